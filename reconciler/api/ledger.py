@@ -12,7 +12,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import Guards, LooseningHold
 from reconciler.api.plan import NOT_CONFIRMED, Action, Confirmed
-from reconciler.api.policies import Flavor
+from reconciler.api.policies import Flavor, Suspension
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
@@ -126,6 +126,10 @@ class GuardsInForce(Struct, frozen=True, kw_only=True):
     windows: tuple[FleetWindow, ...] = ()
     """Of the revision itself, each with the names of its clusters."""
     former_windows: tuple[FleetWindow, ...] = ()
+    """Of the revision before, as long as they count too."""
+    suspensions: Mapping[str, Suspension] = field(default_factory=dict)
+    """Of the policies of the revision itself, by their subjects."""
+    former_suspensions: Mapping[str, Suspension] = field(default_factory=dict)
     """Of the revision before, as long as they count too."""
     approved: Mapping[str, str] = field(default_factory=dict)
     """Since when approvals without `until` are written, RFC 3339 by Rollout, stage and revision."""

@@ -122,6 +122,11 @@ class HeldBy(StrEnum):
     """Nobody: it is made once another object has come or left, or the API server accepts it."""
 
 
+FORMER_COUNTS: Final = (
+    "; it was loosened: the former one counts until the next revision, or with the spec.review.confirm of its review"
+)
+"""The end of a reason: what holds a change is taken away by the revision that follows."""
+
 NEEDS_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.SUSPENDED, HeldBy.REPLACEMENT})
 
 

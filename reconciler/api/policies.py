@@ -230,6 +230,23 @@ class Suspension(Struct, frozen=True, kw_only=True):
 
     dispatching: bool = False
     clusters: tuple[str, ...] = ()
+    former: Suspension | None = None
+    """That of the revision before, as long as it counts too."""
+
+    @property
+    def is_any(self) -> bool:
+        """Return whether writing stops to any cluster."""
+        return self.dispatching or bool(self.clusters) or self.former is not None
+
+    def covers(self, cluster: str) -> bool:
+        """Return whether writing to a cluster stops, the former one aside."""
+        return self.dispatching or cluster in self.clusters
+
+    def joined(self, other: Suspension) -> Suspension:
+        """Return what stops by either, the former ones aside."""
+        if self.dispatching or other.dispatching:
+            return Suspension(dispatching=True)
+        return Suspension(clusters=tuple(sorted({*self.clusters, *other.clusters})))
 
 
 class PropagationPolicy(Struct, frozen=True, kw_only=True):

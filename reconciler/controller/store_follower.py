@@ -25,6 +25,7 @@ from reconciler.errors import StoreError, StoreFault
 from reconciler.fleet import LAST_GOOD, why_nameless
 from reconciler.incremental import changed_keys
 from reconciler.lint import HeldDifference, confirmation_of, held_difference, with_confirmation
+from reconciler.planner import with_former_suspensions
 from reconciler.report.status.remedies import todo_of
 from reconciler.rollouts import refused_without_revisions
 
@@ -121,7 +122,8 @@ class StoreFollower:
             parts.store.reject()
             return None, why
         self._confirmation = await self._confirmed(parsed.value, snapshot)
-        return with_confirmation(parsed.value, self._confirmation), ""
+        fleet = with_confirmation(parsed.value, self._confirmation)
+        return with_former_suspensions(fleet, parts.journal.losses().guards), ""
 
     async def _confirmed(self, fleet: Fleet, snapshot: Snapshot) -> ReviewConfirmation:
         """Return the confirmation of settings in a revision, by what differs from the one in force."""
@@ -295,6 +297,8 @@ def concerns_everything(before: Fleet | None, after: Fleet) -> bool:
     """Return whether everything has to be evaluated, not only rescheduled objects."""
     if before is None or before.settings != after.settings or not before.clusters.keys() <= after.clusters.keys():
         return True
+    if any(policy.suspension.former is not None for policy in after.propagation):
+        return True  # The round records that this revision was judged, whatever the policy has.
     both = before.clusters.keys() & after.clusters.keys()
     if any(before.clusters[name].pulls != after.clusters[name].pulls for name in both):
         return True

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Observations, workload_in
 from reconciler.api.fleet import Fleet
-from reconciler.api.plan import HeldBy, Hold
+from reconciler.api.plan import FORMER_COUNTS, HeldBy, Hold
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
 from reconciler.api.refs import Identity
 from reconciler.ownership import conflict_resolution
@@ -34,9 +34,12 @@ def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str)
 
 
 def suspended_by(policy: PropagationPolicy, cluster: str) -> Hold | None:
-    """Return why a policy suspends writes in a cluster; None: it does not."""
-    if policy.suspension.dispatching or cluster in policy.suspension.clusters:
+    """Return why a policy suspends writes in a cluster, or did so in the revision before; None: it does not."""
+    suspension = policy.suspension
+    if suspension.covers(cluster):
         return Hold(HeldBy.SUSPENDED, f"dispatching is suspended by {policy.ref}")
+    if suspension.former is not None and suspension.former.covers(cluster):
+        return Hold(HeldBy.SETTINGS, f"dispatching is suspended no more by {policy.ref}{FORMER_COUNTS}")
     return None
 
 

@@ -16,6 +16,7 @@ from reconciler.planner.guard import (
     is_held_by_number,
     losses_after,
     losses_of,
+    with_former_suspensions,
 )
 from reconciler.planner.open_questions import not_evaluated
 from reconciler.planner.order import held_by_former_mode, held_by_windows, kept_waves, waves, waves_without

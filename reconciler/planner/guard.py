@@ -18,9 +18,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.fleet import Fleet, Guards, LooseningHold
+from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold
 from reconciler.api.ledger import GuardsInForce, Losses, RecordedLoss
 from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed, HeldBy, Hold
+from reconciler.api.policies import Suspension
 from reconciler.api.refs import Identity
 from reconciler.api.rollouts import FleetWindow
 from reconciler.observations import instant
@@ -109,10 +110,37 @@ def former_windows(record: GuardsInForce | None, head: Fleet) -> tuple[FleetWind
     settings = head.settings
     if record is None or record.revision == head.revision:
         return record.former_windows if record is not None else ()
-    is_confirmed = settings.review_confirm not in ("", record.review_confirm)
-    is_allowed = LooseningHold.HOLD not in (record.loosening, settings.loosening)
     is_same = record.windows == named_windows(settings, head.clusters.values())
-    return () if is_confirmed or is_allowed or is_same else record.windows
+    return () if is_same or _may_loosen(record, settings) else record.windows
+
+
+def former_suspensions(record: GuardsInForce | None, head: Fleet) -> Mapping[str, Suspension]:
+    """Return by policy all that it suspends until the revision after HEAD, where HEAD loosens that.
+
+    As `former_windows`. A policy that is removed suspends nothing any more.
+    """
+    if record is None or record.revision == head.revision:
+        return record.former_suspensions if record is not None else {}
+    if not record.suspensions or _may_loosen(record, head.settings):
+        return {}
+    own = {str(policy.ref): policy.suspension.joined(Suspension()) for policy in head.propagation}
+    both = {name: own[name].joined(before) for name, before in record.suspensions.items() if name in own}
+    return {name: found for name, found in both.items() if found != own[name]}
+
+
+def with_former_suspensions(head: Fleet, record: GuardsInForce | None) -> Fleet:
+    """Return the fleet with policies that suspend what they did in the revision before too, where HEAD loosens that."""
+    found = former_suspensions(record, head)
+    policies = [
+        replace(one, suspension=replace(one.suspension, former=found[name])) if (name := str(one.ref)) in found else one
+        for one in head.propagation
+    ]
+    return replace(head, propagation=tuple(policies)) if found else head
+
+
+def _may_loosen(record: GuardsInForce, settings: FleetSettings) -> bool:
+    is_confirmed = settings.review_confirm not in ("", record.review_confirm)
+    return is_confirmed or LooseningHold.HOLD not in (record.loosening, settings.loosening)
 
 
 def judged_by(record: GuardsInForce | None, head: Fleet, now: str) -> GuardsInForce:
@@ -122,6 +150,12 @@ def judged_by(record: GuardsInForce | None, head: Fleet, now: str) -> GuardsInFo
         guards_in_force(record, settings.guards, head.revision, now),
         windows=named_windows(settings, head.clusters.values()),
         former_windows=former_windows(record, head),
+        suspensions={
+            str(policy.ref): replace(policy.suspension, former=None)
+            for policy in head.propagation
+            if policy.suspension.dispatching or policy.suspension.clusters
+        },
+        former_suspensions=former_suspensions(record, head),
         approved=approved_since(record.approved if record is not None else {}, head, now),
         review_confirm=settings.review_confirm,
         loosening=settings.loosening,

@@ -16,13 +16,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
 
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Health, LiveObject, RunOutcome
 from reconciler.api.content import dig
-from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold, Manifest, Plan
+from reconciler.api.plan import FORMER_COUNTS, Action, Cause, Change, HeldBy, Hold, Manifest, Plan
 from reconciler.api.refs import Identity
 from reconciler.containment import try_call
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -31,10 +30,6 @@ from reconciler.ownership import read_owner
 from reconciler.policy import Closed
 from reconciler.scheduler import Schedule
 from reconciler.templates import ONCE_HEALTHY, RUNS_ONCE, THE_REST, Turn, hook_of, package_of, turn_of
-
-_FORMER: Final = (
-    "; it was loosened: the former one counts until the next revision, or with the spec.review.confirm of its review"
-)
 
 ManifestsInForce = Mapping[str, Mapping[Identity, Manifest]]
 
@@ -342,7 +337,7 @@ def held_by_windows(plan: Plan, closed: Mapping[str, Closed], moved: Collection[
 
 def held_by_former_mode(plan: Plan) -> Plan:
     """Return the plan with every change held, since the revision before was only observed."""
-    hold = Hold(HeldBy.SETTINGS, f"spec.mode is observe no more{_FORMER}")
+    hold = Hold(HeldBy.SETTINGS, f"spec.mode is observe no more{FORMER_COUNTS}")
     changes = tuple([replace(change, hold=change.hold or hold) for change in plan.changes])
     return replace(plan, changes=changes, waves=())
 
@@ -355,5 +350,5 @@ def _held(change: Change, closed: Closed | None, moved: Collection[Identity]) ->
     if change.cause is Cause.PLACEMENT and change.identity in moved:
         return change
     until = f" until {closed.until}" if closed.until else ""
-    former = _FORMER if closed.is_former else ""
+    former = FORMER_COUNTS if closed.is_former else ""
     return replace(change, hold=Hold(HeldBy.WINDOW, f"a window of the fleet is closed{until}{former}"))

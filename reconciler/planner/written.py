@@ -94,9 +94,9 @@ def _without_kind(decision: Schedule, observed: Mapping[str, ClusterObservation]
 def held_back(decision: Schedule) -> set[Identity]:
     """Return placed objects that may be held back: while they are, they stay due, whatever else changes."""
     held = decision.bindings.keys() & decision.holds.keys()
-    if any(policy.suspension.dispatching or policy.suspension.clusters for policy in decision.fleet.propagation):
+    if any(policy.suspension.is_any for policy in decision.fleet.propagation):
         for identity, policy in decision.policies.items():
-            if (policy.suspension.dispatching or policy.suspension.clusters) and identity in decision.bindings:
+            if policy.suspension.is_any and identity in decision.bindings:
                 held.add(identity)
     return held | dependents(decision, held | (decision.frozen & decision.bindings.keys()))
 

@@ -177,7 +177,7 @@ def _signature(
 
 def _holds(decision: Schedule, binding: Binding) -> Hashable:
     policy = decision.policies.get(binding.identity)
-    if policy is not None and (policy.suspension.dispatching or policy.suspension.clusters):
+    if policy is not None and policy.suspension.is_any:
         return tuple([decision.hold(binding.identity, cluster) for cluster in binding.clusters])
     return decision.holds.get(binding.identity)
 

@@ -265,16 +265,22 @@ def inherited_policy(owners: Sequence[PropagationPolicy]) -> PropagationPolicy:
     fails over by itself nor has dependencies.
     """
     overwrites = any(owner.conflict_resolution is ConflictResolution.OVERWRITE for owner in owners)
-    suspended = set.intersection(*(set(owner.suspension.clusters) for owner in owners))
     return replace(
         owners[0],
         keep=any(owner.keep for owner in owners),
         conflict_resolution=ConflictResolution.OVERWRITE if overwrites else ConflictResolution.ABORT,
-        suspension=Suspension(
-            dispatching=all(owner.suspension.dispatching for owner in owners), clusters=tuple(sorted(suspended))
-        ),
+        suspension=_common([owner.suspension for owner in owners]),
         propagate_deps=False,
         dependent_overrides=(),
         application_failover=None,
         brings=frozenset(),
     )
+
+
+def _common(suspensions: Sequence[Suspension]) -> Suspension:
+    """Return what all of them suspend."""
+    named = [set(each.clusters) for each in suspensions if not each.dispatching]
+    clusters = tuple(sorted(set.intersection(*named))) if named else ()
+    has_former = any(each.former is not None for each in suspensions)
+    former = _common([each.former or each for each in suspensions]) if has_former else None
+    return Suspension(dispatching=not named, clusters=clusters, former=former)

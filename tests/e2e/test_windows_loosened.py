@@ -1,4 +1,4 @@
-"""A commit that lifts a freeze or `mode: observe` does not use it: the former counts until the next, or confirmed."""
+"""A commit that lifts what closes the fleet, or a policy, does not use it: that counts until the next, or confirmed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.real_clusters import wait_until
 from tests.soak.rollouts import confirm
 
-POLICY = {
+POLICY: dict[str, Any] = {
     "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
     "metadata": {"name": "p", "namespace": "demo"},
     "spec": {
@@ -27,9 +27,12 @@ POLICY = {
 }  # fmt: skip
 FREEZE = {"kind": "deny", "cron": "0 0 * * *", "duration": "48h"}
 OPEN: dict[str, Any] = {}
+SUSPENDED = {"suspension": {"dispatching": True}}
+"""Of the policy; all else is of the Fleet document."""
 CLOSINGS: dict[str, tuple[dict[str, Any], str]] = {
     "a freeze": ({"windows": [FREEZE]}, "a window of the fleet is closed"),
     "a fleet that is only observed": ({"mode": "observe"}, "spec.mode of the Fleet document is observe"),
+    "a policy that is suspended": (SUSPENDED, "dispatching is suspended by PropagationPolicy demo/p"),
 }
 
 
@@ -38,10 +41,12 @@ def put(
 ) -> str:
     path = store.folder / "fleet.yaml"
     body: dict[str, Any] = yaml.safe_load(path.read_text())
-    body["spec"] = closing | ({"review": {"confirm": review}} if review else {})
+    of_policy = {name: value for name, value in closing.items() if name in SUSPENDED}
+    of_fleet = {name: value for name, value in closing.items() if name not in SUSPENDED}
+    body["spec"] = of_fleet | ({"review": {"confirm": review}} if review else {})
     path.write_text(yaml.safe_dump(body))
     object_ = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "demo"}}
-    store.write("c.yaml", POLICY, {**object_, "data": {"a": value}})
+    store.write("c.yaml", POLICY | {"spec": POLICY["spec"] | of_policy}, {**object_, "data": {"a": value}})
     if is_confirmed:
         confirm(store)
     return store.commit(value)

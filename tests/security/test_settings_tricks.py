@@ -16,7 +16,7 @@ from tests.unit.cli.command_line import Ran, run
 TRICKS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("settings_tricks.yaml").read_text())
 
 _CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{0}, namespace: shop}}\ndata: {{a: b}}\n"
-_STORE = {
+STORE = {
     "fleet.yaml": """apiVersion: fleet.reconciler/v1alpha1
 kind: Fleet
 metadata:
@@ -124,7 +124,7 @@ def _git(folder: Path, *arguments: str) -> None:
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with the store as its one commit."""
     folder = tmp_path_factory.mktemp("base") / "store"
-    for name, text in _STORE.items():
+    for name, text in STORE.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -134,7 +134,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _edit(store: Path, name: str, old: str, new: str | None) -> None:
+def edit(store: Path, name: str, old: str, new: str | None) -> None:
+    """Change a file: a text of it; an empty text: all of it; None: it is removed."""
     path = store / name
     if new is None:
         path.unlink()
@@ -161,16 +162,16 @@ def test_there_are_tricks_enough() -> None:
 def test_no_trick_is_hidden(case: dict[str, Any], base: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     shutil.copytree(base, store)
-    for edit in case.get("base", ()):
-        _edit(store, *edit)
+    for one in case.get("base", ()):
+        edit(store, *one)
         _git(store, "add", "--all")
         _git(store, "commit", "--quiet", "-m", "as it was")
     if case.get("allowed"):
-        _edit(store, "fleet.yaml", "mode: apply", "mode: apply\n  review: {loosening: allow}")
+        edit(store, "fleet.yaml", "mode: apply", "mode: apply\n  review: {loosening: allow}")
         _git(store, "commit", "--quiet", "--all", "-m", "allow")
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=store, check=True, capture_output=True, text=True).stdout
     for name, old, new in case["edits"]:
-        _edit(store, name, old, new and new.replace("COMMIT", head.strip()))
+        edit(store, name, old, new and new.replace("COMMIT", head.strip()))
     _git(store, "add", "--all")
     _git(store, "commit", "--quiet", "-m", "trick")
     ran = _diff(store, tmp_path)
@@ -187,18 +188,18 @@ def test_no_trick_is_hidden(case: dict[str, Any], base: Path, tmp_path: Path) ->
 def test_a_person_confirms_what_is_loosened(base: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     shutil.copytree(base, store)
-    _edit(store, "fleet.yaml", "maxDeletes: 5", "maxDeletes: 500")
+    edit(store, "fleet.yaml", "maxDeletes: 5", "maxDeletes: 500")
     _git(store, "commit", "--quiet", "--all", "-m", "loosen")
     held = _diff(store, tmp_path)
     assert held.code == 3
     digest = held.out.partition("spec.review.confirm: ")[2].split()[0]
-    _edit(store, "fleet.yaml", "mode: apply", f"mode: apply\n  review: {{confirm: {digest}}}")
+    edit(store, "fleet.yaml", "mode: apply", f"mode: apply\n  review: {{confirm: {digest}}}")
     _git(store, "commit", "--quiet", "--all", "--amend", "-m", "loosen")
     confirmed = _diff(store, tmp_path)
     assert confirmed.code == 2, confirmed.out
     assert "the loosened settings of this change are confirmed, by Jo, since 2" in confirmed.out
-    _edit(store, "fleet.yaml", "maxDeletes: 500", "maxDeletes: 5")
+    edit(store, "fleet.yaml", "maxDeletes: 500", "maxDeletes: 5")
     _git(store, "commit", "--quiet", "--all", "-m", "tighten")
-    _edit(store, "fleet.yaml", "maxDeletes: 5", "maxDeletes: 500")
+    edit(store, "fleet.yaml", "maxDeletes: 5", "maxDeletes: 500")
     _git(store, "commit", "--quiet", "--all", "-m", "again")
     assert _diff(store, tmp_path).code == 3, "a confirmation is for one change"

@@ -47,7 +47,7 @@ from reconciler.kube.connection.kubeconfig import MemberConfig, load_members
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.lint import with_confirmation
 from reconciler.observations import in_force, moment_of
-from reconciler.planner import Round, copies_in, former_windows, plan_round, with_standing
+from reconciler.planner import Round, copies_in, former_windows, plan_round, with_former_suspensions, with_standing
 from reconciler.policy import closed_clusters
 from reconciler.rollouts import lay_out
 from reconciler.scheduler import Schedule
@@ -170,7 +170,7 @@ async def read_and_plan(
     Raises:
         ConfigurationError: the store has Rollouts and no revisions, or none of them has the stage of the access.
     """
-    fleet = with_confirmation(fleet, known.confirmation)
+    fleet = with_former_suspensions(with_confirmation(fleet, known.confirmation), known.losses.guards)
     elsewhere = pulling(fleet) - frozenset(access.clusters)
     extent = ReadExtent(clusters=access.clusters, elsewhere=elsewhere, at=at, open=access.open)
     reading = await read(fleet, members, known, access.clock, access.interpreters, extent)
