@@ -211,8 +211,8 @@ def why_not_replaced(kind: str, body: JsonObject, at: str) -> Hold | None:
         return None
     return Hold(
         HeldBy.REPLACEMENT,
-        f"{at} cannot be changed in place; set the annotation {ALLOW_REPLACE}: allowed "
-        "on the template to delete and create it",
+        f"{at} cannot be changed in place; to delete and create it, annotate the template with "
+        f"{ALLOW_REPLACE}: allowed",
     )
 
 

@@ -32,6 +32,8 @@ _ASPECTS: Final = (
     *("command", "args", "env", "network", "identity", "port"),
 )
 """In the order in which they are shown."""
+_GRAVE: Final = frozenset({"privilege", "host path", "rule", "role", "webhook"})
+"""Those that reach beyond the object and its namespace."""
 _FLAGS: Final = frozenset(
     {
         *("privileged", "hostNetwork", "hostPID", "hostIPC", "allowPrivilegeEscalation", "insecureSkipTLSVerify"),
@@ -208,6 +210,33 @@ def registry_of(image: str) -> str:
     """Return the registry that an image comes from. Source: the reference grammar of distribution."""
     host, slash, _ = image.partition("/")
     return host if slash and ("." in host or ":" in host or host == "localhost") else "docker.io"
+
+
+def gravest(holders: Holders, count: int) -> str:
+    """Return what a first line has to say of `count` objects: `webhook https://evil.example`; empty: nothing.
+
+    An image that is not from where most are, or else the first power that reaches beyond its object.
+    """
+    grave = {power: held for power, held in holders.items() if power.aspect in _GRAVE}
+    return unlike_images(holders) or next(iter(power_lines(grave, count)), "").replace("  ", " ", 1)
+
+
+def rare_registries(all_holders: Iterable[Holders]) -> frozenset[str]:
+    """Return the registries of images but for the one that most come from; empty: there is no such one."""
+    counts = Counter(
+        registry_of(power.value)
+        for holders in all_holders
+        for power, held in holders.items()
+        if power.aspect == "image"
+        for _ in held
+    )
+    (first, most), *others = counts.most_common() or [("", 0)]
+    return frozenset(counts) - {first} if others and most > counts.total() - most else frozenset()
+
+
+def has_image_of(holders: Holders, registries: frozenset[str]) -> bool:
+    """Return whether an image is of one of the registries."""
+    return any(power.aspect == "image" and registry_of(power.value) in registries for power in holders)
 
 
 def unlike_images(holders: Holders) -> str:

@@ -17,7 +17,7 @@ from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity
 from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, field_lines, headlines
 from reconciler.report.plan.groups import FieldLine, PlanEntry, counted_kind, grouped, value_key
-from reconciler.report.power import Holders, Power, power_lines
+from reconciler.report.power import Holders, Power, has_image_of, power_lines, rare_registries
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import DESTRUCTIVE, PLAIN, Style, cluster_list, name_lines
 
@@ -59,11 +59,16 @@ class EqualChanges(Struct, frozen=True, kw_only=True):
 
 
 def alike(changes: Iterable[Change]) -> tuple[EqualChanges, ...]:
-    """Return the groups: losses first, those not held before the held ones; then by number of objects."""
+    """Return the groups: losses first, those not held before the held ones; then by number of objects.
+
+    Before others that are alike come images that are not from where most are.
+    """
     groups: dict[tuple[Any, ...], list[PlanEntry]] = {}
     for entry in grouped(changes):
         groups.setdefault(_key(entry), []).append(entry)
-    return tuple(sorted(map(_alike, groups.values()), key=_order))
+    found = [*map(_alike, groups.values())]
+    rare = rare_registries(one.gains for one in found)
+    return tuple(sorted(found, key=lambda one: _order(one, rare)))
 
 
 def _key(entry: PlanEntry) -> tuple[Any, ...]:
@@ -130,14 +135,14 @@ def common_folder(sources: Iterable[Source]) -> str:
     return "".join(f"{part}/" for part in shared)
 
 
-def _order(found: EqualChanges) -> tuple[Any, ...]:
+def _order(found: EqualChanges, rare: frozenset[str]) -> tuple[Any, ...]:
     entry = found.entry
     loss = (0, entry.held is not None, DESTRUCTIVE.index(entry.action)) if entry.is_destructive else (1, False, 0)
     identity = entry.identity
     more = -found.objects if found.objects > 1 else 0
     subject = (identity.namespace, identity.kind, identity.name, identity.group)
     rest = (entry.action, entry.clusters, entry.cause, entry.source, entry.held or "", entry.reason)
-    return (*loss, more, *subject, *rest)
+    return (*loss, not has_image_of(found.gains, rare), more, *subject, *rest)
 
 
 def alike_lines(found: EqualChanges, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:

@@ -58,17 +58,18 @@ def entry_lines(entry: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -
 
 
 def headlines(entry: PlanEntry, style: Style = PLAIN, *, subject: str = "") -> list[str]:
-    """Return `~ update hz-{a,b} Deployment demo/web apps/web.yaml:18`, with its cause and reason; below it its hold.
+    """Return `~ update hz-{a,b} Deployment demo/web apps/web.yaml:18` with its cause, and its reason and hold below.
 
     `subject`: replaces the name if the entry stands for several objects.
     """
     action = style.of_action(entry.action, f"{MARKS[entry.action]} {entry.action}".ljust(11))
-    parts = [action, cluster_list(entry.clusters), style.bold(subject or _subject(entry))]
-    if entry.action is Action.RELEASE:
-        parts.append(style.red(RELEASED))
-    parts.append(style.dim(" · ".join(entry_notes(entry))))
-    held = [f"{_INDENT}{style.yellow(f'HELD: {visible(entry.held)}')}"] if entry.held is not None else []
-    return ["  ".join(part for part in parts if part), *held]
+    cause, place = _CAUSES[entry.cause], visible(str(entry.source)) if entry.source.path else ""
+    notes = style.dim(" · ".join(note for note in (cause, place) if note))
+    parts = [action, cluster_list(entry.clusters), style.bold(subject or _subject(entry)), notes]
+    below = [style.red(RELEASED)] if entry.action is Action.RELEASE else []
+    below += [style.dim(f"because: {visible(entry.reason)}")] if entry.reason else []
+    below += [style.yellow(f"HELD: {visible(entry.held)}")] if entry.held is not None else []
+    return ["  ".join(part for part in parts if part), *(f"{_INDENT}{line}" for line in below)]
 
 
 def entry_notes(entry: PlanEntry) -> list[str]:

@@ -23,7 +23,7 @@ from reconciler.report.difference import cut, shown_pair
 from reconciler.report.plan.alike import EqualChanges, alike
 from reconciler.report.plan.change_lines import spoken_losses, unjudged_count
 from reconciler.report.plan.groups import FieldLine, by_importance, counted, counted_kind, leaf, without_chart_labels
-from reconciler.report.power import Holders, Power, unlike_images
+from reconciler.report.power import Holders, Power, gravest
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import DESTRUCTIVE, cluster_list
 
@@ -51,7 +51,7 @@ _INCOMPLETE = Word("incomplete")
 def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[Word, ...]:
     """Return the line of a redacted plan. `groups_max`: number of kinds of change to describe; 0: they are counted."""
     found = [
-        *_loosened(plan),
+        *_loosened(plan, is_told=bool(groups_max)),
         *(_stories(plan) if groups_max else []),
         *_losses_now(plan),
         *_changes(plan, groups_max),
@@ -169,18 +169,33 @@ def losses(plan: Plan) -> dict[HoldGroup, dict[str, int]]:
     return counts
 
 
-def _loosened(plan: Plan) -> list[list[Word]]:
-    """Return the settings that come first: those of the check itself, and those that loosen."""
+def _loosened(plan: Plan, *, is_told: bool) -> list[list[Word]]:
+    """Return the settings that come first: those of the check itself, and those that loosen; `is_told`: by name."""
     judges = [change.document for change in plan.settings if _is_of_check(change)]
-    held = sum(change.held for change in plan.settings)
-    loose = sum(change.direction is Direction.LOOSENS for change in plan.settings) - held
+    held = [change for change in plan.settings if change.held]
+    loose = [change for change in plan.settings if change.direction is Direction.LOOSENS and not change.held]
     said = []
     if judges:
         more = f" and {len(judges) - 1:,} more" if len(judges) > 1 else ""
         first = Word(visible(judges[0])[:_NAME_CHARS_MAX], is_code=True)
         said.append([Word("the check of pull requests itself changes: "), first, *([Word(more)] if more else [])])
-    said += [[Word(f"{counted(held, 'loosened setting')} held")]] if held else []
-    return [*said, *([[Word(f"{counted(loose, 'setting')} loosened")]] if loose else [])]
+    said += [[Word(f"{counted(len(held), 'loosened setting')} held"), *_loosest(held, is_told)]] if held else []
+    return [
+        *said,
+        *([[Word(f"{counted(len(loose), 'setting')} loosened"), *_loosest(loose, is_told)]] if loose else []),
+    ]
+
+
+def _loosest(changes: list[SettingChange], is_told: bool) -> list[Word]:
+    """`: Fleet shop spec.guards.maxDeletes 5 → 100000` of one, or the first with the number of the others."""
+    first = changes[0]
+    if not is_told:
+        return []
+    words = [Word(": "), Word(cut(f"{first.document} {first.path}".strip(), _IMAGE_CHARS_MAX), is_code=True)]
+    if len(changes) > 1:
+        return [*words, Word(f" and {len(changes) - 1:,} more")]
+    before, after = shown_pair(first.before, first.after, _VALUE_CHARS_MAX) if first.path else ("", "")
+    return [*words, Word(" "), Word(before, is_code=True), Word(" → "), Word(after, is_code=True)] if after else words
 
 
 def _other_settings(plan: Plan) -> list[list[Word]]:
@@ -244,7 +259,7 @@ def _changes(plan: Plan, groups_max: int) -> list[list[Word]]:
             tuple(sorted({_shape(line.path) for line in entry.fields})),
         )
         groups.setdefault(key, _Group(entry.action, entry.gvk.kind, [])).members.append(member)
-    ordered = sorted(groups.values(), key=lambda group: (not unlike_images(_gains(group)), -group.count))
+    ordered = sorted(groups.values(), key=lambda group: (not gravest(_gains(group), group.objects), -group.count))
     told = ordered[:groups_max]
     parts = [_described(group) for group in told]
     if rest := sum(group.count for group in ordered[groups_max:]):
@@ -261,11 +276,11 @@ def _described(group: _Group) -> list[Word]:
         subject = [Word(f"{group.objects:,} of "), Word(cut(group.kind, _NAME_CHARS_MAX), is_code=True)]
     done = {Action.CREATE: " created", Action.ADOPT: " adopted"}.get(group.action, "")
     words = [*subject, Word(f"{done} in "), *_where(group)]
-    unlike = unlike_images(_gains(group))
+    told = gravest(_gains(group), group.objects)
     return [
         *words,
         *([] if done else _what(group)),
-        *([Word(" ("), Word(unlike, is_code=True), Word(")")] if unlike else []),
+        *([Word(" ("), Word(cut(told, _IMAGE_CHARS_MAX), is_code=True), Word(")")] if told else []),
     ]
 
 

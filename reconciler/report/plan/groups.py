@@ -118,7 +118,7 @@ _CHART_LABELS_MAX = 4
 
 
 def without_chart_labels(changes: Iterable[Change]) -> tuple[list[Change], list[str]]:
-    """Return changes without the labels of charts that change alike in some objects, and one line about these."""
+    """Return changes without the labels of charts that change alike in some objects, and lines about these."""
     changes = list(changes)
     found: dict[tuple[str, str, str], set[Identity]] = {}
     for change in changes:
@@ -135,14 +135,12 @@ def without_chart_labels(changes: Iterable[Change]) -> tuple[list[Change], list[
             rest.append(replace(change, fields=fields) if fields != change.fields else change)
     touched: set[Identity] = set().union(*kept.values())
     alone = touched - {change.identity for change in rest}
-    labels = [f"{name} {before} → {after}" for name, before, after in sorted(kept)]
-    more = [f"and {len(labels) - _CHART_LABELS_MAX} more"] if len(labels) > _CHART_LABELS_MAX else []
+    labels = [f"      {name}  {before} → {after}" for name, before, after in sorted(kept)]
+    more = [f"      … {len(labels) - _CHART_LABELS_MAX} more labels"] if len(labels) > _CHART_LABELS_MAX else []
     kinds = Counter(identity.kind for identity in alone)
     only = ", ".join(counted_kind(kind, count) for kind, count in sorted(kinds.items()))
-    told = (
-        f"~ update     labels of charts in {len(touched):,} objects: {', '.join([*labels[:_CHART_LABELS_MAX], *more])}"
-    )
-    return rest, [told + (f"; nothing else changes in {only}" if only else "")]
+    told = f"~ update     labels of charts in {len(touched):,} objects"
+    return rest, [f"{told}; nothing else changes in {only}" if only else told, *labels[:_CHART_LABELS_MAX], *more]
 
 
 def _chart_label(change: Change, field: FieldChange) -> tuple[str, str, str] | None:

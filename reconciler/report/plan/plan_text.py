@@ -107,9 +107,8 @@ def _settings(plan: Plan, style: Style) -> list[str]:
     return [style.bold(SETTINGS), *lines, *review_lines(plan.settings_digest, style)]
 
 
-def _titled(title: str, found: Iterable[EqualChanges], style: Style, before: Sequence[str] = ()) -> list[str]:
-    lines = [*before]
-    lines += [line for one in found for line in alike_lines(one, style)]
+def _titled(title: str, found: Iterable[EqualChanges], style: Style, after: Sequence[str] = ()) -> list[str]:
+    lines = [*(line for one in found for line in alike_lines(one, style)), *after]
     return [style.bold(title), *lines] if lines else []
 
 

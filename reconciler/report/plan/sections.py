@@ -193,8 +193,8 @@ def sections_of(plan: Plan) -> tuple[Section, ...]:
         _losses(losses),
         _problems(problems, Severity.ERROR, "Errors", _ERRORS),
         _not_evaluated(sorted(plan.unjudged, key=lambda one: one.identity)),
-        _chart_labels(labels),
         *_changes(ready),
+        _chart_labels(labels),
         _waiting(held),
         _placements(placements),
         _table(plan),
@@ -229,8 +229,8 @@ def _stages(plan: Plan) -> Section:
 
 
 def _chart_labels(lines: Sequence[str]) -> Section:
-    forms = (Form(items=tuple(Item(lines=(line,)) for line in lines)),)
-    return Section(title="Labels of charts", count=len(lines), forms=forms, ranks=(_CHANGES,), is_folded=False)
+    forms = (Form(items=(Item(lines=tuple(lines)),)),)
+    return Section(title="Labels of charts", count=bool(lines), forms=forms, ranks=(_CHANGES,), is_folded=False)
 
 
 def _losses(found: Sequence[EqualChanges]) -> Section:

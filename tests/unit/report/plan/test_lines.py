@@ -57,9 +57,20 @@ def test_a_placement_shows_what_every_cluster_had_and_gets(
 def test_every_action_and_cause_has_its_words(action: Action, cause: Cause) -> None:
     other = FieldChange(path="a", before=1, after=2, cause=Cause.DRIFT)
     (entry,) = grouped([change(action, "m1", CONFIG_MAP, "c", cause=cause, fields=(other,))])
-    headline, line = entry_lines(entry)
+    headline, *released, line = entry_lines(entry)
     assert f" {action} " in headline
+    assert bool(released) is (action is Action.RELEASE)
     assert ("[drift]" in line) is (cause is not Cause.DRIFT)
+
+
+def test_a_headline_of_a_release_fits_in_a_hundred_columns() -> None:
+    """Cause and place stand in it; what becomes of the objects, and why, in lines of their own."""
+    lost = change(Action.RELEASE, "m1", CONFIG_MAP, "c", cause=Cause.POLICY, held="guard",
+                  reason=Reason(rule="claims", text="web " * 20))  # fmt: skip
+    (entry,) = grouped([lost])
+    headline, *below = entry_lines(entry)
+    assert headline == "! release    m1  ConfigMap demo/c  no policy selects it any more · apps/c.yaml:18"
+    assert [line.split(maxsplit=1)[0] for line in below] == ["stays", "because:", "HELD:"]
 
 
 def test_more_fields_than_wanted_are_counted() -> None:
