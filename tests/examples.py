@@ -9,5 +9,5 @@ IS_CI = bool(os.environ.get("CI"))
 
 
 def examples(number: int) -> int:
-    """So many in CI, and a fifth of them at the desk, where everybody waits for them."""
-    return number if IS_CI else max(number // 5, 10)
+    """So many in CI, and half of them at the desk, where everybody waits for them."""
+    return number if IS_CI else max(number // 2, 10)

@@ -12,6 +12,6 @@ IN_ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slo
 
 def load_profile() -> None:
     """At the desk a few new examples in each run, and those that failed before; in CI many, the same each time."""
-    settings.register_profile("desk", IN_ANY_TIME, max_examples=examples(100))
-    settings.register_profile("ci", IN_ANY_TIME, max_examples=examples(100), derandomize=True, database=None)
+    settings.register_profile("desk", IN_ANY_TIME, max_examples=examples(50))
+    settings.register_profile("ci", IN_ANY_TIME, max_examples=examples(50), derandomize=True, database=None)
     settings.load_profile("ci" if IS_CI else "desk")

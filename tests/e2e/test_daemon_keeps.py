@@ -24,7 +24,6 @@ from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
 from tests.real_clusters import wait_until
 from tests.soak.crashes import CLUSTERS
-from tests.soak.idle import MIB, cost, least_share, watch
 
 FLEET = "keeps"
 
@@ -370,13 +369,3 @@ def test_a_fight_is_given_up_after_a_few_rounds(box: Box) -> None:
         # Another copy of the same object is not part of the fight.
         box.edit("m2", "by hand")
         box.shows("1", "m2")
-
-
-def test_an_idle_fleet_costs_next_to_nothing(box: Box) -> None:
-    with box.running() as daemon:
-        time.sleep(3)  # the end of the start: what it has read is collected
-        writes = box.writes()
-        found = watch(daemon.pid, 24, lambda: daemon.is_running, samples=4)
-        assert box.writes() == writes
-        assert least_share(found) < 0.02, str(cost(found))
-        assert cost(found).growth < MIB, str(cost(found))

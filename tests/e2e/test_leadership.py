@@ -150,11 +150,10 @@ def test_the_standby_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
         found.is_led_everywhere()
 
 
-@pytest.mark.parametrize("after_s", [0.1, 0.6])
-def test_a_leader_that_sleeps_past_its_lease_takes_nothing_back_when_it_wakes(tmp_path: Path, after_s: float) -> None:
+def test_a_leader_that_sleeps_past_its_lease_takes_nothing_back_when_it_wakes(tmp_path: Path) -> None:
     with scene(tmp_path) as found:
         found.put("second")
-        time.sleep(after_s)  # The moment is the case: it may be about to write what will be old when it wakes.
+        time.sleep(0.1)  # The moment is the case: it may be about to write what will be old when it wakes.
         os.kill(found.one.pid, signal.SIGSTOP)
         found.put("third")
         found.has("third")
@@ -206,16 +205,10 @@ def test_a_lease_that_is_deleted_makes_no_second_leader(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "point",
-    [
-        "before a write to a member: apply Lease",
-        "after a write to a member: apply Lease",
-        "before a write to a member: apply ConfigMap",
-        "after a write to a member: apply ConfigMap",
-    ],
+    "point", ["after a write to a member: apply Lease", "before a write to a member: apply ConfigMap"]
 )
 def test_who_dies_while_it_takes_over_takes_over_later(tmp_path: Path, point: str) -> None:
-    """The Lease, what is left beside it, the marks, or the first object: it died before or after it wrote it."""
+    """After it wrote the Lease, or before it wrote what is left beside it, the marks, or the first object."""
     with scene(tmp_path) as found:
         found.two.kill()
         found.two.start(RECONCILER_FAIL_POINT=point)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(600)
 
 Doc = dict[str, Any]
 CLUSTERS = ("m1", "m2", "m3", "m4")
-quick = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def run(files: Mapping[str, str], seen: Mapping[str, Any]) -> Rendered:

@@ -47,7 +47,7 @@ edits = st.tuples(st.sampled_from(PATHS), st.one_of(st.none(), st.sampled_from(T
 REMARK = Problem(source=Source("x"), code="c", message="m")
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.lists(edits, max_size=2), st.booleans()), min_size=2, max_size=10))
 def test_a_patched_fleet_is_the_assembled_one(series: list[tuple[list[tuple[str, bytes | None]], bool]]) -> None:
     memo, files = AssemblyTables(), {"z.yaml": parse_file(StoreFile(path="z.yaml", blob="z", data=MAPS[0]))}

@@ -276,7 +276,7 @@ BASE: tuple[Doc, ...] = (
 )  # fmt: skip
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(steps, min_size=2, max_size=10))
 def test_a_memo_never_changes_a_decision(
     series: list[tuple[list[tuple[str, bytes | None]], int, bool, int]],

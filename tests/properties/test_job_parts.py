@@ -73,7 +73,7 @@ def room(name: str, cpus: int) -> ClusterObservation:
     return ClusterObservation(name=name, nodes=(ClusterNode(name="n", allocatable=amounts),))
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.lists(steps, min_size=1, max_size=4),
     st.sampled_from((DYNAMIC, STATIC, AGGREGATED)),

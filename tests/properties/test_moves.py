@@ -211,7 +211,7 @@ def take(world: World, step: Step) -> None:
         world.forget()
 
 
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(200))
 @given(steps, st.sets(clusters))
 def test_what_serves_is_never_less_than_it_was_and_every_move_ends(given_steps: list[Step], dead: set[str]) -> None:
     world = World()
@@ -228,7 +228,7 @@ def test_what_serves_is_never_less_than_it_was_and_every_move_ends(given_steps: 
     assert world.old() == world.target
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(st.dictionaries(clusters, st.integers(2, 5), min_size=1), st.sets(clusters), st.sets(clusters), st.data())
 def test_a_scale_down_waits_for_nobody_once_its_clusters_have_told_how_they_are(
     placed: dict[str, int], sick: set[str], away: set[str], data: st.DataObject

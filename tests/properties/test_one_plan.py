@@ -192,7 +192,7 @@ def check(base: Fleet, head: Fleet, kind: int, ticked: int, sick: int, gone: str
         assert offline.held_digest == live.held_digest
 
 
-@settings(max_examples=examples(250), deadline=None)
+@settings(max_examples=examples(125), deadline=None)
 @given(
     first, second, st.sampled_from((0, 1, 1, 2, 4, 5)), st.integers(0, 3), st.integers(0, 2),
     st.sampled_from(("", "", "", "m2")),

@@ -69,7 +69,7 @@ def copies_of(changes: Collection[Change], but: Collection[Identity]) -> set[tup
 revisions = commits()
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(revisions, revisions, st.sampled_from((0, 1, 2, 4, 5)))
 def test_the_parts_are_the_whole_of_what_each_can_decide(made: list[Edit], edited: list[Edit], kind: int) -> None:
     files = applied(STORE, made)

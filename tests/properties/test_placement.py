@@ -124,7 +124,7 @@ def taken(seen: ClusterObservation, millicores: int) -> ClusterObservation:
 
 
 @given(cases())
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_every_binding_is_well_formed(case: dict[str, Any]) -> None:
     request = request_of(case)
     result = place(request)
@@ -140,7 +140,7 @@ def test_every_binding_is_well_formed(case: dict[str, Any]) -> None:
 
 
 @given(cases())
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_replicas_that_are_divided_add_up(case: dict[str, Any]) -> None:
     request = request_of(case)
     for item in request.items:
@@ -156,7 +156,7 @@ def test_replicas_that_are_divided_add_up(case: dict[str, Any]) -> None:
 
 
 @given(cases(), st.randoms(use_true_random=False))
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_the_order_of_inputs_does_not_matter(case: dict[str, Any], order: random.Random) -> None:
     request = request_of(case)
     items, constraints = list(request.items), list(request.observations.constraints)
@@ -176,7 +176,7 @@ def test_the_order_of_inputs_does_not_matter(case: dict[str, Any], order: random
 
 
 @given(cases())
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 def test_nothing_moves_when_nothing_changed(case: dict[str, Any]) -> None:
     request = request_of(case)
     first = place(request).bindings
@@ -187,7 +187,7 @@ def test_nothing_moves_when_nothing_changed(case: dict[str, Any]) -> None:
 
 
 @given(ROOM, COUNTS, st.integers(1, 20), BY_CAPACITY)
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_new_replicas_never_exceed_free_room(
     free: dict[str, int], previous: dict[str, int], replicas: int, division: str
 ) -> None:
@@ -204,7 +204,7 @@ def test_new_replicas_never_exceed_free_room(
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 4)), min_size=2, max_size=6), ROOM)
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_one_round_never_books_room_twice(workloads: list[tuple[int, int]], free: dict[str, int]) -> None:
     case = {
         "clusters": NAMES,
@@ -224,7 +224,7 @@ def test_one_round_never_books_room_twice(workloads: list[tuple[int, int]], free
 
 
 @given(ROOM, COUNTS, st.integers(1, 15), st.integers(0, 10), DIVISIONS)
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_scaling_up_takes_nothing_away(
     free: dict[str, int], previous: dict[str, int], replicas: int, more: int, division: str
 ) -> None:
@@ -240,7 +240,7 @@ def test_scaling_up_takes_nothing_away(
 
 
 @given(ROOM, st.integers(1, 40))
-@settings(max_examples=examples(75), deadline=None)
+@settings(max_examples=examples(37), deadline=None)
 def test_tiers_fill_in_order_and_empty_in_reverse(free: dict[str, int], replicas: int) -> None:
     groups = {"a": ["m2"], "b": ["m4", "m1"], "c": ["m3"]}
     policy = {"division": "dynamic-weight", "mode": "tiers", "groups": groups, "ecsProvision": True}
@@ -269,7 +269,7 @@ def test_tiers_fill_in_order_and_empty_in_reverse(free: dict[str, int], replicas
     st.lists(st.lists(st.integers(0, 8), min_size=1, max_size=3), min_size=2, max_size=3),
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=3),
 )
-@settings(max_examples=examples(75), deadline=None)
+@settings(max_examples=examples(37), deadline=None)
 def test_a_gang_is_placed_on_one_cluster_or_not_at_all(nodes: list[list[int]], parts: list[tuple[int, int]]) -> None:
     observed: dict[str, Any] = {
         f"m{index}": {

@@ -41,7 +41,7 @@ def edited(data: bytes, edits: list[tuple[int, str, bytes]]) -> bytes:
     return b"\n".join(lines)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(FILES), EDITS, st.sampled_from([b"\n", b"\r\n"]))
 def test_a_file_says_the_same_by_lines_by_nodes_and_from_the_cache(
     data: bytes, edits: list[tuple[int, str, bytes]], end: bytes

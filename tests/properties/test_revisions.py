@@ -98,7 +98,7 @@ def applied(files: dict[str, bytes], found: Edits) -> dict[str, bytes]:
     return {path: data for path, data in (files | dict(found)).items() if data is not None}
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(changes)
 def test_what_rendering_makes_is_counted_and_reported_without_rendering(edited: Edits) -> None:
     files = applied(FIXED | {path_of(doc): json.dumps(doc).encode() for doc in BASE}, edited)

@@ -211,7 +211,7 @@ def check_laws(world: World, before: dict[str, Record], found: RolloutProgress) 
         assert each.revision == found.records.get(name, Record()).revision
 
 
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(250))
 @given(rollout=rollouts(), actions=ACTIONS, is_new=st.booleans())
 def test_whatever_happens_no_gate_is_left_out_and_nothing_goes_back(
     rollout: Rollout, actions: list[tuple[str, int]], is_new: bool
@@ -226,7 +226,7 @@ def test_whatever_happens_no_gate_is_left_out_and_nothing_goes_back(
         world.act(found)
 
 
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(250))
 @given(rollout=rollouts(), actions=ACTIONS, is_new=st.booleans())
 def test_with_everything_healthy_and_approved_every_cluster_gets_to_head(
     rollout: Rollout, actions: list[tuple[str, int]], is_new: bool
@@ -255,7 +255,7 @@ def test_with_everything_healthy_and_approved_every_cluster_gets_to_head(
     assert found.is_done
 
 
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(250))
 @given(rollout=rollouts(), actions=ACTIONS, is_new=st.booleans())
 def test_a_lost_journal_changes_nothing_but_the_time_of_success(
     rollout: Rollout, actions: list[tuple[str, int]], is_new: bool
@@ -274,7 +274,7 @@ def test_a_lost_journal_changes_nothing_but_the_time_of_success(
         world.act(found)
 
 
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(250))
 @given(rollout=rollouts(), actions=ACTIONS, is_new=st.booleans())
 def test_between_two_looks_nothing_is_due_before_the_time_that_is_told(
     rollout: Rollout, actions: list[tuple[str, int]], is_new: bool

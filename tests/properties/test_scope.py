@@ -106,7 +106,7 @@ def run(bed: TestBed, fleet: Fleet) -> None:
         bed.run(fleet)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(data=st.data())
 def test_what_is_read_in_one_cluster_is_planned_as_if_all_were_read(data: st.DataObject) -> None:
     documents, bed = data.draw(stores()), TestBed(*CLUSTERS)

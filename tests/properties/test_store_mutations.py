@@ -82,14 +82,14 @@ def test_the_sound_store_is_sound() -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(75))
 def test_a_value_in_the_wrong_place_is_the_author_s_problem(seed: int) -> None:
     random = Random(seed)
     check(mutated_documents(random, random.choice((1, 1, 1, 2, 5))))
 
 
 @given(SEEDS)
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 def test_a_byte_in_the_wrong_place_is_the_author_s_problem(seed: int) -> None:
     random = Random(seed)
     check(mutated_text(random, random.choice((1, 1, 2, 8))))

@@ -83,7 +83,7 @@ def under(
 
 
 @given(cases(*BY_ROOM))
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_caps_lose_no_replicas(case: dict[str, Any]) -> None:
     seen = observations(case)
     before = decided(case, seen)
@@ -96,7 +96,7 @@ def test_caps_lose_no_replicas(case: dict[str, Any]) -> None:
 
 
 @given(cases(*BY_ROOM), st.booleans())
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_caps_do_not_change_while_nothing_is_seen_to_change(case: dict[str, Any], carried_out: bool) -> None:
     seen = observations(case)
     before = decided(case, seen)
@@ -114,7 +114,7 @@ def failed_over(before: Schedule, seen: Observations) -> tuple[tuple[Constraint,
 
 
 @given(cases(*BY_ROOM, "static", "duplicated", "gang"))
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_failover_loses_no_replicas(case: dict[str, Any]) -> None:
     seen = observations(case)
     before = decided(case, seen)
@@ -127,7 +127,7 @@ def test_failover_loses_no_replicas(case: dict[str, Any]) -> None:
 
 
 @given(cases(*BY_ROOM, "static", "duplicated", "gang"), st.booleans())
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_exclusions_do_not_change_while_nothing_is_seen_to_change(case: dict[str, Any], carried_out: bool) -> None:
     seen = observations(case)
     before = decided(case, seen)

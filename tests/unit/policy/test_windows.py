@@ -79,7 +79,7 @@ def test_the_last_beginning_before_the_next_one_is_the_one_before(text: str, zon
     assert before is None or before <= moment
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(20))
 @given(
     windows=st.lists(
         st.builds(

@@ -119,7 +119,7 @@ class Store:
         return identity.kind != "Secret" and bool(self.claims.get(identity.name, ("", False))[0])
 
 
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(st.lists(st.tuples(edits, st.one_of(st.none(), claims)), min_size=2, max_size=8))
 def test_links_built_on_those_before_are_those_from_nothing(
     series: list[tuple[list[tuple[Doc, bool]], tuple[str, str, bool] | None]],
