@@ -210,7 +210,8 @@ def test_replicas_alone_disturb_no_approved_release(tmp_path: Path) -> None:
         until(daemon, lambda: bool(record_of(daemon, "m1").steady_since), "the time of success to run")
         approved: dict[str, Any] = {"approvals": [{"stage": "canary", "revision": revision}]}
         store.write("rollout.yaml", rollout(**slow, **approved))
-        store.commit("approve")
+        approval = store.commit("approve")
+        until(daemon, lambda: followed(daemon) == approval, "the approval to be followed")
         before = record_of(daemon, "m1")
         assert before.revision == revision
         store.write("web.yaml", web("nginx:2", 5))
