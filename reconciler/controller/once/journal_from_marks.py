@@ -81,13 +81,16 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
             marks = await holder.held_by(_answering(reachable), fleet.settings.name)
             held_by_others = {name: str(mark) for name, mark in marks.items()}
             rows = await rows_of_all(_answering(reachable), fleet, failed)
+            if is_stock:
+                with journal.transaction(durable=True):
+                    take_stock(journal, rows, failed)
+                # Runs of hooks that were deleted count as far as the clusters themselves tell of them.
+                await holder.read_back(_answering(reachable), fleet.settings.name)
         placements = placements_of(row for found in rows.values() for row in found)
         with journal.transaction(durable=True):
             for name, uid in sorted(uids.items()):
                 journal.record_cluster(name, uid)
-            if is_stock:
-                take_stock(journal, rows, failed)
-            else:
+            if not is_stock:
                 journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
                 journal.record_bindings(fleet.revision, placements)
             found = sum(map(len, rows.values()))
@@ -106,17 +109,12 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
 def take_stock(journal: Journal, rows: Mapping[str, Sequence[AppliedRow]], failed: Collection[str]) -> None:
     """Record the objects of these clusters. An earlier record of the same object stays: it has more than its mark.
 
-    So does that of a run that has ended, whose object may be gone.
-
     `failed`: clusters that were not read whole; nothing of them is deleted.
     """
     for name, found in sorted(rows.items()):
         known = journal.applied(name)
         if name not in failed:
-            there = {row.identity for row in found}
-            journal.remove_applied(
-                name, [row.identity for row in known.values() if not (row.identity in there or row.finished)]
-            )
+            journal.remove_applied(name, known.keys() - {row.identity for row in found})
         journal.record_applied(row for row in found if row.identity not in known or known[row.identity].uid != row.uid)
 
 

@@ -278,7 +278,8 @@ class OwnershipLock:
     def _take_in_hooks(self, cluster: str, mark: Mark) -> bool:
         """Record the runs of hooks in an owner record; return whether any is news."""
         news = hook_news(cluster, mark.entries, self._journal.ledger().get(cluster, {}))
-        self._journal.record_applied(news)
+        if news:
+            self._journal.record_applied(news)
         return bool(news)
 
     def _entries(self, cluster: str, overtaken: Iterable[str]) -> dict[str, str]:

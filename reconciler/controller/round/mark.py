@@ -112,11 +112,13 @@ def _hook_entry(row: AppliedRow) -> str:
 
 def record_hooks(changes: Iterable[Change], acting: Acting) -> None:
     """Record the runs of hooks that are about to be deleted: the ownership lock has them from here."""
-    acting.journal.record_applied(
+    ran = [
         replace(row, finished=True, failed=not has_succeeded(change.before or {}))
         for change in changes
         if change.cause is Cause.COMPLETED and (row := applied_row(change, change.uid, acting)) is not None
-    )
+    ]
+    if ran:
+        acting.journal.record_applied(ran)
 
 
 def hooks_in(entries: Mapping[str, str]) -> dict[str, str]:

@@ -23,9 +23,10 @@ from reconciler.kube.client import MemberCluster
 from reconciler.report.mask import Masker
 from reconciler.sim import Fault, FaultKind, is_write
 from tests.fakes.clocks import QuickClock
-from tests.fakes.members import opened
+from tests.fakes.members import FLEET, opened
 from tests.fakes.raising import InterpreterFault
 from tests.fakes.worlds import config_map, fleet_of, policy
+from tests.unit.controller.round.test_entries import ran
 
 
 async def test_changes_of_a_cluster_that_cannot_be_held_have_failed(tmp_path: Path) -> None:
@@ -228,12 +229,16 @@ async def test_stock_is_taken_of_a_named_cluster_alone(tmp_path: Path) -> None:
             placed = journal.previous_placements()
             # A backup came back: what had been deleted is there, and what came after it is not.
             journal.remove_applied("m1", [old])
+            # Of two hooks that ran and were deleted the cluster knows one.
+            journal.record_applied([hook := ran("migrate", "r1")])
+            await OwnershipLock(journal, access.clock).hold([scene.members["m1"]], FLEET)
+            journal.record_applied([ran("later", "r1")])
         scene.by_hand("m1", "DELETE")
         found = await rebuild_once(fleet, replace(access, clusters=("m1",)))
         assert (found.is_stock, found.failed) == (True, {})
         with Journal.open(tmp_path / "journal.db") as journal:
             after = journal.ledger()
-            assert after["m1"].keys() == before["m1"].keys() - {app}
+            assert after["m1"].keys() == (before["m1"].keys() | {hook.identity}) - {app}
             assert after["m1"][old].uid == before["m1"][old].uid
             assert after["m2"] == before["m2"]
             assert (journal.complete_rounds(), journal.previous_placements()) == (1, placed)
