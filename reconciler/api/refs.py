@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class GVK(NamedTuple):
@@ -65,15 +65,35 @@ class ResourceRef(NamedTuple):
         return str(self.identity)
 
 
-def short_revision(revision: str) -> str:
-    """Return twelve characters of a commit id or a digest; other names as they are.
+DIGEST: Final = "sha256:"
+"""Before the 64 hex digits of an artifact's digest, which is the revision of a store in a registry."""
+_DIGEST_DIGITS: Final = 64
 
-    >>> short_revision("dir:0123456789abcdef0123456789abcdef"), short_revision("main")
-    ('dir:0123456789ab', 'main')
+
+def short_revision(revision: str) -> str:
+    """Return twelve characters of a commit id or a digest, as stores and people name it; other names as they are.
+
+    >>> short_revision("dir:0123456789abcdef0123456789abcdef"), short_revision("main"), short_revision("ab" * 32)
+    ('dir:0123456789ab', 'main', 'sha256:abababababab')
     """
     prefix, colon, name = revision.rpartition(":")
     is_hex = len(name) >= 32 and all(char in "0123456789abcdef" for char in name)
-    return f"{prefix}{colon}{name[:12]}" if is_hex else revision
+    return f"{DIGEST if is_digest(revision) else prefix + colon}{name[:12]}" if is_hex else revision
+
+
+def is_digest(revision: str) -> bool:
+    """Return whether a revision is the digest of an artifact, without `sha256:`."""
+    return len(revision) == _DIGEST_DIGITS
+
+
+def is_named_by(revision: str, text: str) -> bool:
+    """Return whether a text is the beginning of a commit id or, with or without `sha256:`, of a digest.
+
+    >>> is_named_by("ab" * 32, "sha256:abab"), is_named_by("ab" * 20, "sha256:abab"), is_named_by("ab" * 20, "abab")
+    (True, False, True)
+    """
+    digits = text.removeprefix(DIGEST)
+    return revision.startswith(digits) and (digits == text or is_digest(revision))
 
 
 def listed(names: Sequence[object], at_most: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from reconciler.api.refs import short_revision
+from reconciler.api.refs import DIGEST, is_digest, is_named_by, short_revision
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import answer, remark
@@ -57,7 +57,7 @@ def command(
     from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
     from reconciler.report.render_json import dump_yaml
     from reconciler.rollouts import approved
-    from reconciler.store.git.work_tree import commit_file, resolved
+    from reconciler.store.git.work_tree import commit_file
 
     stage, store, name = _stage_and_store(words, store, name)
     until = rfc3339(epoch_s(SystemClock().now()) + seconds_in(span)) if span else ""
@@ -65,7 +65,7 @@ def command(
     fleet_rollouts = read_fleet(store).rollouts
     waiting = _awaiting_approval(_status(server, journal, store, needed=revision is None), stage, name)
     rollout = _rollout(fleet_rollouts, stage, name or (waiting.rollout if waiting is not None else None))
-    chosen = resolved(folder, _revision(stage, revision, waiting))
+    chosen = _chosen(folder, _revision(stage, revision, waiting), waiting)
     _refuse_what_is_not_awaited(stage, chosen, waiting)
     approval = Approval(stage=stage, revision=short_revision(chosen), until=until)
     _refuse_twice(rollout, approval)
@@ -75,7 +75,9 @@ def command(
     made = commit_file(file, data, subject, os.environ)
     answer(f"approved {approval.revision} after the stage {stage} of the rollout {rollout.name}")
     answer(f"{rollout.source.path}: commit {short_revision(made.commit)} on {made.branch}")
-    remark("next: push it ('git push'); it is in force once the branch that is followed has it")
+    is_artifact = approval.revision.startswith(DIGEST)
+    pushed, followed = ("it ('git push') and the artifact", "tag") if is_artifact else ("it ('git push')", "branch")
+    remark(f"next: push {pushed}; it is in force once the {followed} that is followed has it")
 
 
 def _stage_and_store(words: tuple[str, ...], store: str, name: str | None) -> tuple[str, str, str | None]:
@@ -162,6 +164,15 @@ def _revision(stage: str, revision: str | None, waiting: _Awaited | None) -> str
     if not found:
         raise ConfigurationError(f"it is not known what waits after the stage {stage}; give --revision")
     return found
+
+
+def _chosen(folder: Path, text: str, waiting: _Awaited | None) -> str:
+    """Return the revision that is named: a commit of the checkout, or an artifact, which no checkout has."""
+    from reconciler.store.git.work_tree import resolved
+
+    if waiting is not None and is_digest(waiting.revision) and is_named_by(waiting.revision, text):
+        return waiting.revision
+    return text if text.startswith(DIGEST) else resolved(folder, text)
 
 
 def _refuse_what_is_not_awaited(stage: str, chosen: str, waiting: _Awaited | None) -> None:

@@ -71,9 +71,11 @@ def _history(store: str, sides: tuple[Snapshot, Snapshot]) -> _History | None:
 def _of_no_commit(history: _History | None, fleets: tuple[Fleet, Fleet]) -> list[Problem]:
     """Return an error for each new approval and pin that names no commit of the repository."""
     from reconciler.api.problem import Problem
+    from reconciler.api.refs import DIGEST
 
     old, new = ([*_decided(fleet)] for fleet in fleets)
-    texts = {text for text, _, _ in new} - {text for text, _, _ in old}
+    # An artifact is in a registry, and its digest says by itself what it names.
+    texts = {text for text, _, _ in new if not text.startswith(DIGEST)} - {text for text, _, _ in old}
     if not texts or history is None:
         return []
     from reconciler.store.git.commit_history import unknown_revisions
@@ -82,7 +84,7 @@ def _of_no_commit(history: _History | None, fleets: tuple[Fleet, Fleet]) -> list
     return [
         Problem(
             source=source, path=path, code="confirmation-fits-nothing",
-            message=f"{text} names no commit of the repository; write the one that `reconciler status` shows",
+            message=f"{text} names no commit of the repository; write it as `reconciler status` shows it",
         )
         for text, path, source in new
         if text in unknown

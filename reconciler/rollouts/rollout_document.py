@@ -42,7 +42,7 @@ from reconciler.policy import is_empty, read_affinity, read_label_selector, read
 from reconciler.rollouts.record_book import ROLLOUT_NAME_CHARS_MAX
 from reconciler.rollouts.rollout_fields import ROLLOUT_SHAPE
 
-_REVISION: Final = re.compile(r"[0-9a-f]{7,64}")
+_REVISION: Final = re.compile(r"(?:sha256:)?[0-9a-f]{7,64}")
 _AMOUNT: Final = re.compile(r"([0-9]{1,6})(%?)")
 _THRESHOLD: Final = re.compile(r"(<=?|>=?|==)\s*(-?[0-9]{1,18}(?:\.[0-9]{1,18})?)")
 _QUERY_CHARS_MAX: Final = 2000
@@ -220,5 +220,5 @@ def _pins(spec: Fields) -> dict[str, str]:
 
 def _check_revision(fields: Fields, revision: str, *steps: str | int) -> None:
     if not _REVISION.fullmatch(revision):
-        message = f"{revision!r} is no commit id; write at least 7 of its hexadecimal digits"
+        message = f"{revision!r} is no commit id and no sha256: digest; write at least 7 of its hexadecimal digits"
         fields.report.error("rollout-revision-illegal", message, *steps)

@@ -74,7 +74,8 @@ ROLLOUT_CODES: Mapping[str, Code] = {
         "A person pinned a stage or cluster to a revision, without gates.", "Remove the pin when done."
     ),
     "rollout-revision-illegal": Code(
-        "An approval or pin needs a commit id or its beginning.", "Write at least 7 of its hexadecimal digits."
+        "An approval or pin needs a commit id, or an artifact's digest after `sha256:`.",
+        "Write at least 7 of its digits.",
     ),
     "rollout-revision-missing": Code(
         "The active or pinned revision of a cluster is not in the object database (rewritten history, "
@@ -196,7 +197,9 @@ ROLLOUT_SHAPE = document_shape(
             "approvals",
             "Revisions that may leave a stage.",
             text_field("stage", "The stage that it may leave.", required=True),
-            text_field("revision", "The commit id, or its beginning.", required=True),
+            text_field(
+                "revision", "The commit id or an artifact's digest (`sha256:…`), or its beginning.", required=True
+            ),
             text_field("until", "When the approval ends (RFC 3339).", default="7 days after it was first seen"),
         ),
         map_field("pin", "A stage or a cluster to the revision that is in force there, without a gate."),

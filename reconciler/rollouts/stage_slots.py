@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
-from reconciler.api.refs import short_revision
+from reconciler.api.refs import is_named_by, short_revision
 from reconciler.api.rollout_progress import (
     Begin,
     Paused,
@@ -234,7 +234,7 @@ def _approval_key(rollout: Rollout, approval: Approval) -> str:
 def _is_approved(scene: StageInputs, stage: str) -> bool:
     """Return whether the release may leave a stage. Note the end of a temporary approval as a time to check again."""
     for approval in scene.approvals:
-        is_meant = approval.stage == stage and scene.release.startswith(approval.revision)
+        is_meant = approval.stage == stage and is_named_by(scene.release, approval.revision)
         if is_meant and is_in_force(approval, scene.book.text):
             scene.book.look_at(approval.until, f"stage {stage}")
             return True

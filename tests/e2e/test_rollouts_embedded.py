@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from reconciler.api.ledger import EventKind
 from reconciler.api.refs import Identity
@@ -19,8 +22,21 @@ from reconciler.sim import BackgroundFleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, divided, policy, web
 from tests.fakes.prometheus import FakePrometheus, matrix
+from tests.fakes.registry import Registry, packed
 from tests.program import run_text
-from tests.soak.rollouts import CLUSTERS, DRIFT, Referee, all_have, confirm, put, recorded, rollout, scene, until
+from tests.soak.rollouts import (
+    CLUSTERS,
+    DRIFT,
+    STAGES,
+    Referee,
+    all_have,
+    confirm,
+    put,
+    recorded,
+    rollout,
+    scene,
+    until,
+)
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 BEHIND = ("m2", "m3", "m4", "m5", "m6")
@@ -279,6 +295,71 @@ def test_a_metric_of_a_gate_holds_until_prometheus_says_it(tmp_path: Path) -> No
         until(daemon, all_have(referee, "nginx:2"), "the second revision everywhere")
         assert not referee.wrong
         assert daemon.stop() == 0
+
+
+@contextmanager
+def artifacts(folder: Path, **given: Any) -> Iterator[tuple[Callable[[str], str], GitRepository, Daemon, Referee]]:
+    """The same scene with an artifact as the store; the function pushes what lies there, and gives the digest."""
+    registry = Registry()
+    with scene(folder, **given) as (fleet, store, _, referee):
+        fleet.wait(lambda box: registry.__aenter__())
+
+        def push(commit: str) -> str:
+            paths = [path for path in store.folder.rglob("*.yaml") if path.is_file()]
+            said = {"org.opencontainers.image.revision": f"main@sha1:{commit}"}
+            files = {path.relative_to(store.folder).as_posix(): path.read_text() for path in paths}
+            return registry.push("prod", packed(files), annotations=said).removeprefix("sha256:")
+
+        journal = folder / "artifact/journal.db"
+        with Daemon(f"{registry.store}:prod", fleet.kubeconfig, journal, "--poll", "0.5") as daemon:
+            yield push, store, daemon, referee
+            assert daemon.stop() == 0
+        fleet.wait(lambda box: registry.__aexit__(None, None, None))
+
+
+def test_artifacts_are_staged_and_named_as_a_store_may_name_them(tmp_path: Path) -> None:
+    spec: dict[str, Any] = {"approval": True, "rollbackWindow": "1h"}
+    with artifacts(tmp_path, **spec) as (push, store, daemon, referee):
+        first = push(put(store, "nginx:1"))
+        daemon.start()
+        until(daemon, have(referee, images("nginx:1", "")), "the first artifact in the first stage")
+        until(daemon, lambda: bool(waits(daemon, "canary").get("approval")), "what waits for an approval")
+        (approval,) = yaml.safe_load(waits(daemon, "canary")["approval"])
+        assert approval == {"stage": "canary", "revision": f"sha256:{first[:12]}"}
+        store.write("rollout.yaml", rollout(**spec, approvals=[approval]))
+        push(store.commit("approve"))
+        done = dict.fromkeys(CLUSTERS, (first, True))
+        until(daemon, lambda: recorded(daemon) == done, "the first artifact everywhere")
+
+        second = push(put(store, "nginx:2"))
+        until(daemon, lambda: second[:12] in str(waits(daemon, "canary").get("approval")), "the second one to wait")
+        person = {f"GIT_{who}_{part}": "a@b" for who in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+        command = ("approve", "canary", "--store", store.folder, "--journal", daemon.journal)
+        said = run_text(*command, environment={**os.environ, **person})
+        assert f"approved sha256:{second[:12]} after the stage canary" in said.stdout
+        assert "push it ('git push') and the artifact" in said.stderr
+        review = run_text("diff", store.folder, "--base", "HEAD~1", "--head", "HEAD", code=None)
+        assert "confirmation-fits-nothing" not in review.stdout + review.stderr
+        push("approved")
+        until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (second, True)), "the second one everywhere")
+        assert not referee.wrong
+
+        # A pin is the digest as history names it.
+        told = run_text("history", "--journal", daemon.journal).stdout
+        assert f"sha256:{first[:12]}" in told
+        pinned = {**rollout(**spec)["spec"], "pin": {"rest": f"sha256:{first[:12]}"}}
+        store.write("rollout.yaml", {**rollout(**spec), "spec": pinned})
+        push(store.commit("pin"))
+        until(daemon, have(referee, {**images("nginx:2", "nginx:2"), **dict.fromkeys(STAGES["rest"], "nginx:1")}), "it")
+        assert (
+            f"the stage rest is pinned to sha256:{first[:12]}" in run_text("status", "--journal", daemon.journal).stdout
+        )
+
+        # What was there before, in an artifact of its own, is rolled back to at once, and needs no approval.
+        store.write("rollout.yaml", rollout(**spec))
+        push(put(store, "nginx:1"))
+        until(daemon, all_have(referee, "nginx:1"), "what was rolled back to")
+        assert {revision for revision, _ in recorded(daemon).values()} == {first}
 
 
 def record_of(daemon: Daemon, cluster: str) -> Record:

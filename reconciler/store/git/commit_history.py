@@ -17,6 +17,7 @@ from typing import Any, Final
 import pygit2
 
 from reconciler.api.fleet import StoreFile
+from reconciler.api.refs import DIGEST
 from reconciler.api.rollouts import Lineage
 from reconciler.clock import rfc3339
 from reconciler.errors import RevisionNotFound, StoreError
@@ -114,7 +115,7 @@ def newest_with(folder: Path, commit: str, line: str) -> str | None:
 def resolve_revisions(folder: Path, texts: Collection[str]) -> dict[str, str]:
     """Text to full commit id, of those that name exactly one commit that is there. Raises nothing.
 
-    A text is an id, seven or more letters of one, or the name of a tag.
+    A text is an id, seven or more letters of one, the same of a digest after `sha256:`, or the name of a tag.
     """
     try:
         with using_repository(folder) as repository:
@@ -175,8 +176,9 @@ def _commit(repository: Any, revision: str) -> Any:
 
 def _commit_named(repository: Any, text: str) -> str | None:
     """The one commit that a text names. A text that is a tag and letters of another commit names none."""
-    if _FULL_ID.fullmatch(text):
-        return text if _commit(repository, text) is not None else None
+    digits = text.removeprefix(DIGEST)
+    if _FULL_ID.fullmatch(digits):
+        return digits if _commit(repository, digits) is not None else None
     found = {commit for commit in (_tagged(repository, text), _abbreviated(repository, text)) if commit is not None}
     return found.pop() if len(found) == 1 else None
 
@@ -196,9 +198,12 @@ def _tagged(repository: Any, text: str) -> str | None:
 
 
 def _abbreviated(repository: Any, text: str) -> str | None:
-    if not _PREFIX.fullmatch(text):
+    digits = text.removeprefix(DIGEST)
+    if not _PREFIX.fullmatch(digits):
         return None
-    digests = [name for name in repository.references if name.startswith(ARTIFACTS + text)]
+    digests = [name for name in repository.references if name.startswith(ARTIFACTS + digits)]
+    if digits != text and not digests:
+        return None
     try:
         commit = str(repository.expand_id(text)) if not digests else digests[0].removeprefix(ARTIFACTS)
     except _FAULTS:  # unknown, or ambiguous

@@ -83,7 +83,8 @@ async def test_a_moved_tag_is_a_new_revision_with_a_past(tmp_path: Path) -> None
             assert found == {"": second.removeprefix("sha256:"), "a.yaml": "2", "c/c.yaml": "c"}
             old, new = (digest.removeprefix("sha256:") for digest in (first, second))
             assert source.ancestry([old], new).order == (old, new)
-            assert source.resolve([old[:12], "prod"]) == {old[:12]: old}
+            named = (old[:12], f"sha256:{old[:12]}", f"sha256:{old}")
+            assert source.resolve([*named, "prod", "sha256:0000000"]) == dict.fromkeys(named, old)
             recalled = source.recall(old)
             assert recalled is not None and recalled.revision == old
             assert content(recalled)["a.yaml"] == "1"
