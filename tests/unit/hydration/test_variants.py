@@ -248,13 +248,17 @@ def test_a_hook_without_a_name_gets_one() -> None:
         (hooked("pre-install,post-install"), ["render-object"]),
         (hooked("pre-instal"), ["render-object"]),
         (hooked("PreSync", kind="Workflow", key=ARGO), ["render-hook-dropped"]),
+        (
+            hooked("pre-install", kind="ServiceAccount", **{"helm.sh/hook-delete-policy": "hook-succeeded"}),
+            ["render-hook-dropped"],
+        ),
     ],
     ids=str,
 )
 def test_a_hook_without_counterpart_is_named(body: dict[str, Any], codes: list[str]) -> None:
     found = read_rendered(render_of(), "", yaml.safe_dump(body).encode(), BUILT_IN_KINDS)
     assert [problem.code for problem in found.problems] == codes
-    assert len(found.objects) == (1 if body["kind"] == "Workflow" else 0)
+    assert len(found.objects) == (1 if body["kind"] in ("Workflow", "ServiceAccount") else 0)
 
 
 def test_hooks_secrets_and_steering_documents_are_left_out_or_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import Identity
-from reconciler.state import Lag, ObjectState, StateFacts, StateTables, state_of
+from reconciler.state import Lag, ObjectState, StateFacts, StateTables, copies_of, state_of
 from reconciler.state import state_tables as tables
 from tests.unit.state.scenes import APP, Scene, scene_of
 from tests.yaml_text import load_yaml
@@ -42,6 +42,13 @@ def test_every_state_has_a_reason_unless_it_is_well() -> None:
         if found is not None:
             assert bool(found.sync.why) == (row["is"] != "Synced"), row["name"]
             assert bool(found.health.why) == (row["health"] != "Healthy"), row["name"]
+
+
+def test_a_hook_that_failed_and_was_deleted_has_failed_for_a_gate() -> None:
+    """Source: ADR 26."""
+    facts = scene_of({"now": "in-sync", "health_told": "Missing", "finished": True, "failed": True}).facts()
+    (copy,) = copies_of(StateTables().update(facts).clusters["m1"], {APP})
+    assert copy.has_failed
 
 
 def test_a_commit_of_one_object_costs_that_object(monkeypatch: pytest.MonkeyPatch) -> None:

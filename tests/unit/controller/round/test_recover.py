@@ -17,6 +17,7 @@ from tests.fakes.clocks import TestClock
 from tests.fakes.members import Open, opened
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply
 from tests.fakes.worlds import config_map, fleet_of, policy
+from tests.unit.controller.round.test_entries import ran
 from tests.unit.kube.test_client import CORE, discovery
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
@@ -76,6 +77,17 @@ async def test_what_was_removed_is_forgotten(tmp_path: Path, action: Action) -> 
         crashed(scene, action)
         await recover(scene.journal, scene.members, STORE)
         assert APP not in scene.journal.applied("m1")
+        assert outcome(scene.journal) == "done"
+
+
+async def test_the_record_of_a_hook_outlives_a_deletion_whose_answer_was_lost(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        hook = ran("migrate", "r1")
+        scene.journal.record_applied([hook])
+        intent = Intent(cluster="m1", gvk=hook.gvk, identity=hook.identity, action=Action.DELETE, uid=hook.uid)
+        scene.journal.begin([intent])
+        await recover(scene.journal, scene.members, STORE)
+        assert scene.journal.applied("m1")[hook.identity].finished
         assert outcome(scene.journal) == "done"
 
 
