@@ -86,7 +86,10 @@ _RECORD: Final = "a hook stays until its next run"
 _LEAVES: Final = "as `fleet.reconciler/hook-delete`"
 _NOT_APPLIED: Final = "not applied there: take it out"
 _CREATED_ONLY: Final = "nothing is only created; see spec.ignore"
-_ORDER: Final = "the order follows from references and kinds; write `fleet.reconciler/wave`"
+_ORDER: Final = (
+    'the order follows from references and kinds; write `fleet.reconciler/wave: "1"` on what comes later '
+    "in its folder, and take this out"
+)
 _OF_APPLICATION: Final = "it belongs on an Application"
 _A_MARK: Final = "part of the tool's mark"
 _IN_NO_TABLE: Final = "nothing here knows it"
