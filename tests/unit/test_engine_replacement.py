@@ -55,7 +55,7 @@ def replaced(body: dict[str, Any], *, is_allowed: bool, says: dict[str, str] = A
 def test_a_replacement_is_held_until_the_template_allows_it() -> None:
     (held,) = replaced(deployment(), is_allowed=False)
     assert held.action is Action.REPLACE
-    assert "set the annotation fleet.reconciler/replace: allowed" in (held.held or "")
+    assert "annotate the template with fleet.reconciler/replace: allowed" in (held.held or "")
     (free,) = replaced(deployment(), is_allowed=True)
     assert (free.action, free.held) == (Action.REPLACE, None)
 
