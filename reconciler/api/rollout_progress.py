@@ -173,10 +173,14 @@ class WaitsForTime(Struct, frozen=True, tag="waits-for-time"):
 
 
 class WaitsForApproval(Struct, frozen=True, tag="waits-for-approval"):
-    """Its clusters are done; `entry` under `spec.approvals` lets the next stage begin, not before `not_before`."""
+    """Its clusters are done; `entry` under `spec.approvals` lets the next stage begin, not before `not_before`.
+
+    `ended`: when the one that is written ended; empty: there is none.
+    """
 
     entry: str
     not_before: str = ""
+    ended: str = ""
 
 
 class WaitsForWindow(Struct, frozen=True, tag="waits-for-window"):

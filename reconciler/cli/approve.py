@@ -188,5 +188,6 @@ def _refuse_twice(rollout: Rollout, approval: Any) -> None:
         is_same = one.stage == approval.stage and approval.revision.startswith(short_revision(one.revision))
         if is_same and one.until == approval.until:
             raise ConfigurationError(
-                f"{rollout.source.path}: {approval.revision} is approved there already ({one.source}); push it"
+                f"{rollout.source.path}: {approval.revision} is approved there already ({one.source}); push it, "
+                "or give --until if `status` says that it ended"
             )

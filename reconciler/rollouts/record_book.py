@@ -94,8 +94,9 @@ def _lasting(progress: RolloutProgress) -> dict[Begun, dict[str, Any]]:
             case Paused(failed=failed):
                 data |= {"clusters": list(failed), "why": f"failed: {', '.join(failed)}"}
                 found[EventKind.ROLLOUT_PAUSED, subject] = data
-            case WaitsForApproval(entry=entry):
-                data |= {"entry": entry, "why": f"add under spec.approvals: {entry}"}
+            case WaitsForApproval(entry=entry, ended=ended):
+                why = f"the approval ended at {ended}; " if ended else ""
+                data |= {"entry": entry, "why": f"{why}add under spec.approvals: {entry}"}
                 found[EventKind.APPROVAL_AWAITED, subject] = data
             case Pinned(revision=revision):
                 pinned.add(stage.name)

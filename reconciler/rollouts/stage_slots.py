@@ -35,7 +35,8 @@ from reconciler.policy import opening
 from reconciler.rollouts.gate import has_failed, is_too_late, note_success
 from reconciler.rollouts.record_book import RolloutRecords, later_of
 
-_APPROVED_S: Final = 7 * 24 * 3600
+_DAY_S: Final = 24 * 3600
+_APPROVED_S: Final = 7 * _DAY_S
 """An approval without `until` ends so long after it was first seen."""
 _PLAIN_NAME: Final = re.compile(r"[a-z][a-z0-9-]*[a-z0-9]")
 _WORDS_OF_YAML: Final = frozenset({"yes", "no", "on", "off", "true", "false", "null"})
@@ -194,8 +195,14 @@ def leave(members: StageMembers) -> StageState:
         failed_at = later(record.begun_at or record.turn_at, members.found.stage.gate.timeout_s)
         ended = later_of(ended, record.completed_at if members.is_done(cluster) else failed_at)
     until = "" if not after.wait_s or book.is_over(ended, after.wait_s, f"stage {name}") else later(ended, after.wait_s)
-    if after.approval and not _is_approved(scene, name):
-        return WaitsForApproval(f"- {approval_entry(name, short_revision(scene.release))}", until)
+    approval = _approval(scene, name) if after.approval else None
+    if approval is not None and is_in_force(approval, book.text):
+        book.look_at(approval.until, f"stage {name}")
+    elif after.approval:
+        over = approval.until if approval is not None else ""
+        # The same entry once more would be the one that ended. By the day, so that not every look says another end.
+        anew = later(f"{book.text[:10]}T00:00:00Z", _APPROVED_S + _DAY_S) if over else ""
+        return WaitsForApproval(f"- {approval_entry(name, short_revision(scene.release), anew)}", until, over)
     return WaitsForTime(until) if until else StageDone()
 
 
@@ -231,11 +238,8 @@ def _approval_key(rollout: Rollout, approval: Approval) -> str:
     return f"{rollout.name} {approval.stage} {approval.revision}" if not approval.until else ""
 
 
-def _is_approved(scene: StageInputs, stage: str) -> bool:
-    """Return whether the release may leave a stage. Note the end of a temporary approval as a time to check again."""
-    for approval in scene.approvals:
-        is_meant = approval.stage == stage and is_named_by(scene.release, approval.revision)
-        if is_meant and is_in_force(approval, scene.book.text):
-            scene.book.look_at(approval.until, f"stage {stage}")
-            return True
-    return False
+def _approval(scene: StageInputs, stage: str) -> Approval | None:
+    """Return the approval by which the release may leave a stage, else the one that ended last; None: there is none."""
+    meant = [one for one in scene.approvals if one.stage == stage and is_named_by(scene.release, one.revision)]
+    given = (one for one in meant if is_in_force(one, scene.book.text))
+    return next(given, None) or max(meant, key=lambda one: one.until, default=None)

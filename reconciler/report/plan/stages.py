@@ -131,8 +131,9 @@ def state_words(progress: StageProgress) -> str:
             return f"waits for the stage {visible(stage)}"
         case WaitsForTime(until=until):
             return f"done; the next stage begins at {until}"
-        case WaitsForApproval(not_before=not_before):
-            return "done; the next stage needs an approval" + (f", and begins after {not_before}" if not_before else "")
+        case WaitsForApproval(not_before=not_before, ended=ended):
+            need = f"its approval ended at {ended}: approve again" if ended else "the next stage needs an approval"
+            return f"done; {need}" + (f", and begins after {not_before}" if not_before else "")
         case WaitsForWindow(until=until):
             return f"waits for its window until {until}" if until else "waits for its window"
         case Paused(failed=failed):

@@ -82,10 +82,10 @@ def _need(sight: ViewModel, found: RolloutProgress, stage: StageProgress) -> Ite
             kind, count = EventKind.ROLLOUT_PAUSED, max(1, len(failed))
             title = f"the rollout {found.rollout} is paused in the stage {stage.name}"
             why = sight.text("; ".join(whys[:3]))
-        case WaitsForApproval(entry=entry):
+        case WaitsForApproval(entry=entry, ended=ended):
             kind = EventKind.APPROVAL_AWAITED
             title = f"the rollout {found.rollout} needs an approval of the stage {stage.name}"
-            why = f"{short(found.release)} is done there"
+            why = f"{short(found.release)} is done there" + (f"; its approval ended at {ended}" if ended else "")
             data["entry"] = entry
         case Pinned(revision=revision):
             kind = EventKind.PINNED

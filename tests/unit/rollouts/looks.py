@@ -106,8 +106,9 @@ def state_text(state: StageState) -> str:
             return f"waits for {stage}"
         case WaitsForTime(until=until):
             return f"waits until {minute(until)}"
-        case WaitsForApproval(entry=entry, not_before=not_before):
-            return f"needs {entry}" + (f" from {minute(not_before)}" if not_before else "")
+        case WaitsForApproval(entry=entry, not_before=not_before, ended=ended):
+            last = f", the last ended at {minute(ended)}" if ended else ""
+            return f"needs {entry}{last}" + (f" from {minute(not_before)}" if not_before else "")
         case WaitsForWindow(until=until):
             return f"window from {minute(until)}"
         case Paused(failed=failed):
