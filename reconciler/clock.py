@@ -100,6 +100,19 @@ async def within(work: Awaitable[Value], seconds: float) -> Value:
         return await work
 
 
+async def wait_for(event: asyncio.Event, seconds: float, clock: Clock) -> bool:
+    """Return whether the event came within the time."""
+    waiting = asyncio.ensure_future(event.wait())
+    sleeping = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({waiting, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+        return event.is_set()
+    finally:
+        for task in (waiting, sleeping):
+            task.cancel()
+        await asyncio.gather(waiting, sleeping, return_exceptions=True)
+
+
 def rfc3339(epoch_s: float) -> str:
     """An epoch time as Kubernetes writes it.
 

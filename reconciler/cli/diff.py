@@ -13,7 +13,6 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.last_good_content import LastGood, older_revisions
-from reconciler.cli.origin_health import location_of, origin_health
 from reconciler.cli.printing import answer, has_errors, prose, run, style_for, write_file
 from reconciler.cli.run_options import Keys, KeysNamed, keys_options
 from reconciler.cli.settings_reading import with_settings
@@ -170,6 +169,8 @@ def command(
     asking = partial(access_to, kubeconfig, journal, clusters, keys=Keys(keys, store), profiles=profiles)
     plans: tuple[Plan, ...]
     if base is not None:
+        from reconciler.cli.origin_health import location_of, origin_health
+
         with bulk_load():
             parsed: dict[str, ParsedFile] = {}
             sides: list[Snapshot] = []

@@ -15,8 +15,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from msgspec import Struct, field
 
 from reconciler.api.refs import Identity
-from reconciler.clock import Clock
-from reconciler.store.local_source import wait_for
+from reconciler.clock import Clock, wait_for
 
 Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)

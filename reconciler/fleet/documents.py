@@ -30,10 +30,10 @@ from reconciler.fleet.cluster_documents import (
     MANAGED_CLUSTER_SHAPE,
     is_cluster,
 )
+from reconciler.fleet.promotion_document import PROMOTION_SHAPE
 from reconciler.fleet.settings import FLEET_SHAPE
 from reconciler.hydration import RENDER_SHAPE, input_folders, is_below, is_input, is_lock
 from reconciler.policy import OVERRIDE_SHAPE, PROPAGATION_SHAPE
-from reconciler.promotion import PROMOTION_SHAPE
 from reconciler.rollouts import ROLLOUT_SHAPE
 from reconciler.secrets import BLOCK
 

@@ -10,10 +10,10 @@ from types import MappingProxyType
 
 from reconciler.documents import ProblemCode
 from reconciler.documents import ProblemCode as Code
+from reconciler.fleet import PROMOTION_CODES
 from reconciler.hydration import HYDRATION_CODES
 from reconciler.observations import MOVE_CODES
 from reconciler.policy import POLICY_CODES, WINDOW_CODES
-from reconciler.promotion import PROMOTION_CODES
 from reconciler.render import RENDER_CODES
 from reconciler.rollouts import ROLLOUT_CODES
 from reconciler.secrets import SEALED_CODES

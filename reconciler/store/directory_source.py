@@ -9,9 +9,9 @@ from typing import Final
 
 from reconciler.api.fleet import Snapshot
 from reconciler.api.rollouts import Lineage
-from reconciler.clock import Clock
+from reconciler.clock import Clock, wait_for
 from reconciler.store.directory import read_directory
-from reconciler.store.local_source import LocalSource, Watch, wait_for
+from reconciler.store.local_source import LocalSource, Watch
 from reconciler.store.past import DirectoryPast
 from reconciler.store.scan import RACY_NS, Stamp, StoreCopy, scan
 

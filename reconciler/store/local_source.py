@@ -170,16 +170,3 @@ class Watch:
             except (OSError, RuntimeError) as error:
                 self.fault = f"no file events ({error})"
             await self._clock.sleep(_RETRY_S)
-
-
-async def wait_for(event: asyncio.Event, seconds: float, clock: Clock) -> bool:
-    """Return whether the event came within the time."""
-    waiting = asyncio.ensure_future(event.wait())
-    sleeping = asyncio.ensure_future(clock.sleep(seconds))
-    try:
-        await asyncio.wait({waiting, sleeping}, return_when=asyncio.FIRST_COMPLETED)
-        return event.is_set()
-    finally:
-        for task in (waiting, sleeping):
-            task.cancel()
-        await asyncio.gather(waiting, sleeping, return_exceptions=True)

@@ -18,7 +18,7 @@ from typing import Final
 
 from reconciler.api.fleet import Snapshot
 from reconciler.api.refs import short_revision
-from reconciler.clock import BackOff, Clock
+from reconciler.clock import BackOff, Clock, wait_for
 from reconciler.errors import StoreError
 from reconciler.store.file_walk import Taker, as_read
 from reconciler.store.git.commit_history import (
@@ -33,7 +33,6 @@ from reconciler.store.git.fetch import Fetched, FetchRequest, fetch
 from reconciler.store.git.git_past import GitRevisions
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.url import GitUrl, check_revision
-from reconciler.store.local_source import wait_for
 from reconciler.store.past import store_fault
 
 _RETRY_MIN_S: Final = 5.0

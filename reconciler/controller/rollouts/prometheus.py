@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -17,9 +17,11 @@ from reconciler.api.rollouts import MetricCheck
 from reconciler.clock import epoch_s
 from reconciler.containment import try_call
 from reconciler.controller import timing
-from reconciler.notify.post import Poster
 from reconciler.rollouts import ANSWER_BYTES_MAX, range_query, refusal, verdict_on
 from reconciler.secret_files import token_in
+
+if TYPE_CHECKING:
+    from reconciler.notify.post import Poster
 
 _AT_ONCE: Final = 4
 

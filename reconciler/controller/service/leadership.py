@@ -16,7 +16,7 @@ from math import inf
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet, HighAvailability
-from reconciler.clock import since_boot_s
+from reconciler.clock import since_boot_s, wait_for
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.loop import ControlLoop
@@ -33,7 +33,6 @@ from reconciler.errors import FleetHeld, MemberClusterError, StoreIsOlder
 from reconciler.kube.member_clusters import MemberClusters
 from reconciler.lease import HandoverTooLarge
 from reconciler.report.status.remedies import STANDBY
-from reconciler.store.local_source import wait_for
 
 log = logging.getLogger("reconciler")
 

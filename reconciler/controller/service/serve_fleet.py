@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from msgspec import Struct
 
 from reconciler.api.ledger import EventKind, EvictionRecord, SuspensionRecord
-from reconciler.clock import Clock
+from reconciler.clock import Clock, wait_for
 from reconciler.containment import fault_fields, try_call
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
@@ -40,7 +40,6 @@ from reconciler.notify.post import Poster
 from reconciler.observations import in_force
 from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.report.status.remedies import todo_of
-from reconciler.store.local_source import wait_for
 from reconciler.store.parse_cache import ParseCache
 from reconciler.store.source import open_source
 

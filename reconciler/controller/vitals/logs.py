@@ -16,15 +16,17 @@ import traceback
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.refs import listed
 from reconciler.regex import regex
 from reconciler.report.mask import scrub_text
 from reconciler.report.safe import ascii_json, inert, visible
-from reconciler.report.status.history_text import Words, history_entry, no_words
 from reconciler.state import ClusterState, FleetState, Lag, Sync
+
+if TYPE_CHECKING:
+    from reconciler.report.status.history_text import Words
 
 log = logging.getLogger("reconciler")
 
@@ -191,7 +193,7 @@ _WORDS: Final[Mapping[EventKind, _Words]] = {
 }  # fmt: skip
 
 
-def tell_events(events: Iterable[Event], words: Words = no_words, *, goes_on: bool = False) -> None:
+def tell_events(events: Iterable[Event], words: Words | None = None, *, goes_on: bool = False) -> None:
     """Log beginnings and ends. `words`: of revisions. `goes_on`: it began before this start of the service."""
     groups: dict[tuple[str, str, str], list[Event]] = {}
     for event in events:
@@ -215,8 +217,10 @@ def _joined(groups: Mapping[Any, list[Event]], wider: Any, most: int) -> dict[An
     return found
 
 
-def _tell(said: _Words, found: Sequence[Event], words: Words, *, goes_on: bool) -> None:
-    entry, data, is_one = history_entry(found[0], words), found[0].data, len(found) == 1
+def _tell(said: _Words, found: Sequence[Event], words: Words | None, *, goes_on: bool) -> None:
+    from reconciler.report.status.history_text import history_entry, no_words  # noqa: PLC0415 - commands write no history
+
+    entry, data, is_one = history_entry(found[0], words or no_words), found[0].data, len(found) == 1
     message = said.one if is_one or "%d" not in said.many else said.many % len(found)
     is_trouble = said.level == logging.WARNING
     extra: dict[str, Any] = {

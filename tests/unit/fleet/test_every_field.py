@@ -10,12 +10,11 @@ import pytest
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.problem import Document, Problem, Severity
 from reconciler.documents import Field, FieldSupport, FieldType, Shape, walk
-from reconciler.fleet import KINDS
+from reconciler.fleet import KINDS, parse_promotion
 from reconciler.fleet.cluster_documents import parse_cluster
 from reconciler.fleet.settings import parse_fleet_settings
 from reconciler.hydration import parse_render
 from reconciler.policy import parse_override_policy, parse_propagation_policy
-from reconciler.promotion import parse_promotion
 from reconciler.rollouts import parse_rollout
 
 API_VERSIONS = {
