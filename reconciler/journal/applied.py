@@ -100,8 +100,7 @@ def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity
 
 
 def _numbers(file: JournalFile, table: SqlTable, where: str, values: Row) -> dict[Row, int]:
-    # A file that is only read may have an older schema.
-    return {row[:5]: row[5] for row in file.rows(table, where, values)} if file.has_table(table) else {}
+    return {row[:5]: row[5] for row in file.rows(table, where, values)}
 
 
 def manifests(file: JournalFile, where: str = "", values: Row = ()) -> dict[str, JsonObject]:

@@ -110,7 +110,7 @@ class EventBook:
         """Keep so much history from now on, also after a restart. `now`: RFC 3339."""
         with self._file.transaction():
             if limits != self._limits:
-                self._file.put_value(_LIMITS, msgspec.json.encode(limits).decode())
+                self._file.put_json(_LIMITS, limits)
                 self._limits = limits
                 prune(self._file, limits, now)
 
@@ -201,7 +201,6 @@ def _last(file: JournalFile) -> int:
 
 
 def _where(wanted: EventFilter) -> tuple[str, tuple[str | int, ...]]:
-    """The condition in SQL, and its values."""
     conditions: list[str] = ["TRUE"]
     values: list[str | int] = []
 

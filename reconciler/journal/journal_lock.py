@@ -31,7 +31,6 @@ class LockHolder(NamedTuple):
     host: str
 
     def __str__(self) -> str:
-        """`process 4711 on host-a`."""
         return f"process {self.pid} on {self.host}" if self.pid else "another process"
 
 

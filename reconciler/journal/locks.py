@@ -7,9 +7,8 @@ and the active content of the store. Source: ADR 20.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from reconciler.api.ledger import GuardsInForce, HoldRecord, Losses, RecordedLoss, ReviewConfirmation
@@ -42,7 +41,6 @@ from reconciler.journal.rows import (
 )
 from reconciler.journal.sqlite_file import META, JournalFile, Row, SqlTable
 
-_Value = TypeVar("_Value")
 _VERSIONS: Final = "versions"
 
 Versions = Mapping[str, Mapping[GVK, int]]
@@ -61,8 +59,6 @@ class HoldBook:
 
     def holds(self, cluster: str) -> tuple[HoldRecord, ...]:
         """The mark that was written last, and those that a crash left in doubt. None: a journal of an older schema."""
-        if not self._file.has_table(HOLD):
-            return ()
         rows = self._file.rows(HOLD, "WHERE cluster = ? ORDER BY epoch", (cluster,))
         return tuple(HoldRecord(token=row[1], epoch=row[2], is_confirmed=bool(row[3])) for row in rows)
 
@@ -81,7 +77,7 @@ class HoldBook:
         """Return the records of rollouts, by rollout and cluster, sorted. A journal of an older schema has none."""
         if self._file.read_only:
             return self._read_rollouts()
-        return {name: dict(found) for name, found in self._mirror.rollouts(self._read_rollouts).items()}
+        return {name: dict(found) for name, found in self._mirror.rollouts.of(self._read_rollouts).items()}
 
     def record_rollouts(self, rollout: str, records: Mapping[str, Record | None]) -> None:
         """Replace the records of one rollout in these clusters (None: delete it); equal ones are not written.
@@ -108,32 +104,29 @@ class HoldBook:
 
     def rollout_documents(self) -> dict[str, str]:
         """Return the revision of the document by which each Rollout goes on, by its name."""
-        return try_call(msgspec.json.decode, self._file.value(DOCUMENTS), type=dict[str, str]).value or {}
+        return self._file.decoded(DOCUMENTS, dict[str, str]) or {}
 
     def record_rollout_documents(self, revisions: Mapping[str, str]) -> None:
         """Replace them; equal ones are not written. It does not wait for the disk."""
-        self._file.put_value(DOCUMENTS, msgspec.json.encode(dict(sorted(revisions.items()))).decode())
+        self._file.put_json(DOCUMENTS, dict(sorted(revisions.items())))
 
     def _read_rollouts(self) -> dict[str, dict[str, Record]]:
         found: dict[str, dict[str, Record]] = {}
-        if self._file.has_table(ROLLOUT):
-            for row in self._file.rows(ROLLOUT, "ORDER BY rollout, cluster"):
-                found.setdefault(row[0], {})[row[1]] = rollout_value(row)
-        if self._file.has_table(ROLLOUT_EARLIER):
-            for name, cluster, revision, left_at in self._file.rows(ROLLOUT_EARLIER, "ORDER BY left_at DESC, revision"):
-                record = found.get(name, {}).get(cluster)
-                if record is not None:
-                    earlier = (*record.earlier, EarlierRevision(revision=revision, left_at=left_at))
-                    found[name][cluster] = replace(record, earlier=earlier)
+        for row in self._file.rows(ROLLOUT, "ORDER BY rollout, cluster"):
+            found.setdefault(row[0], {})[row[1]] = rollout_value(row)
+        for name, cluster, revision, left_at in self._file.rows(ROLLOUT_EARLIER, "ORDER BY left_at DESC, revision"):
+            record = found.get(name, {}).get(cluster)
+            if record is not None:
+                earlier = (*record.earlier, EarlierRevision(revision=revision, left_at=left_at))
+                found[name][cluster] = replace(record, earlier=earlier)
         return found
 
     def versions(self) -> dict[str, dict[GVK, int]]:
         """The newest versions that were seen, by cluster and kind; nothing where that cannot be read."""
-        shape = dict[str, list[tuple[str, str, int]]]
-        found = try_call(msgspec.json.decode, self._file.value(_VERSIONS), type=shape).value
+        found = self._file.decoded(_VERSIONS, dict[str, list[tuple[str, str, int]]]) or {}
         return {
             cluster: {GVK.parse(api_version, kind): number for api_version, kind, number in kinds}
-            for cluster, kinds in (found or {}).items()
+            for cluster, kinds in found.items()
         }
 
     def record_versions(self, versions: Versions) -> None:
@@ -142,7 +135,7 @@ class HoldBook:
             cluster: [(gvk.api_version, gvk.kind, number) for gvk, number in sorted(kinds.items())]
             for cluster, kinds in sorted(versions.items())
         }
-        self._file.put_value(_VERSIONS, msgspec.json.encode(found).decode())
+        self._file.put_json(_VERSIONS, found)
 
 
 CONFIRMED: Final = "confirmed"
@@ -167,20 +160,15 @@ class LossBook:
         return self._losses
 
     def _read(self) -> Losses:
-        if not self._file.has_table(LOSS):
-            return Losses()
         order = "ORDER BY cluster, api_group, kind, namespace, name"
         made = (
             RecordedLoss(cluster=row[0], identity=Identity(*row[1:5]), time=row[5])
             for row in self._file.rows(LOSS, order)
         )
         held_since: dict[str, str] = dict(self._file.rows(GUARD_HOLD, "ORDER BY cluster"))
-        confirmed = self._decoded(CONFIRMED, Confirmed) or NOT_CONFIRMED
-        guards = self._decoded(GUARDS, GuardsInForce)
+        confirmed = self._file.decoded(CONFIRMED, Confirmed) or NOT_CONFIRMED
+        guards = self._file.decoded(GUARDS, GuardsInForce)
         return Losses(made=tuple(made), held_since=held_since, confirmed=confirmed, guards=guards)
-
-    def _decoded(self, key: str, shape: type[_Value]) -> _Value | None:
-        return try_call(msgspec.json.decode, self._file.value(key), type=shape).value
 
     def record_losses(self, losses: Iterable[RecordedLoss]) -> None:
         """Record losses before they are made; a later loss of the same copy replaces the earlier one."""
@@ -207,9 +195,9 @@ class LossBook:
             self._file.remove(LOSS, sorted((loss.cluster, *loss.identity) for loss in gone))
             self._file.replace(GUARD_HOLD, known.held_since.items(), sorted(kept.held_since.items()))
             if known.confirmed != kept.confirmed:
-                self._file.put(META, [(CONFIRMED, msgspec.json.encode(kept.confirmed).decode())])
+                self._file.put_json(CONFIRMED, kept.confirmed)
             if known.guards != kept.guards:
-                self._file.put(META, [(GUARDS, msgspec.json.encode(kept.guards).decode())])
+                self._file.put_json(GUARDS, kept.guards)
 
 
 _REVISION: Final = "revision_in_force"
@@ -223,9 +211,9 @@ class StoreBook:
 
     def record_good_blobs(self, blobs: Mapping[str, str]) -> None:
         """Replace the last good blob of every path of the store; equal ones are not written again."""
-        known = self._mirror.good_blobs(self.good_blobs)
+        known = self._mirror.good_blobs.of(self.good_blobs)
         self._file.replace(GOOD_BLOB, known.items(), blobs.items())
-        self._mirror.blobs_recorded(blobs)
+        self._mirror.good_blobs.value = dict(blobs)
 
     def record_in_force(self, revision: str, good_blobs: Mapping[str, str]) -> None:
         """Record the active revision of the store, and replace the last good blobs."""
@@ -235,12 +223,11 @@ class StoreBook:
 
     def record_confirmation(self, found: ReviewConfirmation) -> None:
         """Record the confirmation of settings of a revision that comes into force; an equal one is not written."""
-        self._file.put_value(CONFIRMATION, msgspec.json.encode(found).decode())
+        self._file.put_json(CONFIRMATION, found)
 
     def confirmation(self) -> ReviewConfirmation:
         """Return the last confirmation of settings; an empty one where there was none."""
-        read = try_call(msgspec.json.decode, self._file.value(CONFIRMATION), type=ReviewConfirmation)
-        return read.value or ReviewConfirmation()
+        return self._file.decoded(CONFIRMATION, ReviewConfirmation) or ReviewConfirmation()
 
     @property
     def revision_in_force(self) -> str:

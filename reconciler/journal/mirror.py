@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.content import JsonObject
@@ -27,67 +27,40 @@ from reconciler.incremental import patched
 Placements = Mapping[Identity, PreviousPlacement]
 Releases = Mapping[str, Mapping[Identity, str]]
 RolloutRecords = Mapping[str, Mapping[str, Record]]
+Value = TypeVar("Value")
+
+
+class _Kept(Generic[Value]):
+    """A table as it was read once, with every change since; None: not read yet, or in doubt."""
+
+    def __init__(self) -> None:
+        self.value: Value | None = None
+
+    def of(self, read: Callable[[], Value]) -> Value:
+        """Return the table, read where it is not kept."""
+        if self.value is None:
+            self.value = read()
+        return self.value
 
 
 class Mirror:
-    """Each table as it was read once, with every change since; None: not read yet, or in doubt."""
+    """The tables of the writer, with the objects of the journal by key, and the document that was recorded last."""
 
     def __init__(self) -> None:
-        self._ledger: Ledger | None = None
-        self._placements: Placements | None = None
-        self._good_blobs: Mapping[str, str] | None = None
-        self._released: Releases | None = None
-        self._rollouts: RolloutRecords | None = None
-        self.meta: dict[str, str] = {}
-        """The objects of the journal, by key, as far as they were asked for."""
-        self.picture: JsonObject | None = None
-        """The document that was recorded last."""
+        self.forget()
 
     def forget(self) -> None:
         """Read everything again when it is asked for: a transaction was rolled back, or tables were replaced."""
-        self._ledger = self._placements = self._good_blobs = self._released = self._rollouts = self.picture = None
-        self.meta = {}
-
-    def ledger(self, read: Callable[[], Ledger]) -> Ledger:
-        """Return the applied rows, by cluster and identity, sorted."""
-        if self._ledger is None:
-            self._ledger = read()
-        return self._ledger
-
-    def placements(self, read: Callable[[], Placements]) -> Placements:
-        """The placements that were recorded last, sorted."""
-        if self._placements is None:
-            self._placements = read()
-        return self._placements
-
-    def good_blobs(self, read: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
-        """The good blobs that were recorded last."""
-        if self._good_blobs is None:
-            self._good_blobs = read()
-        return self._good_blobs
-
-    def released(self, read: Callable[[], Releases], *, keep: bool) -> Releases:
-        """Return the released objects, by cluster and identity; not cached for a reader, which misses later ones."""
-        found = read() if self._released is None else self._released
-        self._released = found if keep else None
-        return found
-
-    def rollouts(self, read: Callable[[], RolloutRecords]) -> RolloutRecords:
-        """Return the records of rollouts, by rollout and cluster, sorted."""
-        if self._rollouts is None:
-            self._rollouts = read()
-        return self._rollouts
+        self.ledger, self.placements, self.rollouts = _Kept[Ledger](), _Kept[Placements](), _Kept[RolloutRecords]()
+        self.good_blobs, self.released = _Kept[Mapping[str, str]](), _Kept[Releases]()
+        self.meta: dict[str, str] = {}
+        self.picture: JsonObject | None = None
 
     def rolled(self, rollout: str, changes: Mapping[str, Record | None]) -> None:
         """Records of a rollout were written; None: removed."""
-        if self._rollouts is not None:
-            records = patched(self._rollouts.get(rollout, {}), changes)
-            self._rollouts = patched(self._rollouts, {rollout: records or None})
-
-    def finished(self, *, others_released: bool) -> None:
-        """Intents were closed. `others_released`: by some of them something was released, or adopted."""
-        if others_released:
-            self._released = None
+        if (known := self.rollouts.value) is not None:
+            records = patched(known.get(rollout, {}), changes)
+            self.rollouts.value = patched(known, {rollout: records or None})
 
     def applied(self, rows: Iterable[AppliedRow]) -> None:
         """Rows were written, with their manifests as they are recorded."""
@@ -99,23 +72,19 @@ class Mirror:
 
     def placed(self, changes: Mapping[Identity, PreviousPlacement | None]) -> None:
         """Placements were written; None: removed."""
-        if self._placements is not None:
-            self._placements = patched(self._placements, changes)
-
-    def blobs_recorded(self, blobs: Mapping[str, str]) -> None:
-        """All good blobs were replaced."""
-        self._good_blobs = dict(blobs)
+        if self.placements.value is not None:
+            self.placements.value = patched(self.placements.value, changes)
 
     def _patch(self, changes: Iterable[tuple[str, Identity, AppliedRow | None]]) -> None:
-        if self._ledger is None:
+        if self.ledger.value is None:
             return
         by_cluster: dict[str, dict[Identity, AppliedRow | None]] = {}
         for cluster, identity, row in changes:
             by_cluster.setdefault(cluster, {})[identity] = row
-        ledger = dict(self._ledger)
+        ledger = dict(self.ledger.value)
         for cluster, rows in by_cluster.items():
             ledger[cluster] = patched(ledger.get(cluster, {}), rows)
-        self._ledger = {name: ledger[name] for name in sorted(ledger) if ledger[name]}
+        self.ledger.value = {name: ledger[name] for name in sorted(ledger) if ledger[name]}
 
 
 Ids = tuple[int, ...]

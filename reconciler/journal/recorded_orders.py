@@ -84,8 +84,6 @@ class OrdersTable:
 
     def evictions(self) -> tuple[EvictionRecord, ...]:
         """All evictions, sorted by resource and cluster; expired ones too. A journal of an older schema has none."""
-        if not self._file.has_table(EVICTION):
-            return ()
         return tuple(map(eviction_value, self._file.rows(EVICTION, "ORDER BY kind, namespace, name, cluster")))
 
     def _remove(self, sql: str, values: tuple[str, ...]) -> bool:

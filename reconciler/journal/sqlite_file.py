@@ -13,12 +13,14 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
+import msgspec
 import orjson
 from msgspec import Struct
 
+from reconciler.containment import try_call
 from reconciler.errors import JournalCorrupt, JournalError, JournalFull, JournalTooNew
 from reconciler.fail_points import reach
 
@@ -29,6 +31,7 @@ BUSY_TIMEOUT_S = 5.0
 WAL_BYTES_MAX = 64 * 1024 * 1024
 
 Row = tuple[Any, ...]
+_Value = TypeVar("_Value")
 
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS")
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")
@@ -296,8 +299,18 @@ class JournalFile:
             with self.transaction():
                 self.put(META, [(name, value)])
 
+    def decoded(self, name: str, shape: type[_Value]) -> _Value | None:
+        """The single value of that name, as it was written as JSON; None: there is none of this shape."""
+        return try_call(msgspec.json.decode, self.value(name), type=shape).value
+
+    def put_json(self, name: str, value: object) -> None:
+        """Replace a single value by another one as JSON; an equal one is not written again."""
+        self.put_value(name, msgspec.json.encode(value).decode())
+
     def rows(self, table: SqlTable, where: str = "", values: Row = ()) -> list[Row]:
-        """Rows without their checksums. `where` may hold ORDER BY and LIMIT as well.
+        """Rows without their checksums; none of a table that the older schema of a reader's file lacks.
+
+        `where` may hold ORDER BY and LIMIT as well.
 
         Raises:
             JournalCorrupt: a row does not have the checksum that it was written with.
@@ -306,6 +319,8 @@ class JournalFile:
 
     def each_row(self, table: SqlTable, where: str = "", values: Row = ()) -> Iterator[Row]:
         """Yield what `rows` returns, one by one: nothing is written meanwhile."""
+        if self.read_only and not self.is_too_new and not self.has_table(table):
+            return
         sql = f"SELECT {', '.join(table.columns)}, checksum FROM {table.name} {where}"  # noqa: S608 - constants
         with self.reported():
             for sealed in self._connection.execute(sql, values):

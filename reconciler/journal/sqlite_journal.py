@@ -17,7 +17,7 @@ from types import TracebackType
 
 from reconciler.api.binding import Constraint, PreviousPlacement
 from reconciler.api.content import Json, JsonObject
-from reconciler.api.ledger import AppliedRow, Intent, IntentOutcome, Ledger, RecordedLoss, RoundRecord
+from reconciler.api.ledger import AppliedRow, Intent, IntentOutcome, Ledger, RecordedLoss
 from reconciler.api.refs import Identity
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.journal import applied as journal_applied
@@ -25,7 +25,7 @@ from reconciler.journal import trail as journal_trail
 from reconciler.journal.events import EventBook, prune
 from reconciler.journal.journal_lock import JournalLock, refuse_network_file_system
 from reconciler.journal.locks import HandoverBook, HoldBook, LossBook, StoreBook
-from reconciler.journal.mirror import Mirror, Placements, Releases, SharedCommits
+from reconciler.journal.mirror import Mirror, Placements, SharedCommits
 from reconciler.journal.recorded_orders import OrderBook, OrdersTable
 from reconciler.journal.rows import (
     BINDING,
@@ -38,24 +38,28 @@ from reconciler.journal.rows import (
     constraint_columns,
     constraint_value,
 )
-from reconciler.journal.sqlite_file import META, JournalFile, Row, SqlTable
+from reconciler.journal.sqlite_file import BUSY_TIMEOUT_S, META, JournalFile, Row, SqlTable
+from reconciler.journal.trail import TrailBook
 
 __all__ = ["Journal", "OrderBook"]
 
 
-class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBook):
+class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBook, TrailBook):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None) -> None:
-        """Take over an open file and the lock that protects it."""
         self._file = file
         self._lock = lock
         self._mirror = Mirror()
         self._commits = SharedCommits(self.begin, lambda: self.transaction(durable=True))
 
     @classmethod
-    def open(cls, path: Path, *, read_only: bool = False, lock: JournalLock | None = None) -> Journal:
+    def open(
+        cls, path: Path, *, read_only: bool = False, lock: JournalLock | None = None, busy_s: float = BUSY_TIMEOUT_S
+    ) -> Journal:
         """The journal at the path; a writer creates it and takes its lock, unless it brings the `lock` along.
+
+        `busy_s`: so long a reader waits for others who write.
 
         Raises:
             JournalLocked: another process writes it.
@@ -64,7 +68,7 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
             JournalError: anything else that keeps it from being used.
         """
         if read_only:
-            return cls(JournalFile(path, read_only=True, tables=TABLES), None)
+            return cls(JournalFile(path, read_only=True, tables=TABLES, busy_s=busy_s), None)
         if path.parent.is_dir():
             refuse_network_file_system(path)
         else:
@@ -82,15 +86,6 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
                 taken.close()
             raise
         return journal
-
-    @classmethod
-    def open_to_look(cls, path: Path, *, busy_s: float) -> Journal:
-        """The journal for a reader who would rather do without than wait. `busy_s`: so long it waits.
-
-        Raises:
-            JournalTooNew, JournalCorrupt, JournalError: as `open`.
-        """
-        return cls(JournalFile(path, read_only=True, tables=TABLES, busy_s=busy_s), None)
 
     @staticmethod
     def open_beside(path: Path) -> OrderBook:
@@ -220,7 +215,7 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
         """
         if self._file.read_only:
             return journal_applied.read(self._file, None)
-        return self._mirror.ledger(lambda: journal_applied.read(self._file, None))
+        return self._mirror.ledger.of(lambda: journal_applied.read(self._file, None))
 
     # Decisions that outlive a round
 
@@ -245,7 +240,7 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
 
     def previous_placements(self) -> Placements:
         """The placements of the last round that recorded any, sorted."""
-        return self._read_placements() if self._file.read_only else self._mirror.placements(self._read_placements)
+        return self._read_placements() if self._file.read_only else self._mirror.placements.of(self._read_placements)
 
     def _read_placements(self) -> dict[Identity, PreviousPlacement]:
         found = (binding_value(row) for row in self._file.rows(BINDING, "ORDER BY api_group, kind, namespace, name"))
@@ -258,8 +253,6 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
 
     def constraints(self) -> tuple[Constraint, ...]:
         """The constraints in the order in which they were recorded."""
-        if not self._file.has_table(CONSTRAINT):
-            return ()  # An older schema, which is only read.
         return tuple(map(constraint_value, self._file.rows(CONSTRAINT, "ORDER BY position")))
 
     def record_timers(self, timers: Mapping[str, str]) -> None:
@@ -303,18 +296,11 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
     ) -> None:
         """Close intents; record their effects in the same commit."""
         with self.transaction():
-            self._mirror.finished(others_released=journal_trail.finish(self._file, outcomes))
+            if journal_trail.finish(self._file, outcomes):
+                self._mirror.released.value = None
             self.record_applied(applied)
             for cluster, identity in removed:
                 self.remove_applied(cluster, (identity,))
-
-    def released(self) -> Releases:
-        """Return by cluster and identity the uid of each object that was released there and not adopted since."""
-        return self._mirror.released(lambda: journal_trail.released(self._file), keep=not self._file.read_only)
-
-    def open_intents(self) -> dict[int, Intent]:
-        """Return intents without an outcome, by id: after a crash, their objects must be read first."""
-        return journal_trail.open_intents(self._file)
 
     # Rounds
 
@@ -325,24 +311,6 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
             if number % _ROUNDS_BETWEEN_TIDYING == 0:
                 self._tidy(time)
         return number
-
-    def complete_rounds(self) -> int:
-        """Return the number of complete rounds since the journal began or was reset: 0 forbids every deletion."""
-        return journal_trail.complete_rounds(self._file)
-
-    def last_round(self) -> RoundRecord | None:
-        """The round that was recorded last."""
-        return journal_trail.last_round(self._file)
-
-    def record_state(self, document: JsonObject) -> None:
-        """Replace the picture of the last round (`report.state_document`), for commands that only read."""
-        with self.transaction():
-            journal_trail.record_state(self._file, document, self._mirror.picture)
-            self._mirror.picture = document
-
-    def state(self) -> JsonObject | None:
-        """The picture of the last round; None before the first one."""
-        return self._mirror.picture or journal_trail.state(self._file)
 
     # Care
 
@@ -364,7 +332,7 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
         """Everything that is wrong with the file, in words; empty when nothing is."""
         found = [str(row[0]) for row in self._file.execute("PRAGMA integrity_check(20)")]
         problems = [] if found == ["ok"] else found
-        for table in filter(self._file.has_table, TABLES):
+        for table in TABLES:
             try:
                 deque(self._file.each_row(table), maxlen=0)
             except JournalCorrupt as exc:

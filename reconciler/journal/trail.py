@@ -12,6 +12,7 @@ from reconciler.api.ledger import Intent, IntentEnd, IntentOutcome, RoundRecord
 from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
 from reconciler.journal import applied as journal_applied
+from reconciler.journal.mirror import Mirror, Releases
 from reconciler.journal.rows import (
     INTENT,
     ROUND,
@@ -58,20 +59,6 @@ def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str,
     return not done.isdisjoint((Action.RELEASE, Action.ADOPT))
 
 
-def released(file: JournalFile) -> dict[str, dict[Identity, str]]:
-    """Cluster and identity to the uid of the object that was released there last, and not adopted since."""
-    found: dict[str, dict[Identity, str]] = {}
-    for row in file.rows(INTENT, f"WHERE {_RELEASES} ORDER BY id"):
-        intent = intent_value(row)
-        found.setdefault(intent.cluster, {})[intent.identity] = intent.uid
-    return found
-
-
-def open_intents(file: JournalFile) -> dict[int, Intent]:
-    """Intents without an outcome, by id."""
-    return {row[0]: intent_value(row) for row in file.rows(INTENT, "WHERE outcome IS NULL ORDER BY id")}
-
-
 def record_round(file: JournalFile, revision: str, time: str, summary: JsonObject, rounds_max: int) -> int:
     """Append a round; delete those beyond the limit."""
     number = _last(file, ROUND) + 1
@@ -80,49 +67,72 @@ def record_round(file: JournalFile, revision: str, time: str, summary: JsonObjec
     return number
 
 
-def complete_rounds(file: JournalFile) -> int:
-    """Rounds are numbered from 1, so the last number counts them."""
-    return _last(file, ROUND)
+class TrailBook:
+    """The intents and rounds of a journal, and the picture of the last round."""
 
+    _file: JournalFile
+    _mirror: Mirror
 
-def last_round(file: JournalFile) -> RoundRecord | None:
-    """The round that was recorded last."""
-    found = file.rows(ROUND, "ORDER BY number DESC LIMIT 1")
-    return round_value(found[0]) if found else None
+    def released(self) -> Releases:
+        """Return by cluster and identity the uid of each object that was released there and not adopted since."""
+        # A reader misses later ones.
+        return self._read_released() if self._file.read_only else self._mirror.released.of(self._read_released)
+
+    def _read_released(self) -> Releases:
+        found: dict[str, dict[Identity, str]] = {}
+        for row in self._file.rows(INTENT, f"WHERE {_RELEASES} ORDER BY id"):
+            intent = intent_value(row)
+            found.setdefault(intent.cluster, {})[intent.identity] = intent.uid
+        return found
+
+    def open_intents(self) -> dict[int, Intent]:
+        """Return intents without an outcome, by id: after a crash, their objects must be read first."""
+        return {row[0]: intent_value(row) for row in self._file.rows(INTENT, "WHERE outcome IS NULL ORDER BY id")}
+
+    def complete_rounds(self) -> int:
+        """Return the number of complete rounds since the journal began or was reset: 0 forbids every deletion."""
+        return _last(self._file, ROUND)
+
+    def last_round(self) -> RoundRecord | None:
+        """The round that was recorded last."""
+        found = self._file.rows(ROUND, "ORDER BY number DESC LIMIT 1")
+        return round_value(found[0]) if found else None
+
+    def record_state(self, document: JsonObject) -> None:
+        """Replace the picture of the last round (`report.state_document`), for commands that only read.
+
+        Each list of the document is a row, and each part of a long one, so that unchanged parts are not written again.
+        """
+        before = self._mirror.picture
+        same = {key for key, value in document.items() if before is not None and before.get(key) is value}
+        rows, known = _state_parts(document, same), _state_parts(before or {}, same)
+        with self._file.transaction():
+            if before is None:
+                self._file.execute(f"DELETE FROM {STATE.name}")  # noqa: S608 - constants
+            gone = ((name,) for name in known.keys() - rows.keys())
+            self._file.execute_many(f"DELETE FROM {STATE.name} WHERE name = ?", gone)  # noqa: S608 - constants
+            changed = sorted(name for name, part in rows.items() if name not in known or known[name] != part)
+            self._file.put(STATE, [(name, json_text(rows[name])) for name in changed])
+        self._mirror.picture = document
+
+    def state(self) -> JsonObject | None:
+        """The picture of the last round; None before the first one."""
+        if self._mirror.picture is not None:
+            return self._mirror.picture
+        rows: dict[str, str] = dict(self._file.rows(STATE))
+        if _PICTURE not in rows:
+            return None
+        document: dict[str, Json] = orjson.loads(rows.pop(_PICTURE))
+        lists: dict[str, list[Json]] = {}
+        for name in sorted(rows):
+            key = name.removeprefix(_LIST).partition(_PART)[0]
+            lists.setdefault(key, []).extend(orjson.loads(rows[name]))
+        return {**document, **lists}
 
 
 def _last(file: JournalFile, table: SqlTable) -> int:
     found = file.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")  # noqa: S608 - constants
     return int(found[0][0] or 0)
-
-
-def record_state(file: JournalFile, document: JsonObject, before: JsonObject | None) -> None:
-    """Replace the picture of the last round. `before`: the recorded one, None: not known.
-
-    Each list of the document is a row, and each part of a long one, so that unchanged parts are not written again.
-    """
-    same = {key for key, value in document.items() if before is not None and before.get(key) is value}
-    rows, known = _state_parts(document, same), _state_parts(before or {}, same)
-    if before is None:
-        file.execute(f"DELETE FROM {STATE.name}")  # noqa: S608 - constants
-    file.execute_many(f"DELETE FROM {STATE.name} WHERE name = ?", ((name,) for name in known.keys() - rows.keys()))  # noqa: S608 - constants
-    changed = (name for name, part in rows.items() if name not in known or known[name] != part)
-    file.put(STATE, [(name, json_text(rows[name])) for name in sorted(changed)])
-
-
-def state(file: JournalFile) -> dict[str, Json] | None:
-    """The picture of the last round; None before the first one."""
-    if not file.has_table(STATE):
-        return None
-    rows: dict[str, str] = dict(file.rows(STATE))
-    if _PICTURE not in rows:
-        return None
-    document: dict[str, Json] = orjson.loads(rows.pop(_PICTURE))
-    lists: dict[str, list[Json]] = {}
-    for name in sorted(rows):
-        key = name.removeprefix(_LIST).partition(_PART)[0]
-        lists.setdefault(key, []).extend(orjson.loads(rows[name]))
-    return {**document, **lists}
 
 
 _PICTURE = "picture"
@@ -169,8 +179,7 @@ def export(file: JournalFile, uuid: str, fleet: str) -> dict[str, Json]:
     document: dict[str, Json] = {"version": 1, "uuid": uuid, "fleet": fleet}
     for table in tables:
         key = ", ".join(table.columns[: table.keys])
-        rows = file.rows(table, f"ORDER BY {key}") if file.has_table(table) else []
-        document[table.name] = [_object(table, row) for row in rows]
+        document[table.name] = [_object(table, row) for row in file.rows(table, f"ORDER BY {key}")]
     document["manifest"] = journal_applied.manifests(file)
     return document
 

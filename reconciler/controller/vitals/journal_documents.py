@@ -277,7 +277,7 @@ class JournalReader:
         """Answer from the journal, in one view of it."""
         try:
             if self._journal is None:
-                self._journal = Journal.open_to_look(self._path, busy_s=timing.SLOW_S)
+                self._journal = Journal.open(self._path, read_only=True, busy_s=timing.SLOW_S)
                 self._version, self._last, self._begun = -1, 0, {}
             with self._journal.transaction():
                 return question(self._journal)
