@@ -53,7 +53,6 @@ class Page(Struct, frozen=True, kw_only=True):
     token: str
 
     def __repr__(self) -> str:
-        """Without the items, which may hold secrets."""
         return shown_without(self, ("items",))
 
 

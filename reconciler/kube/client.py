@@ -35,7 +35,7 @@ from reconciler.kube.discovery import Discovery, ServedKind
 from reconciler.kube.kube_requests import KindResource, ListQuery, Request, Target
 from reconciler.kube.pod_shapes import NodeList, NodeObject, Pod, PodList
 from reconciler.kube.refusal_errors import clean
-from reconciler.kube.served_kinds import DiscoveryCache, FaultJudge, Kinds, Lists
+from reconciler.kube.served_kinds import DiscoveryCache, Kinds, Lists
 from reconciler.kube.table import PrintedTable, table
 from reconciler.kube.transport import Answer, Transport
 from reconciler.kube.watch_stream import Bookmark, LineCutter, WatchEvent, watch_event
@@ -75,20 +75,13 @@ class MemberCluster:
         self._transport = transport
         self._user_agent = user_agent
         self._discovery = DiscoveryCache(self.name, self._send)
-        self._kinds = Kinds(self._discovery, FaultJudge(self._presence))
+        self._kinds = Kinds(self._discovery, self._presence)
         self._lists = Lists(self.name, self._send, transport.lists)
 
     @property
     def answers(self) -> int:
         """Return the number of answers of the cluster, except to watches. It grows while the cluster answers."""
         return self._transport.answers
-
-    async def __aenter__(self) -> MemberCluster:
-        """The cluster itself; connections belong to the pool."""
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Nothing of its own is left open."""
 
     async def version(self) -> str:
         """The API server's version, e.g. `v1.36.3`."""
@@ -153,33 +146,23 @@ class MemberCluster:
         return await self._list(gvk, query, accept=requests.JSON, api_version=gvk.api_version)
 
     async def list_metadata(
-        self,
-        gvk: GVK,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        is_cached: bool = False,
+        self, gvk: GVK, *, namespace: str = "", label_selector: str = "", is_cached: bool = False
     ) -> Listing:
         """Return all matching objects of the kind, with only their metadata in the body.
 
         `is_cached`: the API server may answer from memory, which costs it least; the answer may be old, so that it
         proves nothing absent or unchanged.
         """
-        query = ListQuery(
-            namespace=namespace, label_selector=label_selector, field_selector=field_selector, is_cached=is_cached
-        )
+        query = ListQuery(namespace=namespace, label_selector=label_selector, is_cached=is_cached)
         return await self._list(gvk, query, accept=requests.METADATA_LIST, api_version="meta.k8s.io/v1")
 
     async def get(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
         """The object. ObjectNotFound is a proven absence; a KindFault is not about the object."""
         return await self._kinds.read(gvk, partial(self._one, namespace, name, requests.get))
 
-    async def create(
-        self, gvk: GVK, namespace: str, name: str, body: JsonObject, *, manager: str, dry_run: bool = False
-    ) -> LiveObject:
+    async def create(self, gvk: GVK, namespace: str, name: str, body: JsonObject, *, manager: str) -> LiveObject:
         """The object that server-side apply made; AlreadyExists when anything of that name is there."""
-        make = partial(requests.create, body=body, manager=manager, dry_run=dry_run)
+        make = partial(requests.create, body=body, manager=manager)
         return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
 
     async def apply(  # noqa: PLR0913 - the parts of one request, by name
@@ -211,42 +194,21 @@ class MemberCluster:
         return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
 
     async def json_patch(
-        self,
-        gvk: GVK,
-        namespace: str,
-        name: str,
-        operations: Sequence[JsonObject],
-        *,
-        manager: str = "",
-        dry_run: bool = False,
+        self, gvk: GVK, namespace: str, name: str, operations: Sequence[JsonObject], *, manager: str = ""
     ) -> LiveObject:
         """The object after an RFC 6902 patch; WriteConflict when a `test` fails or a path is missing."""
-        make = partial(requests.json_patch, operations=operations, manager=manager, dry_run=dry_run)
+        make = partial(requests.json_patch, operations=operations, manager=manager)
         return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
 
-    async def delete(
-        self,
-        gvk: GVK,
-        namespace: str,
-        name: str,
-        *,
-        uid: str,
-        resource_version: str = "",
-        propagation: str = "Background",
-        dry_run: bool = False,
-    ) -> LiveObject | None:
+    async def delete(self, gvk: GVK, namespace: str, name: str, *, uid: str) -> LiveObject | None:
         """Delete the object; return it while finalizers run, None when it is gone.
 
-        Raises WriteConflict when the uid or the resourceVersion is another one; ObjectNotFound when there is none.
+        Raises WriteConflict when the uid is another one; ObjectNotFound when there is none.
         """
         assert uid, f"deleting {gvk.kind} {namespace}/{name} needs the uid of the object that is meant"
 
         async def asked(served: ServedKind) -> LiveObject | None:
-            target = self._with_name(served, namespace, name)
-            request = requests.delete(
-                target, uid=uid, resource_version=resource_version, propagation=propagation, dry_run=dry_run
-            )
-            sent = await self._send(request)
+            sent = await self._send(requests.delete(self._with_name(served, namespace, name), uid=uid))
             with reading(self.name, gvk.kind):
                 answer = json_object(self.name, sent.body, gvk.kind)
                 return None if answer.get("kind") == "Status" else as_live_object(self.name, answer, gvk)
@@ -254,13 +216,7 @@ class MemberCluster:
         return await self._kinds.where_served(gvk, asked)
 
     async def watch(
-        self,
-        gvk: GVK,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        resource_version: str = "",
-        metadata_only: bool = False,
+        self, gvk: GVK, *, namespace: str = "", label_selector: str = "", resource_version: str = ""
     ) -> AsyncGenerator[WatchEvent | Bookmark, None]:
         """Changes after `resource_version` until the API server ends the watch (some minutes).
 
@@ -272,7 +228,6 @@ class MemberCluster:
             served.resource,
             ListQuery(namespace=namespace, label_selector=label_selector),
             resource_version=resource_version,
-            metadata_only=metadata_only,
             seconds=requests.WATCH_SECONDS,
         )
         cutter = LineCutter(self.name)
@@ -297,17 +252,12 @@ class MemberCluster:
             pages = await self._lists.pages(kind.resource, query, partial(table, self.name), accept=requests.TABLE)
         return replace(pages[-1], rows=tuple(row for page_ in pages for row in page_.rows))
 
-    async def may(self, verb: str, gvk: GVK, namespace: str = "") -> bool:
-        """Return whether our credentials allow the verb on the kind, in all namespaces when none is named."""
-        served = await self._discovery.served(gvk)
-        return await self.allows(verb, gvk.group, served.plural, namespace=namespace)
+    async def allows(self, verb: str, group: str, plural: str, *, name: str = "") -> bool:
+        """Return whether our credentials allow the verb on a resource type in all namespaces, served or not.
 
-    async def allows(self, verb: str, group: str, plural: str, *, namespace: str = "", name: str = "") -> bool:
-        """Return whether our credentials allow the verb on a resource type, whether it is served or not.
-
-        Without a namespace: in all of them. Without a name: for every object.
+        Without a name: for every object.
         """
-        answer = await self._send(requests.access_review(verb, group, plural, namespace=namespace, name=name))
+        answer = await self._send(requests.access_review(verb, group, plural, name=name))
         return self._read(answer, AccessReview, "SelfSubjectAccessReview").status.allowed
 
     async def first_objects(
@@ -338,9 +288,9 @@ class MemberCluster:
             pages = await self._lists.pages(_NODES, ListQuery(), as_nodes)
         return tuple(node for page_ in pages for node in page_.items)
 
-    async def pods(self, *, namespace: str = "", label_selector: str = "") -> tuple[Pod, ...]:
+    async def pods(self, *, namespace: str = "") -> tuple[Pod, ...]:
         """Return all matching pods, with the fields that capacity and scheduling need."""
-        query = ListQuery(namespace=namespace, label_selector=label_selector)
+        query = ListQuery(namespace=namespace)
         async with self._kinds.about(_POD):
             pages = await self._lists.pages(_PODS, query, lambda body: struct(self.name, body, PodList, "list of Pods"))
         return tuple(pod for page_ in pages for pod in page_.items)
@@ -378,7 +328,6 @@ class MemberCluster:
         return self._object(await self._send(make(target)), kind.gvk, target)
 
     def _object(self, answer: Answer, gvk: GVK, target: Target) -> LiveObject:
-        """The object that was asked for, and no other one."""
         with reading(self.name, gvk.kind):
             found = live_object(self.name, answer.body, gvk)
         if (found.identity.name, found.identity.namespace) != (target.name, target.namespace):

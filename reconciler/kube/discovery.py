@@ -321,7 +321,6 @@ def object_metadata(value: Any) -> ObjectMetadata:
 
 
 def _is_field_set(tree: dict[str, Any]) -> bool:
-    """Return whether it is FieldsV1: objects all the way down."""
     rest = [tree]
     while rest:
         for below in rest.pop().values():

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject
 
@@ -26,7 +27,6 @@ JSON = "application/json"
 APPLY_PATCH = "application/apply-patch+yaml"
 """JSON is YAML, so the bytes are orjson's."""
 JSON_PATCH = "application/json-patch+json"
-METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 AGGREGATED_DISCOVERY = ",".join(
@@ -75,7 +75,6 @@ class Request(Struct, frozen=True, kw_only=True):
     """Sent over a new connection, beside all others, also while the cluster is left alone: to see if it is back."""
 
     def __repr__(self) -> str:
-        """Without the body, which may hold secrets."""
         return shown_without(self, ("body",))
 
     @property
@@ -204,9 +203,7 @@ def list_page(resource: KindResource, query: ListQuery, *, limit: int, token: st
     )
 
 
-def watch(
-    resource: KindResource, query: ListQuery, *, resource_version: str, metadata_only: bool, seconds: int
-) -> Request:
+def watch(resource: KindResource, query: ListQuery, *, resource_version: str, seconds: int) -> Request:
     """A watch that the API server ends after `seconds`, with bookmarks in between."""
     parameters = {**query.parameters(), "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
     if resource_version:
@@ -215,16 +212,15 @@ def watch(
         method="GET",
         path=resource.path(query.namespace),
         query=parameters,
-        accept=METADATA if metadata_only else JSON,
         kind=resource.kind,
         part=resource.path(),
     )
 
 
-def create(target: Target, body: JsonObject, *, manager: str, dry_run: bool) -> Request:
+def create(target: Target, body: JsonObject, *, manager: str) -> Request:
     """Return a server-side apply that creates, and never merges into an existing object."""
     parameters = {"fieldManager": manager}
-    return _write(target, _with_metadata(body, "resourceVersion", CREATE_VERSION), parameters, Purpose.CREATE, dry_run)
+    return _write(target, _with_metadata(body, "resourceVersion", CREATE_VERSION), parameters, Purpose.CREATE)
 
 
 def apply(
@@ -236,25 +232,24 @@ def apply(
         body = _with_metadata(body, "uid", uid)
     if resource_version:
         body = _with_metadata(body, "resourceVersion", resource_version)
-    return _write(target, body, parameters, Purpose.APPLY, dry_run)
+    request = _write(target, body, parameters, Purpose.APPLY)
+    return replace(request, query={**request.query, "dryRun": "All"}) if dry_run else request
 
 
-def json_patch(target: Target, operations: Sequence[JsonObject], *, manager: str, dry_run: bool) -> Request:
+def json_patch(target: Target, operations: Sequence[JsonObject], *, manager: str) -> Request:
     """Return an RFC 6902 patch; its preconditions are `test` operations at the beginning."""
     parameters = {"fieldManager": manager} if manager else {}
-    return _write(target, operations, parameters, Purpose.PATCH, dry_run)
+    return _write(target, operations, parameters, Purpose.PATCH)
 
 
-def delete(target: Target, *, uid: str, resource_version: str, propagation: str, dry_run: bool) -> Request:
-    """Delete the object of that uid, and of that resourceVersion unless it is empty."""
-    preconditions = {"uid": uid, "resourceVersion": resource_version}
+def delete(target: Target, *, uid: str) -> Request:
+    """Delete the object of that uid."""
     options = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "preconditions": {key: value for key, value in preconditions.items() if value},
-        "propagationPolicy": propagation,
-        # In the body: an API server that finds options there reads none from the query.
-        "dryRun": ["All"] if dry_run else [],
+        "preconditions": {"uid": uid},
+        "propagationPolicy": "Background",
+        "dryRun": [],
     }
     return Request(
         method="DELETE",
@@ -268,9 +263,9 @@ def delete(target: Target, *, uid: str, resource_version: str, propagation: str,
     )
 
 
-def access_review(verb: str, group: str, plural: str, *, namespace: str = "", name: str = "") -> Request:
+def access_review(verb: str, group: str, plural: str, *, name: str) -> Request:
     """Ask the API server whether we may do that. It stores nothing."""
-    attributes = {"verb": verb, "group": group, "resource": plural, "namespace": namespace, "name": name}
+    attributes = {"verb": verb, "group": group, "resource": plural, "namespace": "", "name": name}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
@@ -284,14 +279,11 @@ def _with_metadata(body: JsonObject, key: str, value: str) -> JsonObject:
     return {**body, "metadata": {**body.get("metadata", {}), key: value}}
 
 
-def _write(target: Target, body: Json, parameters: Mapping[str, str], purpose: Purpose, dry_run: bool) -> Request:
-    query = {**parameters, "fieldValidation": "Strict"}
-    if dry_run:
-        query["dryRun"] = "All"
+def _write(target: Target, body: Json, parameters: Mapping[str, str], purpose: Purpose) -> Request:
     return Request(
         method="PATCH",
         path=target.path,
-        query=query,
+        query={**parameters, "fieldValidation": "Strict"},
         body=orjson.dumps(body),
         content_type=JSON_PATCH if purpose is Purpose.PATCH else APPLY_PATCH,
         purpose=purpose,

@@ -54,7 +54,6 @@ class MemberClusters(Mapping[str, MemberCluster]):
     def __init__(
         self, shared: Shared, agent: UserAgent, writing_left_s: Callable[[], float] = always, reached: _Clients = _NONE
     ) -> None:
-        """These clusters. Whoever opens a session begins with none."""
         self._writing_left_s = writing_left_s
         self._shared = shared
         self._agent = agent
@@ -153,7 +152,6 @@ class UserAgent:
     """The user agent of every request, so that an API server's audit log leads back to the commit."""
 
     def __init__(self, fleet: str, commit: str = "") -> None:
-        """Name the fleet and the revision that is worked on."""
         self.take_up(fleet, commit)
 
     def take_up(self, fleet: str, commit: str) -> None:

@@ -140,8 +140,8 @@ def _class_of(
     if status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after_s is not None:
         return Throttled
     if status == HTTPStatus.INTERNAL_SERVER_ERROR and request.purpose is not Purpose.READ:
-        if _is_schema_error(answer):
-            return InvalidObject
+        if answer and not answer.get("reason"):
+            return InvalidObject  # A schema misfit, which server-side apply reports as 500 without a reason.
         if _WEBHOOK_FAILED.match(str(answer.get("message") or "")):
             return AdmissionFailed
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
@@ -165,11 +165,6 @@ def _is_precondition(request: Request, answer: Mapping[str, Any]) -> bool:
         return True
     causes = _causes(answer)
     return bool(causes) and all(cause.get("field") == "metadata.uid" for cause in causes)
-
-
-def _is_schema_error(answer: Mapping[str, Any]) -> bool:
-    """Return whether it is a schema misfit, which server-side apply reports as 500 without a reason."""
-    return bool(answer) and not answer.get("reason")
 
 
 def _causes(answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

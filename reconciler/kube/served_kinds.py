@@ -61,43 +61,6 @@ _OF_AN_OBJECT = (AlreadyExists, InvalidObject, MalformedObject, ObjectNotFound, 
 _OF_US = (ListExpired, NotLeading)
 
 
-class _KindFaultCount(Struct, frozen=True):
-    is_there: bool
-
-
-class FaultJudge:
-    """Says of a failed request whether its kind is at fault, or the cluster."""
-
-    def __init__(self, ask: Callable[[], Awaitable[object]]) -> None:
-        """`ask`: a request about the cluster itself, which raises MemberClusterError where that does not answer."""
-        self._ask = ask
-        self._seen: _KindFaultCount | None = None
-        self._lock = asyncio.Lock()
-
-    async def of_kind(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
-        """The error, as a KindNotRead where the cluster answers all the same."""
-        if isinstance(error, (KindFault, *_OF_AN_OBJECT, *_OF_US)) or not await self._is_there():
-            return error
-        message = f"{gvk.shown} cannot be read: {error.message}{_remedy(gvk, error)}"
-        found = KindNotRead(error.cluster, message, status=error.status, retry_after_s=error.retry_after_s)
-        found.changed_nothing = error.changed_nothing
-        return found
-
-    async def _is_there(self) -> bool:
-        """Return whether the cluster answers now. Concurrent callers share one request."""
-        before = self._seen
-        async with self._lock:
-            if self._seen is before:
-                try:
-                    await self._ask()
-                except MemberClusterError:
-                    self._seen = _KindFaultCount(is_there=False)
-                else:
-                    self._seen = _KindFaultCount(is_there=True)
-            assert self._seen is not None, "somebody has asked"
-            return self._seen.is_there
-
-
 def unlisted(what: Listed, error: KindFault, why: str) -> Unlisted:
     """Return the list that failed with the error. `why`: its message."""
     match error:
@@ -183,7 +146,7 @@ class DiscoveryCache:
         raise KindNotServed(self._cluster, not_served(gvk, discovery.served()), status=HTTPStatus.NOT_FOUND)
 
     async def _ask(self) -> Discovery:
-        core, groups = await asyncio.gather(*(self._root(path) for path in _ROOTS))
+        core, groups = await asyncio.gather(*(self._get(path, AGGREGATED_DISCOVERY, Root) for path in _ROOTS))
         is_aggregated = core.kind == groups.kind == "APIGroupDiscoveryList"
         if is_aggregated and core.items is not UNSET and groups.items is not UNSET:
             fresh = from_aggregated([core.items, groups.items])
@@ -217,9 +180,6 @@ class DiscoveryCache:
         if answer.kind != "APIResourceList":
             raise BadAnswer(self._cluster, f"the answer is no APIResourceList of {group_version}")
         return answer
-
-    async def _root(self, path: str) -> Root:
-        return await self._get(path, AGGREGATED_DISCOVERY, Root)
 
     async def _get(self, path: str, accept: str, shape: type[_S], *, part: str = "") -> _S:
         etag, known = self._answers.get(path, ("", None))
@@ -291,8 +251,11 @@ _T = TypeVar("_T")
 class Kinds:
     """The resources of kinds, and an error boundary for each."""
 
-    def __init__(self, discovery: DiscoveryCache, faults: FaultJudge) -> None:
-        self._discovery, self._faults = discovery, faults
+    def __init__(self, discovery: DiscoveryCache, ask: Callable[[], Awaitable[object]]) -> None:
+        """`ask`: a request about the cluster itself, which raises MemberClusterError where that does not answer."""
+        self._discovery, self._ask = discovery, ask
+        self._lock = asyncio.Lock()
+        self._asked, self._is_reached = 0, False
 
     async def read(self, gvk: GVK, ask: Callable[[ServedKind], Awaitable[_T]]) -> _T:
         """As `where_served`, within `about`."""
@@ -327,5 +290,24 @@ class Kinds:
             raise found from error
 
     async def fault_of(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
-        """Return the error of a request about a kind: a KindFault if the cluster answers otherwise."""
-        return await self._faults.of_kind(gvk, error)
+        """Return the error of a request about a kind: a KindNotRead if the cluster answers all the same."""
+        if isinstance(error, (KindFault, *_OF_AN_OBJECT, *_OF_US)) or not await self._is_there():
+            return error
+        message = f"{gvk.shown} cannot be read: {error.message}{_remedy(gvk, error)}"
+        found = KindNotRead(error.cluster, message, status=error.status, retry_after_s=error.retry_after_s)
+        found.changed_nothing = error.changed_nothing
+        return found
+
+    async def _is_there(self) -> bool:
+        """Return whether the cluster answers now. Concurrent callers share one request."""
+        before = self._asked
+        async with self._lock:
+            if self._asked == before:
+                try:
+                    await self._ask()
+                except MemberClusterError:
+                    self._is_reached = False
+                else:
+                    self._is_reached = True
+                self._asked += 1
+            return self._is_reached

@@ -46,7 +46,6 @@ class PrintedTable(Struct, frozen=True, kw_only=True):
 
     columns: tuple[Column, ...] = ()
     rows: tuple[PrintedRow, ...] = ()
-    resource_version: str = ""
     token: str = ""
     """Of the next page, empty on the last one."""
 
@@ -80,7 +79,6 @@ def table(cluster: str, body: bytes) -> PrintedTable:
     return PrintedTable(
         columns=columns,
         rows=tuple(_row(cluster, row, len(columns)) for row in answer.rows or ()),
-        resource_version=metadata.resource_version,
         token=metadata.token or "",
     )
 

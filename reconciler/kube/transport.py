@@ -14,7 +14,6 @@ import resource
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,7 @@ from reconciler.errors import (
 )
 from reconciler.kube.connection.bounds import Breakers, BreakerSettings, Budget, SumBudget
 from reconciler.kube.connection.cluster_credentials import Credentials, Headers
-from reconciler.kube.connection.http_call import Call, SessionFault, proxy_of, reason
+from reconciler.kube.connection.http_call import Call, SessionFault, proxy_of, reason, retry_after_s
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.connection.session import SharedContexts
 from reconciler.kube.connection.shared_slots import SharedSlots
@@ -49,7 +48,6 @@ _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _RAISE_LIMIT = "raise its limit (LimitNOFILE= of the unit, ulimit -n of the shell, --ulimit nofile= of the container)"
 _BEFORE_VALUES = (b",", b"{", b"[")
 """Each value of a JSON text has one of these before it. Inside of strings they are counted too."""
-_SECONDS_DIGITS = 12
 _GATEWAY_FAILURES = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
 
 
@@ -97,7 +95,6 @@ class Answer(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Without the body, which may hold secrets."""
         return shown_without(self, ("body",))
 
 
@@ -144,7 +141,8 @@ class Transport:
 
         An error that `changed_nothing` says so of all attempts.
         """
-        async with self._slot(request):
+        purpose = self._reads if request.purpose is Purpose.READ else self._writes
+        async with nullcontext() if request.is_anew else purpose:
             attempt, has_renewed, is_certain = 1, False, True
             while True:
                 seen = self._credentials.generation
@@ -165,12 +163,6 @@ class Transport:
                         raise
                     attempt += 1
                     await self._shared.clock.sleep(pause_s)
-
-    def _slot(self, request: Request) -> AbstractAsyncContextManager[None]:
-        """Return the slot of the request, which limits concurrency by purpose. One with `is_anew` needs none."""
-        if request.is_anew:
-            return nullcontext()
-        return self._reads if request.purpose is Purpose.READ else self._writes
 
     @asynccontextmanager
     async def stream(self, request: Request, user_agent: str) -> AsyncIterator[StreamReader]:
@@ -237,7 +229,8 @@ class Transport:
                     breakers.succeeded(part)
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES and response.status != HTTPStatus.NOT_MODIFIED:
                     body = await self._read(response)
-                    asked_s = _retry_after_s(response, self._shared.clock)
+                    now_s = epoch_s(self._shared.clock.now())
+                    asked_s = retry_after_s(response.headers.get("Retry-After", "").strip(), now_s)
                     raise self._remembered(refusal(self.name, request, response.status, body, asked_s), part)
                 if is_watch:
                     deadline.reschedule(None)
@@ -364,18 +357,6 @@ class Transport:
 def _never_sent(error: MemberClusterError) -> MemberClusterError:
     error.changed_nothing = True
     return error
-
-
-def _retry_after_s(response: ClientResponse, clock: Clock) -> float | None:
-    """Seconds of the Retry-After header, in either form. Source: RFC 9110, 10.2.3; API servers write seconds."""
-    value = response.headers.get("Retry-After", "").strip()
-    if value.isdecimal() and value.isascii():
-        return float(value[:_SECONDS_DIGITS])
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, moment.timestamp() - epoch_s(clock.now())) if moment.tzinfo is not None else None
 
 
 def as_fault(error: SessionFault | OSError) -> SessionFault:

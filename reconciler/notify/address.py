@@ -27,11 +27,9 @@ class Address(Struct, frozen=True, kw_only=True):
         return hashlib.sha256(self.url.encode()).hexdigest()[:32]
 
     def __str__(self) -> str:
-        """The host, and no more."""
         return self.name
 
     def __repr__(self) -> str:
-        """As `str`."""
         return f"Address({self.name})"
 
 

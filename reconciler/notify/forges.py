@@ -9,6 +9,7 @@ reference", GraphQL, `minimizeComment`; GitLab, "Predefined CI/CD variables", RE
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class GitHub:
 
     def __init__(
         self, *, api: str, graphql: str, repository: str, number: int, token: str,
-        pause: Callable[[float], None] | None = None,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         """Check the address and the repository.
 
@@ -46,9 +47,8 @@ class GitHub:
         if not slash or not self._owner or not self._name:
             raise ForgeError(f"{repository!r} is not OWNER/NAME")
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-        more = {"pause": pause} if pause is not None else {}
-        self._rest = Requests(api, headers, **more)
-        self._graphql = Requests(graphql, headers, **more)
+        self._rest = Requests(api, headers, pause=pause)
+        self._graphql = Requests(graphql, headers, pause=pause)
         self._number = number
 
     def conversation(self) -> Conversation:
@@ -108,15 +108,14 @@ class GitLab:
     """One merge request. `api`: the address up to and with `/api/v4`; `project`: its number or path."""
 
     def __init__(
-        self, *, api: str, project: str, number: int, token: str, pause: Callable[[float], None] | None = None
+        self, *, api: str, project: str, number: int, token: str, pause: Callable[[float], None] = time.sleep
     ) -> None:  # fmt: skip
         """Check the address.
 
         Raises:
             ForgeError: the address is none.
         """
-        more = {"pause": pause} if pause is not None else {}
-        self._requests = Requests(api, {"PRIVATE-TOKEN": token}, **more)
+        self._requests = Requests(api, {"PRIVATE-TOKEN": token}, pause=pause)
         self._path = f"/projects/{quote(project, safe='')}/merge_requests/{number}"
 
     def conversation(self) -> Conversation:

@@ -6,17 +6,14 @@ import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from email.utils import parsedate_to_datetime
 from typing import Final
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from msgspec import Struct, field
 from yarl import URL
 
 from reconciler.clock import BackOff, epoch_s
+from reconciler.kube.connection.http_call import proxy_of_environment, retry_after_s
 from reconciler.kube.connection.session import aiohttp, system_tls
-from reconciler.secret_files import is_loopback
 
 BACK_OFF: Final = BackOff(least_s=1.0, most_s=300.0)
 ASKED_MAX_S: Final = 3600.0
@@ -72,7 +69,7 @@ class Poster:
                 data=body,
                 headers=sent,
                 allow_redirects=False,
-                proxy=_proxy(url),
+                proxy=proxy_of_environment(url) or None,
             ) as response:
                 found = b""
                 while len(found) < answer_max_bytes:
@@ -87,14 +84,6 @@ class Poster:
             return Reply(why=f"no answer within {TIMEOUT_S:g} s")
         except (aiohttp.ClientError, OSError) as error:
             return Reply(why=_reason(error))
-
-
-def _proxy(url: str) -> str | None:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if is_loopback(host) or proxy_bypass(host):
-        return None
-    return getproxies().get(parts.scheme)
 
 
 def _reason(error: Exception) -> str:
@@ -119,14 +108,9 @@ def pause_s(attempt: int, headers: Mapping[str, str], now: str, jitter: Callable
 
 
 def _asked_s(headers: Mapping[str, str], now_s: float) -> float:
-    text = headers.get("retry-after", "").strip()
-    if text.isdecimal() and text.isascii():
-        return float(text[:9])
-    if text:
-        try:
-            return parsedate_to_datetime(text).timestamp() - now_s
-        except (ValueError, TypeError, OverflowError):
-            return 0.0
+    asked_s = retry_after_s(headers.get("retry-after", "").strip(), now_s)
+    if asked_s is not None:
+        return asked_s
     # GitHub sends the time of its next rate limit window.
     reset = headers.get("x-ratelimit-reset", "")
     if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal() and reset.isascii():

@@ -133,8 +133,8 @@ async def test_without_the_right_to_read_nodes_free_capacity_is_unknown(
     cluster.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", f"--user={role}")
     async with connect(restricted, cluster.name) as it:
         found = await observe(it, [], now=NOW, interpreters=BUILT_IN_KINDS)
-        assert not await it.may("patch", DEPLOYMENT)
-        assert await it.may("list", DEPLOYMENT)
+        assert not await it.allows("patch", "apps", "deployments")
+        assert await it.allows("list", "apps", "deployments")
     assert found.nodes is None
     assert found.quotas == ()
     assert found.reachable

@@ -11,12 +11,16 @@ import os
 import ssl
 import sys
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.secret_files import is_loopback
+
+_SECONDS_DIGITS = 12
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -68,7 +72,15 @@ def reason(error: BaseException, place: str = "") -> str:
     return str(error) or type(error).__name__
 
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+def retry_after_s(value: str, now_s: float) -> float | None:
+    """Return the seconds of a Retry-After header, in either form; None: it tells none. Source: RFC 9110, 10.2.3."""
+    if value.isdecimal() and value.isascii():
+        return float(value[:_SECONDS_DIGITS])
+    try:
+        moment = parsedate_to_datetime(value)
+        return max(0.0, moment.timestamp() - now_s) if moment.tzinfo is not None else None
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def proxy_of(config: MemberConfig) -> str:
@@ -80,7 +92,7 @@ def proxy_of_environment(server: str) -> str:
     """The proxy that HTTPS_PROXY and NO_PROXY name for the server, as for kubectl; loopback never has one."""
     parts = urlsplit(server)
     host = parts.hostname or ""
-    if host in _LOOPBACK or host.startswith("127.") or not _may_be_named():
+    if is_loopback(host) or not _may_be_named():
         return ""
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - 10 ms that few need
 
@@ -90,7 +102,6 @@ def proxy_of_environment(server: str) -> str:
 
 
 def _may_be_named() -> bool:
-    """Return whether there may be a proxy at all. Other systems than Linux have system settings as well."""
     return sys.platform != "linux" or any(name.lower().endswith("_proxy") for name in os.environ)
 
 

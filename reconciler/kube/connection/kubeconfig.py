@@ -44,11 +44,9 @@ class Pem(Struct, frozen=True, kw_only=True):
     file: Path | None = None
 
     def __repr__(self) -> str:
-        """Without the bytes, which may be a key."""
         return shown_without(self, ("data",))
 
     def __bool__(self) -> bool:
-        """Return whether there is one."""
         return bool(self.data or self.file)
 
     def read(self) -> bytes:
@@ -86,7 +84,6 @@ class MemberConfig(Struct, frozen=True, kw_only=True):
     """The account of the pod that we run in. No proxy of the environment is on the way to its API server."""
 
     def __repr__(self) -> str:
-        """Without secrets."""
         return shown_without(self, _SECRET)
 
     @property

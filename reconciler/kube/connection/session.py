@@ -73,7 +73,6 @@ class Session:
     """Without cookies, redirects or environment; its only limits are our own."""
 
     def __init__(self) -> None:
-        """No pool of connections is open yet."""
         self._pools: dict[int, aiohttp.ClientSession] = {}
 
     def pool(self, number: int) -> aiohttp.ClientSession:
@@ -149,7 +148,6 @@ class SharedContexts:
     """TLS contexts in use, by a digest of their parts."""
 
     def __init__(self) -> None:
-        """None is in use."""
         self._contexts: WeakValueDictionary[bytes, ssl.SSLContext] = WeakValueDictionary()
 
     def of(
