@@ -19,7 +19,7 @@ from reconciler.kinds.registry import Registry
 class FleetSnapshot(Struct, frozen=True, kw_only=True):
     """The desired fleet, its clusters, the journal, and the orders of persons, at one moment.
 
-    `now`: RFC 3339 UTC. `interpreters`: knowledge of kinds. `fresh`: previous placements are not considered.
+    `now`: RFC 3339 UTC. `interpreters`: knowledge of kinds.
     """
 
     fleet: Fleet
@@ -29,7 +29,6 @@ class FleetSnapshot(Struct, frozen=True, kw_only=True):
     observations: Observations = field(default_factory=Observations)
     """Of each cluster its nodes, pods and workloads; beside them previous placements, constraints and orders."""
     journal: JournalSnapshot = field(default_factory=JournalSnapshot)
-    fresh: bool = False
     only: frozenset[Identity] | None = None
     """Plan these identities alone: what a commit or an event concerns. None: everything."""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)

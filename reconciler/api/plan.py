@@ -10,7 +10,7 @@ from msgspec import Struct
 from reconciler.api.binding import Reason, TargetCluster
 from reconciler.api.content import Content, JsonObject, Revealed, Step
 from reconciler.api.problem import NOWHERE, Problem, Source
-from reconciler.api.refs import GVK, Identity, PolicyRef
+from reconciler.api.refs import GVK, Copy, Identity, PolicyRef
 from reconciler.api.rollout_progress import RolloutPlan
 
 
@@ -192,6 +192,11 @@ class Change(Struct, frozen=True, kw_only=True):
     """Of a redacted change that makes an object: what it runs and may do, by aspect."""
     stage: str = ""
     """`ROLLOUT/STAGE` whose turn it waits for, or has; empty: it is made everywhere at once."""
+
+    @property
+    def copy(self) -> Copy:
+        """The object in its cluster."""
+        return self.cluster, self.identity
 
     @property
     def held(self) -> str | None:

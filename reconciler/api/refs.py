@@ -48,6 +48,10 @@ class Identity(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
+Copy = tuple[str, Identity]
+"""An object in a cluster."""
+
+
 class ResourceRef(NamedTuple):
     """An object as the machine formats name it: identity plus the version that was written."""
 

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Mapping
 from reconciler.api.clusters import LiveObject, Present
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.plan import Cause, Change
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.api.rollout_progress import Phase
 from reconciler.containment import fault_fields
-from reconciler.controller.inbox import ClusterChanged, Inbox, Latest
+from reconciler.controller.inbox import ClusterChanged, Inbox, Published
 from reconciler.controller.loop_state import Established, LoopParts, State
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.restores import Suspicion
@@ -26,7 +26,7 @@ from reconciler.kube.client import MemberCluster
 from reconciler.kube.watch_stream import WatchEvent
 from reconciler.ownership import is_terminating
 from reconciler.scheduler import package_mates
-from reconciler.state import MISSING, Copy, health_of
+from reconciler.state import MISSING, health_of
 
 log = logging.getLogger("reconciler")
 
@@ -35,9 +35,8 @@ class EventHandler(PollHandler):
     """Sends to the inbox what the next round must look at."""
 
     def __init__(
-        self, parts: LoopParts, latest: Latest[State], inbox: Inbox, memory: RoundCaches, established: Established
+        self, parts: LoopParts, latest: Published[State], inbox: Inbox, memory: RoundCaches, established: Established
     ) -> None:
-        """Share the caches of rounds."""
         self._established = established
         self._contacts = memory.contacts
         self._strangers: dict[tuple[str, GVK], frozenset[str]] = {}
@@ -188,7 +187,7 @@ class EventHandler(PollHandler):
 
     def ended_early(self, cluster: str) -> None:
         """Count a watch that ended before its time."""
-        self._parts.vitals.watch_ended_early(cluster)
+        self._parts.vitals.short_watches[cluster] += 1
 
     def went_back(self, cluster: str, now: str) -> None:
         """Discard all observations of a restored cluster, and report it once."""

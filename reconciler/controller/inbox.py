@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -18,7 +18,6 @@ from reconciler.api.refs import Identity
 from reconciler.clock import Clock, wait_for
 
 Value = TypeVar("Value")
-Value_co = TypeVar("Value_co", covariant=True)
 
 
 class StoreChanged(Struct, frozen=True, tag=True):
@@ -194,7 +193,6 @@ class Inbox:
             self.send(ClusterChanged(cluster, found) if cluster else ObjectsChanged(found))
 
     def __contains__(self, event: LoopEvent) -> bool:
-        """Tell whether an event waits."""
         return event in self._events
 
     @property
@@ -219,17 +217,8 @@ class Inbox:
         await wait_for(self._arrived, within_s, clock)
 
 
-class Latest(Protocol[Value_co]):
-    """The value of now, for a task beside the loop: frozen, and exchanged as a whole."""
-
-    @property
-    def value(self) -> Value_co:
-        """Return the value that was published last. Over an await, another one may be published."""
-        ...
-
-
 class Published(Generic[Value]):
-    """A frozen value that the loop alone exchanges, and that others look at."""
+    """A frozen value that the loop alone exchanges; tasks beside it look at it. Over an await it may be another."""
 
     def __init__(self, value: Value) -> None:
         self.value = value

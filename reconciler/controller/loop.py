@@ -6,7 +6,6 @@ Source: design#events-are-nudges: a round always reads state and enforces it.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine, Iterable, Iterator
 from functools import partial
 from itertools import chain
@@ -37,7 +36,7 @@ from reconciler.controller.inbox import (
 from reconciler.controller.loop_state import Established, LoopParts, State, exchanged, reconnected
 from reconciler.controller.reader import Differing, Reader
 from reconciler.controller.reading.late import LateReadings
-from reconciler.controller.reading.read_clusters import ReadExtent, RoundReading, remembered, with_objects
+from reconciler.controller.reading.read_clusters import ReadExtent, remembered, with_objects
 from reconciler.controller.reading.scope import ReadScope, has_strangers, joined, scope_of
 from reconciler.controller.recorder import Recorder
 from reconciler.controller.retries.caches import Garbage, RoundCaches
@@ -50,16 +49,13 @@ from reconciler.controller.staged_rounds import StagedRounds
 from reconciler.controller.store_follower import StoreFollower, concerns_everything, needs_other_members, other_clusters
 from reconciler.controller.tasks import beside, in_thread
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.controller.vitals.phases import RoundPhase
-from reconciler.controller.vitals.service_vitals import tell_progress
+from reconciler.controller.vitals.service_vitals import RoundPhase, tell_progress
 from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
 from reconciler.controller.watches.polls import Polls
 from reconciler.controller.writer import Writer
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kube.member_clusters import MemberClusters
 from reconciler.planner import Round
-
-log = logging.getLogger("reconciler")
 
 
 class ControlLoop:
@@ -85,7 +81,7 @@ class ControlLoop:
         self._ailments = PodDiagnostics(memory.healths, parts.interpreters, parts.clock)
         self._garbage = Garbage()
         self._contents = Contents(parts.clock)
-        self._told = Transitions(log)
+        self._told = Transitions()
         self._taking_in = TakingIn(self._lanes, parts.clock)
         self._established = Established()
         self._follower = follower or StoreFollower(parts)
@@ -206,8 +202,7 @@ class ControlLoop:
         await self._written(state)
         applied = self._lanes.collect(of_this_round=True)
         results = tuple(chain.from_iterable(each.results for each in applied))
-        reading = RoundReading(snapshot=snapshot, decision=planned.decision, uids={})
-        state = self._recorder.record(state, planned, reading, results, health)
+        state = self._recorder.record(state, planned, snapshot, results, health)
         self._published.publish(state)
         for each in applied:
             self._judge.caught_up(each)
@@ -240,7 +235,6 @@ class ControlLoop:
             yield ClusterChanged(cluster, frozenset({identity}))
 
     def _due_s(self, state: State) -> float:
-        """Return the time of the next timer."""
         return min(self._reader.next_s(state), self._unfinished.next_retry_s(), self._stages.next_s)
 
     def _with_applied(self, state: State) -> State:

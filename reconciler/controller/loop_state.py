@@ -30,9 +30,7 @@ from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.picture import Failures
 from reconciler.controller.round.round_log import RoundLog
 from reconciler.controller.store_in_force import StoreInForce
-from reconciler.controller.vitals.phases import RoundPhase
-from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.controller.watches.kind_watches import our_label
+from reconciler.controller.vitals.service_vitals import RoundPhase, Vitals
 from reconciler.documents import Schema
 from reconciler.errors import ConfigurationError
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -42,6 +40,7 @@ from reconciler.kube.client import MemberCluster
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.observations import Available, Lacking, Rest, availability_of, with_rest
+from reconciler.ownership import fleet_names, our_label
 from reconciler.planner import Round
 from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.scheduler import RUNS_ONCE, Schedule
@@ -178,7 +177,7 @@ class State(Struct, frozen=True, kw_only=True):
     @property
     def selector(self) -> str:
         """Return the label selector of our objects; empty before the store was read."""
-        return our_label(self.fleet.settings) if self.fleet is not None else ""
+        return our_label(fleet_names(self.fleet.settings)) if self.fleet is not None else ""
 
     def listed_otherwise(self, before: Mapping[str, ClusterObservation]) -> set[str]:
         """Return clusters with other unlistable kinds than `before`: their reported problems change."""
@@ -188,11 +187,8 @@ class State(Struct, frozen=True, kw_only=True):
     @property
     def fell_silent(self) -> list[str]:
         """Return clusters that could not be observed since they were identified: each is identified again."""
-        seen = self.observations.clusters.values()
-        return [found.name for found in seen if not found.reachable and not self._is_away(found.name)]
-
-    def _is_away(self, name: str) -> bool:
-        return not isinstance(self.reachable.get(name), MemberCluster)
+        silent = [found.name for found in self.observations.clusters.values() if not found.reachable]
+        return [name for name in silent if isinstance(self.reachable.get(name), MemberCluster)]
 
     @property
     def is_anybody_away(self) -> bool:

@@ -30,14 +30,12 @@ from reconciler.controller.round.recover import recover
 from reconciler.controller.tasks import in_thread
 from reconciler.controller.timetable import Ticks
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.controller.vitals.phases import RoundPhase
+from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.errors import HeldByCopy
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import in_force
 from reconciler.render import arrivals, changed_identities
 from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet, undecided
-
-log = logging.getLogger("reconciler")
 
 
 class Differing(Struct, frozen=True, kw_only=True):
@@ -59,7 +57,7 @@ class Reader:
         self._decided: Schedule | None = None
         self._decided_under: frozenset[Constraint] = frozenset()
         self._copies: Copies = {}
-        self._told = Transitions(log)
+        self._told = Transitions()
         self._ledger: Ledger = {}
         self._ticks = Ticks(parts)
         self._next_resync_s = 0.0
@@ -103,7 +101,8 @@ class Reader:
         if work.everything or work.clusters:
             names = None if work.everything else work.clusters & self._parts.cluster_filter.own(fleet)
             state = await self._meet(state, fleet, now, names)
-            self._next_resync_s = self._next_resync_s if names is not None else self._after_resync_s(fleet)
+            if names is None:
+                self._next_resync_s = self._parts.clock.monotonic_s() + fleet.settings.resync_s
         if not work.everything:
             state, found, left = await self._recover(state, fleet)
             changed |= left
@@ -137,9 +136,6 @@ class Reader:
                 copies.setdefault(cluster, set()).add(identity)
         return Differing(identities=frozenset(changed - arriving.keys()), copies=copies)
 
-    def _after_resync_s(self, fleet: Fleet) -> float:
-        return self._parts.clock.monotonic_s() + fleet.settings.resync_s
-
     def _closed(self, state: State, now: str) -> dict[str, str]:
         """Return the reason of each write block, by scope. An order may be newer than the cached journal."""
         copied = {f"cluster {cluster}": why for cluster, why in state.held_elsewhere.items()}
@@ -171,14 +167,14 @@ class Reader:
         parts, before = self._parts, state.known.ledger
         if not self._lost(state):
             return state, {}, set()
-        recovered = await recover(parts.journal, state.reachable, fleet, self._is_lost, self._tell_fault)
-        if recovered.about:
+        about = await recover(parts.journal, state.reachable, fleet, self._is_lost, self._tell_fault)
+        if about:
             state = replace(state, known=remembered(parts.journal))
         self._recovered_s = parts.clock.monotonic_s()
         left = left_since(before, state.known.ledger)
         if left:
             state = replace(state, decision=None)
-        return state, recovered.about, {*left, *scaled_by(left, before, self._parts.interpreters)}
+        return state, about, {*left, *scaled_by(left, before, self._parts.interpreters)}
 
     def _tell_fault(self, intent: Intent, fault: Exception) -> None:
         text = "an unanswered request cannot be looked into for a fault of the program; it is tried again"
@@ -186,7 +182,6 @@ class Reader:
         self._told.fault(subject, fault, text, **fault_fields(*subject))
 
     def _decide_under(self, fleet: Fleet, now: str, state: State, given: Observations) -> tuple[State, set[Identity]]:
-        """Decide under other constraints and previous placements."""
         known = replace(state.known.observations, constraints=given.constraints, previous=given.previous)
         return self._schedule(replace(state, known=replace(state.known, observations=known)), fleet, now)
 

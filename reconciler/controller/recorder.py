@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Member, Read
 from reconciler.api.ledger import Ledger
-from reconciler.api.plan import Cause, Change
+from reconciler.api.plan import Cause
 from reconciler.api.problem import Problem, with_problems, without_problems
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
 from reconciler.controller.inbox import ClusterChanged, Inbox, LoopCommand, LoopOrder
 from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.reading.capacity_need import scaled_by
-from reconciler.controller.reading.read_clusters import RoundReading, remembered
+from reconciler.controller.reading.read_clusters import remembered
 from reconciler.controller.reading.scope import is_asked, left_since
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.conflicts import THE_OBJECT, TOLD_BY, Undone
@@ -32,16 +32,16 @@ from reconciler.controller.round.picture import (
     failures_after,
     faults_after,
     last_contacts,
+    log_faults,
     merged,
     with_completeness,
     with_faults,
     without_made,
 )
-from reconciler.controller.round.program_faults import log_faults
 from reconciler.controller.round.remember import record_picture, remember, remember_results
 from reconciler.controller.round.told import RecordedEvents
 from reconciler.controller.vitals.logs import SyncTransitions, tell_events
-from reconciler.controller.vitals.phases import RoundPhase
+from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.controller.vitals.status_store import snapshot_of
 from reconciler.controller.writer import unmade
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -96,7 +96,7 @@ class Recorder:
         self,
         state: State,
         planned: Round,
-        reading: RoundReading,
+        snapshot: FleetSnapshot,
         results: tuple[Result, ...],
         health: Looked,
     ) -> State:
@@ -105,10 +105,10 @@ class Recorder:
         The order counts: the journal comes first, since all else is lost with the process; then what rounds remember,
         as the journal has it; then the retries, which rest on both; and last what is shown of all of it.
         """
-        parts, snapshot, before, now = self._parts, reading.snapshot, state.known, reading.snapshot.now
+        parts, before, now = self._parts, state.known, snapshot.now
         parts.beat(RoundPhase.RECORD)
         placed, told = self._placed(planned.decision, snapshot.only), self._told.fresh(results)
-        remember(parts.journal, planned, reading, results, placed=placed, told=told)
+        remember(parts.journal, planned, snapshot, results, placed=placed, told=told)
         self._recorded = planned.decision
         self._inbox.send(*map(ClusterChanged, self._kind_faults.take_in(snapshot.members)))
         picture = merged(state.picture, planned, results, snapshot.only, snapshot.members, self._kind_faults.problems)
@@ -140,7 +140,6 @@ class Recorder:
         return self._shown(state, picture, results, now, heard, snapshot.only)
 
     def _timed(self, picture: Round, snapshot: FleetSnapshot) -> Mapping[str, str]:
-        """Return since when each wait lasts, after recording it; what a broken file freezes waits on, too."""
         known = self._parts.journal.timers()
         timers = waiting_times(picture.plan.changes, known, snapshot.now, snapshot.only)
         if timers != known:
@@ -152,9 +151,9 @@ class Recorder:
     ) -> None:
         """Bring the retry queue up to date: what waits, what failed, and what is being written."""
         now_s, changes = self._parts.clock.monotonic_s(), planned.plan.changes
-        awaited = {copy for copy in _copies(changes) if self._lanes.is_awaited(*copy)}
+        awaited = {change.copy for change in changes if self._lanes.is_awaited(*change.copy)}
         left = unmade(planned, results, awaited)
-        pending = awaited | left | _copies(result.change for result in results if result.error)
+        pending = awaited | left | {result.change.copy for result in results if result.error}
         asked = partial(is_asked, snapshot.only, snapshot.members)
         self._unfinished.follow(self._concerned(planned, snapshot), changes, pending, asked)
         for copy in awaited:
@@ -216,7 +215,7 @@ class Recorder:
         clock = self._parts.clock
         begun_s = clock.monotonic_s()
         now, due_at = clock.now(), self._told.due_at()
-        shown = state.shown.facts.fights if state.shown is not None and state.shown.facts is not None else {}
+        shown = state.shown.facts.fights if state.shown is not None else {}
         # When the pause of a fight is over, no round may have anything to look at.
         is_over = bool(shown) and shown.keys() != self._fights.current(begun_s, now).keys()
         if state.picture is None or not (self._healths.has_news or is_over or (due_at and due_at <= now)):
@@ -290,7 +289,6 @@ class Recorder:
         return replace(state, picture=picture, failures=failures, shown=fleet_state)
 
     def _tell(self, state: FleetState, now: str) -> None:
-        """History and the log, of the same."""
         now_s = self._parts.clock.monotonic_s()
         events = self._told.take_in(state, self._states.turns, now, self._fights.going_on(now_s))
         if self._is_first:
@@ -366,7 +364,6 @@ class Recorder:
         self._leave_alone(change.cluster, change.identity, now_s)
 
     def _leave_alone(self, cluster: str, identity: Identity, now_s: float) -> None:
-        """Enqueue a copy in conflict for the end of its back-off."""
         pause_s = self._fights.pause_left_s(cluster, identity, now_s)
         if pause_s > 0:
             self._unfinished.requeue_change(cluster, identity, pause_s)
@@ -385,7 +382,3 @@ def undone_by(result: Result) -> Undone:
 def _is_heard(member: Member, only: frozenset[Identity] | None) -> bool:
     """Return whether a round asked a member anything, or knows why it could not."""
     return only is None or not isinstance(member, Read) or not only <= member.unasked
-
-
-def _copies(changes: Iterable[Change]) -> set[tuple[str, Identity]]:
-    return {(change.cluster, change.identity) for change in changes}

@@ -33,7 +33,6 @@ class StagedRounds:
     """Stages the schedule of each round, and keeps the last result."""
 
     def __init__(self, parts: LoopParts, follower: StoreFollower, inbox: Inbox) -> None:
-        """Read the records from the journal."""
         self._parts = parts
         journal = parts.journal
         revisions = RevisionsInForce(parts.source, follower.at)
@@ -95,7 +94,6 @@ class StagedRounds:
         return replace(state, decision=decision, rollouts=self._stager.progress), work
 
     def _tell(self, state: State, now: str) -> None:
-        """Report the events and metrics of this evaluation."""
         found, journal = self._stager.progress, self._parts.journal
         if self._lasting is None:
             open_now = Episodes(journal, _LASTING)
@@ -103,7 +101,8 @@ class StagedRounds:
         number, known = journal.complete_rounds(), {each.rollout: each for each in state.rollouts}
         events: list[Event] = []
         for each in found:
-            told = [begun for begun in self._lasting if _is_about(begun[1], each.rollout)]
+            about = (f"rollout {each.rollout}/", f"rollout {each.rollout} @ ")
+            told = [begun for begun in self._lasting if begun[1].startswith(about)]
             events += rollout_events(known.get(each.rollout), each, now, number=number, told=told)
         if events:
             journal.record_events(events)
@@ -120,7 +119,3 @@ class StagedRounds:
 
 def _problems(rollouts: Iterable[RolloutProgress]) -> set[Problem]:
     return {problem for each in rollouts for problem in each.problems}
-
-
-def _is_about(subject: str, rollout: str) -> bool:
-    return subject.startswith((f"rollout {rollout}/", f"rollout {rollout} @ "))

@@ -6,9 +6,10 @@ Source: design#last-good-revision.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from functools import cache
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final
 
 from reconciler.api.fleet import Fleet, Snapshot
 from reconciler.api.ledger import EventKind, ReviewConfirmation
@@ -20,7 +21,7 @@ from reconciler.controller.round.episodes import STORE, Episodes, advanced_event
 from reconciler.controller.round.remember import record_source_error
 from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.controller.vitals.phases import RoundPhase
+from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.errors import StoreError, StoreFault
 from reconciler.fleet import LAST_GOOD, why_nameless
 from reconciler.incremental import changed_keys
@@ -34,14 +35,6 @@ _CONFIRMATIONS_MAX: Final = 10
 """So many confirmations at most are judged one by one: each costs as much as a review."""
 
 
-class Successor(Protocol):
-    """The process that acts next."""
-
-    async def leave_once(self) -> bool:
-        """Have it know by which revision this one acts; return whether it can."""
-        ...
-
-
 class StoreFollower:
     """Reads the store on request; logs its faults once, and shows them until they are mended.
 
@@ -50,20 +43,19 @@ class StoreFollower:
     """
 
     def __init__(self, parts: LoopParts) -> None:
-        """Nothing is read yet."""
         self.fleet: Fleet | None = None
         """The last fleet that became active."""
         self._parts = parts
-        self.successor: Successor | None = None
-        """None: no other process acts next."""
+        self.leave_once: Callable[[], Awaitable[bool]] | None = None
+        """Has the process that acts next know by which revision this one acts; None: there is none."""
         self._confirmation = ReviewConfirmation()
         """Of the revision that was judged last."""
         self._note = ""
         self._errors: tuple[Problem, ...] = ()
         self._refusal = ""
         self._is_in_force = False
-        self._faults = Transitions(log)
-        self._older_faults = Transitions(log)
+        self._faults = Transitions()
+        self._older_faults = Transitions()
         self._episodes = Episodes(parts.journal, (EventKind.SOURCE_FAILED, EventKind.STORE_BROKEN))
 
     async def read(self) -> Fleet | None:
@@ -204,8 +196,8 @@ class StoreFollower:
         parts.journal.record_confirmation(self._confirmation)
         parts.journal.record_in_force(fleet.revision, good_blobs)
         parts.journal.keep_history(fleet.settings.history, parts.clock.now())
-        if self.successor is not None:
-            await self.successor.leave_once()  # Before anything is done by it.
+        if self.leave_once is not None:
+            await self.leave_once()  # Before anything is done by it.
         self._is_in_force, self.fleet = True, fleet
         return fleet
 
@@ -241,7 +233,7 @@ class StoreFollower:
 
     def _recovered(self) -> None:
         vitals = self._parts.vitals
-        self._faults = Transitions(log)
+        self._faults = Transitions()
         self._episodes.update(EventKind.SOURCE_FAILED, {}, self._parts.clock.now(), over=(STORE,))
         if vitals.source_error:
             record_source_error(self._parts.journal, "")

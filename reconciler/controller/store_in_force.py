@@ -36,10 +36,6 @@ _State = tuple[
 ]
 
 
-def _has_twins(fleet: Fleet) -> bool:
-    return any(problem.code == "duplicate-identity" for problem in fleet.problems)
-
-
 class ParsedBefore(Protocol):
     """A cache of parsed files, by `memo_key`."""
 
@@ -129,7 +125,8 @@ class StoreInForce:
         is_sound = not (self._broken or earlier.good)
         in_force = self._parsed if is_sound else list(with_last_good(self._parsed, earlier, self._replaced))
         fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
-        twins = without_later_twins(in_force, self._said_before) if _has_twins(fleet) else {}
+        has_twins = any(problem.code == "duplicate-identity" for problem in fleet.problems)
+        twins = without_later_twins(in_force, self._said_before) if has_twins else {}
         if twins:
             alone = [twins.get(file.path, file) for file in in_force]
             fleet = assemble(snapshot.revision, alone, snapshot.problems, self._assembled)
@@ -140,7 +137,6 @@ class StoreInForce:
         return fleet
 
     def _said_before(self, file: ParsedFile, key: Hashable) -> bool:
-        """Return whether a path had this document in the active content."""
         if self._remembered.get(file.path) == file.blob:
             return True
         before = self._recalled(file.path)
@@ -160,7 +156,6 @@ class StoreInForce:
         return Earlier(good=good, new=new, in_the_way=taken)
 
     def _remember(self, fresh: Collection[ParsedFile], earlier: Earlier) -> None:
-        """Record the active content by path."""
         if not (fresh or self._gone or earlier.good):
             return
         for path in self._gone - earlier.good.keys():

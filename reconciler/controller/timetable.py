@@ -23,7 +23,7 @@ from reconciler.containment import fault_fields, try_await, try_call
 from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.controller.vitals.phases import RoundPhase
+from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.observations import age_s, in_force
 from reconciler.report.status.remedies import todo_of
 from reconciler.scheduler import Schedule
@@ -71,12 +71,6 @@ def tell(before: Iterable[Constraint], after: Iterable[Constraint]) -> None:
             log.warning(words, extra={"event": event, **_about(constraint), "todo": todo})
 
 
-def tell_left(event: str, found: Iterable[Constraint]) -> None:
-    """Log that something was not done."""
-    for constraint in found:
-        log.warning(_LEFT[event], extra={"event": event, **_about(constraint)})
-
-
 def _about(constraint: Constraint) -> dict[str, object]:
     return {
         "cluster": constraint.cluster,
@@ -102,13 +96,12 @@ class Ticks:
     """The time of the next tick, and the result of the last one."""
 
     def __init__(self, parts: LoopParts) -> None:
-        """Nothing is due before the clusters' nodes and pods have been read."""
         self._parts = parts
         self._descheduling_s = inf
         self._tried: Counter[tuple[Identity, str]] = Counter()
         self._in_force: frozenset[Constraint] = frozenset()
         self._has_looked = False
-        self._faults = Transitions(log)
+        self._faults = Transitions()
         self._has_just_looked = False
 
     @property
@@ -182,7 +175,6 @@ class Ticks:
         return state
 
     def _take_in(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
-        """Record and report the result."""
         event = "FailoverNowhere" if fleet.settings.failover_act else "FailoverAdvised"
         state = self._told_once(state, event, ticked.left, now)
         self._tried.update((found.identity, found.cluster) for found in ticked.left)
@@ -204,7 +196,8 @@ class Ticks:
         fresh = {key: each for each in found if (key := told(event, each.identity, each.cluster)) not in timers}
         if not fresh:
             return state
-        tell_left(event, fresh.values())
+        for constraint in fresh.values():
+            log.warning(_LEFT[event], extra={"event": event, **_about(constraint)})
         return self._with_timers(state, dict(sorted({**timers, **dict.fromkeys(fresh, now)}.items())))
 
     def plan_next(self, state: State, now: str) -> State:

@@ -42,7 +42,6 @@ class WorkQueue(Generic[Key]):
         self._items: dict[Key, _Item] = {}
 
     def __contains__(self, key: object) -> bool:
-        """Tell whether a key is in it, due or not."""
         return key in self._items
 
     @property

@@ -12,8 +12,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from reconciler.api.plan import Cause, Change
-from reconciler.api.refs import Identity
-from reconciler.containment import try_await
+from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.reading.members import Reachable
@@ -27,16 +26,13 @@ from reconciler.controller.round.act import (
     act_in,
     all_turns,
     as_confirmed,
-    failed_by,
-    not_held,
-    tell_each,
     waves_by_cluster,
 )
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.mark import record_hooks
 from reconciler.controller.round.writes import managers_of, write_events
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.controller.vitals.phases import RoundPhase
+from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.diff import Comparer
 from reconciler.errors import MemberClusterError
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -44,7 +40,6 @@ from reconciler.kube.client import MemberCluster
 from reconciler.observations import in_force
 from reconciler.planner import Round, kept_waves
 from reconciler.report.status.history_text import event_detail, history_entry
-from reconciler.state import Copy
 
 log = logging.getLogger("reconciler")
 
@@ -93,6 +88,11 @@ def _identities(waves: Waves) -> frozenset[Identity]:
     return frozenset(change.identity for wave in waves for change in wave)
 
 
+async def _lock(waves: Waves, acting: Acting, locks: _RoundLocks, member: MemberCluster) -> MemberClusterError | None:
+    record_hooks(chain.from_iterable(waves), acting)
+    return await locks.take(member)
+
+
 class Writer:
     """The one that writes to members."""
 
@@ -101,7 +101,7 @@ class Writer:
         self._fights, self._unfinished, self._away = memory.fights, memory.unfinished, memory.away
         self._lanes = memory.lanes
         self._healths, self._restores = memory.healths, memory.restores
-        self._failing = Transitions(log)
+        self._failing = Transitions()
         self._turns = all_turns()
 
     def restrained(self, planned: Round, snapshot: FleetSnapshot) -> Round:
@@ -153,29 +153,8 @@ class Writer:
         locks = _RoundLocks(parts.holder, name, free)
         for cluster, waves in free.items():
             task = Task(cluster=cluster, revision=fleet.revision, now=snapshot.now, identities=_identities(waves))
-            self._lanes.begin(task, self._write(met[cluster], waves, acting, locks))
-
-    async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, locks: _RoundLocks) -> None:
-        """The boundary of one cluster's part of a plan: what no result came of may have been made."""
-        ended = await try_await(self._locked_and_written(member, waves, acting, locks))
-        if ended.fault is not None:
-            left = self._lanes.without_result(member.name)
-            changes = (change for change in chain.from_iterable(waves) if change.identity in left)
-            failed = failed_by(ended.fault, changes)
-            tell_each(acting, failed)
-            acting.made(member.name, failed)
-
-    async def _locked_and_written(
-        self, member: MemberCluster, waves: Waves, acting: Acting, locks: _RoundLocks
-    ) -> None:
-        record_hooks(chain.from_iterable(waves), acting)
-        error = await locks.take(member)
-        if error is None:
-            await act_in(member, waves, acting)
-            return
-        refused = not_held(chain.from_iterable(waves), error)
-        tell_each(acting, refused)
-        acting.made(member.name, refused)
+            lock = partial(_lock, waves, acting, locks)
+            self._lanes.begin(task, act_in(met[cluster], waves, acting, lock))
 
     def _told(self, revision: str, result: Result) -> None:
         change, vitals = result.change, self._parts.vitals
@@ -191,7 +170,7 @@ class Writer:
                  "by": ", ".join(managers_of(change)) or None if change.cause is Cause.DRIFT else None,
                  "why": change.reason.text if change.reason is not None else None,
                  **self._behind(revision, result)}  # fmt: skip
-        subject = (change.cluster, change.identity)
+        subject = change.copy
         if result.error:
             # It is tried again and again; `status` and the metrics say for how long.
             self._failing.enter(subject, result.error, logging.WARNING, "change failed", **extra, error=result.error)
@@ -216,6 +195,6 @@ def unmade(planned: Round, results: Iterable[Result], awaited: Collection[Copy] 
     """
     if planned.decision.fleet.settings.observe_only:
         return set()
-    begun = {*awaited, *((result.change.cluster, result.change.identity) for result in results)}
-    due = {(change.cluster, change.identity) for change in planned.plan.changes if change.held is None}
+    begun = {*awaited, *(result.change.copy for result in results)}
+    due = {change.copy for change in planned.plan.changes if change.held is None}
     return due - begun

@@ -30,7 +30,7 @@ RolloutRecords = Mapping[str, Mapping[str, Record]]
 Value = TypeVar("Value")
 
 
-class _Kept(Generic[Value]):
+class _TableCache(Generic[Value]):
     """A table as it was read once, with every change since; None: not read yet, or in doubt."""
 
     def __init__(self) -> None:
@@ -51,8 +51,12 @@ class Mirror:
 
     def forget(self) -> None:
         """Read everything again when it is asked for: a transaction was rolled back, or tables were replaced."""
-        self.ledger, self.placements, self.rollouts = _Kept[Ledger](), _Kept[Placements](), _Kept[RolloutRecords]()
-        self.good_blobs, self.released = _Kept[Mapping[str, str]](), _Kept[Releases]()
+        self.ledger, self.placements, self.rollouts = (
+            _TableCache[Ledger](),
+            _TableCache[Placements](),
+            _TableCache[RolloutRecords](),
+        )
+        self.good_blobs, self.released = _TableCache[Mapping[str, str]](), _TableCache[Releases]()
         self.meta: dict[str, str] = {}
         self.picture: JsonObject | None = None
 

@@ -11,7 +11,7 @@ names the tool that once wrote a manifest is none either. Each row names its sou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
@@ -20,8 +20,10 @@ import orjson
 from msgspec import Struct
 
 from reconciler.api.content import Json, JsonObject, dig, with_value
+from reconciler.api.fleet import FleetSettings
+from reconciler.api.ledger import AppliedRow
 from reconciler.api.policies import Flavor
-from reconciler.api.refs import PolicyRef
+from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.kinds.body_fields import count
 
 FLEET_LABEL: Final = "fleet.reconciler/fleet"
@@ -54,6 +56,24 @@ class OwnershipRecord(Struct, frozen=True):
     def is_ack(self) -> bool:
         """Return whether the deletion rules of the ACK groups hold for it."""
         return self.flavor.is_ack
+
+    def row(self, cluster: str, gvk: GVK, identity: Identity, uid: str) -> AppliedRow:
+        """Return the journal's row of an object with these terms. `gvk`: as it is written."""
+        return AppliedRow(
+            cluster=cluster, gvk=gvk, identity=identity, uid=uid,
+            policy=str(self.policy) if self.policy else "", keep=self.keep, flavor=self.flavor,
+            replicas=self.replicas, dependency=self.dependency,
+        )  # fmt: skip
+
+
+def fleet_names(settings: FleetSettings) -> tuple[str, ...]:
+    """Return the name of the fleet, and those that it had before."""
+    return (settings.name, *settings.previous_names)
+
+
+def our_label(names: Iterable[str]) -> str:
+    """Return the label selector of our mark under these names of the fleet."""
+    return f"{FLEET_LABEL} in ({','.join(filter(None, names))})"
 
 
 def mark(body: JsonObject, fleet: str, terms: str, release: str = "") -> dict[str, Any]:

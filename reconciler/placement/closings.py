@@ -16,7 +16,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.plan import FORMER_COUNTS, HeldBy, Hold
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
 from reconciler.api.refs import Identity
-from reconciler.ownership import conflict_resolution
+from reconciler.ownership import conflict_resolution, fleet_names
 from reconciler.placement.values import Situation
 
 FLEET = "fleet"
@@ -100,7 +100,7 @@ def _closing(
     if seen is None or seen.of_fleet is None:
         return None
     settings = fleet.settings
-    if seen.of_fleet and seen.of_fleet in (settings.name, *settings.previous_names):
+    if seen.of_fleet and seen.of_fleet in fleet_names(settings):
         return None
     resolution = conflict_resolution(fleet.templates[identity].body, policy)
     if resolution is ConflictResolution.OVERWRITE and not seen.of_fleet:

@@ -22,7 +22,7 @@ from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold
 from reconciler.api.ledger import GuardsInForce, Losses, RecordedLoss
 from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed, HeldBy, Hold
 from reconciler.api.policies import Suspension
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.api.rollouts import FleetWindow
 from reconciler.observations import instant
 from reconciler.policy import named_windows
@@ -49,8 +49,6 @@ _CONFIRMED_FOR: Final = timedelta(days=7)
 """A confirmation without `confirmUntil` ends so long after it was first seen."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
-Copy = tuple[str, Identity]
-"""Cluster and identity."""
 ChangeKey = tuple[str, str, Identity]
 """Action, cluster and identity."""
 
@@ -209,7 +207,7 @@ def guard(
         due <= losses.confirmed.changes and losses.confirmed.digest == guards.confirm
     )
     if is_confirmed and not _is_over(guards.confirm_until, now):
-        confirmed = frozenset(_copy(changes[index]) for index in reasons)
+        confirmed = frozenset(changes[index].copy for index in reasons)
         return Guarded(changes=changes, confirmed=confirmed, left=_left(guards.confirm, due | kept))
     held = tuple(
         replace(change, hold=Hold(HeldBy.GUARD, f"guard: {reasons[index]}")) if index in reasons else change
@@ -235,10 +233,6 @@ def _key(change: Change) -> ChangeKey:
     return str(change.action), change.cluster, change.identity
 
 
-def _copy(change: Change) -> Copy:
-    return change.cluster, change.identity
-
-
 def _is_over(until: str, now: str) -> bool:
     ends, moment = instant(until), instant(now)
     return ends is not None and moment is not None and moment > ends
@@ -260,7 +254,7 @@ class _Lately:
     """Recent losses beside the pending ones."""
 
     def __init__(self, changes: Iterable[Change], guards: Guards, losses: Losses, now: str) -> None:
-        self.due: set[Copy] = {_copy(change) for change in changes if change.guarded}
+        self.due: set[Copy] = {change.copy for change in changes if change.guarded}
         self._guards = guards
         self._losses = losses
         self._now = now

@@ -80,7 +80,7 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
             grouped[0, _LAST_RANK, 0].append(index)
         elif change.action in (Action.DELETE, Action.RELEASE):
             is_space = change.identity[:2] == ("", "Namespace")
-            turn = last if is_space else phase.get((change.cluster, change.identity), 0)
+            turn = last if is_space else phase.get(change.copy, 0)
             grouped[1 + turn, -rank, -below].append(index)
         else:
             grouped[0, rank, below].append(index)
@@ -105,7 +105,7 @@ def _phases(changes: Iterable[Change]) -> Mapping[tuple[str, Identity], int]:
 
     An operator leaves after the definition of its objects, though by their kinds definitions are the last to leave.
     """
-    waiting = {(change.cluster, change.identity): change for change in changes if change.after}
+    waiting = {change.copy: change for change in changes if change.after}
     found: dict[tuple[str, Identity], int] = {}
 
     def phase(copy: tuple[str, Identity]) -> int:
@@ -217,7 +217,7 @@ class TurnOrder:
                 waits.update({(cluster, identity): hold for identity, hold in self._waiting(cluster, package, due)})
         return tuple(
             replace(change, hold=hold)
-            if change.hold is None and (hold := waits.get((change.cluster, change.identity))) is not None
+            if change.hold is None and (hold := waits.get(change.copy)) is not None
             else change
             for change in self._changes
         )

@@ -91,7 +91,6 @@ def plan_round(snapshot: FleetSnapshot, decision: Schedule | None = None) -> Rou
             snapshot.now,
             interpreters=snapshot.interpreters,
             copies=copies_in(snapshot.journal.ledger),
-            fresh=snapshot.fresh,
         )
     manifests = render(decision, snapshot)
     manifests = decrypt(manifests, decision)

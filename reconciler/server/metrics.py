@@ -18,8 +18,7 @@ from prometheus_client.registry import Collector
 from reconciler import __version__
 from reconciler.clock import epoch_s
 from reconciler.containment import INTERNAL_ERROR
-from reconciler.controller.vitals.phases import Histograms
-from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.controller.vitals.service_vitals import Histograms, Vitals
 from reconciler.server.vital_signs import Sample, clusters_by_phase, stage_states
 from reconciler.state import HealthWord, Lag
 

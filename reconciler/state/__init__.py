@@ -30,7 +30,6 @@ from reconciler.state.state_values import (
     NOMINAL,
     SYNCED,
     THE_SERVER,
-    Copy,
     Degraded,
     Failed,
     Fought,

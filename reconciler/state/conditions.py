@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from reconciler.api.clusters import Read
 from reconciler.api.plan import HeldBy
+from reconciler.api.refs import Copy
 from reconciler.state.state_values import (
-    Copy,
     Degraded,
     Frozen,
     Held,

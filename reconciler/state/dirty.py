@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from reconciler.api.clusters import Read
 from reconciler.api.problem import Problem
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.incremental import changed_keys
-from reconciler.state.state_values import Copy, StateFacts
+from reconciler.state.state_values import StateFacts
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 

@@ -59,18 +59,18 @@ class ClusterState(Struct, frozen=True, kw_only=True):
 class FleetState(Struct, frozen=True, kw_only=True):
     """The state of every object, by cluster: those of the store, and those that it has no longer."""
 
-    clusters: Mapping[str, ClusterState] = field(default_factory=dict)
-    facts: StateFacts | None = None
-    """Its inputs; None: nothing is known yet."""
+    clusters: Mapping[str, ClusterState]
+    facts: StateFacts
+    """Its inputs."""
 
     def of(self, cluster: str, identity: Identity) -> ObjectState | None:
         """The state of one copy; None: there is none, and none is wanted."""
-        return state_of(self.facts, cluster, identity) if self.facts is not None else None
+        return state_of(self.facts, cluster, identity)
 
     def seen(self, cluster: str, identity: Identity) -> ObjectState | None:
         """The same, without judging it again."""
         there = self.clusters.get(cluster)
-        if there is None or self.facts is None:
+        if there is None:
             return None
         kept = there.kept.get(identity)
         if kept is not None or there.why_away is not None or there.is_left:
@@ -79,13 +79,10 @@ class FleetState(Struct, frozen=True, kw_only=True):
 
     def unread_kinds(self, cluster: str) -> frozenset[GVK]:
         """The kinds that cannot be read in a cluster that answers."""
-        unlisted = self.facts.unlisted.get(cluster, ()) if self.facts is not None else ()
-        return frozenset(found.what.gvk for found in unlisted)
+        return frozenset(found.what.gvk for found in self.facts.unlisted.get(cluster, ()))
 
     def gvk(self, cluster: str, identity: Identity) -> GVK | None:
         """The kind of a copy, as it is wanted, changed or recorded; None: none of these."""
-        if self.facts is None:
-            return None
         manifest = self.facts.manifests.get(cluster, _NOTHING).get(identity)
         row = self.facts.journal.ledger.get(cluster, _NOTHING).get(identity)
         due = self.facts.changes.get((cluster, identity), ())
@@ -223,7 +220,6 @@ def step_of(state: FleetState) -> RevisionStep:
 
     Clusters that left the store do not count: nobody reads them.
     """
-    assert state.facts is not None, "it was made of something"
     fleet = state.facts.decision.fleet
     syncs: Counter[Lag] = Counter()
     healths: Counter[HealthWord] = Counter()

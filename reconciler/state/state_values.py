@@ -17,7 +17,7 @@ from reconciler.api.clusters import Member, NotRead, Read, Unlisted
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.plan import Change, HeldBy, Manifest
 from reconciler.api.problem import Problem
-from reconciler.api.refs import Identity, listed
+from reconciler.api.refs import Copy, Identity, listed
 from reconciler.scheduler import Schedule
 
 THE_SERVER: Final = "the server"
@@ -269,8 +269,6 @@ NOMINAL: Final = ObjectState(SYNCED, HEALTHY)
 """The state of nearly every object: not kept, only counted."""
 
 
-Copy = tuple[str, Identity]
-"""Cluster and identity."""
 Changes = Mapping[Copy, tuple[Change, ...]]
 
 _ASKED_FIRST = "it was not asked yet"
@@ -330,6 +328,6 @@ def by_copy(changes: Iterable[Change]) -> Changes:
     """The changes of each copy."""
     found: dict[Copy, tuple[Change, ...]] = {}
     for change in changes:
-        copy = (change.cluster, change.identity)
+        copy = change.copy
         found[copy] = (*found[copy], change) if copy in found else (change,)
     return found

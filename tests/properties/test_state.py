@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.api.fleet import Guards
 from reconciler.api.plan import Plan
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.controller.vitals.status_store import StatusSnapshot, snapshot_of
 from reconciler.planner import Round, guards_in_force
@@ -22,7 +22,7 @@ from reconciler.report.status.state_document import StateOfFleet, state_document
 from reconciler.report.status.status_document import StatusDocument, status_document
 from reconciler.report.status.text import status_text
 from reconciler.server.metrics import PREFIX, exposition
-from reconciler.state import Copy, FleetState, Fought, HealthWord, Lag, StateFacts, StateTables
+from reconciler.state import FleetState, Fought, HealthWord, Lag, StateFacts, StateTables
 from tests.unit.controller.test_loop import BROKEN
 from tests.unit.state.scenes import TOLD, UNTIL, Scene
 

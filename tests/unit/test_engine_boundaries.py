@@ -18,7 +18,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.api.problem import Problem
 from reconciler.containment import INTERNAL_ERROR
-from reconciler.controller.round.program_faults import log_faults
+from reconciler.controller.round.picture import log_faults
 from reconciler.fleet import parse, parse_file
 from reconciler.kinds.registry import BUILT_IN_KINDS, Registry
 from reconciler.lint import lint

@@ -12,7 +12,7 @@ from reconciler.api.clusters import Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import Event, EventKind, JournalSnapshot
 from reconciler.controller.once.planning import Access, check_fleet, open_members, read_and_plan, record_new_clusters
-from reconciler.controller.reading.read_clusters import RoundReading, answering, remembered
+from reconciler.controller.reading.read_clusters import answering, remembered
 from reconciler.controller.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.mark import record_hooks
@@ -21,18 +21,19 @@ from reconciler.controller.round.picture import (
     failures_after,
     faults_after,
     last_contacts,
+    log_faults,
     looked_health,
     merged,
     not_healthy,
     with_faults,
 )
-from reconciler.controller.round.program_faults import log_faults
 from reconciler.controller.round.recover import recover
 from reconciler.controller.round.remember import record_picture, remember
 from reconciler.controller.round.told import RecordedEvents
 from reconciler.diff import Comparer
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.fleet import why_nameless
+from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.member_clusters import MemberClusters
 from reconciler.planner import Round, kept_waves
@@ -48,7 +49,7 @@ async def _recovered(journal: Journal, fleet: Fleet, members: MemberClusters) ->
     if not known.unanswered:
         return known
     reachable, _ = await answering(fleet, members, known.cluster_uids)
-    return remembered(journal) if (await recover(journal, reachable, fleet)).about else known
+    return remembered(journal) if await recover(journal, reachable, fleet) else known
 
 
 class Applied(Struct, frozen=True, kw_only=True):
@@ -108,21 +109,20 @@ async def apply_once(
             if planned.plan.waves:
                 journal.record_events([_apply_event(journal, planned, access.who, reading.snapshot.now)])
             results = await _act(planned, acting, holder, refused)
-            remember(journal, planned, reading, results)
-            _record_picture(journal, planned, reading, results, access)
+            remember(journal, planned, reading.snapshot, results)
+            _record_picture(journal, planned, reading.snapshot, results, access)
     return Applied(round=planned, results=results)
 
 
 def _record_picture(
-    journal: Journal, planned: Round, reading: RoundReading, results: tuple[Result, ...], access: Access
+    journal: Journal, planned: Round, snapshot: FleetSnapshot, results: tuple[Result, ...], access: Access
 ) -> None:
-    """Record the picture that `status` shows from now on."""
-    picture, snapshot = merged(None, planned, results, None), reading.snapshot
+    picture = merged(None, planned, results, None)
     failures = failures_after({}, picture, results)
     faults = faults_after({}, failures, results)
     log_faults((), faults.values())
     picture = with_faults(picture, {}, faults)
-    read = {name: reading.snapshot.now for name, member in snapshot.members.items() if isinstance(member, Read)}
+    read = {name: snapshot.now for name, member in snapshot.members.items() if isinstance(member, Read)}
     health = looked_health(planned, snapshot)
     for result in results:
         if result.health is not None:
@@ -139,12 +139,12 @@ def _record_picture(
     shown = StateOfFleet(
         round=picture,
         state=states.update(facts),
-        time=reading.snapshot.now,
+        time=snapshot.now,
         source=access.store,
         rollouts=planned.rollouts,
     )
     record_picture(journal, shown)
-    RecordedEvents(journal).take_in(shown.state, states.turns, reading.snapshot.now)
+    RecordedEvents(journal).take_in(shown.state, states.turns, snapshot.now)
 
 
 def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:

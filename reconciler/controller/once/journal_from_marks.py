@@ -18,7 +18,6 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Event, EventKind
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.once.planning import Access, check_fleet, open_members
-from reconciler.controller.reading.members import Reachable
 from reconciler.controller.reading.read_clusters import answering
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.remember import marked_row
@@ -28,7 +27,7 @@ from reconciler.journal.journal_rebuild import rebuild
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.discovery import Discovery
-from reconciler.ownership import FLEET_LABEL, ownership_of
+from reconciler.ownership import fleet_names, our_label, ownership_of
 from reconciler.scheduler import RUNS_ONCE
 
 
@@ -71,21 +70,22 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         async with open_members(fleet, access) as members:
             asked = access.cluster_filter.own(fleet)
             reachable, uids = await answering(fleet, members, journal.cluster_uids(), asked)
+            met = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
             failed = {name: found for name, found in reachable.items() if isinstance(found, str)}
             # Of every cluster before any mark is written.
-            unread = await holder.read_back(_answering(reachable), fleet.settings.name)
+            unread = await holder.read_back(met, fleet.settings.name)
             failed |= {name: error.message for name, error in unread.items()}
             if take_over:
-                refused = await holder.hold(_answering(reachable), fleet.settings.name, take_over=True)
+                refused = await holder.hold(met, fleet.settings.name, take_over=True)
                 failed |= {name: error.message for name, error in refused.items()}
-            marks = await holder.held_by(_answering(reachable), fleet.settings.name)
+            marks = await holder.held_by(met, fleet.settings.name)
             held_by_others = {name: str(mark) for name, mark in marks.items()}
-            rows = await rows_of_all(_answering(reachable), fleet, failed)
+            rows = await rows_of_all(met, fleet, failed)
             if is_stock:
                 with journal.transaction(durable=True):
                     take_stock(journal, rows, failed)
                 # Runs of hooks that were deleted count as far as the clusters themselves tell of them.
-                await holder.read_back(_answering(reachable), fleet.settings.name)
+                await holder.read_back(met, fleet.settings.name)
         placements = placements_of(row for found in rows.values() for row in found)
         with journal.transaction(durable=True):
             for name, uid in sorted(uids.items()):
@@ -144,10 +144,6 @@ def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacemen
     }
 
 
-def _answering(reachable: Reachable) -> list[MemberCluster]:
-    return [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
-
-
 async def rows_of_all(
     members: Iterable[MemberCluster], fleet: Fleet, failed: dict[str, str]
 ) -> dict[str, list[AppliedRow]]:
@@ -165,7 +161,7 @@ async def rows_of_all(
 
 async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> list[AppliedRow]:
     discovery = await member.discover(refresh=True)
-    names = ",".join(name for name in (fleet.settings.name, *fleet.settings.previous_names) if name)
+    selector = our_label(fleet_names(fleet.settings))
     kinds = kinds_to_list(discovery, fleet)
     missing = [f"{group_version} does not answer" for group_version in sorted(discovery.stale)]
 
@@ -173,7 +169,7 @@ async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> 
         # Whether what runs once has ended stands in its status.
         read = member.list_objects if gvk.group_kind in RUNS_ONCE else member.list_metadata
         try:
-            listing = await read(gvk, label_selector=f"{FLEET_LABEL} in ({names})")
+            listing = await read(gvk, label_selector=selector)
             missing.extend(f"{identity}: {why}" for identity, why in listing.unread.items())
             return listing.objects
         except Forbidden:

@@ -337,7 +337,6 @@ class StagedOnce:
 
 
 def _looked_state(reading: RoundReading, planned: Round) -> FleetState:
-    """Return the state after one reading, before any write of the plan."""
     snapshot = reading.snapshot
     facts = replace(
         facts_of(planned, snapshot.members),
@@ -362,7 +361,6 @@ def _reachable(reading: RoundReading, members: MemberClusters) -> Reachable:
 
 
 def _clusters_of(reading: RoundReading, stage: str) -> frozenset[str]:
-    """The clusters of the stages of this name."""
     fleet = reading.snapshot.fleet
     layouts = [lay_out(rollout, fleet.clusters) for rollout in fleet.rollouts]
     found = [each for layout in layouts for each in layout.stages if each.stage.name == stage]

@@ -69,7 +69,6 @@ def interest_in(decision: Schedule, ledger: Ledger, scope: ReadScope | None) -> 
 
 
 def _wanted(decision: Schedule, scope: ReadScope | None) -> dict[str, set[ResourceRef]]:
-    """Return by cluster the desired objects in scope."""
     templates, bindings = decision.fleet.templates, decision.bindings
     wanted: dict[str, set[ResourceRef]] = {name: set() for name in decision.fleet.clusters}
 

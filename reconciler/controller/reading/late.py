@@ -8,7 +8,7 @@ ADR 14.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from msgspec import Struct, field
@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Member, NotRead, Read
 from reconciler.api.refs import GVK, Identity
+from reconciler.clock import within
+from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.inbox import ClusterChanged, Inbox
-from reconciler.controller.reading.members import Interest, read_member, read_members, told_fault
+from reconciler.controller.reading.members import Interest, Reachable, ReadOne, read_members, why_unread
 from reconciler.controller.tasks import ended, start
 from reconciler.errors import MemberClusterError
-from reconciler.kinds.registry import Registry
 from reconciler.kube.client import MemberCluster
 
 
@@ -55,11 +56,9 @@ class LateReadings:
 
     async def read(
         self,
-        members: Mapping[str, MemberCluster | str],
+        members: Reachable,
         interest: Mapping[str, Interest],
-        fleet_names: tuple[str, ...],
-        interpreters: Registry,
-        progress: Callable[[], None] = lambda: None,
+        read_one: ReadOne,
         *,
         connected: int,
     ) -> dict[str, Member]:
@@ -85,8 +84,7 @@ class LateReadings:
                 self._late[name].want(wanted)
                 found[name] = await _unknown(member, wanted, known)
                 continue
-            reading = read_member(member, wanted, fleet_names, interpreters, progress)
-            begun[name] = start(reading, f"reading {name}"), wanted
+            begun[name] = start(read_one(member, wanted), f"reading {name}"), wanted
         await _patiently([task for task, _ in begun.values()], connected)
         for name, (task, wanted) in begun.items():
             member, known = members[name], found.get(name)
@@ -132,16 +130,11 @@ class LateReadings:
             self._inbox.changed(late.identities | late.again, name)
 
     async def read_all(
-        self,
-        members: Mapping[str, MemberCluster | str],
-        interest: Mapping[str, Interest],
-        fleet_names: tuple[str, ...],
-        interpreters: Registry,
-        progress: Callable[[], None] = lambda: None,
+        self, members: Reachable, interest: Mapping[str, Interest], read_one: ReadOne
     ) -> dict[str, Member]:
         """Return every cluster as a whole, as `read_members`; cancel running readings."""
         await self.close()
-        return await read_members(members, interest, fleet_names, interpreters, progress)
+        return await read_members(members, interest, read_one)
 
     async def close(self) -> None:
         """Cancel running readings; nobody waits for them."""
@@ -175,7 +168,6 @@ def _of(member: Member, identities: frozenset[Identity]) -> Member:
 
 
 def _without(wanted: Interest, known: Member) -> Interest:
-    """Return the reads that are still missing."""
     if isinstance(known, NotRead):
         return wanted
     told = known.objects.keys() | known.absent | known.unread.keys()
@@ -184,18 +176,14 @@ def _without(wanted: Interest, known: Member) -> Interest:
 
 
 async def _unknown(member: MemberCluster, wanted: Interest, known: Member | None) -> Member:
-    """Return the cluster with its pending objects."""
     identities = _identities(wanted)
     if isinstance(known, Read):
         return replace(known, under_way=identities)
-    try:
-        async with asyncio.timeout(timing.MOMENT_S):
-            served = (await member.discover()).served()
-    except (MemberClusterError, TimeoutError):
-        return NotRead(name=member.name, why="it has not answered yet")
-    except Exception as error:
-        return NotRead(name=member.name, why=told_fault(member.name, error))
-    return Read(name=member.name, served=served, under_way=identities)
+    found = await try_await(within(member.discover(), timing.MOMENT_S))
+    if found.value is not None:
+        return Read(name=member.name, served=found.value.served(), under_way=identities)
+    is_late = isinstance(found.fault, MemberClusterError | TimeoutError)
+    return NotRead(name=member.name, why="it has not answered yet" if is_late else why_unread(member.name, found.fault))
 
 
 def _joined(known: Member | None, more: Member) -> Member:

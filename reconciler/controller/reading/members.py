@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from reconciler.api.clusters import Listed, LiveObject, Member, NotRead, Read, Unlisted
 from reconciler.api.content import dig
 from reconciler.api.refs import GVK, Identity, ResourceRef
-from reconciler.containment import INTERNAL_ERROR, fault_fields
+from reconciler.containment import INTERNAL_ERROR, fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.reading.capacity_need import autoscaled
 from reconciler.controller.tasks import start
@@ -39,7 +39,7 @@ from reconciler.kinds.registry import Registry
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.discovery import Discovery
 from reconciler.kube.served_kinds import not_served, silent_api, unlisted
-from reconciler.ownership import FLEET_LABEL
+from reconciler.ownership import FLEET_LABEL, our_label
 
 T = TypeVar("T")
 
@@ -104,6 +104,16 @@ def told_fault(cluster: str, error: Exception, subject: object = None) -> str:
     return f"{INTERNAL_ERROR}: it could not be read: {type(error).__name__}"
 
 
+def why_unread(cluster: str, fault: Exception | None, subject: object = None, *, silence: str = "") -> str:
+    """Return why there is no answer: an error of the cluster, its silence, or a fault of ours, which is logged."""
+    assert fault is not None, "what gives nothing has failed"
+    if isinstance(fault, MemberClusterError):
+        return fault.message
+    if isinstance(fault, TimeoutError):
+        return silence or f"no answer within {timing.PROMPT_S:g} s"
+    return told_fault(cluster, fault, subject)
+
+
 class _Findings(Struct):
     objects: dict[Identity, LiveObject] = field(default_factory=dict)
     absent: set[Identity] = field(default_factory=set)
@@ -118,23 +128,17 @@ class _Findings(Struct):
         self.faults.setdefault(gvk, unlisted(Listed(gvk), error, f"{error.message}; nothing of it is changed there"))
 
 
-async def read_members(
-    members: Mapping[str, MemberCluster | str],
-    interest: Mapping[str, Interest],
-    fleet_names: tuple[str, ...],
-    interpreters: Registry,
-    progress: Callable[[], None] = lambda: None,
-) -> dict[str, Member]:
-    """Return each cluster as read, or the reason why not; one that fails never holds up the others.
+ReadOne = Callable[[MemberCluster, Interest], Coroutine[None, None, Member]]
+"""`read_member` with all but the cluster and what is read there."""
 
-    `members`: the open client, or the reason why there is none. `fleet_names`: the fleet's name and its previous ones.
-    `progress` is called after each cluster.
-    """
+
+async def read_members(members: Reachable, interest: Mapping[str, Interest], read_one: ReadOne) -> dict[str, Member]:
+    """Return each cluster as read, or the reason why not; one that fails never holds up the others."""
 
     async def read(name: str, member: MemberCluster | str) -> Member:
         if isinstance(member, str):
             return NotRead(name=name, why=member)
-        return await read_member(member, interest.get(name, Interest()), fleet_names, interpreters, progress)
+        return await read_one(member, interest.get(name, Interest()))
 
     found = await asyncio.gather(*(read(name, member) for name, member in sorted(members.items())))
     return {member.name: member for member in found}
@@ -147,19 +151,12 @@ async def read_member(
     interpreters: Registry,
     progress: Callable[[], None] = lambda: None,
 ) -> Member:
-    """One cluster as it was read, or why it was not."""
-    try:
-        reading = _read(member, wanted, fleet_names, interpreters)
-        # Lists of a large cluster may take their time; single objects may not.
-        return await (reading if wanted.kinds else unless_silent(member, reading, timing.SILENCE_S))
-    except MemberClusterError as error:
-        return NotRead(name=member.name, why=error.message)
-    except TimeoutError:
-        return NotRead(name=member.name, why=f"no answer within {timing.PROMPT_S:g} s")
-    except Exception as error:
-        return NotRead(name=member.name, why=told_fault(member.name, error))
-    finally:
-        progress()
+    """One cluster as it was read, or why it was not. `fleet_names`: the fleet's name and its previous ones."""
+    reading = _read(member, wanted, fleet_names, interpreters)
+    # Lists of a large cluster may take their time; single objects may not.
+    found = await try_await(reading if wanted.kinds else unless_silent(member, reading, timing.SILENCE_S))
+    progress()
+    return found.value or NotRead(name=member.name, why=why_unread(member.name, found.fault))
 
 
 async def _read(
@@ -168,7 +165,7 @@ async def _read(
     discovery = await member.discover()
     served = discovery.served()
     findings = _Findings(faults=dict(interest.at_fault))
-    selector = f"{FLEET_LABEL} in ({','.join(name for name in fleet_names if name)})"
+    selector = our_label(fleet_names)
     kinds = sorted(gvk for gvk in interest.kinds if gvk in served and gvk not in findings.faults)
     await asyncio.gather(*(_list(member, gvk, selector, findings) for gvk in kinds))
     known = findings.objects.keys() | findings.unread.keys()

@@ -18,7 +18,8 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, JournalSnapshot, Ledger
 from reconciler.api.problem import Problem
 from reconciler.api.refs import GVK, Identity, ResourceRef
-from reconciler.clock import Clock
+from reconciler.clock import Clock, within
+from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.reading.capacity_need import (
     can_fail_over,
@@ -27,11 +28,18 @@ from reconciler.controller.reading.capacity_need import (
     workloads_to_observe,
 )
 from reconciler.controller.reading.interest import Opener, interest_in, no_keys, opened_for, with_unasked
-from reconciler.controller.reading.members import Interest, Reachable, read_members, told_fault, unless_silent
+from reconciler.controller.reading.members import (
+    Interest,
+    Reachable,
+    ReadOne,
+    read_member,
+    read_members,
+    unless_silent,
+    why_unread,
+)
 from reconciler.controller.reading.scope import ReadScope
 from reconciler.controller.reading.suspensions import closed_by
 from reconciler.documents import Schema, schema_of_openapi
-from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
@@ -39,6 +47,7 @@ from reconciler.kube.client import MemberCluster
 from reconciler.kube.member_clusters import MemberClusters
 from reconciler.observations import in_force
 from reconciler.observe.observe_cluster import observe
+from reconciler.ownership import fleet_names
 from reconciler.planner import copies_in
 from reconciler.scheduler import KindSchemas, Schedule, schedule_fleet
 from reconciler.ticks import remembered_times, tick
@@ -116,16 +125,7 @@ def _eviction(order: EvictionRecord) -> Constraint:
     )
 
 
-ReadMembers = Callable[
-    [
-        Mapping[str, MemberCluster | str],
-        Mapping[str, Interest],
-        tuple[str, ...],
-        Registry,
-        Callable[[], None],
-    ],
-    Awaitable[dict[str, Member]],
-]
+ReadMembers = Callable[[Reachable, Mapping[str, Interest], ReadOne], Awaitable[dict[str, Member]]]
 """`read_members`, or a version that waits for fewer clusters."""
 
 
@@ -133,7 +133,7 @@ class ReadExtent(Struct, frozen=True, kw_only=True):
     """Limits of a reading.
 
     `clusters`: read only these (empty: all); placement still depends on all of them. `scope`: only this; None:
-    everything. `deep`: read nodes, pods and workloads even if no policy asks for free capacity. `fresh`: place anew.
+    everything. `deep`: read nodes, pods and workloads even if no policy asks for free capacity.
     `at`: as of this time (RFC 3339 UTC), with the decisions of the service's ticks then; empty: now, without.
     """
 
@@ -142,7 +142,6 @@ class ReadExtent(Struct, frozen=True, kw_only=True):
     """Clusters that another process applies to: they are not read, and waited for by nobody."""
     scope: ReadScope | None = None
     deep: bool = False
-    fresh: bool = False
     at: str = ""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     """Kinds that members have described already."""
@@ -176,7 +175,7 @@ async def read(
     now, copies = extent.at or seen_at, copies_in(known.ledger)
     observations = replace(observations, closed=closed_by(in_force(known.suspensions, now)))
     under = partial(schedule_fleet, fleet, now=now, interpreters=interpreters, copies=copies)
-    decision = under(observations, fresh=extent.fresh)
+    decision = under(observations)
     if extent.at:
         observations, _ = remembered_times(observations, known.timers)
         ticked = tick(decision, observations, now, under)
@@ -189,7 +188,6 @@ async def read(
         now=now,
         observations=observations,
         journal=known,
-        fresh=extent.fresh,
     )
     return RoundReading(
         snapshot=await with_objects(snapshot, decision, reachable, extent), decision=decision, uids=uids
@@ -200,8 +198,6 @@ async def with_objects(
     snapshot: FleetSnapshot, decision: Schedule, reachable: Reachable, extent: ReadExtent
 ) -> FleetSnapshot:
     """Return the snapshot with the objects of the clusters, as far as the decision and the extent want them."""
-    settings = snapshot.fleet.settings
-    names = (settings.name, *settings.previous_names)
     chosen = {
         name: member
         for name, member in reachable.items()
@@ -213,7 +209,13 @@ async def with_objects(
         for name, found in interest_in(decision, snapshot.journal.ledger, scope).items()
     }
     asked = {name: member for name, member in chosen.items() if name in interest}
-    read = await extent.read(asked, interest, names, snapshot.interpreters, extent.progress)
+    read_one = partial(
+        read_member,
+        fleet_names=fleet_names(snapshot.fleet.settings),
+        interpreters=snapshot.interpreters,
+        progress=extent.progress,
+    )
+    read = await extent.read(asked, interest, read_one)
     found = read if scope is None else with_unasked(chosen, read, scope)
     only = scope.only if scope is not None else None
     schemas = await described_kinds(decision, chosen, extent.schemas, only)
@@ -247,18 +249,17 @@ async def described_kinds(
         for member in reachable.values():
             if isinstance(member, str):
                 continue
-            try:
-                document = await unless_silent(member, member.openapi(gvk.api_version), timing.PROMPT_S)
-                schema = schema_of_openapi(document, gvk)
-            except (MemberClusterError, TimeoutError):
-                continue
-            except Exception as error:
-                told_fault(member.name, error, gvk)
-                continue
-            if schema is not None:
-                schemas[gvk] = schema
+            found = await try_await(unless_silent(member, _described(member, gvk), timing.PROMPT_S))
+            if found.fault is not None:
+                why_unread(member.name, found.fault, gvk)
+            elif found.value is not None:
+                schemas[gvk] = found.value
                 break
     return schemas
+
+
+async def _described(member: MemberCluster, gvk: GVK) -> Schema | None:
+    return schema_of_openapi(await member.openapi(gvk.api_version), gvk)
 
 
 async def answering(
@@ -275,19 +276,13 @@ async def answering(
     uids: dict[str, str] = {}
 
     async def meet(name: str) -> None:
-        try:
-            async with asyncio.timeout(timing.PROMPT_S):
-                uid = await members[name].identity()
-            if recorded.get(name, uid) != uid:
-                raise ClusterReplaced(name, "another cluster answers under this name (its kube-system uid differs)")
-        except MemberClusterError as error:
-            reachable[name] = error.message
-        except TimeoutError:
-            reachable[name] = f"no answer within {timing.PROMPT_S:g} s"
-        except Exception as error:
-            reachable[name] = told_fault(name, error)
+        found = await try_await(within(members[name].identity(), timing.PROMPT_S))
+        if found.value is None:
+            reachable[name] = why_unread(name, found.fault)
+        elif recorded.get(name, found.value) != found.value:
+            reachable[name] = "another cluster answers under this name (its kube-system uid differs)"
         else:
-            reachable[name], uids[name] = members[name], uid
+            reachable[name], uids[name] = members[name], found.value
 
     await asyncio.gather(*(meet(name) for name in asked if name in members))
     others = {name: uid for name, uid in recorded.items() if name in fleet.clusters and name not in asked}
@@ -329,27 +324,26 @@ async def observe_members(
     is_wanted = partial(is_to_observe, interpreters=interpreters, decided=decided, fails_over=can_fail_over(fleet))
 
     async def one(name: str, member: MemberCluster | str) -> ClusterObservation:
+        unreachable = ClusterObservation(name=name, reachable=False, observed_at=now)
         if isinstance(member, str):
-            return ClusterObservation(name=name, reachable=False, observed_at=now)
-        try:
-            if name in with_room:
-                applied = {
-                    identity: ResourceRef(row.gvk, identity.namespace, identity.name)
-                    for identity, row in known.ledger.get(name, {}).items()
-                    if is_wanted(identity)
-                }
-                observing = observe(member, {**written, **applied}.values(), interpreters, now=now)
-                # All others wait: a silent one must not hold them up to its deadlines.
-                return await unless_silent(member, observing, timing.PROMPT_S)
-            discovery = await unless_silent(member, member.discover(refresh=True), timing.PROMPT_S)
-        except (MemberClusterError, TimeoutError):
-            return ClusterObservation(name=name, reachable=False, observed_at=now)
-        except Exception as error:
-            told_fault(name, error)
-            return ClusterObservation(name=name, reachable=False, observed_at=now)
-        return ClusterObservation(
-            name=name, observed_at=now, apis=frozenset(discovery.served()), silent=discovery.stale
-        )
+            return unreachable
+        # All others wait: a silent one must not hold them up to its deadlines.
+        found = await try_await(unless_silent(member, seen_in(member), timing.PROMPT_S))
+        if found.value is None:
+            why_unread(name, found.fault)
+        return found.value or unreachable
+
+    async def seen_in(member: MemberCluster) -> ClusterObservation:
+        if member.name in with_room:
+            applied = {
+                identity: ResourceRef(row.gvk, identity.namespace, identity.name)
+                for identity, row in known.ledger.get(member.name, {}).items()
+                if is_wanted(identity)
+            }
+            return await observe(member, {**written, **applied}.values(), interpreters, now=now)
+        discovery = await member.discover(refresh=True)
+        apis = frozenset(discovery.served())
+        return ClusterObservation(name=member.name, observed_at=now, apis=apis, silent=discovery.stale)
 
     seen = await asyncio.gather(*(one(name, member) for name, member in sorted(reachable.items())))
     return replace(known.observations, clusters={observation.name: observation for observation in seen})

@@ -125,7 +125,6 @@ def is_asked(
 def _where(
     decision: Schedule, ledger: Ledger, copies: Mapping[str, Collection[Identity]], clusters: Iterable[str]
 ) -> dict[Identity, set[str]]:
-    """By identity the clusters in which it is to be looked at."""
     where: dict[Identity, set[str]] = {}
     for cluster, marked in copies.items():
         for identity in marked:
@@ -141,7 +140,6 @@ def _where(
 
 
 def _copies_of(identities: Collection[Identity], ledger: Ledger) -> dict[Identity, dict[str, Replicas]]:
-    """The clusters that hold a copy of each, with the replicas assigned there."""
     found: dict[Identity, dict[str, Replicas]] = {identity: {} for identity in identities}
     for cluster, rows in ledger.items():
         for identity in rows.keys() & identities:

@@ -15,10 +15,10 @@ from typing import Final
 from msgspec import Struct, field
 
 from reconciler.api.ledger import DriftOutcome, Event, EventKind
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
 from reconciler.observations import age_s, later
-from reconciler.state import THE_SERVER, Copy, Fought
+from reconciler.state import THE_SERVER, Fought
 
 UNDONE_MAX = 5
 """So many times within `timing.UNDONE_COUNTED_S`, and undoing a field is a fight over it."""
@@ -71,7 +71,6 @@ class WriteConflicts:
     """Undone fields, by copy and field. All times are monotonic seconds."""
 
     def __init__(self) -> None:
-        """No fight is going on."""
         self._fields: dict[Copy, dict[str, _Field]] = {}
         self._remembered: dict[str, dict[str, _Field]] = {}
         """History of copies that were not asked for since, by its subjects."""

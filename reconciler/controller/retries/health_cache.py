@@ -18,12 +18,12 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from reconciler.api.clusters import LiveObject, Read
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.clock import Clock
 from reconciler.containment import Contained, fault_fields, try_await, try_call
 from reconciler.controller import timing
-from reconciler.controller.inbox import HealthChanged, Inbox, Latest
-from reconciler.controller.retries.kind_faults import Reached
+from reconciler.controller.inbox import HealthChanged, Inbox, Published
+from reconciler.controller.loop_state import State
 from reconciler.controller.retries.restores import number_of
 from reconciler.controller.work_queue import WorkQueue
 from reconciler.errors import MemberClusterError
@@ -31,7 +31,7 @@ from reconciler.kinds.registry import GENERIC, Registry
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.pod_shapes import Pod
 from reconciler.observe.pod_counts import Trouble, failed_creations, pod_troubles, refusals
-from reconciler.state import Copy, Degraded, HealthState, Healthy, Progressing, beside_pods
+from reconciler.state import Degraded, HealthState, Healthy, Progressing, beside_pods
 
 _VERSIONS_MAX = 100_000
 """Limit of kept versions; for an object without one, the later report counts."""
@@ -224,7 +224,7 @@ class PodDiagnostics:
         self._asked: dict[_Place, frozenset[Copy]] = {}
         """Unhealthy copies of a namespace when it was asked last."""
 
-    async def watch(self, latest: Latest[Reached]) -> None:
+    async def watch(self, latest: Published[State]) -> None:
         """Look now and then, without end, in the clusters that can be reached by then."""
         while True:
             await self._clock.sleep(timing.TICK_S)

@@ -16,20 +16,20 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from reconciler.api.clusters import ClusterObservation, Listed, Member, Read, Unlisted, UnlistedCause
 from reconciler.api.fleet import Fleet
 from reconciler.api.problem import Problem
 from reconciler.api.refs import GVK
-from reconciler.clock import Clock
+from reconciler.clock import Clock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
-from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Latest
-from reconciler.controller.reading.members import Reachable, told_fault
+from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Published
+from reconciler.controller.loop_state import State
+from reconciler.controller.reading.members import why_unread
 from reconciler.controller.tasks import ended, start
 from reconciler.controller.work_queue import WorkQueue
-from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
 from reconciler.planner import not_listed
 
@@ -41,7 +41,6 @@ class UnreachableClusters:
     """Names of clusters, by when each is asked next."""
 
     def __init__(self, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
-        """Everybody is there."""
         self._queue = WorkQueue[str](timing.AWAY_BACK_OFF, clock, jitter=jitter, per_second_max=_PER_SECOND)
         self._asked: dict[str, asyncio.Task[bool]] = {}
 
@@ -85,33 +84,12 @@ class UnreachableClusters:
 
 
 async def _is_back(name: str, members: Mapping[str, MemberCluster], uids: Mapping[str, str]) -> bool:
-    """Return whether a cluster answers with its identity."""
-    try:
-        async with asyncio.timeout(timing.PROMPT_S):
-            uid = await members[name].identity(is_anew=True)
-    except (MemberClusterError, TimeoutError):
-        return False
-    except Exception as error:
-        told_fault(name, error)
+    found = await try_await(within(members[name].identity(is_anew=True), timing.PROMPT_S))
+    if (uid := found.value) is None:
+        why_unread(name, found.fault)
         return False
     others = {uids.get(other) for other in members if other != name}
     return uids.get(name, uid) == uid and uid not in others
-
-
-class Reached(Protocol):
-    """The clusters that answer, and their store."""
-
-    @property
-    def fleet(self) -> Fleet | None:
-        """None: the store was not read yet."""
-
-    @property
-    def reachable(self) -> Reachable:
-        """The clients that answered, and why the others did not."""
-
-    @property
-    def selector(self) -> str:
-        """Return the label selector of our objects."""
 
 
 Subject = tuple[str, Listed | None]
@@ -135,7 +113,6 @@ class KindFaults:
     """By cluster what could not be listed the last time that it was asked for."""
 
     def __init__(self, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
-        """Everything could be listed."""
         self._faults: dict[str, tuple[Unlisted, ...]] = {}
         self._observed: dict[str, tuple[Unlisted, ...]] = {}
         self._served: dict[str, _Served] = {}
@@ -218,7 +195,7 @@ class KindFaults:
         """Record kinds that could not be listed for free capacity: the observation itself retries them."""
         self._observed |= {name: seen.unlisted for name, seen in clusters.items() if seen.reachable}
 
-    async def watch(self, latest: Latest[Reached], inbox: Inbox) -> None:
+    async def watch(self, latest: Published[State], inbox: Inbox) -> None:
         """Retry for ever; nothing waits for it. A new answer of a cluster is sent."""
         try:
             while True:

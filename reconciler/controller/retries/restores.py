@@ -10,12 +10,11 @@ versions; KEP-5504 (versions of a kind are compared as numbers); design#restored
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from heapq import nlargest
 from operator import itemgetter
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from reconciler.api.ledger import Event
 from reconciler.api.problem import NOWHERE, Problem, Severity
@@ -23,13 +22,12 @@ from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
-from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Latest
+from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Published
+from reconciler.controller.loop_state import State
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import age_s
-
-log = logging.getLogger("reconciler")
 
 ANSWERS: Final = 3
 """So many answers have to agree. Each comes over a connection of its own, and may be another API server's."""
@@ -58,14 +56,6 @@ class Suspicion(NamedTuple):
     version: int
 
 
-class Identified(Protocol):
-    """The clusters of now."""
-
-    @property
-    def identified(self) -> Mapping[str, tuple[MemberCluster, str]]:
-        """Return the present clusters, and the recorded uids of their kube-system."""
-
-
 class Restores:
     """The versions that were seen, what contradicts them, and the clusters that went back. All of one loop."""
 
@@ -74,7 +64,7 @@ class Restores:
         self._suspected: dict[str, dict[Suspicion, None]] = {}
         self._since: dict[str, str] = {}
         """Cluster to when it was noticed (RFC 3339)."""
-        self._told = Transitions(log)
+        self._told = Transitions()
 
     def recall(self, events: Iterable[Event], versions: Mapping[str, Mapping[GVK, int]]) -> None:
         """Continue from history, newest first, and from the versions that the process before has seen."""
@@ -124,7 +114,7 @@ class Restores:
         }
         return tuple(_told(name, since) for name, since in lately.items())
 
-    async def watch(self, latest: Latest[Identified], clock: Clock, inbox: Inbox) -> None:
+    async def watch(self, latest: Published[State], clock: Clock, inbox: Inbox) -> None:
         """Check suspected clusters for ever; each restored one is sent."""
         while True:
             await clock.sleep(timing.TICK_S)

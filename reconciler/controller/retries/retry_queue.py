@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from reconciler.api.clusters import LiveObject, NotRead, Read
 from reconciler.api.plan import Action, Change, Engine
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.round.act import Result
@@ -47,7 +47,7 @@ class SyncedVersions:
 
     def take_in(self, planned: Round, snapshot: FleetSnapshot) -> None:
         """Mark objects that were read and need no change as synced."""
-        due = {(change.cluster, change.identity) for change in planned.plan.changes}
+        due = {change.copy for change in planned.plan.changes}
         for name, member in snapshot.members.items():
             if isinstance(member, NotRead):
                 self.forget(name)
@@ -97,10 +97,6 @@ class SyncedVersions:
         return not is_number or int(live.resource_version) > int(believed)
 
 
-Copy = tuple[str, Identity]
-"""An object in a cluster: the unit of retries."""
-
-
 class RetryQueue:
     """Waiting changes, by identity, and retries, by copy."""
 
@@ -145,7 +141,7 @@ class RetryQueue:
         Else an update that no table knows to be impossible would fail in every round. While its pause lasts, nothing is
         sent, and nothing asked: behind a webhook that hangs each question would hold up the round.
         """
-        copy = (change.cluster, change.identity)
+        copy = change.copy
         return copy in self._replacing or (copy in self._failed and not self.is_too_early(change))
 
     def is_held(self, identity: Identity) -> bool:
@@ -184,7 +180,7 @@ class RetryQueue:
         self._replacing = {copy for copy in self._replacing if not is_asked(*copy)}
         for change in changes:
             if change.held is not None and change.action is Action.REPLACE and change.engine is Engine.SERVER_SIDE:
-                self._replacing.add((change.cluster, change.identity))
+                self._replacing.add(change.copy)
             if change.held is not None:
                 (self._confirming if is_held_by_guard(change) else self._waiting).add(change.identity)
 
@@ -194,7 +190,7 @@ class RetryQueue:
         `is_paced`: whatever is seen of the object before that, the same is not written earlier: it would fail again.
         `is_sent`: it was tried; False: it could not even be sent, which says nothing of the change.
         """
-        copy = (change.cluster, change.identity)
+        copy = change.copy
         self._retries.requeue_rate_limited(copy)
         self._paced.pop(copy, None)
         (self._failed.add if is_sent else self._failed.discard)(copy)
@@ -203,7 +199,7 @@ class RetryQueue:
 
     def is_too_early(self, change: Change) -> bool:
         """Return whether the same change has failed, and its pause is not over."""
-        copy = (change.cluster, change.identity)
+        copy = change.copy
         return self._paced.get(copy) == change.manifest_digest and self._retries.is_waiting(copy)
 
     def forgive(self, clusters: Collection[str]) -> None:

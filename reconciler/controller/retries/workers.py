@@ -99,11 +99,6 @@ class ClusterWorkers:
         """Record journaled results: their objects are pending until collected."""
         self._lanes[cluster].results += results
 
-    def without_result(self, cluster: str) -> frozenset[Identity]:
-        """Return pending objects in a cluster without a result."""
-        lane = self._lanes[cluster]
-        return lane.task.identities.difference(result.change.identity for result in lane.results)
-
     @property
     def busy(self) -> frozenset[str]:
         """Return the clusters with running writes, or with uncollected results."""

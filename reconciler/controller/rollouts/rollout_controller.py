@@ -198,7 +198,6 @@ class RolloutController:
         return replace(standing, progress={**standing.progress, **told})
 
     def _take_documents(self, fleet: Fleet) -> None:
-        """Record by which revision's document each Rollout goes on."""
         self._documents = {rollout.name: self._kept.get(rollout.name, fleet.revision) for rollout in fleet.rollouts}
         if self._journal is not None and not fleet.settings.observe_only:
             self._journal.record_rollout_documents(self._documents)
@@ -271,7 +270,6 @@ class RolloutController:
         return made
 
     def _take(self, name: str, after: Mapping[str, Record]) -> None:
-        """Record what differs from before; where nobody holds the fleet, in memory alone."""
         before = self._records.get(name, {})
         if before == after:
             return
@@ -280,7 +278,6 @@ class RolloutController:
         self._records = {**self._records, name: dict(after)}
 
     def _forget_all_but(self, names: Collection[str]) -> None:
-        """Delete the records of removed Rollouts."""
         for name in self._records.keys() - set(names):
             self._take(name, {})
         self._records = {name: found for name, found in self._records.items() if name in names}

@@ -24,7 +24,7 @@ from reconciler.api.rollouts import Gate, Layout, Lineage, MetricCheck, ObjectNa
 from reconciler.clock import within
 from reconciler.containment import try_await
 from reconciler.controller import timing
-from reconciler.controller.reading.members import Reachable, told_fault
+from reconciler.controller.reading.members import Reachable, why_unread
 from reconciler.controller.rollouts.entering import Enter
 from reconciler.controller.tasks import in_thread
 from reconciler.errors import MemberClusterError, ObjectNotFound
@@ -173,7 +173,7 @@ def sights_of(followed: Followed, records: Records, shown: FleetState | None, me
 
     Conditions of gates are left out: nobody watches the objects that they name. `met` is updated.
     """
-    if shown is None or shown.facts is None or shown.facts.decision.staging is None:
+    if shown is None or shown.facts.decision.staging is None:
         return {}
     decision = shown.facts.decision
     drawn = shown.facts.decision.staging.in_force.get(followed.name, {})
@@ -249,7 +249,6 @@ async def _asked(
     reachable: Reachable,
     metrics: AskMetrics,
 ) -> Sight:
-    """A cluster whose copies are well: conditions, then metrics."""
     sight: Sight = Met(record.revision)
     if gate.checks:
         sight = await _checked(gate, record.revision, identities, shown, name, reachable)
@@ -266,13 +265,10 @@ async def _checked(
     if not isinstance(member, MemberCluster):
         return Unseen(member or "it was not asked yet")
     asked = await try_await(within(_read(gate, identities, shown, member), timing.PATIENCE_S))
+    if isinstance(asked.fault, MemberClusterError):
+        return Unseen(str(asked.fault))
     if asked.value is None:
-        fault = asked.fault
-        is_told = isinstance(fault, MemberClusterError)
-        assert fault is not None, "what gives nothing has failed"
-        if isinstance(fault, TimeoutError):
-            return Unseen(f"no answer within {timing.PATIENCE_S:g} s")
-        return Unseen(str(fault) if is_told else told_fault(name, fault))
+        return Unseen(why_unread(name, asked.fault, silence=f"no answer within {timing.PATIENCE_S:g} s"))
     copies, objects = asked.value
     return sight_of(gate, revision, copies, objects)
 
@@ -294,7 +290,6 @@ async def _read(
     objects = {each: found for each, found in zip(named, bodies, strict=True) if found is not None}
     if len(named) == len(gate.checks):
         return [], objects
-    assert shown.facts is not None, "what is shown was made of something"
     wanted = shown.facts.manifests.get(member.name, {})
     kinds = {identity: wanted[identity].gvk for identity in sorted(identities) if identity in wanted}
     found = await asyncio.gather(*(body(gvk, each.namespace, each.name) for each, gvk in kinds.items()))

@@ -22,10 +22,9 @@ from reconciler.api.plan import Action, Cause, Change, FieldChange, Plan
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.clock import Clock, SystemClock
-from reconciler.containment import INTERNAL_ERROR, fault_fields, try_await, try_call
+from reconciler.containment import INTERNAL_ERROR, fault_fields, internal_error, try_await, try_call
 from reconciler.controller import timing
-from reconciler.controller.round.perform import Done, is_gone, perform
-from reconciler.controller.round.program_faults import altered_text, fault_of
+from reconciler.controller.round.perform import Done, altered_text, is_gone, perform
 from reconciler.errors import OF_THE_MOMENT, MemberClusterError
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
@@ -84,6 +83,7 @@ async def _never_lost(_: MemberCluster) -> None:
 
 
 Altered = Callable[[Change, LiveObject], tuple[FieldChange, ...]]
+Lock = Callable[[MemberCluster], Awaitable[MemberClusterError | None]]
 
 
 class Acting(Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class Acting(Struct, frozen=True, kw_only=True):
     """Return the fields of a change that the acknowledged object does not have as they were sent."""
     tell: Callable[[Result], None] = lambda result: None
     clock: Clock = field(default_factory=SystemClock)
-    lost: Callable[[MemberCluster], Awaitable[MemberClusterError | None]] = _never_lost
+    lost: Lock = _never_lost
     """Returns the error of a lost lock in a cluster: called before an irreversible write."""
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies that go with a person's consent: the guards do not count them."""
@@ -115,12 +115,14 @@ def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[Resu
 
 def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = True) -> tuple[Result, ...]:
     """Changes that a fault of the program ended. `is_open` False: nothing was sent for them."""
-    return tuple(
-        Result(
-            change=change, error=f"{INTERNAL_ERROR}: {problem.message}", is_open=is_open, is_paced=True, fault=problem
-        )
-        for change, problem in ((change, fault_of(change, fault)) for change in changes)
-    )
+
+    def failed(change: Change) -> Result:
+        consequence = "it is looked at, and tried again"
+        problem = internal_error(fault, change.source, str(change.identity), consequence, change.cluster)
+        error = f"{INTERNAL_ERROR}: {problem.message}"
+        return Result(change=change, error=error, is_open=is_open, is_paced=True, fault=problem)
+
+    return tuple(map(failed, changes))
 
 
 def tell_each(acting: Acting, results: Iterable[Result]) -> None:
@@ -152,9 +154,7 @@ def as_confirmed(plan: Plan, acting: Acting) -> Acting:
 
     This holds for pending and earlier ones.
     """
-    if plan.confirmed and any(
-        (change.cluster, change.identity) in plan.confirmed and is_held_by_number(change) for change in plan.changes
-    ):
+    if plan.confirmed and any(change.copy in plan.confirmed and is_held_by_number(change) for change in plan.changes):
         acting.journal.forget_losses()
     if plan.confirmed:
         # Before anything of it is made: the remaining changes are then not the confirmed set.
@@ -170,28 +170,42 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
     """
     results: list[Result] = []
     acting = replace(as_confirmed(plan, acting), made=lambda cluster, made: results.extend(made))
-
-    async def one(cluster: str, waves: Waves) -> None:
-        ended = await try_await(act_in(acting.members[cluster], waves, acting))
-        if ended.fault is not None:
-            made = {result.change.identity for result in results if result.change.cluster == cluster}
-            left = (change for change in chain.from_iterable(waves) if change.identity not in made)
-            failed = failed_by(ended.fault, left)
-            tell_each(acting, failed)
-            results.extend(failed)
-
-    await asyncio.gather(*(one(cluster, waves) for cluster, waves in waves_by_cluster(plan).items()))
+    due = waves_by_cluster(plan).items()
+    await asyncio.gather(*(act_in(acting.members[cluster], waves, acting) for cluster, waves in due))
     order = {id(change): index for index, change in enumerate(plan.changes)}
     return tuple(sorted(results, key=lambda result: order[id(result.change)]))
 
 
-async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> None:
+async def act_in(member: MemberCluster, waves: Waves, acting: Acting, lock: Lock = _never_lost) -> None:
     """Make one cluster's part of a plan. `acting.made` gets the results; nothing is kept here.
+
+    The boundary of the cluster: after a fault of ours it is unknown of all that has no result whether it was made.
+    `lock`: takes the lock of the cluster; where it returns an error, nothing is sent.
 
     Raises:
         JournalError: nothing is sent that could not be journaled first.
+        FleetHeld: of the lock.
     """
-    lost: MemberClusterError | None = None
+    judged: set[Identity] = set()
+
+    def made(cluster: str, results: Sequence[Result]) -> None:
+        judged.update(result.change.identity for result in results)
+        acting.made(cluster, results)
+
+    ended = await try_await(_locked_and_made(member, waves, replace(acting, made=made), lock))
+    if ended.fault is not None:
+        left = (change for change in chain.from_iterable(waves) if change.identity not in judged)
+        failed = failed_by(ended.fault, left)
+        tell_each(acting, failed)
+        acting.made(member.name, failed)
+
+
+async def _locked_and_made(member: MemberCluster, waves: Waves, acting: Acting, lock: Lock) -> None:
+    if (lost := await lock(member)) is not None:
+        refused = not_held(chain.from_iterable(waves), lost)
+        tell_each(acting, refused)
+        acting.made(member.name, refused)
+        return
     staying = _Staying(member)
     for number, wave in enumerate(waves):
         why = [await staying.why(change) for change in wave]
@@ -255,7 +269,6 @@ async def _group(member: MemberCluster, changes: Sequence[Change], acting: Actin
 
 
 async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
-    """Make changes in any order. One commit before the requests and one after them."""
     masker = Masker()
     unmasked = {id(change): fault for change in changes if (fault := try_call(masker.change, change).fault)}
     # What cannot be masked is not sent, since an answer may quote it.
@@ -264,7 +277,7 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: A
     ]
     tell_each(acting, unsent)
     changes = [change for change in changes if id(change) not in unmasked]
-    counted = [change for change in changes if (change.cluster, change.identity) not in acting.confirmed]
+    counted = [change for change in changes if change.copy not in acting.confirmed]
     losses = losses_of(counted, acting.clock.now())
     intents = await acting.journal.begin_soon((_intent(change, acting.revision) for change in changes), losses)
     ended = await _in_turn(lambda change: _tried(member, change, acting, masker), changes)
@@ -302,12 +315,13 @@ async def _tried(
         case None:
             assert ended.value is not None, "what did not fail gives something"
             done, row = ended.value
+            is_kept, interpreter = change.action not in _LEAVES, acting.interpreters.of(*change.identity[:2])
             result = Result(
                 change=change,
                 uid=done.uid,
                 resource_version=done.resource_version,
                 is_terminating=change.action is Action.DELETE and done.live is not None,
-                health=_health(change, done, acting),
+                health=health_of(done.live, interpreter) if is_kept and done.live is not None else None,
             )
             if altered := acting.altered(change, done.live) if row is not None and done.live is not None else ():
                 shown = masker.change(replace(change, fields=altered)).fields
@@ -331,12 +345,6 @@ async def _made(member: MemberCluster, change: Change, acting: Acting) -> tuple[
     async with acting.turns.slot():
         done = await perform(member, change, acting.fleet, acting.interpreters)
     return done, None if change.action in _LEAVES else applied_row(change, done.uid, acting)
-
-
-def _health(change: Change, done: Done, acting: Acting) -> HealthState | None:
-    if change.action in _LEAVES or done.live is None:
-        return None
-    return health_of(done.live, acting.interpreters.of(*change.identity[:2]))
 
 
 async def _in_turn(work: Callable[[Change], Awaitable[_T]], changes: Sequence[Change]) -> list[_T]:
@@ -379,18 +387,10 @@ def applied_row(change: Change, uid: str, acting: Acting) -> AppliedRow | None:
         return None
     known = acting.journal.ledger().get(change.cluster, {}).get(change.identity)
     memory = memory_of(known, uid, owner.replicas)
-    return AppliedRow(
-        cluster=change.cluster,
-        gvk=change.gvk,
-        identity=change.identity,
-        uid=uid,
+    return replace(
+        owner.row(change.cluster, change.gvk, change.identity, uid),
         manifest_digest=recorded_digest(change.manifest_digest, change.identity, acting.journal.hash_key),
         recorded=change.declared or change.manifest,
-        policy=str(owner.policy) if owner.policy else "",
-        keep=owner.keep,
-        flavor=owner.flavor,
-        replicas=owner.replicas,
-        dependency=owner.dependency,
         revision=acting.revision,
         source=change.source,
         established=memory.established,

@@ -23,7 +23,7 @@ from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
-from reconciler.ownership import FLEET_LABEL
+from reconciler.ownership import FLEET_LABEL, fleet_names
 from reconciler.planner import Round
 
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -75,8 +75,7 @@ class Contents:
         self._known = {key: self._known[key] for change in due if (key := (change.cluster, change.uid)) in self._known}
         if not due:
             return planned
-        names = (settings.name, *settings.previous_names)
-        found = [await self._of(change, members[change.cluster], names, within_s) for change in due]
+        found = [await self._of(change, members[change.cluster], fleet_names(settings), within_s) for change in due]
         problems = dict(planned.problems)
         told: dict[int, Change] = {}
         for change, contents in zip(due, found, strict=True):

@@ -24,8 +24,7 @@ from msgspec import Struct, field
 from reconciler.api.binding import Constraint, TargetCluster, Tick
 from reconciler.api.ledger import ENDS, Event, EventKind, EvictionRecord
 from reconciler.api.plan import Plan
-from reconciler.api.refs import Identity
-from reconciler.controller import timing
+from reconciler.api.refs import Copy, Identity
 from reconciler.controller.round.writes import Behind
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
@@ -35,7 +34,6 @@ from reconciler.report.mask import scrub_text
 from reconciler.state import (
     Condition,
     ConditionEnd,
-    Copy,
     FleetState,
     Frozen,
     Held,
@@ -138,7 +136,8 @@ class Lasting(Generic[State]):
     def __init__(self, condition: Condition[State]) -> None:
         """Nothing has turned yet; the first update of the state turns all that is not nominal."""
         self._condition = condition
-        self._found: dict[Copy, State] = {}
+        self.found: dict[Copy, State] = {}
+        """All of it by copy."""
         self._unsure: set[Copy] = set()
         """Those of them that were not evaluated the last time."""
 
@@ -151,22 +150,16 @@ class Lasting(Generic[State]):
 
     def _judge(self, state: FleetState, copy: Copy) -> None:
         facts = state.facts
-        assert facts is not None, "it was made of something"
         verdict = self._condition(facts, copy, state.seen(*copy))
         self._unsure.discard(copy)
         if facts.is_left(copy[0]):
-            self._found.pop(copy, None)  # It is nobody's concern any more.
+            self.found.pop(copy, None)  # It is nobody's concern any more.
         elif isinstance(verdict, Holds):
-            self._found[copy] = verdict.value
+            self.found[copy] = verdict.value
         elif verdict is ConditionEnd.OVER:
-            self._found.pop(copy, None)
-        elif copy in self._found:
+            self.found.pop(copy, None)
+        elif copy in self.found:
             self._unsure.add(copy)
-
-    @property
-    def found(self) -> Mapping[Copy, State]:
-        """All of it by copy."""
-        return self._found
 
 
 def holds_by_cluster(held: Mapping[Copy, Held]) -> Mapping[str, Mapping[str, Any]]:
@@ -195,53 +188,6 @@ def freeze(frozen: Mapping[Copy, Frozen]) -> Mapping[str, Any]:
         "clusters": sorted({cluster for cluster, _ in frozen}),
         "objects": sorted({str(identity) for _, identity in frozen})[:OBJECTS_MAX],
     }
-
-
-class Healed:
-    """Recently healed copies: a fault soon afterwards belongs to the hand edit. Times: RFC 3339."""
-
-    def __init__(self) -> None:
-        """None was."""
-        self._since: dict[Copy, str] = {}
-        self._new: set[Copy] = set()
-
-    def healed(self, copy: Copy) -> None:
-        """A hand edit of it was set back in the round that is taken in next."""
-        self._new.add(copy)
-
-    def begins(self, now: str) -> None:
-        """The time goes on. A copy that is healed again and again is spared no longer by that."""
-        known = self._since
-        self._since = {copy: since for copy, since in known.items() if age_s(since, now) < timing.SETTLING_S}
-        self._since |= dict.fromkeys(self._new - known.keys(), now)
-        self._new = set()
-
-    def is_settling(self, copy: Copy) -> bool:
-        """Return whether its health is not reported yet."""
-        return copy in self._since
-
-
-class Flaps:
-    """The recent beginnings of degradation, by subject. Times: RFC 3339."""
-
-    def __init__(self) -> None:
-        """Nothing has begun."""
-        self._begun: dict[str, list[str]] = {}
-
-    def began(self, subjects: Iterable[str], now: str) -> None:
-        """These began to be degraded."""
-        for subject in subjects:
-            self._begun.setdefault(subject, []).append(now)
-
-    def goes_on(self, now: str) -> frozenset[str]:
-        """Return the subjects with too many changes: they are not reported as healthy until the window is over."""
-        for subject, times in list(self._begun.items()):
-            kept = [time for time in times if age_s(time, now) < timing.QUIET_S]
-            if kept:
-                self._begun[subject] = kept
-            else:
-                del self._begun[subject]
-        return frozenset(subject for subject, times in self._begun.items() if len(times) >= FLAPS_MAX)
 
 
 _COMMIT: Final[Behind] = {}
@@ -341,19 +287,14 @@ class Steps:
     """Belongs to the task that writes the journal, with the reports from before a restart."""
 
     def __init__(self, journal: Journal) -> None:
-        """Nothing is looked up yet."""
         self._journal = journal
         self._revision = ""
-        self._is_told = False
+        self.is_told = False
+        """True if everything was in step once since the revision became active."""
         self.seen_at = ""
         """Time at which the revision became active, as RFC 3339; empty: unknown."""
         self.fresh_s: float | None = None
         """Duration until all was in step, if the last round determined it; else None."""
-
-    @property
-    def is_told(self) -> bool:
-        """Return whether everything was in step once since the revision became active."""
-        return self._is_told
 
     def take_in(self, step: RevisionStep, now: str) -> tuple[Event, ...]:
         """Record that everything is in step, the first time that it is; the event of that."""
@@ -362,11 +303,11 @@ class Steps:
             newest = self._journal.newest_events(EventFilter(kinds=_KINDS), 2)
             told = [found.event for found in newest if found.event.data.get("revision") == step.revision]
             self._revision = step.revision
-            self._is_told = bool(told) and told[0] is newest[0].event and told[0].kind == EventKind.IN_STEP
+            self.is_told = bool(told) and told[0] is newest[0].event and told[0].kind == EventKind.IN_STEP
             self.seen_at = next((event.time for event in told if event.kind == EventKind.ADVANCED), "")
-        if self._is_told or not step.is_complete:
+        if self.is_told or not step.is_complete:
             return ()
-        self._is_told = True
+        self.is_told = True
         took_s = age_s(self.seen_at, now) if self.seen_at else None
         data = {"revision": step.revision, "clusters": step.clusters}
         data |= {"since": self.seen_at, "seconds": round(took_s)} if took_s is not None else {}

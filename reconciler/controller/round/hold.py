@@ -22,13 +22,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from reconciler.api.clusters import LiveObject
+from reconciler.api.content import JsonObject
 from reconciler.api.refs import GVK
 from reconciler.api.rollout_progress import Record
 from reconciler.clock import Clock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox
-from reconciler.controller.reading.members import told_fault
+from reconciler.controller.reading.members import why_unread
 from reconciler.controller.round.mark import (
     NAMESPACE,
     Mark,
@@ -69,6 +70,21 @@ _NOTHING: Final[Mapping[str, Record]] = {}
 
 def _no_term() -> int | None:
     return None
+
+
+async def put_own(
+    member: MemberCluster, gvk: GVK, name: str, body: JsonObject, live: LiveObject | None, manager: str
+) -> LiveObject:
+    """Create an object of our own in a cluster, with its namespace, or write it in the place of `live`.
+
+    Raises:
+        MemberClusterError: it cannot be written.
+    """
+    if live is None:
+        await ensure_namespace(member, manager)
+        return await member.create(gvk, NAMESPACE, name, body, manager=manager)
+    at, version = (gvk, NAMESPACE, name), live.resource_version
+    return await member.apply(*at, body, manager=manager, force=True, uid=live.uid, resource_version=version)
 
 
 async def ensure_namespace(member: MemberCluster, manager: str) -> None:
@@ -169,34 +185,21 @@ class OwnershipLock:
 
     async def marks(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
         """The mark of each member that has one, whoever wrote it. A member that cannot be asked is left out."""
-
-        async def one(member: MemberCluster) -> tuple[str, Mark | None]:
-            found = await try_await(within(_mark_in(member, fleet), timing.PROMPT_S))
-            return member.name, found.value
-
-        found = await asyncio.gather(*(one(member) for member in members))
-        return {name: mark for name, mark in found if mark is not None}
+        found = await _marks_in(members, fleet)
+        return {name: mark for name, mark in found.items() if isinstance(mark, Mark)}
 
     async def read_back(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, MemberClusterError]:
         """Take the records' rollouts into the journal, whoever wrote them; no record is written.
 
         Return per cluster the error of reading its record. A cluster without a record adds nothing.
         """
-        failed: dict[str, MemberClusterError] = {}
-
-        async def one(member: MemberCluster) -> tuple[str, Mark | None]:
-            found = await try_await(within(_mark_in(member, fleet), timing.PROMPT_S))
-            if found.value is None and not isinstance(found.fault, ObjectNotFound):
-                failed[member.name] = _error_of(member, found.fault)
-            return member.name, found.value
-
-        marks = await asyncio.gather(*(one(member) for member in members))
+        found = await _marks_in(members, fleet)
         with self._journal.transaction():
-            for name, mark in sorted(marks, key=lambda found: found[0]):
-                if mark is not None:
+            for name, mark in found.items():
+                if isinstance(mark, Mark):
                     self._take_in(name, mark)
                     self._take_in_hooks(name, mark)
-        return failed
+        return {name: why for name, why in found.items() if not isinstance(why, Mark | ObjectNotFound)}
 
     async def _hold(
         self, member: MemberCluster, fleet: str, *, take_over: bool = False, begun: Mapping[str, Record] = _NOTHING
@@ -327,14 +330,7 @@ class OwnershipLock:
         self._written[member.name] = self._written.get(member.name, frozenset()) | entries.keys()
         if entries:
             reach("before entries of rollouts are written")
-        if live is not None:
-            await member.apply(
-                *(_CONFIG_MAP, NAMESPACE, name, body),
-                manager=manager, force=True, uid=live.uid, resource_version=live.resource_version,
-            )  # fmt: skip
-        else:
-            await ensure_namespace(member, manager)
-            await member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)
+        await put_own(member, _CONFIG_MAP, name, body, live, manager)
         if entries:
             reach("after entries of rollouts were written")
 
@@ -352,18 +348,13 @@ class OwnershipLock:
 
     async def held_by(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
         """Per member the mark of somebody else; only read. A member that cannot be asked is left out."""
+        found = await self.marks(members, fleet)
+        return {
+            name: mark for name, mark in found.items() if not (self._is_own(name, mark) or self._is_past_leader(mark))
+        }
 
-        async def one(member: MemberCluster) -> tuple[str, Mark | None]:
-            found = await try_await(within(_mark_in(member, fleet), timing.PROMPT_S))
-            mark = found.value
-            if mark is None:
-                _error_of(member, found.fault)
-                return member.name, None
-            is_ours = mark.journal == self._journal.uuid and is_own(mark, self._journal.holds(member.name))
-            return member.name, None if is_ours or self._is_past_leader(mark) else mark
-
-        found = await asyncio.gather(*(one(member) for member in members))
-        return {name: mark for name, mark in sorted(found) if mark is not None}
+    def _is_own(self, cluster: str, mark: Mark) -> bool:
+        return mark.journal == self._journal.uuid and is_own(mark, self._journal.holds(cluster))
 
     async def copies(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, str]:
         """Per member why it is not written to: a copy of this journal holds the fleet there.
@@ -389,12 +380,20 @@ class OwnershipLock:
 
 def _error_of(member: MemberCluster, fault: Exception | None) -> MemberClusterError:
     """The boundary of one cluster whose mark is read or written: why it was not. A fault of ours is logged."""
-    assert fault is not None, "what gives nothing has failed"
     if isinstance(fault, MemberClusterError):
         return fault
-    is_silent = isinstance(fault, TimeoutError)
-    return MemberClusterError(member.name, "no answer in time" if is_silent else told_fault(member.name, fault))
+    return MemberClusterError(member.name, why_unread(member.name, fault, silence="no answer in time"))
 
 
 async def _mark_in(member: MemberCluster, fleet: str) -> Mark:
     return read_mark(await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet)))
+
+
+async def _marks_in(members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark | MemberClusterError]:
+    """The mark of each member, or why there is none to be read; in the order of their names."""
+
+    async def one(member: MemberCluster) -> tuple[str, Mark | MemberClusterError]:
+        found = await try_await(within(_mark_in(member, fleet), timing.PROMPT_S))
+        return member.name, found.value or _error_of(member, found.fault)
+
+    return dict(sorted(await asyncio.gather(*map(one, members)), key=lambda each: each[0]))

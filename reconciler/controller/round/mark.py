@@ -51,7 +51,6 @@ class Mark(Struct, frozen=True, kw_only=True):
     entries: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the owner, the start and the host, for people."""
         epoch = f", epoch {self.epoch}" if self.epoch else ""
         epoch += f", term {self.term}" if self.term is not None else ""
         since = f" since {self.since}" if self.since else ""

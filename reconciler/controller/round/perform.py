@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from reconciler.api.clusters import LiveObject
-from reconciler.api.content import JsonObject, dig
-from reconciler.api.plan import Action, Change
+from reconciler.api.content import Json, JsonObject, canonical_bytes, dig
+from reconciler.api.plan import MISSING, Action, Change, FieldChange
 from reconciler.controller import timing
 from reconciler.errors import (
     AccountNotMade,
@@ -55,12 +55,21 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 class _WriteAttempt:
-    """One change in progress: its member, its kind's replicas path, and whether a write may have been carried out."""
+    """One change in progress, and whether a write of it may have been carried out."""
 
-    def __init__(self, member: MemberCluster, path: tuple[str, ...]) -> None:
-        self.member = member
-        self.replicas_path = path
+    def __init__(self, member: MemberCluster, change: Change, fleet: str, path: tuple[str, ...]) -> None:
+        self.member, self.change, self.fleet, self.replicas_path = member, change, fleet, path
+        self.manager = field_manager(fleet)
+        self.at = (change.gvk, change.identity.namespace, change.identity.name)
         self.may_have_written = False
+
+    @property
+    def manifest(self) -> JsonObject:
+        assert self.change.manifest is not None, "what is created or applied has a manifest"
+        return self.change.manifest
+
+    def conflict(self, what: str) -> WriteConflict:
+        return WriteConflict(self.member.name, f"{self.change.identity} {what}", status=409)
 
     async def write(self, request: Awaitable[_T]) -> _T:
         try:
@@ -79,66 +88,62 @@ async def perform(member: MemberCluster, change: Change, fleet: str, interpreter
         MemberClusterError: it was not made, or not known to be made. Unless it `changed_nothing`, the object has to be
             looked at: an answer was lost, or something was written before a later step failed.
     """
-    attempt = _WriteAttempt(member, replicas_path(change.identity, interpreters))
+    attempt = _WriteAttempt(member, change, fleet, replicas_path(change.identity, interpreters))
     try:
-        return await _performed(attempt, change, fleet)
+        return await _performed(attempt)
     except MemberClusterError as error:
         error.changed_nothing = not attempt.may_have_written
         raise
 
 
-async def _performed(attempt: _WriteAttempt, change: Change, fleet: str) -> Done:
+async def _performed(attempt: _WriteAttempt) -> Done:
+    change, manager = attempt.change, attempt.manager
     match change.action:
         case Action.CREATE:
-            return await _create(attempt, change, fleet)
+            return await _create(attempt)
         case Action.UPDATE:
-            return await _update(attempt, change, fleet)
+            version = change.resource_version
+            if known := change.predecessors:
+                version = await _patched(attempt, lambda live: adoption_operations(live, manager, known))
+            return await _applied(attempt, version)
         case Action.ADOPT:
-            return await _adopt(attempt, change, fleet)
+            return await _applied(attempt, await _patched(attempt, lambda live: adoption_operations(live, manager)))
         case Action.REPLACE:
-            await _delete(attempt, change, fleet)
+            await _delete(attempt)
             if not await is_gone(attempt.member, change, timing.GONE_WAIT_S):
                 raise WriteConflict(
                     attempt.member.name, f"{change.identity} is still terminating; its replacement is created later"
                 )
-            return await _create(attempt, change, fleet)
+            return await _create(attempt)
         case Action.DELETE:
-            return await _delete(attempt, change, fleet)
+            return await _delete(attempt)
         case Action.RELEASE:
-
-            def operations_for(live: JsonObject) -> Sequence[JsonObject]:
-                return release_operations(live, field_manager(fleet))
-
             with contextlib.suppress(ObjectNotFound):  # Gone is as unmanaged as it gets.
-                await _patched(attempt, change, fleet, operations_for)
+                await _patched(attempt, lambda live: release_operations(live, manager))
             return Done(uid=change.uid)
 
 
-async def _create(attempt: _WriteAttempt, change: Change, fleet: str) -> Done:
-    namespace, name = change.identity.namespace, change.identity.name
+async def _create(attempt: _WriteAttempt) -> Done:
+    member, change = attempt.member, attempt.change
     try:
-        live = await _created(attempt, change, fleet)
+        live = await _created(attempt)
     except AlreadyExists as error:
         # Our own earlier request may have arrived though its answer did not.
-        live = await attempt.member.get(change.gvk, namespace, name)
-        if not is_marked(live, fleet, change.previous_names):
+        live = await member.get(*attempt.at)
+        if not is_marked(live, attempt.fleet, change.previous_names):
             raise AlreadyExists(
-                attempt.member.name, f"{change.identity} appeared meanwhile and is not ours", status=409
+                member.name, f"{change.identity} appeared meanwhile and is not ours", status=409
             ) from error
-        live = await _send(
-            attempt, change, fleet, uid=live.uid, resource_version=_unscaled_version(attempt, change, live)
-        )
+        live = await _send(attempt, live.uid, _unscaled_version(attempt, live))
     if change.identity.kind == "CustomResourceDefinition":
-        await _until_established(attempt, change)
+        await _until_established(attempt)
     return Done(uid=live.uid, resource_version=live.resource_version, live=live)
 
 
-async def _created(attempt: _WriteAttempt, change: Change, fleet: str) -> LiveObject:
-    assert change.manifest is not None, "a create has a manifest"
-    namespace, name = change.identity.namespace, change.identity.name
+async def _created(attempt: _WriteAttempt) -> LiveObject:
     deadline = asyncio.get_running_loop().time() + timing.ACCOUNT_WAIT_S
     while True:
-        request = attempt.member.create(change.gvk, namespace, name, change.manifest, manager=field_manager(fleet))
+        request = attempt.member.create(*attempt.at, attempt.manifest, manager=attempt.manager)
         try:
             return await attempt.write(request)
         except AccountNotMade:
@@ -147,134 +152,86 @@ async def _created(attempt: _WriteAttempt, change: Change, fleet: str) -> LiveOb
         await asyncio.sleep(timing.POLL_S)
 
 
-async def _update(attempt: _WriteAttempt, change: Change, fleet: str) -> Done:
-    assert change.manifest is not None, "an update has a manifest"
-    version = change.resource_version
-    if change.predecessors:
-        version = await _patched(
-            attempt, change, fleet, lambda live: adoption_operations(live, field_manager(fleet), change.predecessors)
-        )
-    version = await _take_over(attempt, change, fleet) or version
-    return await _applied(attempt, change, fleet, version)
-
-
-async def _take_over(attempt: _WriteAttempt, change: Change, fleet: str) -> str:
-    """Take over fields before the apply: server-side apply prunes only our own. As `_patched`."""
-    if not change.removed_paths:
-        return ""
-    return await _patched(
-        attempt, change, fleet, lambda live: takeover_operations(live, field_manager(fleet), change.removed_paths)
-    )
-
-
-async def _adopt(attempt: _WriteAttempt, change: Change, fleet: str) -> Done:
-    assert change.manifest is not None, "an adoption has a manifest"
-    version = await _patched(attempt, change, fleet, lambda live: adoption_operations(live, field_manager(fleet)))
-    version = await _take_over(attempt, change, fleet) or version
-    return await _applied(attempt, change, fleet, version)
-
-
-async def _applied(attempt: _WriteAttempt, change: Change, fleet: str, version: str) -> Done:
-    """Apply to the object that was compared.
+async def _applied(attempt: _WriteAttempt, version: str) -> Done:
+    """Apply to the object that was compared, after taking fields over: server-side apply prunes only our own.
 
     One that was written since must be ours still, and have the replicas that are sent only so that they stay.
     """
-    attempts = 0
-    while True:
-        attempts += 1
+    change = attempt.change
+    if taken := change.removed_paths:
+        version = await _patched(attempt, lambda live: takeover_operations(live, attempt.manager, taken)) or version
+    for number in range(_ATTEMPTS_MAX):
         try:
-            live = await _send(attempt, change, fleet, uid=change.uid, resource_version=version)
+            live = await _send(attempt, change.uid, version)
         except WriteConflict:
-            if attempts == _ATTEMPTS_MAX:
+            if number == _ATTEMPTS_MAX - 1:
                 raise
             # A status that moved on is nothing; another number of replicas, or a mark taken off, is somebody's choice.
-            found = await _planned_for(attempt, change, fleet)
-            version = _unscaled_version(attempt, change, found) if change.steady_path else found.resource_version
+            found = await _planned_for(attempt)
+            version = _unscaled_version(attempt, found) if change.steady_path else found.resource_version
         else:
             return Done(uid=live.uid, resource_version=live.resource_version, live=live)
+    raise AssertionError("the last attempt returns or raises")
 
 
-def _unscaled_version(attempt: _WriteAttempt, change: Change, live: LiveObject) -> str:
+def _unscaled_version(attempt: _WriteAttempt, live: LiveObject) -> str:
     """The version of an object that has the replicas that the change would send; empty when it sends none.
 
     Raises:
         WriteConflict: it has others, so that the next round has to find out whose choice they are.
     """
-    assert change.manifest is not None, "what is applied has a manifest"
-    if dig(change.manifest, *attempt.replicas_path) is None:
+    if dig(attempt.manifest, *attempt.replicas_path) is None:
         return ""
-    if not steady_path(change.manifest, live.body, attempt.replicas_path):
-        raise WriteConflict(
-            attempt.member.name, f"{change.identity} was scaled meanwhile; it is compared again", status=409
-        )
+    if not steady_path(attempt.manifest, live.body, attempt.replicas_path):
+        raise attempt.conflict("was scaled meanwhile; it is compared again")
     return live.resource_version
 
 
-async def _send(
-    attempt: _WriteAttempt, change: Change, fleet: str, *, uid: str, resource_version: str = ""
-) -> LiveObject:
-    assert change.manifest is not None, "what is applied has a manifest"
-    return await attempt.write(
-        attempt.member.apply(
-            change.gvk,
-            change.identity.namespace,
-            change.identity.name,
-            change.manifest,
-            manager=field_manager(fleet),
-            force=True,
-            uid=uid,
-            resource_version=resource_version,
-        )
-    )
+async def _send(attempt: _WriteAttempt, uid: str, version: str) -> LiveObject:
+    manifest, manager = attempt.manifest, attempt.manager
+    sent = attempt.member.apply(*attempt.at, manifest, manager=manager, force=True, uid=uid, resource_version=version)
+    return await attempt.write(sent)
 
 
-async def _patched(
-    attempt: _WriteAttempt, change: Change, fleet: str, operations_for: Callable[[JsonObject], Sequence[JsonObject]]
-) -> str:
+async def _patched(attempt: _WriteAttempt, operations_for: Callable[[JsonObject], Sequence[JsonObject]]) -> str:
     """Send the operations for the object as it is now; once more when somebody wrote in between.
 
     Its version afterwards.
     """
-    namespace, name = change.identity.namespace, change.identity.name
     for number in range(_ATTEMPTS_MAX):
-        live = await _planned_for(attempt, change, fleet)
+        live = await _planned_for(attempt)
         operations = operations_for(live.body)
         if not operations:
             return live.resource_version
         try:
-            patched = await attempt.write(attempt.member.json_patch(change.gvk, namespace, name, operations))
-            return patched.resource_version
+            return (await attempt.write(attempt.member.json_patch(*attempt.at, operations))).resource_version
         except WriteConflict:
             if number == _ATTEMPTS_MAX - 1:
                 raise
     return ""
 
 
-async def _delete(attempt: _WriteAttempt, change: Change, fleet: str) -> Done:
-    namespace, name = change.identity.namespace, change.identity.name
+async def _delete(attempt: _WriteAttempt) -> Done:
     try:
-        live = await _planned_for(attempt, change, fleet)
-        rest = await attempt.write(attempt.member.delete(change.gvk, namespace, name, uid=live.uid))
+        live = await _planned_for(attempt)
+        rest = await attempt.write(attempt.member.delete(*attempt.at, uid=live.uid))
     except ObjectNotFound:
-        return Done(uid=change.uid)
+        return Done(uid=attempt.change.uid)
     return Done(uid=live.uid, live=rest)
 
 
-async def _planned_for(attempt: _WriteAttempt, change: Change, fleet: str) -> LiveObject:
+async def _planned_for(attempt: _WriteAttempt) -> LiveObject:
     """The object as it is now, its marks read again unless the change is to make it ours.
 
     Raises:
         WriteConflict: it is another object than planned for, or no longer ours.
         ObjectNotFound: it is gone.
     """
-    live = await attempt.member.get(change.gvk, change.identity.namespace, change.identity.name)
+    change, live = attempt.change, await attempt.member.get(*attempt.at)
     if not live.uid or live.uid != change.uid:
-        raise WriteConflict(
-            attempt.member.name, f"{change.identity} is another object than the one planned for", status=409
-        )
-    is_ours = change.action is Action.ADOPT or is_marked(live, fleet, change.previous_names)
-    if not is_ours:
-        raise WriteConflict(attempt.member.name, f"{change.identity} is no longer ours; it is left alone", status=409)
+        raise attempt.conflict("is another object than the one planned for")
+    if change.action is not Action.ADOPT and not is_marked(live, attempt.fleet, change.previous_names):
+        raise attempt.conflict("is no longer ours; it is left alone")
     return live
 
 
@@ -297,14 +254,38 @@ async def is_gone(member: MemberCluster, change: Change, within_s: float) -> boo
         await asyncio.sleep(timing.POLL_S)
 
 
-async def _until_established(attempt: _WriteAttempt, change: Change) -> None:
+async def _until_established(attempt: _WriteAttempt) -> None:
     deadline = asyncio.get_running_loop().time() + timing.OBJECT_WAIT_S
     while asyncio.get_running_loop().time() < deadline:
-        live = await attempt.member.get(change.gvk, "", change.identity.name)
+        live = await attempt.member.get(*attempt.at)
         if condition(live.body, "Established").get("status") == "True":
             await attempt.member.discover(refresh=True)
             return
         await asyncio.sleep(timing.POLL_S)
     raise InvalidObject(
-        attempt.member.name, f"{change.identity} was not established within {timing.OBJECT_WAIT_S:.0f} s"
+        attempt.member.name, f"{attempt.change.identity} was not established within {timing.OBJECT_WAIT_S:.0f} s"
     )
+
+
+_FIELDS_MAX: Final = 5
+_VALUE_MAX: Final = 60
+
+
+def altered_text(fields: Sequence[FieldChange]) -> str:
+    """The fields that a cluster made something else of, in words. `fields`: as they may be shown."""
+    told = [
+        f"{field.path} was dropped"
+        if field.before is MISSING
+        else f"{field.path} is {_value(field.before)}, not {_value(field.after)}"
+        for field in fields
+    ]
+    more = f", and {len(told) - _FIELDS_MAX} more" if len(told) > _FIELDS_MAX else ""
+    dropped = " or a schema without the field" if any(field.before is MISSING for field in fields) else ""
+    return (
+        f"the cluster changed what was written (an admission webhook{dropped}?): {', '.join(told[:_FIELDS_MAX])}{more}"
+    )
+
+
+def _value(value: Json) -> str:
+    text = canonical_bytes(value).decode(errors="replace") if value is not MISSING else "there"
+    return text if len(text) <= _VALUE_MAX else f"{text[: _VALUE_MAX - 1]}…"

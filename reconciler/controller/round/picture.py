@@ -5,6 +5,7 @@ Changes that were tried and not made: each stays a failure, with its error, unti
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -18,8 +19,8 @@ from reconciler.api.fleet import Template
 from reconciler.api.ledger import ARRIVES
 from reconciler.api.plan import Change, Manifest, Plan
 from reconciler.api.problem import NOWHERE, Problem, Severity, with_problems, without_problems
-from reconciler.api.refs import Identity
-from reconciler.containment import INTERNAL_ERROR
+from reconciler.api.refs import Copy, Identity
+from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.controller.reading.scope import is_asked
 from reconciler.controller.round.act import Result
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -27,12 +28,14 @@ from reconciler.kinds.registry import Registry
 from reconciler.planner import INCOMPLETE, Round, plan_round
 from reconciler.policy import FrozenReaches
 from reconciler.scheduler import Schedule
-from reconciler.state import MISSING, Copy, Failed, HealthState, Healthy, StateFacts, by_copy, health_of
+from reconciler.state import MISSING, Failed, HealthState, Healthy, StateFacts, by_copy, health_of
 
-Failures = Mapping[tuple[str, Identity], Failed]
+log = logging.getLogger("reconciler")
+
+Failures = Mapping[Copy, Failed]
 """(cluster, identity) to the error of the API server or of the connection."""
 
-Faults = Mapping[tuple[str, Identity], Problem]
+Faults = Mapping[Copy, Problem]
 """Those of them that are faults of the program."""
 
 
@@ -44,7 +47,8 @@ def failures_after(
     `fought`: copies in conflict back-off, which explains more than one altered write.
     """
     found = dict(before)
-    for copy, result in _by_copy(results):
+    for result in results:
+        copy = result.change.copy
         known = found.pop(copy, None)
         if result.error and not (result.altered and copy in fought):
             failed = Failed(result.error, is_altered=bool(result.altered), todo=result.todo, revision=picture.plan.head)
@@ -53,7 +57,7 @@ def failures_after(
             found[copy] = replace(failed, revision=known.revision) if known is not None and is_same else failed
     if not found:
         return {}
-    due = {(change.cluster, change.identity) for change in picture.plan.changes if change.held is None}
+    due = {change.copy for change in picture.plan.changes if change.held is None}
     return {copy: failed for copy, failed in found.items() if copy in due}
 
 
@@ -71,14 +75,11 @@ def with_holders(planned: Round, held_elsewhere: Mapping[str, str]) -> Round:
     return replace(planned, plan=replace(planned.plan, problems=with_problems(planned.plan.problems, found)))
 
 
-def _by_copy(results: Iterable[Result]) -> Iterable[tuple[Copy, Result]]:
-    return (((result.change.cluster, result.change.identity), result) for result in results)
-
-
 def faults_after(before: Faults, failures: Failures, results: Iterable[Result]) -> Faults:
     """The faults among the failures after a round."""
     found = dict(before)
-    for copy, result in _by_copy(results):
+    for result in results:
+        copy = result.change.copy
         found.pop(copy, None)
         if result.fault is not None:
             found[copy] = result.fault
@@ -98,10 +99,8 @@ def merged(
     Unevaluated: out of scope, pending in a member, in an unread one, or frozen by a broken file. `unlisted`: kinds that
     could not be listed in earlier rounds, without a later success.
     """
-    done = {(result.change.cluster, result.change.identity) for result in results if not result.error}
-    due = tuple(
-        change for change in planned.plan.changes if change.held or (change.cluster, change.identity) not in done
-    )
+    done = {result.change.copy for result in results if not result.error}
+    due = tuple(change for change in planned.plan.changes if change.held or change.copy not in done)
     if before is None:
         return replace(planned, plan=_plan(planned.plan, due, planned.plan.problems))
     unread = frozenset(name for name, member in members.items() if isinstance(member, NotRead))
@@ -191,12 +190,22 @@ def with_faults(picture: Round, before: Faults, now: Faults) -> Round:
     return replace(picture, plan=replace(picture.plan, problems=with_problems(others, now.values())))
 
 
+def log_faults(before: Iterable[Problem], after: Iterable[Problem]) -> None:
+    """Log each fault that was not known before, with the place in the code: what a report of it needs."""
+    if before is after:
+        return
+    known = {problem for problem in before if problem.code == INTERNAL_ERROR}
+    for problem in after:
+        if problem.code == INTERNAL_ERROR and problem not in known:
+            told = {"error": f"{problem.message}\n{problem.trace}"}
+            extra = fault_fields(problem.cluster, problem.source) | told
+            log.error("a fault of the program; what it concerns stays as it is", extra=extra)
+
+
 def without_made(picture: Round, results: Iterable[Result]) -> Round:
     """The picture after writes that ended later than their round."""
-    made = {(result.change.cluster, result.change.identity) for result in results if not result.error}
-    left = tuple(
-        change for change in picture.plan.changes if change.held or (change.cluster, change.identity) not in made
-    )
+    made = {result.change.copy for result in results if not result.error}
+    left = tuple(change for change in picture.plan.changes if change.held or change.copy not in made)
     return replace(picture, plan=replace(picture.plan, changes=left))
 
 
@@ -235,19 +244,13 @@ Looked = dict[str, dict[Identity, HealthState]]
 """Health of everything that was looked at, by cluster."""
 
 
-def facts_of(picture: Round, members: Mapping[str, Member], done: Collection[Copy] = frozenset()) -> StateFacts:
-    """Return the facts after a round, without its caches. `picture`: pending changes, over the whole fleet.
-
-    `done`: copies whose changes were made since.
-    """
-    changes = picture.plan.changes
-    if done:
-        changes = tuple(change for change in changes if (change.cluster, change.identity) not in done)
+def facts_of(picture: Round, members: Mapping[str, Member]) -> StateFacts:
+    """Return the facts after a round, without its caches. `picture`: pending changes, over the whole fleet."""
     return StateFacts(
         decision=picture.decision,
         manifests=picture.manifests,
         members=members,
-        changes=by_copy(changes),
+        changes=by_copy(picture.plan.changes),
         problems=picture.problems,
         frozen=picture.frozen,
         unlisted={

@@ -10,11 +10,9 @@ from msgspec.structs import replace
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.content import Json, JsonObject, dig
-from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Event, EventKind, Ledger, Losses
 from reconciler.api.plan import Manifest
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.reading.read_clusters import RoundReading
 from reconciler.controller.round.act import Result
 from reconciler.controller.round.episodes import Origins, placed_events
 from reconciler.controller.round.picture import is_bound
@@ -23,7 +21,7 @@ from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import Run, has_succeeded, memory_of, run_of, with_rest
-from reconciler.ownership import OwnershipRecord, hashed_leaves, is_marked, read_owner, recorded_digest
+from reconciler.ownership import OwnershipRecord, fleet_names, hashed_leaves, is_marked, read_owner, recorded_digest
 from reconciler.planner import RUNS_ELSEWHERE, Round, losses_after
 from reconciler.report.plan.plan_json import summary
 from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error
@@ -38,7 +36,7 @@ _KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, Ev
 def remember(
     journal: Journal,
     planned: Round,
-    reading: RoundReading,
+    snapshot: FleetSnapshot,
     results: Sequence[Result],
     *,
     placed: Collection[Identity] | None = None,
@@ -49,26 +47,25 @@ def remember(
     `placed`: objects whose placement may differ from the journal's; None: any. `told`: the results that history does
     not have yet; None: all of them.
     """
-    plan, fleet = planned.plan, reading.snapshot.fleet
+    plan, fleet, now = planned.plan, snapshot.fleet, snapshot.now
     with journal.transaction():
-        journal.record_applied(_confirmed(planned, reading, {(r.change.cluster, r.change.identity) for r in results}))
-        for cluster, gone in _gone(planned, reading):
+        journal.record_applied(_confirmed(planned, snapshot, {r.change.copy for r in results}))
+        for cluster, gone in _gone(planned, snapshot):
             journal.remove_applied(cluster, gone)
         journal.record_applied(_rested(planned, journal.ledger()))
-        origins = _origins(journal, planned, reading.snapshot.now)
-        recorded = journal.patch_bindings(fleet.revision, _placements(planned, reading, placed))
+        origins = _origins(journal, planned, now)
+        recorded = journal.patch_bindings(fleet.revision, _placements(planned, snapshot, placed))
         number = 0
-        # Return whether everything was read: deletions wait for the first such round.
-        snapshot = reading.snapshot
+        # Whether everything was read: deletions wait for the first such round.
         if (
             snapshot.only is None
             and planned.plan.is_complete
             and snapshot.members.keys() >= snapshot.fleet.clusters.keys() - snapshot.elsewhere
         ) or journal.complete_rounds():
-            number = journal.record_round(fleet.revision, reading.snapshot.now, summary(plan.changes))
-        journal.keep_losses(_losses(journal, planned, reading))
-        journal.record_events(placed_events(number, reading.snapshot.now, plan, recorded, origins))
-        remember_results(journal, fleet.revision, reading.snapshot.now, results if told is None else told)
+            number = journal.record_round(fleet.revision, now, summary(plan.changes))
+        journal.keep_losses(_losses(journal, planned, snapshot))
+        journal.record_events(placed_events(number, now, plan, recorded, origins))
+        remember_results(journal, fleet.revision, now, results if told is None else told)
     return number
 
 
@@ -110,20 +107,17 @@ def _origins(journal: Journal, planned: Round, now: str) -> Origins:
 
 
 def _behind(event: Event) -> Behind:
-    """Return the person or cause of an event, for its consequences."""
     data = event.data
     by_kind = {EventKind.FREED: data.get("tick"), EventKind.READMITTED: "a person"}
     who = data.get("who") or by_kind.get(EventKind(event.kind))
     return {"who": str(who), "why": str(data.get("why", ""))} if who else {}
 
 
-def _losses(journal: Journal, planned: Round, reading: RoundReading) -> Losses:
+def _losses(journal: Journal, planned: Round, snapshot: FleetSnapshot) -> Losses:
     """Return the guards' state for the next round. Each round evaluates all that they hold, unless it is frozen."""
     is_whole = planned.decision.fleet.is_complete
-    read = (name for name, member in reading.snapshot.members.items() if is_whole and isinstance(member, Read))
-    return losses_after(
-        journal.losses(), planned.plan.changes, planned.guards, reading.snapshot.now, read, planned.plan.left
-    )
+    read = (name for name, member in snapshot.members.items() if is_whole and isinstance(member, Read))
+    return losses_after(journal.losses(), planned.plan.changes, planned.guards, snapshot.now, read, planned.plan.left)
 
 
 def record_picture(journal: Journal, shown: StateOfFleet, tables: StatusTables | None = None) -> dict[str, Json]:
@@ -142,18 +136,18 @@ def record_source_error(journal: Journal, error: str) -> None:
 
 
 def _placements(
-    planned: Round, reading: RoundReading, placed: Collection[Identity] | None
+    planned: Round, snapshot: FleetSnapshot, placed: Collection[Identity] | None
 ) -> dict[Identity, PreviousPlacement | None]:
     """The decided placements, None: there is none any more; what a broken file may speak of stays as it was.
 
     A fleet that only observes decides nothing that happens: its placements stay as they were, too.
     """
-    before, decision = reading.snapshot.observations.previous, planned.decision
+    before, decision = snapshot.observations.previous, planned.decision
     if decision.fleet.settings.observe_only:
         return {}
     found: dict[Identity, PreviousPlacement | None] = {}
     run_elsewhere = {name for name, found in planned.problems.items() if any(p.code == RUNS_ELSEWHERE for p in found)}
-    unsettled = run_elsewhere | reading.snapshot.undecided.keys()
+    unsettled = run_elsewhere | snapshot.undecided.keys()
     for identity in {*before, *decision.bindings} if placed is None else placed:
         binding = decision.bindings.get(identity)
         if identity in unsettled:
@@ -167,21 +161,21 @@ def _placements(
     return found
 
 
-def _confirmed(planned: Round, reading: RoundReading, written: set[tuple[str, Identity]]) -> Iterable[AppliedRow]:
+def _confirmed(planned: Round, snapshot: FleetSnapshot, written: set[tuple[str, Identity]]) -> Iterable[AppliedRow]:
     """Rows of objects that were found to be ours and as wanted, where the journal does not say so yet."""
-    due = {(change.cluster, change.identity) for change in planned.plan.changes}
+    due, names = {change.copy for change in planned.plan.changes}, fleet_names(snapshot.fleet.settings)
     for cluster, manifests in planned.manifests.items():
-        member = reading.snapshot.members[cluster]
+        member = snapshot.members[cluster]
         if not isinstance(member, Read):
             continue
-        rows = reading.snapshot.journal.ledger.get(cluster, {})
+        rows = snapshot.journal.ledger.get(cluster, {})
         for identity, manifest in manifests.items():
             live = member.objects.get(identity)
             if live is None or (cluster, identity) in due or (cluster, identity) in written:
                 continue
             known = rows.get(identity)
-            row = _row(cluster, manifest, live, reading.snapshot, known)
-            if row is not None and _is_news(row, known) and _is_ours(live, reading.snapshot.fleet):
+            row = _row(cluster, manifest, live, snapshot, known)
+            if row is not None and _is_news(row, known) and is_marked(live, names[0], names[1:]):
                 yield row
 
 
@@ -195,14 +189,10 @@ def _rested(planned: Round, ledger: Ledger) -> Iterable[AppliedRow]:
                 yield learnt
 
 
-def _is_ours(live: LiveObject, fleet: Fleet) -> bool:
-    return is_marked(live, fleet.settings.name, fleet.settings.previous_names)
-
-
-def _gone(planned: Round, reading: RoundReading) -> Iterable[tuple[str, list[Identity]]]:
+def _gone(planned: Round, snapshot: FleetSnapshot) -> Iterable[tuple[str, list[Identity]]]:
     """Return per cluster applied objects that are not desired there any more and provably no longer ours."""
-    snapshot, decision = reading.snapshot, planned.decision
-    names = (snapshot.fleet.settings.name, *snapshot.fleet.settings.previous_names)
+    decision = planned.decision
+    names = fleet_names(snapshot.fleet.settings)
     for cluster, rows in sorted(snapshot.journal.ledger.items()):
         member = snapshot.members.get(cluster)
         if not isinstance(member, Read):
@@ -246,18 +236,8 @@ def _row(
 
 def marked_row(cluster: str, gvk: GVK, live: LiveObject, owner: OwnershipRecord) -> AppliedRow:
     """Return the row of an object's own marks, and whether its run has ended. `gvk`: as it is written."""
-    return AppliedRow(
-        cluster=cluster,
-        gvk=gvk,
-        identity=live.identity,
-        uid=live.uid,
-        policy=str(owner.policy) if owner.policy else "",
-        keep=owner.keep,
-        flavor=owner.flavor,
-        replicas=owner.replicas,
-        dependency=owner.dependency,
-        finished=live.identity[:2] in RUNS_ONCE and _is_over(live.body),
-    )
+    is_over = live.identity[:2] in RUNS_ONCE and _is_over(live.body)
+    return replace(owner.row(cluster, gvk, live.identity, live.uid), finished=is_over)
 
 
 def _is_over(body: JsonObject) -> bool:

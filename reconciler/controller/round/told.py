@@ -14,28 +14,26 @@ from msgspec import to_builtins
 from reconciler.api.clusters import NotRead, Read
 from reconciler.api.ledger import MADE, DriftOutcome, Event, EventKind
 from reconciler.api.plan import Cause, Change, HeldBy
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
 from reconciler.controller.round.act import Result
 from reconciler.controller.round.episodes import (
+    FLAPS_MAX,
     STORE,
     Episodes,
-    Flaps,
-    Healed,
     Lasting,
     Steps,
     freeze,
     holds_by_cluster,
 )
-from reconciler.controller.round.writes import drift_event, failures_told, last_altered, told_error
+from reconciler.controller.round.writes import drift_event, last_altered, masker_of
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.observations import later
+from reconciler.observations import age_s, later
 from reconciler.report.status.remedies import behind
 from reconciler.state import (
     Condition,
     ConditionEnd,
-    Copy,
     Degraded,
     Failed,
     FleetState,
@@ -67,31 +65,38 @@ class RecordedEvents:
     """
 
     def __init__(self, journal: Journal) -> None:
-        """Read the unfinished episodes."""
         self._journal = journal
         self._episodes = Episodes(journal, _KINDS)
         self._failures: dict[Copy, str] = {}
         self._drifts: dict[Copy, tuple[Change, Event]] = {}
         self._held = Lasting(held_for_person)
         self._frozen = Lasting(frozen)
-        self._flaps = Flaps()
-        self._healed = Healed()
+        self._degraded_at: dict[str, list[str]] = {}
+        """By subject the recent times at which it began to be degraded (RFC 3339)."""
+        self._healed_at: dict[Copy, str] = {}
+        """Recently healed copies: a fault soon afterwards belongs to the hand edit."""
+        self._healed_now: set[Copy] = set()
         self._settling: dict[Copy, str] = {}
         """Objects degraded since their hand edit was reverted, with the time from which that is reported."""
         self._steps = Steps(journal)
 
     def fresh(self, results: Sequence[Result]) -> tuple[Result, ...]:
         """The results without failures that history has already, from before a restart, too."""
+        fresh = []
         for result in results:
-            copy = (result.change.cluster, result.change.identity)
-            if result.error and copy not in self._failures:
-                # Its error, where that is the last thing that history has of the copy; else nothing.
-                subject = f"{result.change.identity} @ {result.change.cluster}"
-                is_known = self._last_failure(subject) == told_error(result)
-                self._failures[copy] = result.error if is_known else ""
-            if not result.error and result.change.cause is Cause.DRIFT:
-                self._healed.healed(copy)
-        return failures_told(results, self._failures)
+            copy = result.change.copy
+            if not result.error:
+                self._failures.pop(copy, None)
+                if result.change.cause is Cause.DRIFT:
+                    self._healed_now.add(copy)
+                fresh.append(result)
+            else:
+                known, shown = self._failures.get(copy), masker_of([result.change]).text(result.error)
+                if known is None and self._last_failure(_subject(copy)) == shown:
+                    known = result.error
+                self._failures[copy] = result.error
+                fresh += [result] if known != result.error else []
+        return tuple(fresh)
 
     def _last_failure(self, subject: str) -> str:
         """Return the error of a copy, where a failure is the last thing that history has of it; else nothing."""
@@ -108,7 +113,6 @@ class RecordedEvents:
         yet.
         """
         facts = state.facts
-        assert facts is not None, "it was made of something"
         with self._journal.transaction():
             found = (
                 *self._clusters(facts, now),
@@ -171,21 +175,29 @@ class RecordedEvents:
         kind = EventKind.DEGRADED
         found = dict(_holding(degraded, state, turns))
         for copy in self._settling:
-            verdict = degraded(_facts(state), copy, state.seen(*copy))
+            verdict = degraded(state.facts, copy, state.seen(*copy))
             if isinstance(verdict, Holds):
                 found[copy] = verdict.value
-        self._healed.begins(now)
+        # A copy that is healed again and again is spared no longer by that.
+        new = dict.fromkeys(self._healed_now - self._healed_at.keys(), now)
+        self._healed_at = {copy: at for copy, at in self._healed_at.items() if age_s(at, now) < timing.SETTLING_S} | new
+        self._healed_now = set()
         known = self._episodes.open(kind).keys()
-        new = [copy for copy in found if self._healed.is_settling(copy) and _subject(copy) not in known]
-        self._settling = {copy: self._settling.get(copy, later(now, timing.SETTLING_S)) for copy in new}
+        spared = [copy for copy in found if copy in self._healed_at and _subject(copy) not in known]
+        self._settling = {copy: self._settling.get(copy, later(now, timing.SETTLING_S)) for copy in spared}
         holding = {
             _subject(copy): {"why": one.why, **_behind(state, copy, one), **_group(copy)}
             for copy, one in found.items()
             if copy not in self._settling
         }
-        self._flaps.began(holding.keys() - self._episodes.open(kind).keys(), now)
-        goes_on = self._flaps.goes_on(now)
-        over = [subject for subject in self._over(kind, degraded, state) if subject not in goes_on]
+        for subject in holding.keys() - known:
+            self._degraded_at.setdefault(subject, []).append(now)
+        lately = {
+            name: [at for at in ats if age_s(at, now) < timing.QUIET_S] for name, ats in self._degraded_at.items()
+        }
+        self._degraded_at = {name: ats for name, ats in lately.items() if ats}
+        # One that changes too often is not reported as healthy until the window is over.
+        over = [name for name in self._over(kind, degraded, state) if len(self._degraded_at.get(name, ())) < FLAPS_MAX]
         return self._episodes.update(kind, holding, now, over=over)
 
     def due_at(self) -> str:
@@ -193,8 +205,7 @@ class RecordedEvents:
         return min(self._settling.values(), default="")
 
     def _over(self, kind: EventKind, condition: Condition[_State], state: FleetState) -> list[str]:
-        """Return the unfinished episodes that are known to be over."""
-        facts = _facts(state)
+        facts = state.facts
         copies = {subject: _copy_of(event) for subject, event in self._episodes.open(kind).items()}
         return [
             subject
@@ -220,12 +231,12 @@ class RecordedEvents:
         still = {STORE: freeze(self._frozen.found)} if self._frozen.found else {}
         # After a start, frozen objects of an unreachable cluster are unknown.
         is_known = all(found.why_away is None for found in state.clusters.values())
-        is_whole = is_known or _facts(state).decision.fleet.is_complete
+        is_whole = is_known or state.facts.decision.fleet.is_complete
         return (*found, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
 
     def _fought(self, state: FleetState, fighting: Collection[str] | None, now: str) -> tuple[Event, ...]:
         """Fights that began; and those that are over: nobody fights any more, and the copy was seen as it is wanted."""
-        facts, kind = _facts(state), EventKind.FIGHT_DETECTED
+        facts, kind = state.facts, EventKind.FIGHT_DETECTED
         holding = {
             _subject(copy): {"why": f"{found.changes} are undone again and again",
                              "until": found.until, "fields": list(found.fields),
@@ -267,15 +278,14 @@ class RecordedEvents:
                 continue
             altered = last_altered(self._journal, change)
             event = drift_event(number, revision, now, change, outcome, why, altered)
-            before = known[1] if known is not None else self._last_drift(event.subject)
+            if known is not None:
+                before: Event | None = known[1]
+            else:
+                before = next(iter(self._journal.events(subject=event.subject, kind=EventKind.DRIFT, limit=1)), None)
             if before is None or _essence(before) != _essence(event):
                 self._journal.record_events([event])
             found[copy] = (change, event)
         self._drifts = found
-
-    def _last_drift(self, subject: str) -> Event | None:
-        found = self._journal.events(subject=subject, kind=EventKind.DRIFT, limit=1)
-        return found[0] if found else None
 
 
 def _left(facts: StateFacts) -> Iterator[tuple[Copy, Change, DriftOutcome, str]]:
@@ -297,7 +307,7 @@ def _holding(
     condition: Condition[_State], state: FleetState, turns: Iterable[StateChange]
 ) -> Iterator[tuple[Copy, _State]]:
     """Of what turned, where it holds now."""
-    facts = _facts(state)
+    facts = state.facts
     for turn in turns:
         copy = (turn.cluster, turn.identity)
         verdict = condition(facts, copy, turn.after)
@@ -305,14 +315,9 @@ def _holding(
             yield copy, verdict.value
 
 
-def _facts(state: FleetState) -> StateFacts:
-    assert state.facts is not None, "it was made of something"
-    return state.facts
-
-
 def _is_evaluated_there(state: FleetState, cluster: str, hold: Event) -> bool:
     """Return whether all of a hold was evaluated: its named objects, else everything in its cluster."""
-    facts, there = _facts(state), state.clusters.get(cluster)
+    facts, there = state.facts, state.clusters.get(cluster)
     member = facts.members.get(cluster)
     if there is None or there.is_left or not isinstance(member, Read) or not facts.decision.fleet.is_complete:
         return False
@@ -346,8 +351,7 @@ def _copy_of(event: Event) -> Copy:
 
 
 def _behind(state: FleetState, copy: Copy, found: Refused | Degraded | Held | Fought | Failed) -> dict[str, str]:
-    """Return the person, commit, line and remedy for the data of an event."""
-    told: dict[str, str] = to_builtins(behind(_facts(state), *copy, found))
+    told: dict[str, str] = to_builtins(behind(state.facts, *copy, found))
     return {key: value for key, value in told.items() if value}
 
 

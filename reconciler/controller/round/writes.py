@@ -32,6 +32,14 @@ Behind = Mapping[str, str]
 """The person or cause (`who`) and the reason in words (`why`); empty: the commit, or nobody in particular."""
 
 
+def masker_of(changes: Iterable[Change]) -> Masker:
+    """Return a masker that knows the values of the Secrets that these changes send."""
+    masker = Masker()
+    for manifest in secrets_among(changes):
+        masker.learn(manifest)
+    return masker
+
+
 def write_events(
     number: int,
     revision: str,
@@ -44,9 +52,7 @@ def write_events(
 
     `moved_by`: the reason of an object's placement. `altered_before`: as `last_altered`.
     """
-    masker = Masker()
-    for manifest in secrets_among(result.change for result in results):
-        masker.learn(manifest)
+    masker = masker_of(result.change for result in results)
     for result in results:
         change = result.change
         is_drift = change.cause is Cause.DRIFT
@@ -97,7 +103,6 @@ def last_altered(journal: Journal, change: Change) -> Collection[str]:
 
 
 def _is_left(event: Event) -> bool:
-    """Return whether it is a drift that nobody has healed."""
     return event.kind == EventKind.DRIFT and event.data.get("outcome") != DriftOutcome.HEALED
 
 
@@ -111,9 +116,7 @@ def drift_event(
     altered: Collection[str] = (),
 ) -> Event:
     """A drift that is not set back now. `altered`: as `last_altered`."""
-    masker = Masker()
-    for manifest in secrets_among([change]):
-        masker.learn(manifest)
+    masker = masker_of([change])
     return Event(
         round=number,
         time=time,
@@ -132,14 +135,6 @@ def drift_event(
 def managers_of(change: Change) -> tuple[str, ...]:
     """Return the other field managers of the changed fields, sorted."""
     return tuple(sorted({found.owner.manager for found in change.fields if found.owner is not None}))
-
-
-def told_error(result: Result) -> str:
-    """Return the error of a write for history."""
-    masker = Masker()
-    for manifest in secrets_among([result.change]):
-        masker.learn(manifest)
-    return masker.text(result.error)
 
 
 def _behind_drift(change: Change, altered: Collection[str]) -> Behind:
@@ -178,21 +173,3 @@ def _value(found: FieldChange) -> dict[str, Json]:
             "time": found.owner.time or None,
         }
     return value
-
-
-def failures_told(results: Iterable[Result], told: dict[tuple[str, Identity], str]) -> tuple[Result, ...]:
-    """Return the results without failures that history has already: a failed change is tried again and again.
-
-    `told` is updated: by copy, its last failure.
-    """
-    fresh = []
-    for result in results:
-        copy = (result.change.cluster, result.change.identity)
-        if not result.error:
-            told.pop(copy, None)
-        elif told.get(copy) == result.error:
-            continue
-        else:
-            told[copy] = result.error
-        fresh.append(result)
-    return tuple(fresh)

@@ -20,7 +20,7 @@ from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
-from reconciler.controller.round.hold import ensure_namespace
+from reconciler.controller.round.hold import put_own
 from reconciler.controller.round.mark import NAMESPACE
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
@@ -41,8 +41,6 @@ from reconciler.lease import (
 )
 from reconciler.ownership import field_manager
 from reconciler.report.status.remedies import STANDBY
-
-log = logging.getLogger("reconciler")
 
 LEASE: Final = GVK("coordination.k8s.io", "v1", "Lease")
 _RENEWALS: Final = 5
@@ -81,7 +79,7 @@ class Elector:
         self._latest = 0
         """The latest term that was seen in it."""
         self._one_by_one = asyncio.Lock()
-        self._told = Transitions(log)
+        self._told = Transitions()
         self.fault = ""
         """The error for which the Lease cannot be read or written now; empty: it can be."""
 
@@ -240,13 +238,7 @@ class Elector:
     async def _send(self, lease: Lease) -> LiveObject:
         fleet, manager = self._terms.fleet, field_manager(self._terms.fleet)
         body, name = lease_body(fleet, NAMESPACE, lease), lease_name(fleet)
-        if self._live is None:
-            await ensure_namespace(self._member, manager)
-            return await self._member.create(LEASE, NAMESPACE, name, body, manager=manager)
-        return await self._member.apply(
-            *(LEASE, NAMESPACE, name, body),
-            manager=manager, force=True, uid=self._live.uid, resource_version=self._live.resource_version,
-        )  # fmt: skip
+        return await put_own(self._member, LEASE, name, body, self._live, manager)
 
     def _resign(self, why: str) -> str:
         self._leader = None

@@ -16,11 +16,11 @@ from reconciler.api.refs import GVK
 from reconciler.clock import within
 from reconciler.containment import try_await
 from reconciler.controller import timing
-from reconciler.controller.reading.members import told_fault
-from reconciler.controller.round.hold import ensure_namespace
+from reconciler.controller.reading.members import why_unread
+from reconciler.controller.round.hold import put_own
 from reconciler.controller.round.mark import NAMESPACE
 from reconciler.controller.service.elector import LEASE
-from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
+from reconciler.errors import AlreadyExists, ObjectNotFound, WriteConflict
 from reconciler.kube.client import MemberCluster
 from reconciler.lease import Handover, handover_body, handover_name, lease_name, read_handover, read_lease
 from reconciler.ownership import field_manager
@@ -92,14 +92,7 @@ class HandoverFile:
     async def _write(self, left: Handover) -> None:
         name, manager = handover_name(self._fleet), field_manager(self._fleet)
         body = handover_body(self._fleet, NAMESPACE, left)
-        if self._live is None:
-            await ensure_namespace(self._member, manager)
-            self._live = await self._member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)
-        else:
-            self._live = await self._member.apply(
-                *(_CONFIG_MAP, NAMESPACE, name, body),
-                manager=manager, force=True, uid=self._live.uid, resource_version=self._live.resource_version,
-            )  # fmt: skip
+        self._live = await put_own(self._member, _CONFIG_MAP, name, body, self._live, manager)
 
 
 class LeaderStatus(Struct, frozen=True, kw_only=True):
@@ -122,12 +115,7 @@ async def who_leads(member: MemberCluster, fleet: str) -> LeaderStatus:
     found = await try_await(within(_leader_status(member, fleet), timing.PROMPT_S))
     if found.value is not None:
         return found.value
-    if isinstance(found.fault, MemberClusterError):
-        return LeaderStatus(cluster=member.name, error=found.fault.message)
-    assert found.fault is not None, "what gives nothing has failed"
-    is_silent = isinstance(found.fault, TimeoutError)
-    why = "no answer in time" if is_silent else told_fault(member.name, found.fault)
-    return LeaderStatus(cluster=member.name, error=why)
+    return LeaderStatus(cluster=member.name, error=why_unread(member.name, found.fault, silence="no answer in time"))
 
 
 async def _leader_status(member: MemberCluster, fleet: str) -> LeaderStatus:

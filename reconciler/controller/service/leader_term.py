@@ -56,7 +56,7 @@ class LeaderTerm:
         self.taken = taken
         self.elector = context.elector
         self._context, self._parts, self._follower = context, parts, follower
-        self._told = Transitions(log)
+        self._told = Transitions()
         self._one_by_one = asyncio.Lock()
 
     @property

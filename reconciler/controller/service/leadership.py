@@ -28,7 +28,7 @@ from reconciler.controller.service.takeover import catch_up, take_over
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.tasks import beside, either, first_of
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.controller.vitals.phases import RoundPhase
+from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.errors import FleetHeld, MemberClusterError, StoreIsOlder
 from reconciler.kube.member_clusters import MemberClusters
 from reconciler.lease import HandoverTooLarge
@@ -51,7 +51,6 @@ class Leadership:
     """The part of this process, for every writer. Until anything is known it stands by, and nothing may be written."""
 
     def __init__(self) -> None:
-        """Stand by."""
         self.part = Part.STANDBY
         self.leaders: frozenset[str] = frozenset()
         """Journals of processes that led under the Lease."""
@@ -84,7 +83,7 @@ class FleetProcess:
         self._no_lease = ""
         """The error for which the cluster of the Lease could not be opened last."""
         self._follower = StoreFollower(parts)
-        self._told = Transitions(log)
+        self._told = Transitions()
         self._is_behind = False
         """True if this process had to let another one lead, since the store that it reads is older than what was."""
 
@@ -117,7 +116,6 @@ class FleetProcess:
 
     @property
     def _fleet(self) -> Fleet:
-        """Return the fleet in force."""
         assert self._follower.fleet is not None, "it was read before any part is played"
         return self._follower.fleet
 
@@ -191,7 +189,6 @@ class FleetProcess:
                 await elector.give_back()
 
     async def _standby(self, context: LeaderContext | None, stop: asyncio.Event) -> None:
-        """Wait for the Lease, and read the store as it advances."""
         log.info("standing by", extra={"event": "StandsBy"})
         self._parts.vitals.stand_by()
         taken, changed, known, told = asyncio.Event(), asyncio.Event(), self._fleet.clusters, ""
@@ -267,13 +264,13 @@ class FleetProcess:
         return LeaderTerm(context, parts, self._follower, taken)
 
     async def _lead(self, term: LeaderTerm, stop: asyncio.Event, lost: asyncio.Event) -> None:
-        self._follower.successor = term
+        self._follower.leave_once = term.leave_once
         try:
             async with beside({"handover": term.leave(), "unread marks": term.read_unread()}):
                 while not (stop.is_set() or lost.is_set() or self._is_other_part):
                     await self._act_in(term, stop, lost)
         finally:
-            self._follower.successor = None
+            self._follower.leave_once = None
 
     async def _act_in(self, term: LeaderTerm, stop: asyncio.Event, lost: asyncio.Event) -> None:
         """Act until an event is set, marks of another cluster can be read, or a mark has a term above ours."""

@@ -217,7 +217,7 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
 
 async def _watch_orders(journal: Journal, process: FleetProcess, clock: Clock) -> None:
     """A person's orders come through the journal: suspensions and evictions, and their end."""
-    told, known, asked = Transitions(log), orders_in(journal, clock), journal.asked
+    told, known, asked = Transitions(), orders_in(journal, clock), journal.asked
     while True:
         await clock.sleep(timing.LOOK_S)
         try:
@@ -253,7 +253,7 @@ async def _watch_reloads(
 
 async def _watch_profiles(access: Access, process: FleetProcess, journal: Journal) -> None:
     """Live profiles say how clusters are reached; one that is gone, or a list that cannot be read, changes nothing."""
-    told = Transitions(log)
+    told = Transitions()
     while access.profiles is not None:
         await access.clock.sleep(INTERVAL_S)
         try:

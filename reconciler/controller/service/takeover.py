@@ -162,7 +162,6 @@ async def _learn(
 async def _rows(
     members: Mapping[str, MemberCluster], fleet: Fleet
 ) -> tuple[dict[str, list[AppliedRow]], frozenset[str]]:
-    """Our objects by cluster, and the clusters that could not be read."""
     failed: dict[str, str] = {}
     rows = await rows_of_all(members.values(), fleet, failed)
     unread = frozenset(name for name in failed if not rows.get(name))
@@ -207,7 +206,7 @@ async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None
     Raises:
         StoreIsOlder: this process must not lead by what it has.
     """
-    told = Transitions(log)
+    told = Transitions()
     for asked in itertools.count(1):
         fault = (await try_await(parts.source.ask_now())).fault
         if fault is not None and not isinstance(fault, StoreError):

@@ -6,7 +6,6 @@ A fault of ours in one of them is that one's: it is logged, and begun anew after
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from functools import partial
 
@@ -22,8 +21,6 @@ from reconciler.notify.commit_statuses import CommitStatus, CommitStatuses, Forg
 from reconciler.notify.post import Deliveries, Poster
 from reconciler.notify.webhook import Webhook, WebhookOptions
 from reconciler.report.status.history_text import Words
-
-log = logging.getLogger("reconciler")
 
 
 class Telling(Struct, frozen=True, kw_only=True):
@@ -67,7 +64,7 @@ def _current(vitals: Vitals) -> CommitStatus | None:
 
 async def _kept_up(name: str, begin: Callable[[], Webhook | CommitStatuses], clock: Clock) -> None:
     """Tell a receiver until that is over, and anew after a fault, also one of reading the journal."""
-    told = Transitions(log)
+    told = Transitions()
     while True:
         try:
             await begin().run()

@@ -112,9 +112,7 @@ def _quoted(value: Any) -> str:
 class Transitions:
     """Says a state once when it begins, and not again at each retry."""
 
-    def __init__(self, log: logging.Logger) -> None:
-        """Know no state."""
-        self._log = log
+    def __init__(self) -> None:
         self._states: dict[Hashable, str] = {}
 
     def enter(self, subject: Hashable, state: str, level: int, message: str, **extra: Any) -> bool:
@@ -122,7 +120,7 @@ class Transitions:
         if self._states.get(subject) == state:
             return False
         self._states[subject] = state
-        self._log.log(level, message, extra=extra)
+        log.log(level, message, extra=extra)
         return True
 
     def fault(self, subject: Hashable, fault: Exception, message: str, **extra: Any) -> None:
@@ -131,13 +129,13 @@ class Transitions:
         place = f"{type(fault).__name__} {frames[-1].filename}:{frames[-1].lineno}" if frames else type(fault).__name__
         if self._states.get(subject) != place:
             self._states[subject] = place
-            self._log.error(message, exc_info=fault, extra=extra)
+            log.error(message, exc_info=fault, extra=extra)
 
     def leave(self, subject: Hashable, message: str, **extra: Any) -> bool:
         """Log the message when the subject was in some state; whether it was."""
         if self._states.pop(subject, None) is None:
             return False
-        self._log.info(message, extra=extra)
+        log.info(message, extra=extra)
         return True
 
 

@@ -29,17 +29,14 @@ from reconciler.clock import Clock
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.controller import timing
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.controller.watches.handlers import WatchHandler
-from reconciler.controller.watches.per_client import ClusterTasks, PerClient
+from reconciler.controller.watches.handlers import ClusterTasks, PerClient, WatchHandler
 from reconciler.controller.watches.polls import Polls
 from reconciler.errors import Forbidden, KindFault, ListExpired, MemberClusterError
 from reconciler.incremental import changed_keys
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.watch_stream import Bookmark
-from reconciler.ownership import FLEET_LABEL
+from reconciler.ownership import fleet_names, our_label
 from reconciler.scheduler import Schedule
-
-log = logging.getLogger("reconciler")
 
 EARLY_ENDS: Final = 3
 """So many early ends in a row are no accident, such as the restart of a proxy."""
@@ -54,7 +51,7 @@ class Watches(PerClient["ClusterWatches"]):
         """Nothing is watched before `keep`. `namespace`: empty: all of them."""
         super().__init__(lambda member: ClusterWatches(member, self))
         self.handler, self.clock, self.jitter, self.namespace = handler, clock, jitter, namespace
-        self.told = Transitions(log)
+        self.told = Transitions()
 
 
 class ClusterWatches(ClusterTasks[GVK]):
@@ -138,7 +135,6 @@ class ClusterWatches(ClusterTasks[GVK]):
                 return
 
     def _lived(self, gvk: GVK, early_ends: EarlyEnds, begun_s: float) -> bool:
-        """Return whether the stream lived long enough for a watch."""
         if self._clock.monotonic_s() - begun_s < timing.LIVED_S:
             return False
         early_ends.lived()
@@ -195,12 +191,6 @@ class EarlyEnds:
 _NAMESPACE: Final = GVK("", "v1", "Namespace")
 
 
-def our_label(settings: FleetSettings) -> str:
-    """Return the label selector of our mark, under any name that the fleet has had."""
-    names = ",".join(name for name in (settings.name, *settings.previous_names) if name)
-    return f"{FLEET_LABEL} in ({names})"
-
-
 _Placed = tuple[GVK, tuple[TargetCluster, ...]]
 
 
@@ -220,7 +210,7 @@ class WatchKeeper:
         """
         settings = decision.fleet.settings
         self._placed.follow(decision)
-        selector = our_label(settings)
+        selector = our_label(fleet_names(settings))
         self._choose(settings)
         for name in self._chosen.clusters.keys() - members.keys():
             self.drop(name)

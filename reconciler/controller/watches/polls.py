@@ -10,7 +10,6 @@ Source: design#events-are-nudges; design#absent-from-the-list; Kubernetes API Co
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -19,23 +18,17 @@ from typing import Final
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import FleetSettings
-from reconciler.api.refs import GVK, Identity, ResourceRef
+from reconciler.api.refs import GVK, Copy, Identity, ResourceRef
 from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.controller.watches.handlers import PollHandler
-from reconciler.controller.watches.per_client import ClusterTasks, PerClient
+from reconciler.controller.watches.handlers import ClusterTasks, PerClient, PollHandler
 from reconciler.controller.work_queue import WorkQueue
 from reconciler.errors import ClusterUnreachable, Forbidden, KindFault, MemberClusterError, ObjectNotFound
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.connection.shared_slots import SharedSlots
 from reconciler.kube.watch_stream import WatchEvent
-
-log = logging.getLogger("reconciler")
-
-Copy = tuple[str, Identity]
-"""An object in a cluster."""
 
 _PARTS: Final = 2**64
 _AT_ONCE: Final = 16
@@ -52,7 +45,7 @@ class Polls(PerClient["ClusterPolls"]):
         super().__init__(lambda member: ClusterPolls(member, self))
         self.handler, self.clock, self.interval_s = handler, clock, float(FleetSettings().resync_s)
         self.looks, self.slots = Looks(clock), SharedSlots(_AT_ONCE, timing.SLOW_S)
-        self.told = Transitions(log)
+        self.told = Transitions()
 
     def every(self, interval_s: float) -> None:
         """List each cluster so often."""
@@ -86,7 +79,6 @@ class ClusterPolls(ClusterTasks[str]):
     """The polls of one cluster over one client: at most one list, and one look at single objects, at a time."""
 
     def __init__(self, member: MemberCluster, shared: Polls) -> None:
-        """It is listed when its turn comes."""
         super().__init__(member)
         self.turn = PollTurn(member.name, shared.interval_s, shared.clock.monotonic_s())
         self._shared, self._handler = shared, shared.handler
@@ -164,7 +156,6 @@ class ClusterPolls(ClusterTasks[str]):
             await asyncio.gather(*map(self._read, left))
 
     async def _read_list(self, gvk: GVK, wanted: Mapping[Identity, ResourceRef]) -> Iterable[ResourceRef]:
-        """Those that a list of the kind did not show."""
         try:
             listing = await self.member.list_objects(gvk, label_selector=self.selector)
         except Forbidden:
@@ -195,7 +186,6 @@ class Looks:
     """The next look at each copy: a changing one every few seconds, an unchanged one ever more rarely."""
 
     def __init__(self, clock: Clock) -> None:
-        """Everything is well."""
         self._queue = WorkQueue[Copy](timing.QUESTION_BACK_OFF, clock)
         self._versions: dict[Copy, str] = {}
 
@@ -224,7 +214,6 @@ class PollTurn:
     """
 
     def __init__(self, cluster: str, interval_s: float, now_s: float) -> None:
-        """The cluster was read just now."""
         self._cluster, self._last_s = cluster, now_s
         self.every(interval_s, now_s)
 

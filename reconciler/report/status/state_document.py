@@ -84,8 +84,7 @@ class Troubles:
 
     def _behind(self, cluster: str, identity: Identity, found: ObjectState) -> dict[str, str]:
         """Return the person, commit, line and remedy, as far as there are any."""
-        facts = self._state.facts
-        told = to_builtins(behind_state(facts, cluster, identity, found)) if facts is not None else {}
+        told = to_builtins(behind_state(self._state.facts, cluster, identity, found))
         return {key: self._scrubbed(value) for key, value in told.items() if value}
 
 
@@ -136,13 +135,10 @@ def state_document(
     """
     tables, masker = tables or StatusTables(), Masker()
     facts = picture.state.facts
-    policies, unclaimed = tables.of(
-        picture.round.decision, *([facts.journal.ledger, facts.frozen] if facts is not None else ())
-    )
+    policies, unclaimed = tables.of(picture.round.decision, facts.journal.ledger, facts.frozen)
     decision, plan = picture.round.decision, picture.round.plan
     masker.learn_secrets(plan.changes)  # Messages of API servers may quote what is sent.
-    changes = facts.changes if facts is not None else {}
-    due = tuple(change for change in plan.changes if (change.cluster, change.identity) in changes)
+    due = tuple(change for change in plan.changes if change.copy in facts.changes)
     held = [change for change in due if change.held is not None]
     clusters = _clusters(picture, before)
     troubles = Troubles(picture.state, masker.text)
@@ -204,11 +200,10 @@ def _row(change: Change, **more: Json) -> dict[str, Json]:
 
 
 def _failures(picture: StateOfFleet, masker: Masker) -> list[Json]:
-    changes, facts = picture.round.plan.changes, picture.state.facts
-    failures = facts.failures if facts is not None else {}
-    failed = [change for change in changes if (change.cluster, change.identity) in failures]
+    changes, failures = picture.round.plan.changes, picture.state.facts.failures
+    failed = [change for change in changes if change.copy in failures]
     return [
-        _row(change, error=masker.text(failures[change.cluster, change.identity].why))
+        _row(change, error=masker.text(failures[change.copy].why))
         for change in sorted(failed, key=_order)
         if change.held is None
     ]
@@ -216,7 +211,7 @@ def _failures(picture: StateOfFleet, masker: Masker) -> list[Json]:
 
 def _clusters(picture: StateOfFleet, before: JsonObject | None) -> list[JsonObject]:
     known = {entry["name"]: entry for entry in (dig(before, "clusters") or ())}
-    members = picture.state.facts.members if picture.state.facts is not None else {}
+    members = picture.state.facts.members
     return [
         # A cluster that the command excludes keeps its entry.
         known[name] if name not in members and name in known and not found.is_left else _cluster(found)

@@ -17,7 +17,7 @@ from reconciler.api.binding import Binding, Constraint, Tick
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.ledger import AppliedRow, Event, EventKind, EvictionRecord, Ledger, SuspensionRecord
 from reconciler.api.problem import Problem, Severity
-from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.refs import Copy, Identity, PolicyRef
 from reconciler.incremental import changed_keys
 from reconciler.report.json_parts import problem_part, resource_part, worst_first
 from reconciler.report.mask import Masker
@@ -63,7 +63,6 @@ class ProblemRows:
         ]
 
 
-Copy = tuple[str, Identity]
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 

@@ -17,7 +17,6 @@ from reconciler.report.mask import Masker
 from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.report.status.state_document import LEFT_WHY, StateOfFleet
 from reconciler.report.views.view_shapes import ClusterHead, CopyPart, LastWrite, ResourceView
-from reconciler.secrets import is_secret_kind
 from reconciler.state import ClusterState, HealthWord, Held, Lag, ObjectState, StateFacts
 
 
@@ -66,21 +65,17 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def masker(self) -> Masker:
         """Return a masker that knows all Secret values of pending changes: any text may quote them."""
-        masker = Masker()
         changes = self.picture.round.plan.changes
+        masker = Masker()
         for manifest in secrets_among(changes):
             masker.learn(manifest)
-        for change in changes:
-            if change.is_sealed or is_secret_kind(change.identity.kind):
-                masker.change(change)
+        masker.learn_secrets(changes)
         return masker
 
     @property
     def facts(self) -> StateFacts:
         """Return the inputs of the state."""
-        facts = self.picture.state.facts
-        assert facts is not None, "a picture is of a state that was made of something"
-        return facts
+        return self.picture.state.facts
 
     @property
     def clusters(self) -> Mapping[str, ClusterState]:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from reconciler.api.clusters import Member, NotRead, Observations, Read
+from reconciler.api.clusters import Member, NotRead, Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.refs import GVK
-from reconciler.controller.reading.read_clusters import RoundReading
 from reconciler.controller.round.act import Result
 from reconciler.controller.round.picture import facts_of, failures_after, last_contacts, merged
 from reconciler.controller.round.remember import record_picture, remember
@@ -19,7 +18,6 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import plan_round
 from reconciler.report.status.state_document import StateOfFleet
-from reconciler.scheduler import schedule_fleet
 from reconciler.state import StateTables
 from tests.fleets import fleet_of
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET
@@ -68,10 +66,7 @@ def record_round(
         for wave in planned.plan.waves
         for change in (planned.plan.changes[index] for index in wave)
     ]
-    reading = RoundReading(
-        snapshot=snapshot, decision=schedule_fleet(fleet, Observations(), now, interpreters=BUILT_IN_KINDS), uids={}
-    )
-    number = remember(journal, planned, reading, results)
+    number = remember(journal, planned, snapshot, results)
     picture = merged(None, planned, results, None)
     contacts = {name: now for name, member in members.items() if isinstance(member, Read)}
     facts = msgspec.structs.replace(

@@ -4,8 +4,7 @@ from typing import Any
 
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.vitals.phases import RoundPhase
-from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.controller.vitals.service_vitals import RoundPhase, Vitals
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from tests.fakes.clocks import QuickClock
 

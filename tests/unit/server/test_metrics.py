@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.controller.vitals.phases import RoundPhase
-from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.controller.vitals.service_vitals import RoundPhase, Vitals
 from reconciler.controller.vitals.status_store import ClusterVitals
 from reconciler.notify.post import Deliveries
 from reconciler.server.metrics import PREFIX, exposition, histograms, metrics, reference

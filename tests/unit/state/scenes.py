@@ -11,10 +11,10 @@ from reconciler.api.clusters import Member, NotRead, Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.plan import Change
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.controller.round.picture import facts_of, looked_health, merged, not_healthy
 from reconciler.planner import Round, plan_round
-from reconciler.state import Copy, Degraded, Failed, Fought, HealthState, Missing, StateFacts
+from reconciler.state import Degraded, Failed, Fought, HealthState, Missing, StateFacts
 from tests.fakes.holds import hold
 from tests.fakes.worlds import FLEET, TestBed, config_map, fleet_of, policy
 

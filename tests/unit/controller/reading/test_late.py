@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from reconciler.api.clusters import Absent, Cluster, Member, NotRead, Read, Unknown
@@ -13,7 +14,7 @@ from reconciler.api.refs import GVK, ResourceRef
 from reconciler.clock import SystemClock
 from reconciler.controller.inbox import ClusterChanged, Inbox
 from reconciler.controller.reading.late import LateReadings
-from reconciler.controller.reading.members import Interest
+from reconciler.controller.reading.members import Interest, read_member
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.connection.kubeconfig import load_members
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
@@ -23,6 +24,7 @@ CONFIG_MAP = GVK("", "v1", "ConfigMap")
 A, B = (ResourceRef(CONFIG_MAP, "demo", name) for name in ("a", "b"))
 SLOW_S = 2.0
 NAMES = ("m1", "m2", "m3")
+READ_ONE = partial(read_member, fleet_names=("test",), interpreters=BUILT_IN_KINDS)
 
 
 class Scene:
@@ -42,7 +44,7 @@ class Scene:
         """The members, and how long the round waited for them."""
         began_s = time.monotonic()
         interest = {name: Interest(wanted=frozenset(refs)) for name in NAMES}
-        found = await self.late.read(self.members, interest, ("test",), BUILT_IN_KINDS, connected=len(NAMES))
+        found = await self.late.read(self.members, interest, READ_ONE, connected=len(NAMES))
         return found, time.monotonic() - began_s
 
 
@@ -108,7 +110,7 @@ async def test_the_only_cluster_is_waited_for(tmp_path: Path) -> None:
     async with slow(tmp_path) as scene:
         only = {"m2": scene.members["m2"]}
         interest = {"m2": Interest(wanted=frozenset({A}))}
-        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS, connected=1)
+        found = await scene.late.read(only, interest, READ_ONE, connected=1)
         assert isinstance(m2 := found["m2"], Read)
         assert m2.live(A.identity) == Absent()
 
@@ -117,12 +119,12 @@ async def test_a_round_that_concerns_the_slow_one_alone_is_over_before_it_answer
     """Or a commit to all others would wait for it."""
     async with slow(tmp_path) as scene:
         only, interest = {"m2": scene.members["m2"]}, {"m2": Interest(wanted=frozenset({A}))}
-        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS, connected=len(NAMES))
+        found = await scene.late.read(only, interest, READ_ONE, connected=len(NAMES))
         assert not scene.inbox.has_work, "it has answered"
         assert isinstance(m2 := found["m2"], Read)
         assert m2.under_way == {A.identity}
         await scene.came(A)
-        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS, connected=len(NAMES))
+        found = await scene.late.read(only, interest, READ_ONE, connected=len(NAMES))
         assert isinstance(m2 := found["m2"], Read)
         assert m2.live(A.identity) == Absent()
 
@@ -131,7 +133,7 @@ async def test_a_round_over_everything_waits_and_forgets_what_was_late(tmp_path:
     async with slow(tmp_path) as scene:
         await scene.read(A)
         interest = {name: Interest(kinds=frozenset({CONFIG_MAP})) for name in NAMES}
-        found = await scene.late.read_all(scene.members, interest, ("test",), BUILT_IN_KINDS)
+        found = await scene.late.read_all(scene.members, interest, READ_ONE)
         assert all(isinstance(member, Read) and ("", "ConfigMap") in member.kinds for member in found.values())
         await asyncio.sleep(0)
         assert not scene.inbox.has_work

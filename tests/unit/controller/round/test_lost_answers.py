@@ -83,7 +83,7 @@ async def test_an_intent_stays_open_until_its_object_was_looked_at(
         fleet = await stage(scene, action)
         (left,) = await written(scene, fleet, action, fault)
         assert (left.action, left.identity) == (action, APP)
-        assert (await recover(scene.journal, scene.members, fleet)).about == {"m1": {APP}}
+        assert await recover(scene.journal, scene.members, fleet) == {"m1": {APP}}
         assert not scene.journal.open_intents()
         await scene.apply(fleet)
         _, planned = await scene.plan(fleet)

@@ -43,18 +43,18 @@ async def test_an_object_that_a_lost_create_made_is_known_by_its_uid(tmp_path: P
         await scene.apply(STORE)
         scene.journal.remove_applied("m1", [APP])
         crashed(scene, Action.CREATE)
-        assert (await recover(scene.journal, scene.members, STORE)).about
+        assert await recover(scene.journal, scene.members, STORE)
         live = scene.live("m1")
         assert live is not None
         assert scene.journal.applied("m1")[APP].uid == live["metadata"]["uid"]
         assert outcome(scene.journal) == "done"
-        assert not (await recover(scene.journal, scene.members, STORE)).about
+        assert not await recover(scene.journal, scene.members, STORE)
 
 
 async def test_a_create_that_never_arrived_is_closed_and_recorded_nowhere(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         crashed(scene, Action.CREATE)
-        assert (await recover(scene.journal, scene.members, STORE)).about
+        assert await recover(scene.journal, scene.members, STORE)
         assert scene.journal.applied("m1") == {}
         assert outcome(scene.journal) == "superseded"
 
@@ -103,9 +103,9 @@ async def test_a_delete_that_never_arrived_leaves_the_record(tmp_path: Path) -> 
 async def test_an_intent_of_a_cluster_that_does_not_answer_stays_open(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         crashed(scene, Action.CREATE)
-        assert not (await recover(scene.journal, {"m1": "no answer"}, STORE)).about
+        assert not await recover(scene.journal, {"m1": "no answer"}, STORE)
         await scene.box.servers["m1"].stop()
-        assert not (await recover(scene.journal, scene.members, STORE)).about
+        assert not await recover(scene.journal, scene.members, STORE)
         assert len(scene.journal.open_intents()) == 1
 
 
@@ -123,5 +123,5 @@ async def test_a_kind_that_is_gone_closes_its_intents_and_a_page_that_is_not_fou
                     Intent(cluster="m1", gvk=GVK("", "v1", found.kind), identity=found, action=Action.CREATE)
                     for found in (pod, widget)
                 )
-                assert (await recover(journal, members, STORE)).about == {"m1": {widget}}
+                assert await recover(journal, members, STORE) == {"m1": {widget}}
                 assert [left.identity for left in journal.open_intents().values()] == [pod]

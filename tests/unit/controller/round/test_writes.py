@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from reconciler.api.ledger import EventKind
 from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, FieldOwner
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.act import Result
-from reconciler.controller.round.writes import failures_told, write_events
+from reconciler.controller.round.told import RecordedEvents
+from reconciler.controller.round.writes import write_events
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.ownership import OWNER_ANNOTATION
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -97,8 +100,9 @@ def test_a_drift_that_could_not_be_healed_is_a_failure() -> None:
     assert "outcome" not in event
 
 
-def test_a_failure_is_news_when_it_is_another_one_or_comes_again() -> None:
-    known: dict[tuple[str, Identity], str] = {}
+def test_a_failure_is_news_when_it_is_another_one_or_comes_again(tmp_path: Path) -> None:
     errors = ["a", "a", "b", "", "b", "b"]
-    found = [failures_told([Result(change=change(), error=error)], known) for error in errors]
+    with Journal.open(tmp_path / "journal.db") as journal:
+        recorded = RecordedEvents(journal)
+        found = [recorded.fresh([Result(change=change(), error=error)]) for error in errors]
     assert [[result.error for result in each] for each in found] == [["a"], [], ["b"], [""], ["b"], []]

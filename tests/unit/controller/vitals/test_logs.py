@@ -114,7 +114,7 @@ def test_endless_messages_are_cut() -> None:
 def test_a_state_is_told_when_it_begins_and_when_it_ends() -> None:
     stream = io.StringIO()
     set_up_logging("text", stream=stream)
-    states = Transitions(log)
+    states = Transitions()
     told = [states.enter("m1", "down", logging.WARNING, "m1 is down", cluster="m1") for _ in range(3)]
     assert told == [True, False, False]
     assert states.enter("m2", "down", logging.WARNING, "m2 is down")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
-from reconciler.controller.watches.polls import Copy, Looks
+from reconciler.controller.watches.polls import Looks
 from tests.fakes.clocks import TestClock
 
 WEB: Copy = ("m1", Identity("apps", "Deployment", "demo", "web"))

@@ -9,8 +9,8 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Ledger
 from reconciler.api.refs import GVK, Identity
+from reconciler.controller.watches.handlers import ClusterTasks, PerClient
 from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
-from reconciler.controller.watches.per_client import ClusterTasks, PerClient
 from reconciler.controller.watches.polls import Polls
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.client import MemberCluster

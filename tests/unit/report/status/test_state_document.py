@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Member, Read
 from reconciler.api.plan import Action, Cause, Change
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.controller.round.picture import facts_of
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import Round, plan_round
 from reconciler.report.status.remedies import todo_of
 from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error
-from reconciler.state import Copy, Failed, HealthWord, Lag, StateTables
+from reconciler.state import Failed, HealthWord, Lag, StateTables
 from tests.fakes.holds import hold
 from tests.unit.cli.journals import LATER, NOW, down, empty, shop
 
@@ -54,7 +54,9 @@ def picture(
 ) -> StateOfFleet:
     members = MEMBERS if members is None else members
     contacts = {name: time for name, member in members.items() if isinstance(member, Read)}
-    facts = replace(facts_of(found, members, done), failures=failed, last_contact=contacts)
+    left = tuple(change for change in found.plan.changes if change.copy not in done)
+    now = replace(found, plan=replace(found.plan, changes=left))
+    facts = replace(facts_of(now, members), failures=failed, last_contact=contacts)
     return StateOfFleet(round=found, state=StateTables().update(facts), time=time, source=source)
 
 
