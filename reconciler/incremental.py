@@ -31,6 +31,15 @@ def changed_keys(old: Mapping[Key, Any], new: Mapping[Key, Any]) -> set[Key]:
 PatchedKey = TypeVar("PatchedKey", bound=tuple[Any, ...] | str)
 Value = TypeVar("Value")
 
+
+def by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of each key, in their order."""
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
 _MAX_INSERTED: Final = 64
 """Above so many new keys, sorting all of them is quicker than finding the place of each."""
 

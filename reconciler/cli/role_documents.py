@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from reconciler.api.content import Json, JsonObject
+from reconciler.incremental import by_key
 from reconciler.report.render_json import dump_yaml
 from reconciler.rights import Level, Right
 
@@ -27,9 +28,7 @@ class RoleSubject(Struct, frozen=True, kw_only=True):
 def role_documents(rights: Iterable[Right], subject: RoleSubject, fleet: str) -> tuple[JsonObject, ...]:
     """The ClusterRole and its ClusterRoleBinding; for a ServiceAccount, that and its Namespace come before them."""
     name = f"fleet-reconciler-{fleet}"
-    groups: dict[_Group, list[str]] = {}
-    for right in sorted(rights):
-        groups.setdefault((right.group, right.names, right.verbs), []).append(right.resource)
+    groups = by_key(((right.group, right.names, right.verbs), right.resource) for right in sorted(rights))
     role = {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRole",

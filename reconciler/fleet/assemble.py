@@ -25,6 +25,7 @@ from reconciler.fleet.documents import ParsedFile, inputs_of, unique_promotions,
 from reconciler.fleet.fleet_tables import AssemblyTables, is_chart_file
 from reconciler.fleet.system_namespaces import admitted, refusals
 from reconciler.hydration import is_input
+from reconciler.incremental import by_key
 from reconciler.templates import DEFAULT_NAMESPACE, without_namespace
 
 _Value = TypeVar("_Value")
@@ -212,9 +213,7 @@ def _permitted(policies: list[_Policy], allowed: frozenset[str], collected: _Col
 
 
 def _grouped(values: list[_Value], key: Callable[[_Value], tuple[str, ...]]) -> list[list[_Value]]:
-    groups: dict[tuple[str, ...], list[_Value]] = {}
-    for value in values:
-        groups.setdefault(key(value), []).append(value)
+    groups = by_key((key(value), value) for value in values)
     return [groups[name] for name in sorted(groups)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from reconciler.api.content import JsonObject, dig
+from reconciler.incremental import by_key
 from reconciler.regex import regex
 
 _UNFIT: Final = regex(r"[^a-z0-9.-]")
@@ -21,10 +22,7 @@ def split_file(name: str, documents: Iterable[tuple[JsonObject, str]]) -> dict[s
     """
     found = list(documents)
     is_large = sum(len(text) for _, text in found) > SPLIT_BYTES
-    files: dict[str, list[str]] = {}
-    for body, text in found:
-        files.setdefault(_file_of(name, body, is_large=is_large), []).append(text)
-    return files
+    return by_key((_file_of(name, body, is_large=is_large), text) for body, text in found)
 
 
 def _file_of(name: str, body: JsonObject, *, is_large: bool) -> str:

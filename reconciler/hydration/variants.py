@@ -21,6 +21,7 @@ from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.documents import OVERRIDE_KINDS, is_policy
 from reconciler.hydration.objects import Bodies, operations, plain
+from reconciler.incremental import by_key
 from reconciler.kinds.registry import Registry
 from reconciler.overrides import OverrideIndex, apply_rules
 from reconciler.policy import matching_clusters, parse_override_policy
@@ -80,11 +81,10 @@ def _holders(
     render: Render, base: Bodies, variants: Mapping[str, Bodies]
 ) -> dict[tuple[str, ...], list[Identity]]:  # fmt: skip
     """Return objects that the base lacks, by the variants that have them."""
-    found: dict[tuple[str, ...], list[Identity]] = {}
-    for identity in sorted({identity for bodies in variants.values() for identity in bodies} - base.keys()):
-        group = tuple(variant.name for variant in render.variants if identity in variants[variant.name])
-        found.setdefault(group, []).append(identity)
-    return found
+    return by_key(
+        (tuple(variant.name for variant in render.variants if identity in variants[variant.name]), identity)
+        for identity in sorted({identity for bodies in variants.values() for identity in bodies} - base.keys())
+    )
 
 
 def _refusals(render: Render, base: Bodies, variants: Mapping[str, Bodies]) -> Iterator[Problem]:

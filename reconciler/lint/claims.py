@@ -14,6 +14,7 @@ from reconciler.api.policies import PropagationPolicy, ResourceSelector
 from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef, listed
 from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_never_distributed
+from reconciler.incremental import by_key
 from reconciler.policy import Claims
 
 _SAY_THAT_SOMETHING_IS_MISSING: Final = frozenset(
@@ -167,10 +168,11 @@ def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
 
     One line for each pair of policies: a default policy beneath many precise ones is ordinary.
     """
-    lost: dict[tuple[PolicyRef, PolicyRef], list[tuple[str, str]]] = {}
-    for identity, claim in claims.claims.items():
-        for loser, why in claim.losers:
-            lost.setdefault((loser, claim.policy), []).append((str(identity), why))
+    lost = by_key(
+        ((loser, claim.policy), (str(identity), why))
+        for identity, claim in claims.claims.items()
+        for loser, why in claim.losers
+    )
     policies = {policy.ref: policy for policy in fleet.propagation}
     for (loser, winner), templates in sorted(lost.items()):
         yield _overlap(policies[loser], winner, sorted(templates))

@@ -20,6 +20,7 @@ from reconciler.api.policies import Division
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.containment import with_subject
+from reconciler.incremental import by_key
 from reconciler.observations import is_in_force
 from reconciler.placement.by_capacity import CONSTRAINED_STAY, place_by_capacity
 from reconciler.placement.candidates import BUILT_IN, AffinityGroup, groups_of
@@ -293,9 +294,7 @@ def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Id
     for constraint in sorted(constraints, key=_tightness):
         if is_in_force(constraint, now):
             tightest.setdefault((constraint.identity, constraint.cluster), constraint)
-    by_identity: dict[Identity, list[Constraint]] = {}
-    for (identity, _), constraint in sorted(tightest.items()):
-        by_identity.setdefault(identity, []).append(constraint)
+    by_identity = by_key((identity, constraint) for (identity, _), constraint in sorted(tightest.items()))
     return {identity: tuple(found) for identity, found in by_identity.items()}
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from reconciler.api.clusters import Cluster
 from reconciler.api.policies import Division, Placement, SpreadConstraint
+from reconciler.incremental import by_key
 from reconciler.placement.candidates import Candidate
 from reconciler.placement.capacity import RoomOf
 
@@ -161,9 +162,7 @@ def select_by_region(
     each chosen region gives its best cluster, and the rest is filled up to the cluster constraint's maximum.
     """
     needs = RegionNeeds(replicas, by_region.min_groups, by_cluster.min_groups, duplicated)
-    members: dict[str, list[Ranked]] = {}
-    for candidate in candidates:
-        members.setdefault(candidate.region, []).append(candidate)
+    members = by_key((candidate.region, candidate) for candidate in candidates)
     found = [(name, tuple(clusters)) for name, clusters in members.items() if name]
     regions = [Region(name, region_score(clusters, needs), clusters) for name, clusters in found]
     if len(regions) < by_region.min_groups:

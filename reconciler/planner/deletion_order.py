@@ -24,6 +24,7 @@ from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import BUILT_IN
 from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.incremental import by_key
 from reconciler.kinds.registry import Registry
 from reconciler.ownership import finalizers_of_others, is_marked
 from reconciler.placement import closed_by_order
@@ -44,10 +45,7 @@ def after_owners(
 
     Called again with the guards' holds, it lets the needs of held objects wait, too.
     """
-    deleted: dict[str, list[Change]] = {}
-    for change in filter(_is_due, changes):
-        deleted.setdefault(change.cluster, []).append(change)
-    for cluster, due in deleted.items():
+    for cluster, due in by_key((change.cluster, change) for change in changes if _is_due(change)).items():
         leaving = list(_leaving(cluster, bindings, snapshot))
         owners = _owners(leaving, due, snapshot.interpreters)
         finalized = _finalized(cluster, leaving, due, owners, bindings, snapshot)

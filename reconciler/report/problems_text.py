@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from reconciler.api.problem import Problem, Severity
+from reconciler.incremental import by_key
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import Masker
 from reconciler.report.safe import joined, visible
@@ -33,10 +34,8 @@ def problem_lines(problems: Iterable[Problem], style: Style = PLAIN, *, is_all: 
 
 def by_kind(problems: Iterable[Problem]) -> Iterator[Problem]:
     """Yield redacted problems; for many of a kind the first, whose message counts them and names the next places."""
-    kinds: dict[tuple[Severity, str], list[Problem]] = {}
-    for problem in (listed := list(problems)):
-        kinds.setdefault((problem.severity, problem.code), []).append(problem)
-    masker = Masker()
+    listed, masker = list(problems), Masker()
+    kinds = by_key(((problem.severity, problem.code), problem) for problem in listed)
     for problem in listed:
         found = kinds[problem.severity, problem.code]
         if len(found) <= _ALIKE_MAX:

@@ -26,6 +26,7 @@ from reconciler.containment import INTERNAL_ERROR, fault_fields, internal_error,
 from reconciler.controller import timing
 from reconciler.controller.round.perform import Done, altered_text, is_gone, perform
 from reconciler.errors import OF_THE_MOMENT, MemberClusterError
+from reconciler.incremental import by_key
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
 from reconciler.kube.client import MemberCluster
@@ -141,10 +142,7 @@ def waves_by_cluster(plan: Plan) -> dict[str, Waves]:
     """The waves of a plan, cluster by cluster."""
     found: dict[str, list[tuple[Change, ...]]] = {}
     for wave in plan.waves:
-        of_wave: dict[str, list[Change]] = {}
-        for index in wave:
-            of_wave.setdefault(plan.changes[index].cluster, []).append(plan.changes[index])
-        for cluster, changes in of_wave.items():
+        for cluster, changes in by_key((plan.changes[index].cluster, plan.changes[index]) for index in wave).items():
             found.setdefault(cluster, []).append(tuple(changes))
     return {cluster: tuple(waves) for cluster, waves in sorted(found.items())}
 

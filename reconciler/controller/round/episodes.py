@@ -26,6 +26,7 @@ from reconciler.api.ledger import ENDS, Event, EventKind, EvictionRecord
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller.round.writes import Behind
+from reconciler.incremental import by_key
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import age_s
@@ -164,9 +165,7 @@ class Lasting(Generic[State]):
 
 def holds_by_cluster(held: Mapping[Copy, Held]) -> Mapping[str, Mapping[str, Any]]:
     """Return the holds of each cluster for history: holder, number of objects, the first of them, and the reason."""
-    by_cluster: dict[str, list[tuple[str, Held]]] = {}
-    for (cluster, identity), found in held.items():
-        by_cluster.setdefault(cluster, []).append((str(identity), found))
+    by_cluster = by_key((cluster, (str(identity), found)) for (cluster, identity), found in held.items())
     return {f"cluster {name}": _hold(sorted(found, key=lambda one: one[0])) for name, found in by_cluster.items()}
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.refs import listed
+from reconciler.incremental import by_key
 from reconciler.regex import regex
 from reconciler.report.mask import scrub_text
 from reconciler.report.safe import ascii_json, inert, visible
@@ -193,9 +194,7 @@ _WORDS: Final[Mapping[EventKind, _Words]] = {
 
 def tell_events(events: Iterable[Event], words: Words | None = None, *, goes_on: bool = False) -> None:
     """Log beginnings and ends. `words`: of revisions. `goes_on`: it began before this start of the service."""
-    groups: dict[tuple[str, str, str], list[Event]] = {}
-    for event in events:
-        groups.setdefault((event.kind, _cluster(event), _reason(event)), []).append(event)
+    groups = by_key(((event.kind, _cluster(event), _reason(event)), event) for event in events)
     groups = _joined(groups, lambda key: (key[0], key[1]), _REASONS_MAX)
     for (kind, *_), found in _joined(groups, lambda key: (key[0],), _LINES_MAX).items():
         _tell(_WORDS[EventKind(kind)], found, words, goes_on=goes_on)
@@ -203,11 +202,8 @@ def tell_events(events: Iterable[Event], words: Words | None = None, *, goes_on:
 
 def _joined(groups: Mapping[Any, list[Event]], wider: Any, most: int) -> dict[Any, list[Event]]:
     """The groups, those of one wider group together where there are too many."""
-    by_wider: dict[Any, list[Any]] = {}
-    for key in groups:
-        by_wider.setdefault(wider(key), []).append(key)
     found: dict[Any, list[Event]] = {}
-    for wide, keys in by_wider.items():
+    for wide, keys in by_key((wider(key), key) for key in groups).items():
         if len(keys) > most:
             found[(*wide, "")] = [event for key in keys for event in groups[key]]
         else:

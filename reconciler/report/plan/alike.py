@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from reconciler.api.plan import Change
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity
+from reconciler.incremental import by_key
 from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, field_lines, headlines
 from reconciler.report.plan.groups import FieldLine, PlanEntry, counted_kind, grouped, value_key
 from reconciler.report.power import Holders, Power, has_image_of, power_lines, rare_registries
@@ -63,9 +64,7 @@ def alike(changes: Iterable[Change]) -> tuple[EqualChanges, ...]:
 
     Before others that are alike come images that are not from where most are.
     """
-    groups: dict[tuple[Any, ...], list[PlanEntry]] = {}
-    for entry in grouped(changes):
-        groups.setdefault(_key(entry), []).append(entry)
+    groups = by_key((_key(entry), entry) for entry in grouped(changes))
     found = [*map(_alike, groups.values())]
     rare = rare_registries(one.gains for one in found)
     return tuple(sorted(found, key=lambda one: _order(one, rare)))
@@ -84,9 +83,7 @@ def _field_key(line: FieldLine, entry: PlanEntry) -> tuple[Any, ...]:
 
 
 def _alike(entries: Sequence[PlanEntry]) -> EqualChanges:
-    by_clusters: dict[tuple[str, ...], list[tuple[Identity, Source]]] = {}
-    for entry in entries:
-        by_clusters.setdefault(entry.clusters, []).append((entry.identity, entry.source))
+    by_clusters = by_key((entry.clusters, (entry.identity, entry.source)) for entry in entries)
     clusters = tuple(sorted({cluster for entry in entries for cluster in entry.clusters}))
     sources = tuple(sorted({entry.source for entry in entries}))
     first = entries[0]

@@ -16,6 +16,7 @@ from msgspec import Struct
 from reconciler.api.plan import Action, Change, Direction, HeldBy, Hold, Plan, SettingChange
 from reconciler.api.problem import Severity
 from reconciler.api.refs import Identity
+from reconciler.incremental import by_key
 from reconciler.lint import is_judge
 from reconciler.planner import CLUSTER_IN_NO_POLICY
 from reconciler.regex import regex
@@ -88,10 +89,7 @@ def _promotions(plan: Plan) -> Iterator[list[Word]]:
 
 def _policies_lost(plan: Plan) -> Iterator[list[Word]]:
     """`policy web removed: web and api leave a, b, c (held)`."""
-    found: dict[str, list[Change]] = {}
-    for change in plan.changes:
-        if change.policy_lost:
-            found.setdefault(change.policy_lost, []).append(change)
+    found = by_key((change.policy_lost, change) for change in plan.changes if change.policy_lost)
     for words, changes in sorted(found.items()):
         held = " (held)" if all(change.held is not None for change in changes) else ""
         yield [Word(words, is_code=True), Word(": "), _names(one.identity.name for one in changes), Word(" leave "),
@@ -120,10 +118,11 @@ def _replaced(plan: Plan) -> Iterator[list[Word]]:
 
 def _renamed(plan: Plan) -> Iterator[list[Word]]:
     """`namespace shop becomes store: 9 objects are made anew`."""
-    come: dict[tuple[str, ...], list[Change]] = {}
-    for change in plan.changes:
-        if change.action is Action.CREATE and change.identity.namespace:
-            come.setdefault((change.cluster, *_nameless(change)), []).append(change)
+    come = by_key(
+        ((change.cluster, *_nameless(change)), change)
+        for change in plan.changes
+        if change.action is Action.CREATE and change.identity.namespace
+    )
     moves = Counter(
         (change.identity.namespace, new.identity.namespace)
         for change in plan.changes

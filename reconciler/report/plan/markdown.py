@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from reconciler.api.plan import Action, Plan
 from reconciler.api.problem import Severity
 from reconciler.api.refs import short_revision
+from reconciler.incremental import by_key
 from reconciler.report.mask import Masker
 from reconciler.report.plan.change_lines import counts_by_cluster, spoken, spoken_losses, totals
 from reconciler.report.plan.first_line import HoldGroup, Word, first_line, losses
@@ -111,11 +112,8 @@ def _short(revision: str) -> str:
 
 def _notes(shown: Sequence[ShownSection]) -> list[str]:
     """Return the omissions of each title."""
-    by_title: dict[str, list[ShownSection]] = {}
-    for one in shown:
-        by_title.setdefault(one.section.title, []).append(one)
     notes = []
-    for title, parts in by_title.items():
+    for title, parts in by_key((one.section.title, one) for one in shown).items():
         lost = list(dict.fromkeys(name for one in parts for name in one.lost))
         if gone := sum(len(one.left_out) for one in parts):
             whole = gone + sum(len(one.items) for one in parts)

@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from reconciler.api.content import Json, JsonObject, dig
-from reconciler.api.fleet import Fleet, FrozenReach
+from reconciler.api.fleet import FrozenReach
 from reconciler.api.problem import Problem, Severity
-from reconciler.api.refs import Identity
 from reconciler.fleet import LAST_GOOD
+from reconciler.incremental import by_key
 from reconciler.scheduler import Schedule
 
 _NAMED_MAX: Final = 20
@@ -42,13 +42,9 @@ def broken_part(decision: Schedule, time: str, before: JsonObject | None, masked
     if not fleet.frozen:
         return []
     since = {entry["file"]: entry["since"] for entry in (dig(before, "broken") or ())}
-    waiting: dict[str, list[Identity]] = {}
-    for identity, reach in sorted(decision.claims.frozen.items()):
-        waiting.setdefault(reach.source.path, []).append(identity)
-    reaches: dict[str, list[FrozenReach]] = {}
-    for reach in fleet.frozen:
-        reaches.setdefault(reach.source.path, []).append(reach)
-    problems = _problems(fleet)
+    waiting = by_key((reach.source.path, identity) for identity, reach in sorted(decision.claims.frozen.items()))
+    reaches = by_key((reach.source.path, reach) for reach in fleet.frozen)
+    problems = by_key((problem.source.path, problem) for problem in fleet.problems if not problem.cluster)
     return [
         {
             "file": path,
@@ -61,14 +57,6 @@ def broken_part(decision: Schedule, time: str, before: JsonObject | None, masked
         }
         for path, found in sorted(reaches.items())
     ]
-
-
-def _problems(fleet: Fleet) -> dict[str, list[Problem]]:
-    found: dict[str, list[Problem]] = {}
-    for problem in fleet.problems:
-        if not problem.cluster:
-            found.setdefault(problem.source.path, []).append(problem)
-    return found
 
 
 def _why(problems: Iterable[Problem]) -> str:

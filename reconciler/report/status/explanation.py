@@ -16,6 +16,7 @@ from reconciler.api.binding import Binding, Claim, Constraint, Reason
 from reconciler.api.content import Json
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
+from reconciler.incremental import by_key
 from reconciler.overrides import FieldOverride
 from reconciler.render import Rendered
 from reconciler.report.json_parts import placement_part, problem_of, problems_part, reasons_part, resource_part
@@ -217,9 +218,7 @@ def _override_lines(overrides: Iterable[Mapping[str, Any]]) -> list[str]:
     for one in overrides:
         where = f"{one['policy']} rule {one['rule']} {one['overrider']}  ({one['source']})"
         traces.setdefault(one["cluster"], []).append((one["path"], where))
-    clusters: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for cluster, trace in traces.items():
-        clusters.setdefault(tuple(trace), []).append(cluster)
+    clusters = by_key((tuple(trace), cluster) for cluster, trace in traces.items())
     lines = []
     for found, names in clusters.items():
         for number, (path, where) in enumerate(found):

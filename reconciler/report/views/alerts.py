@@ -12,6 +12,7 @@ from reconciler.api.binding import Constraint, Tick
 from reconciler.api.ledger import EventKind
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
+from reconciler.incremental import by_key
 from reconciler.observations import MOVE_STALLED
 from reconciler.report.status.remedies import NO_ROOM, remedy_of, remedy_of_problem, todo_of
 from reconciler.report.status.state_document import LEFT_WHY
@@ -208,11 +209,11 @@ def _moves(sight: ViewModel, only: str | None, identity: Identity | None) -> Ite
 
 def _problems(sight: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
     """Yield errors and warnings, without hints. Those of the same words are one."""
-    groups: dict[tuple[Severity, str, str, str], list[Problem]] = {}
-    for problem in problems:
-        if problem.severity is not Severity.HINT and problem.code not in _TOLD_BY_STATE:
-            key = (problem.severity, problem.code, problem.message, problem.cluster)
-            groups.setdefault(key, []).append(problem)
+    groups = by_key(
+        ((problem.severity, problem.code, problem.message, problem.cluster), problem)
+        for problem in problems
+        if problem.severity is not Severity.HINT and problem.code not in _TOLD_BY_STATE
+    )
     for (severity, code, _, cluster), found in groups.items():
         first, is_error = sight.masker.problem(found[0]), severity is Severity.ERROR
         # A problem of one cluster is of what is there, which no commit made.

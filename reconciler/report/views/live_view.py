@@ -14,6 +14,7 @@ from msgspec import Struct
 from reconciler.api.clusters import LiveObject
 from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.refs import Identity
+from reconciler.incremental import by_key
 from reconciler.kinds.body_fields import text
 from reconciler.observations import event_moment
 from reconciler.report.known_values import secrets_among
@@ -134,9 +135,7 @@ def _partner(item: Json, place: int, wanted: Sequence[Json], by_name: Mapping[An
 
 def _tree(masker: Masker, root: LiveObject, owned: Iterable[LiveObject]) -> Iterator[OwnedObject]:
     """Yield the object and what it owns, each owner before what it owns; broken ones and newer ones first."""
-    below: dict[str, list[LiveObject]] = {}
-    for each in owned:
-        below.setdefault(owner_uid(each), []).append(each)
+    below = by_key((owner_uid(each), each) for each in owned)
     stack = [(0, root)]
     while stack:
         depth, live = stack.pop()

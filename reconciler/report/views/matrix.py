@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.api.clusters import Workload
 from reconciler.api.refs import Identity
+from reconciler.incremental import by_key
 from reconciler.report.naming import is_kind
 from reconciler.report.status.state_document import NOMINAL_RANK, Rank, rank_of
 from reconciler.report.views.questions import MatrixQuestion
@@ -288,10 +289,9 @@ def _grouped(sight: ViewModel, question: MatrixQuestion, found: Iterable[Identit
     by = question.rows
     if not by:
         return {identity: [identity] for identity in found}
-    groups: dict[Any, list[Identity]] = {}
-    for identity in found:
-        key = identity.namespace or _NONE if by == "namespace" else _team(sight, identity)
-        groups.setdefault(key, []).append(identity)
+    groups = by_key(
+        (identity.namespace or _NONE if by == "namespace" else _team(sight, identity), identity) for identity in found
+    )
     return groups if question.troubles else dict(sorted(groups.items()))
 
 

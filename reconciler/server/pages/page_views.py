@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from reconciler.incremental import by_key
 from reconciler.report.difference import cut
 from reconciler.report.views.live_shapes import DayView, LiveView
 from reconciler.report.views.matrix import FILTERS, FOLDS
@@ -57,9 +58,7 @@ class Body(Struct, frozen=True):
 
 def body_of(view: MatrixView, asked: MatrixQuestion) -> Body:
     """Return the content below the head of the matrix. `asked`: a folded cell leads to what it stands for."""
-    by_namespace: dict[str, list[MatrixRow]] = {}
-    for row in view.rows:
-        by_namespace.setdefault("" if row.workloads else row.resource.namespace, []).append(row)
+    by_namespace = by_key(("" if row.workloads else row.resource.namespace, row) for row in view.rows)
     names, counted, groups = [text(cluster.name) for cluster in view.clusters], Counter[int](), list[NamespaceRows]()
     for namespace, rows in by_namespace.items():
         drawn = [_row(row, view.clusters, names, asked) for row in rows]
