@@ -22,9 +22,8 @@ from msgspec.structs import fields
 from reconciler.cli.main import ALIASES, COMMANDS, cli
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.lint.lint_codes import PROBLEM_CODES
 from reconciler.ownership.directives import DIRECTIVES
-from reconciler.report.further_codes import FURTHER_CODES
+from reconciler.report.problem_codes import problem_codes as explained_codes
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs/reference"
@@ -49,8 +48,8 @@ def code(text: str) -> str:
 
 def problem_codes() -> str:
     """Every problem code."""
-    codes = sorted({**FURTHER_CODES, **PROBLEM_CODES}.items())
-    rows = (f"|{found}|{explained.meaning}|{explained.remedy}|" for found, explained in codes)
+    explained = explained_codes().items()
+    rows = (f"|{found}|{words.meaning}|{words.remedy.replace('|', chr(92) + '|')}|" for found, words in explained)
     heads = ["# Problem codes", GENERATED, "A problem keeps its code when its text changes."]
     return "\n\n".join((*heads, "\n".join(("|code|meaning|what to do|", "|---|---|---|", *rows))))
 

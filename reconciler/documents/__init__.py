@@ -36,7 +36,6 @@ from reconciler.documents.field_tables import (
     Field,
     FieldSupport,
     FieldType,
-    ProblemCode,
     Shape,
     any_field,
     document_shape,

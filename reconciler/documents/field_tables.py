@@ -6,19 +6,12 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cache
 from operator import itemgetter
-from typing import Final, NamedTuple, TypedDict, Unpack
+from typing import Final, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec import field as property_of
 
 from reconciler.api.problem import Severity
-
-
-class ProblemCode(NamedTuple):
-    """The meaning of a problem, and the remedy."""
-
-    meaning: str
-    remedy: str
 
 
 class FieldType(StrEnum):

@@ -17,5 +17,5 @@ from reconciler.fleet.last_good import (
     without_later_twins,
 )
 from reconciler.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
-from reconciler.fleet.promotion_document import PROMOTION_CODES, parse_promotion
+from reconciler.fleet.promotion_document import parse_promotion
 from reconciler.fleet.settings import why_nameless

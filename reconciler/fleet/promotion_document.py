@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from reconciler.api.problem import Document, Problem
 from reconciler.api.promotions import FollowClass, Promotion
 from reconciler.documents import (
     Fields,
-    ProblemCode,
     check_own_api_version,
     document_fields,
     document_shape,
@@ -22,16 +20,6 @@ from reconciler.documents import (
 )
 from reconciler.hydration import is_below, is_plain_path
 from reconciler.ownership import parse_path
-
-PROMOTION_CODES: Mapping[str, ProblemCode] = {
-    "promotion-folder": ProblemCode(
-        "A promotion goes from one folder of the store to another one beside it.", "Write paths as envs/staging."
-    ),
-    "promotion-field": ProblemCode(
-        "A field that follows or stays is written as plans write it, and images, values and revision are the classes.",
-        "Write spec.template.spec.containers[name=web].env, or one of the classes.",
-    ),
-}
 
 PROMOTION_SHAPE: Final = document_shape(
     object_field(

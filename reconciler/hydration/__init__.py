@@ -1,7 +1,6 @@
 """Render documents, lock files and compiled variants of helm and kustomize output. Runs nothing."""
 
 from reconciler.hydration.chart_dependencies import merged_values, missing_dependencies
-from reconciler.hydration.hydration_codes import HYDRATION_CODES
 from reconciler.hydration.image_updates import ImageVersion, image_versions, with_newer
 from reconciler.hydration.kustomization import (
     CHART_FIELDS,

@@ -24,7 +24,6 @@ from reconciler.observations.instants import (
 )
 from reconciler.observations.observations_reader import parse_observations
 from reconciler.observations.waiting_moves import (
-    MOVE_CODES,
     MOVE_STALLED,
     PATIENCE_S,
     Effective,

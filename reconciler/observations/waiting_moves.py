@@ -36,7 +36,6 @@ from reconciler.api.ledger import AppliedRow
 from reconciler.api.plan import Change, HeldBy, Hold
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
-from reconciler.documents import ProblemCode as Code
 from reconciler.kinds.body_fields import condition, mapping
 from reconciler.observations.availability import Available, CopyAvailability, Lacking, Silence, UnknownAvailability
 from reconciler.observations.instants import age_s
@@ -251,12 +250,6 @@ PATIENCE_S = 600.0
 """So long a move may wait before it is reported."""
 
 MOVE_STALLED = "move-stalled"
-MOVE_CODES: Mapping[str, Code] = {
-    MOVE_STALLED: Code(
-        "A move has waited for ten minutes for the new copy. Nothing is taken away.",
-        "See why the new copy is not ready (`reconciler get`, `kubectl describe`), or revert the edit.",
-    ),
-}
 
 _TIMER = "move "
 

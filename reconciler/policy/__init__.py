@@ -6,7 +6,6 @@ from reconciler.policy.indexes import PolicyIndex, TemplateIndex, best_matches
 from reconciler.policy.match import Match, matches_cluster, matching_clusters
 from reconciler.policy.override_policy import OVERRIDE_SHAPE, parse_override_policy
 from reconciler.policy.placement_policy import is_empty, read_affinity
-from reconciler.policy.policy_codes import POLICY_CODES, WINDOW_CODES
 from reconciler.policy.propagation import parse_propagation_policy
 from reconciler.policy.propagation_fields import PROPAGATION_SHAPE
 from reconciler.policy.selectors import read_label_selector, readable_selectors

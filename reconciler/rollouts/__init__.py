@@ -21,7 +21,7 @@ from reconciler.rollouts.record_book import (
 )
 from reconciler.rollouts.release import release_of_head
 from reconciler.rollouts.rollout_document import parse_rollout
-from reconciler.rollouts.rollout_fields import ROLLOUT_CODES, ROLLOUT_SHAPE
+from reconciler.rollouts.rollout_fields import ROLLOUT_SHAPE
 from reconciler.rollouts.stage_slots import approved_since, with_ends
 from reconciler.rollouts.staged import staged
 from reconciler.rollouts.standing import (

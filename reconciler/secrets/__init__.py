@@ -33,6 +33,5 @@ from reconciler.secrets.credentials import (
     may_hold_credentials,
     names_secrets,
 )
-from reconciler.secrets.sealed_codes import SEALED_CODES
 from reconciler.secrets.sops_block import BLOCK, TAMPERED, UNKNOWN, read_block
 from reconciler.secrets.value_order import OrderUnknown, Value, go_float, values_in_order

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 import subprocess
@@ -178,28 +177,3 @@ def test_what_is_generated_is_fresh(script: str) -> None:
         [sys.executable, f"scripts/{script}", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
-REPORTERS = frozenset({"error", "warning", "hint", "report", "Problem", "Shortfall", "Note", "YamlRefused", "_problem"})
-
-
-def reported_codes() -> Iterator[tuple[str, str]]:
-    """Every code that the program reports, with the module."""
-    package = ROOT / "reconciler"
-    for path in sorted(package.rglob("*.py")):
-        if "sim" in path.relative_to(package).parts or path.name.endswith("_codes.py"):
-            continue
-        for call in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)):
-            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-            named = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
-            given = [*named, *(call.args[:2] if name in REPORTERS else ())]
-            texts = (given.value for given in given if isinstance(given, ast.Constant))
-            yield from ((text, path.name) for text in texts if isinstance(text, str) and CODE.fullmatch(text))
-
-
-def test_every_code_that_is_reported_is_explained() -> None:
-    explained = re.findall(r"^\|([\w-]+)\|", (ROOT / "docs/reference/problem-codes.md").read_text(), re.M)
-    reported = dict(reported_codes())
-    assert len(reported) > 100
-    assert not {code: module for code, module in reported.items() if code not in explained}

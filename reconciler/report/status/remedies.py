@@ -17,8 +17,7 @@ from reconciler.api.plan import HeldBy
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity, short_revision
 from reconciler.errors import MemberClusterError
-from reconciler.lint import PROBLEM_CODES
-from reconciler.report.further_codes import FURTHER_CODES
+from reconciler.report.problem_codes import problem_codes
 from reconciler.state import (
     EVICTED,
     THE_SERVER,
@@ -174,7 +173,7 @@ def _how_to_pass(facts: StateFacts, revision: str) -> str:
 
 def remedy_of(code: str) -> str | None:
     """Return the remedy of a problem code; None: there is none."""
-    found = PROBLEM_CODES.get(code) or FURTHER_CODES.get(code)
+    found = problem_codes().get(code)
     return found.remedy if found is not None else None
 
 
