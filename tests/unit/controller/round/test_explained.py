@@ -31,5 +31,5 @@ async def test_a_cap_in_force_is_shown_with_its_reason(tmp_path: Path) -> None:
         args += ["--journal", str(scene.path), "--dir"]
         done = await asyncio.to_thread(CliRunner().invoke, explain, args)
     assert done.exit_code == 0, done.output
-    assert f"Constraints\n  m1: at most 0 replicas since {cap.since} " in done.stdout
+    assert f"Constraints\n  m1: at most 0 replicas by descheduling since {cap.since} " in done.stdout
     assert f", {cap.reason}\n" in done.stdout
