@@ -221,7 +221,7 @@ def _commit(location: StoreLocation, branch: str, message: str, base: Snapshot, 
     assert done is not None, "a file changes"
     answer(f"\ncommit {short_revision(done.commit)} on {done.branch}\n")
     if _is_rendered(location, done.commit, made):
-        remark(f"next: 'git switch {done.branch}', 'reconciler hydrate' and commit: what it changed is rendered")
+        remark(f"next: 'reconciler hydrate --branch {done.branch}': what it changed is rendered")
     remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")
 
 

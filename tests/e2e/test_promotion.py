@@ -192,12 +192,10 @@ def test_updates_and_promotions_reach_one_real_cluster_after_the_other(
             told = both.run("promote", "--to", "prod", "--journal", both.daemon.journal)
             healthy = "from staging/web/kustomization.yaml, healthy there, without change or failure since 20"
             assert healthy in told
-            assert "'git switch promote/prod', 'reconciler hydrate' and commit" in told
-            both.git.checkout("refs/heads/promote/prod")
-            both.run("hydrate")
-            both.store.commit("render it", branch="promote/prod")
-            both.git.checkout("refs/heads/main")
+            assert "'reconciler hydrate --branch promote/prod'" in told
+            both.run("hydrate", "--branch", "promote/prod")
             said = both.review()
+            assert both.runs("prod") == ("1.0.0", "one")
             assert healthy in said
             assert f"{image}:1.0.0 → {image}:1.1.0" in said
             both.merge("promote/prod", "the update in prod")

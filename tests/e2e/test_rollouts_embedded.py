@@ -351,9 +351,8 @@ def test_artifacts_are_staged_and_named_as_a_store_may_name_them(tmp_path: Path)
         store.write("rollout.yaml", {**rollout(**spec), "spec": pinned})
         push(store.commit("pin"))
         until(daemon, have(referee, {**images("nginx:2", "nginx:2"), **dict.fromkeys(STAGES["rest"], "nginx:1")}), "it")
-        assert (
-            f"the stage rest is pinned to sha256:{first[:12]}" in run_text("status", "--journal", daemon.journal).stdout
-        )
+        told = f"the stage rest is pinned to sha256:{first[:12]}"
+        until(daemon, lambda: told in run_text("status", "--journal", daemon.journal).stdout, "status to say so")
 
         # What was there before, in an artifact of its own, is rolled back to at once, and needs no approval.
         store.write("rollout.yaml", rollout(**spec))
