@@ -5,6 +5,7 @@ The judge sees every write in the moment in which it is made, with the process t
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import time
@@ -28,7 +29,7 @@ CLUSTERS = ("m1", "m2", "hub")
 FLEET = "led"
 DURATION_S = 10
 """Longer than a busy machine keeps a process from its turn."""
-JOB = {
+JOB: dict[str, Any] = {
     "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate", "namespace": "demo"},
     "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "migrate:1"}]}}},
 }  # fmt: skip
@@ -219,6 +220,35 @@ def test_who_dies_while_it_takes_over_takes_over_later(tmp_path: Path, point: st
         found.two.start()
         found.has("second")
         found.is_led_everywhere()
+
+
+def test_the_standby_runs_no_hook_again_that_was_deleted(tmp_path: Path) -> None:
+    """Source: ADR 26."""
+    with scene(tmp_path) as found:
+        runs = set[str]()
+
+        def note(event: Event) -> None:
+            if event.body["kind"] == "Job":
+                runs.add(event.body["metadata"]["uid"])
+
+        def listen(box: FleetInABox) -> None:
+            for name in ("m1", "m2"):
+                box[name].state.store.listeners.append(note)
+
+        found.fleet.call(listen)
+        annotations = {"fleet.reconciler/hook": "before", "fleet.reconciler/hook-delete": "succeeded"}
+        hook = copy.deepcopy(JOB)
+        hook["metadata"]["annotations"] = annotations
+        found.store.write("job/job.yaml", hook, for_kind("Job", "batch/v1", "migrate"))
+        found.put("second")
+        found.has("second")
+        wait_until(lambda: len(runs) == 2 and not found.where("Job", "migrate"), "the hooks to leave", seen=found.said)
+        found.one.kill()
+        for value in ("third", "fourth"):
+            found.put(value)
+            found.has(value)
+        found.is_led_everywhere()
+        assert len(runs) == 2
 
 
 def test_what_is_in_a_cluster_that_is_away_at_the_takeover_is_not_begun_a_second_time(tmp_path: Path) -> None:
