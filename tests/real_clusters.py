@@ -15,17 +15,15 @@ import os
 import re
 import shutil
 import signal
-import ssl
 import subprocess
 import tempfile
 import time
 import uuid
-from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+from tests.api_connection import ApiConnection
 
 BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok", "kwokctl")
 
@@ -102,9 +100,12 @@ class RealCluster:
         self.audit_log = audit_log
         self._kwok_name = kwok_name
         self._run = run
+        self._connection = ApiConnection(kubeconfig)
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         """Return the output of kubectl; its error output fails the test."""
+        if args[0] == "get" and (found := self._connection.got(args[1:])) is not None:
+            return found
         return self._run.command("kubectl", "--kubeconfig", str(self.kubeconfig), *args, stdin=stdin)
 
     def apply(self, *bodies: Mapping[str, Any], manager: str = "somebody-else") -> None:
@@ -210,6 +211,10 @@ class RealCluster:
         shutil.rmtree(self._data)
         shutil.copytree(folder, self._data)
 
+    def disconnect(self) -> None:
+        """Close our connection; the next look opens another one."""
+        self._connection.close()
+
     @property
     def _data(self) -> Path:
         """The files of its etcd."""
@@ -217,6 +222,7 @@ class RealCluster:
 
     def delete(self) -> None:
         """End every process of the cluster, and take its data away."""
+        self.disconnect()
         elsewhere = str(self.kubeconfig.with_name("none"))  # kwokctl would edit that of the person otherwise.
         self._run.kwokctl("delete", "cluster", "--name", self._kwok_name, "--kubeconfig", elsewhere)
 
@@ -249,7 +255,13 @@ class RealCluster:
         """Wait until the log holds a request of our own that was sent after everything before this call."""
         audit_id = str(uuid.uuid4())
         offset = self.audit_log.stat().st_size if self.audit_log.exists() else 0
-        _post_review(self.kubeconfig, audit_id)
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+                  "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}  # fmt: skip
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        self.disconnect()
+        headers = {"Audit_ID": audit_id, "User_Agent": _SETTLER, "Content_Type": "application/json"}
+        status, _ = self._connection.ask("POST", path, review, **headers)
+        assert status == 201, f"{self.name} answers {status}"
 
         def is_logged() -> bool:
             with self.audit_log.open("rb") as log:
@@ -260,29 +272,6 @@ class RealCluster:
 
 
 _SETTLER = "audit-log-settler"
-
-
-def _post_review(kubeconfig: Path, audit_id: str) -> None:
-    config = json.loads(kubeconfig.read_text())
-    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    with tempfile.NamedTemporaryFile() as pem:
-        pem.write(b64decode(user["client-certificate-data"]) + b64decode(user["client-key-data"]))
-        pem.flush()
-        context = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
-        context.load_cert_chain(pem.name)
-    url = urlsplit(cluster["server"])
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
-    }
-    headers = {"Audit-ID": audit_id, "User-Agent": _SETTLER, "Content-Type": "application/json"}
-    with contextlib.closing(HTTPSConnection(url.hostname or "", url.port, context=context, timeout=180)) as connection:
-        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-        connection.request("POST", path, json.dumps(review), headers)
-        answer = connection.getresponse()
-        answer.read()
-        assert answer.status == 201, f"{answer.status} from {url.geturl()}"
 
 
 class RealClusters:
@@ -363,6 +352,8 @@ class RealClusters:
 
     def close(self) -> None:
         """Delete every cluster and the folder, also after a failure in the middle."""
+        for cluster in self._clusters.values():
+            cluster.disconnect()
         if self._reaper.stdin is not None and not self._reaper.stdin.closed:
             self._reaper.stdin.close()
             self._reaper.wait(timeout=120)

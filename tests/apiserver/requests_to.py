@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import ssl
-import tempfile
-from base64 import b64decode
-from http.client import HTTPSConnection
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from tests.api_connection import ApiConnection
 from tests.real_clusters import wait_until
 
 Body = dict[str, Any]
@@ -41,33 +36,15 @@ class Refused(Exception):
         self.message = message
 
 
-class ApiServer:
-    """One connection with the client certificate of a kubeconfig (as JSON)."""
-
-    def __init__(self, kubeconfig: Path) -> None:
-        config = json.loads(kubeconfig.read_text())
-        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        context = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
-        with tempfile.NamedTemporaryFile() as pem:
-            pem.write(b64decode(user["client-certificate-data"]) + b64decode(user["client-key-data"]))
-            pem.flush()
-            context.load_cert_chain(pem.name)
-        url = urlsplit(cluster["server"])
-        self._connection = HTTPSConnection(url.hostname or "", url.port, context=context, timeout=180)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+class ApiServer(ApiConnection):
+    """Objects of an API server by their paths."""
 
     def request(self, method: str, path: str, body: Any = None, media_type: str = "application/json") -> Body:
         """The JSON answer; anything but success raises Refused."""
-        data = None if body is None else json.dumps(body)
-        self._connection.request(method, path, data, {"Content-Type": media_type, "Accept": "application/json"})
-        answer = self._connection.getresponse()
-        read: Body = json.loads(answer.read() or b"{}")
-        if answer.status >= 300:
-            raise Refused(answer.status, str(read.get("message")))
-        return read
+        status, read = self.ask(method, path, body, Content_Type=media_type)
+        if status >= 300:
+            raise Refused(status, str(read.get("message")))
+        return dict(read)
 
     def get(self, path: str) -> Body:
         """Read one object."""

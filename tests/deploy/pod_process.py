@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -18,11 +19,11 @@ from tests.real_clusters import wait_until
 class PodProcess:
     """Use as a context manager: what still runs at the end is killed. `claims`: where volumes outlive pods."""
 
-    def __init__(self, objects: list[dict[str, Any]], kind: str, mounts: Mounts, claims: Path, port: int) -> None:
+    def __init__(self, objects: list[dict[str, Any]], kind: str, mounts: Mounts, claims: Path) -> None:
         workload = one(objects, kind)
         self.pod = pod_template(workload)["spec"]
         (self.container,) = self.pod["containers"]
-        self.mounts, self.port = mounts, port
+        self.mounts = mounts
         mounts.lay_out(self.pod, claims)
         built_in, self._program = image()
         variables = {**built_in, **environment(objects, self.container, workload["metadata"]["namespace"])}
@@ -32,8 +33,9 @@ class PodProcess:
         mounted = {mount["mountPath"] for mount in self.container["volumeMounts"]}
         if SERVICE_ACCOUNT_FOLDER in mounted:
             self.environment[SERVICE_ACCOUNT_VARIABLE] = str(mounts.path(SERVICE_ACCOUNT_FOLDER))
-        self.environment["RECONCILER_LISTEN"] = f"127.0.0.1:{port}"
+        self.environment["RECONCILER_LISTEN"] = "127.0.0.1:0"
         self.log = mounts.root / f"{kind}.log"
+        self._begins_at = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     def _outside(self, value: str) -> str:
@@ -44,6 +46,7 @@ class PodProcess:
     def start(self, **variables: str) -> Self:
         """Start it. `variables`: what a kubelet adds."""
         with self.log.open("ab") as log:
+            self._begins_at = log.tell()
             self._process = subprocess.Popen(
                 [self._program, *self.container["args"]],
                 env={**self.environment, **variables},
@@ -83,7 +86,11 @@ class PodProcess:
 
     def asks(self, path: str, headers: Mapping[str, str] | None = None) -> int:
         """The status of an answer; 0: none."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=180)
+        said = self.log.read_bytes()[self._begins_at :]
+        listening = re.search(rb'"event": ?"Listening".*?"obj": ?"127\.0\.0\.1:(\d+)"', said)
+        if listening is None:
+            return 0
+        connection = HTTPConnection("127.0.0.1", int(listening[1]), timeout=180)
         try:
             connection.request("GET", path, headers=dict(headers or {}))
             return connection.getresponse().status

@@ -6,12 +6,10 @@ Nothing runs containers here: the process is started with the arguments, variabl
 from __future__ import annotations
 
 import json
-import random
 import socket
 import ssl
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
 from http.client import HTTPSConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -31,15 +29,6 @@ pytestmark = pytest.mark.apiserver
 TOKEN = "0123456789abcdef"
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-
-
-def free_port() -> int:
-    """Return a port that nobody has, below those that the system gives to connections: one of them could take it."""
-    while True:
-        port = random.randrange(15_000, 25_000)
-        with socket.socket() as found, suppress(OSError):
-            found.bind(("127.0.0.1", port))
-            return port
 
 
 class Scene:
@@ -67,7 +56,7 @@ class Scene:
         files = {"fleet-reconciler-credentials": {"git-token": b"unused"},
                  "fleet-reconciler-listen-token": {"listen-token": TOKEN.encode()}}  # fmt: skip
         self.mounts = Mounts(folder / "root", files)
-        self.claims, self.port = folder / "claims", free_port()
+        self.claims = folder / "claims"
 
     def wish(self, value: str) -> None:
         """Commit another value."""
@@ -79,13 +68,14 @@ class Scene:
 
     def value(self) -> str:
         """Return the value in the cluster; empty: none."""
-        return self.cluster.kubectl(
-            "get", "configmap", "settings", "-n", self.namespace, "-o", "jsonpath={.data.a}", "--ignore-not-found"
+        found = self.cluster.kubectl(
+            "get", "configmap", "settings", "-n", self.namespace, "-o", "json", "--ignore-not-found"
         )
+        return str(json.loads(found)["data"]["a"]) if found else ""
 
     def process(self, kind: str = "StatefulSet") -> PodProcess:
         """A pod's process: the next one of a StatefulSet has the volume of the one before."""
-        return PodProcess(self.objects, kind, self.mounts, self.claims, self.port)
+        return PodProcess(self.objects, kind, self.mounts, self.claims)
 
     def comes(self, value: str, process: PodProcess) -> None:
         """Return once the cluster has the value."""
@@ -119,7 +109,7 @@ def test_a_pod_follows_the_store_answers_its_probes_and_ends_in_time(scene: Scen
         assert [pod.asks("/", {**BEARER, "Host": name}) for name in names] == [200] * 4
         assert pod.asks("/", {**BEARER, "Host": "rebound.example"}) == 421
 
-        with PodProcess(scene.objects, "StatefulSet", scene.mounts, scene.claims, free_port()) as second:
+        with PodProcess(scene.objects, "StatefulSet", scene.mounts, scene.claims) as second:
             assert second.start().ended() == 1
             assert "writes this journal" in second.text()
         assert pod.probe("readinessProbe") == 200
@@ -142,7 +132,7 @@ def test_what_hangs_does_not_keep_a_pod_beyond_its_grace(scene: Scene) -> None:
         scene.store.commit()
         with scene.process() as pod:
             pod.start()
-            silent.settimeout(60)
+            silent.settimeout(180)
             connection, _ = silent.accept()
             assert pod.evict() == 0, pod.text()
             connection.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,10 +75,7 @@ def test_the_page_leads_to_a_pod_that_reaches_both_clusters_with_the_rights_that
     mounts.files["serviceAccountToken"] = {"token": token.encode()}
     url = json.loads(management.kubeconfig.read_text())["clusters"][0]["cluster"]["server"].removeprefix("https://")
     host, port = url.rsplit(":", 1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        listening = int(free.getsockname()[1])
-    with PodProcess(objects, "StatefulSet", mounts, reader.folder / "claims", listening) as pod:
+    with PodProcess(objects, "StatefulSet", mounts, reader.folder / "claims") as pod:
         assert pod.environment["RECONCILER_STORE"] == "https://git.example.com/platform/fleet.git"
         pod.container["args"] = ["doctor"]
         store = {"RECONCILER_STORE": str(reader.folder / "fleet")}

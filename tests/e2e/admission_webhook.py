@@ -93,7 +93,7 @@ def admitting(cluster: RealCluster, namespace: str, folder: Path) -> Iterator[Ad
         cluster.apply({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": name},
-            "webhooks": [{"name": NAME, "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 1,
+            "webhooks": [{"name": NAME, "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 4,
                           "clientConfig": {"url": webhook.url, "caBundle": bundle}, "rules": rules,
                           "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}],
         })  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from reconciler.planner import Round
 from reconciler.store.directory import read_directory
 from tests.conftest import ThreeClusters
 from tests.real_clusters import RealCluster
-from tests.yaml_text import load_yaml
 
 CLUSTER = "cluster.karmada.io/v1alpha1"
 ACK = "policy.one.alibabacloud.com/v1alpha1"
@@ -44,7 +44,9 @@ class FleetOnClusters:
         path = self.store / f"{name}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         if documents:
-            path.write_text(yaml.safe_dump_all(documents))
+            written = self.store.with_name("written")  # as an editor does: a service reads no half of it
+            written.write_text(yaml.safe_dump_all(documents))
+            written.replace(path)
         else:
             path.unlink()
 
@@ -76,7 +78,7 @@ class FleetOnClusters:
         text = self.clusters[cluster].kubectl(
             "get", kind, name, "-n", self.namespace, "-o", "json", "--ignore-not-found"
         )
-        return load_yaml(text) if text.strip() else None
+        return json.loads(text) if text.strip() else None
 
     def config_map(self, name: str, **data: str) -> dict[str, Any]:
         """A ConfigMap template."""

@@ -116,7 +116,7 @@ class Night:
             said = (f"--- {place}\n{self.says(place, row.get('object', ''))[-4000:]}" for place in lacking)
             return f"{lacking}\n" + "\n".join(said)
 
-        wait_until(lambda: not missing(), f"{trouble} to be told of everywhere", 60, what)
+        wait_until(lambda: not missing(), f"{trouble} to be told of everywhere", seen=what)
         self.took_s[trouble] = time.monotonic() - first_s
         self.scene.check(*away)
 

@@ -71,7 +71,7 @@ class Scene:
 
     def page(self, path: str) -> str:
         """Return a page of the service."""
-        listening = [json.loads(line) for line in self.daemon.text().splitlines() if '"Listening"' in line]
+        listening = [json.loads(line) for line in self.daemon.said().splitlines() if '"Listening"' in line]
         with urllib.request.urlopen(f"http://{listening[-1]['obj']}{path}", timeout=180) as answer:
             return str(answer.read().decode())
 
@@ -115,7 +115,7 @@ class Scene:
 
     def until(self, cluster: str, counts: dict[str, int]) -> None:
         """Return once all that tells says this of a cluster."""
-        wait_until(lambda: self.said().get(cluster) == counts, f"{cluster} to be {counts}", 60, self.seen)
+        wait_until(lambda: self.said().get(cluster) == counts, f"{cluster} to be {counts}", seen=self.seen)
 
     def until_trouble(self, cluster: str, name: str, **wanted: str) -> dict[str, Any]:
         """The row of an object once it has these words."""
@@ -124,7 +124,7 @@ class Scene:
             row = self.troubles().get((cluster, name), {})
             return all(value in row.get(key, "") for key, value in wanted.items())
 
-        wait_until(is_said, f"{name} in {cluster} to be {wanted}", 60, self.seen)
+        wait_until(is_said, f"{name} in {cluster} to be {wanted}", seen=self.seen)
         return self.troubles()[cluster, name]
 
     def seen(self) -> str:
@@ -146,7 +146,7 @@ class Scene:
             return [body["metadata"]["name"] for body in found
                     if body["spec"]["containers"][0]["image"] == image and body["spec"].get("nodeName")]  # fmt: skip
 
-        wait_until(lambda: bool(pods()), "a pod of the new template to have a node", 60)
+        wait_until(lambda: bool(pods()), "a pod of the new template to have a node")
         waiting = {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}"'}
         container = {"name": "main", "image": image, "imageID": "", "ready": False, "restartCount": 0,
                      "state": {"waiting": waiting}}  # fmt: skip

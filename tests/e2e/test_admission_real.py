@@ -168,7 +168,7 @@ def test_what_a_policy_of_the_cluster_changes_is_told_as_well(scene: Scene) -> N
             scene.put(config_map(str(time.monotonic_ns())))
             return f'{CHANGED}data.value is "theirs", not "' in ran.err and ran.code == 1
 
-        wait_until(is_in_force, "the policy to be in force", 60)
+        wait_until(is_in_force, "the policy to be in force")
     finally:
         for kind in ("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"):
             scene.cluster.kubectl("delete", kind, name, "--ignore-not-found")

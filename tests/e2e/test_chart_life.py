@@ -121,7 +121,7 @@ class ChartLife:
             done = self.fleet.apply()
             return not done.results and not done.round.plan.changes
 
-        wait_until(is_in_step, "all to be as the store says", 180, lambda: str(self.fleet.plan().changes))
+        wait_until(is_in_step, "all to be as the store says", seen=lambda: str(self.fleet.plan().changes))
 
     def held(self) -> dict[str, list[str]]:
         """Return what the cluster has of the chart: names by resource."""

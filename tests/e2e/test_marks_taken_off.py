@@ -89,9 +89,9 @@ def test_the_service_leaves_alone_what_lost_a_mark_and_says_so(scene: Scene) -> 
     with Daemon(scene.fleet.store, access.kubeconfig, access.journal).start() as daemon:
         wait_until(lambda: [scene.value(name) for name in (*BRAKED, NONE)] == ["1"] * 4, "the ConfigMaps to be created")
         since = scene.pull_the_brake()
+        wait_until(lambda: let_go(access.journal) == set(BRAKED), "the status to name them", seen=daemon.text)
         scene.put("2")
         wait_until(lambda: scene.value(NONE) == "2", "the edit to arrive")
-        wait_until(lambda: let_go(access.journal) == set(BRAKED), "the status to name them", seen=daemon.text)
         assert daemon.stop() == 0
         daemon.start()
         scene.take_templates_out()

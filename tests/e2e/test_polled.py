@@ -42,9 +42,8 @@ def asked(scene: Scene) -> Counter[str]:
 
 
 def shows(scene: Scene, cluster: str, value: str) -> None:
-    arguments = ("get", "configmap", "app", "-n", scene.namespace, "-o", "jsonpath={.data.value}", "--ignore-not-found")
     what = f"app in {cluster} to be {value}; the service said {scene.daemon.text()[-1500:]}"
-    wait_until(lambda: scene.clusters[cluster].kubectl(*arguments) == value, what, 60)
+    wait_until(lambda: scene.held_by(cluster).get("app") == value, what)
 
 
 def test_drift_is_healed_a_commit_is_made_at_once_and_no_watch_is_opened(scene: Scene) -> None:

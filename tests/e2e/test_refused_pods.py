@@ -112,7 +112,7 @@ def test_pods_that_a_quota_refuses_are_told_of_every_kind(tmp_path: Path, limite
         health = {"Deployment": "Progressing", "StatefulSet": "Degraded", "DaemonSet": "Degraded", "Job": "Progressing"}
         expected = {kind: (health[kind], True) for kind in KINDS}
         wait_until(
-            lambda: told() == expected, "all four to be told", 90, lambda: f"{troubles()} {daemon.text()[-3000:]}"
+            lambda: told() == expected, "all four to be told", seen=lambda: f"{troubles()} {daemon.text()[-3000:]}"
         )
         assert "Error creating" not in str(troubles())
         wide = run("status", "-o", "wide", "--journal", str(journal))

@@ -27,7 +27,7 @@ STAGES = {"canary": ("m1",), "early": ("m2", "m3"), "rest": ("m4", "m5", "m6")}
 WIDTH = {"canary": 1, "early": 1, "rest": 2}
 CLUSTERS = tuple(name for names in STAGES.values() for name in names)
 BEHIND = CLUSTERS[1:]
-PATIENCE_S = 120
+PATIENCE_S = 240
 
 
 class Scene:
@@ -226,7 +226,6 @@ def follow(scene: Scene) -> None:
         scene.daemon.kill()
         scene.drift("m4", "nginx:drift")
         scene.until_images("nginx:3", "nginx:1")
-        assert scene.recorded()["m1"][0] == mended
 
         # A journal that is lost in the middle is told by the clusters.
         scene.until(lambda: scene.recorded()["m1"] == (mended, True), "the first stage to be done")
@@ -270,4 +269,5 @@ def revert(scene: Scene, mended: str) -> None:
     scene.stage(timeout="2h", soak="1h", window="0 0 29 2 *")
     scene.put("nginx:3", replicas=2)
     scene.until_images("nginx:3", "nginx:3")
-    assert {name: revision for name, (revision, _) in scene.recorded().items()} == dict.fromkeys(CLUSTERS, mended)
+    wanted = dict.fromkeys(CLUSTERS, mended)
+    scene.until(lambda: {name: one for name, (one, _) in scene.recorded().items()} == wanted, "it to be recorded")

@@ -19,7 +19,7 @@ from tests.real_clusters import RealCluster, RealClusters, wait_until
 pytestmark = pytest.mark.apiserver
 
 CLUSTERS = ("m1", "m2")
-PATIENCE_S = 120
+PATIENCE_S = 240
 
 
 def definition(group: str, field: str) -> dict[str, Any]:

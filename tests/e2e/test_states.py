@@ -28,7 +28,7 @@ def scene(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[Scene]:
 def test_what_is_said_is_what_is(scene: Scene) -> None:
     scene.until("m1", {"synced": 6})  # a to d, web, and the namespace
     scene.until("m2", {"synced": 2})
-    wait_until(lambda: not scene.troubles(), "all to be well", 60, scene.seen)
+    wait_until(lambda: not scene.troubles(), "all to be well", seen=scene.seen)
     scene.check()
     for breaks in (a_roll_out_is_stuck, a_foreign_object_is_in_the_way, two_writers_fight, a_guard_holds_deletions,
                    a_person_suspends_a_cluster, a_cluster_is_away, a_cluster_leaves_the_store):  # fmt: skip
@@ -43,7 +43,8 @@ def a_roll_out_is_stuck(scene: Scene) -> None:
     why = "its image cannot be pulled (ImagePullBackOff: "
     scene.until_trouble("m1", "web", sync="Synced", health="Degraded", healthWhy=why)
     scene.daemon.says("HealthDegraded")
-    assert 'object_health{cluster="m1",health="Degraded"} 1.0' in scene.page("/metrics")
+    counted = 'object_health{cluster="m1",health="Degraded"} 1.0'
+    wait_until(lambda: counted in scene.page("/metrics"), "it to be counted")
 
 
 def a_foreign_object_is_in_the_way(scene: Scene) -> None:
@@ -64,7 +65,7 @@ def two_writers_fight(scene: Scene) -> None:
         if "FightDetected" in scene.daemon.text():
             break
         scene.by_hand("m1", "b", f"theirs-{number}")
-        wait_until(lambda: scene.held_by("m1")["b"] == "1" or "FightDetected" in scene.daemon.text(), "a heal", 60)
+        wait_until(lambda: scene.held_by("m1")["b"] == "1" or "FightDetected" in scene.daemon.text(), "a heal")
     scene.by_hand("m1", "b", "theirs at last")
     row = scene.until_trouble("m1", "b", state="fought")
     assert "by-hand" in row["why"]
@@ -113,4 +114,5 @@ def a_cluster_leaves_the_store(scene: Scene) -> None:
     scene.store.commit()
     scene.until("m3", {"left": 2})
     assert scene.held_by("m3") == {"a": "1"}
-    assert load_yaml(run("status", "--journal", str(scene.journal), "-o", "yaml").out) == scene.status()
+    as_yaml = ("status", "--journal", str(scene.journal), "-o", "yaml")
+    wait_until(lambda: load_yaml(run(*as_yaml).out) == scene.status(), "YAML to say what JSON does")

@@ -53,7 +53,7 @@ class EmbeddedScene(Scene):
 
     def holds(self, value: str) -> None:
         """Return once every cluster has this value."""
-        wait_until(lambda: all(self.held_by(name) == {"a": value} for name in CLUSTERS), "the value", 120, self.seen)
+        wait_until(lambda: all(self.held_by(name) == {"a": value} for name in CLUSTERS), "the value", seen=self.seen)
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def test_a_full_disk_is_told_of_and_ends_by_itself(tmp_path: Path, monkeypatch: 
         full.unlink()
         scene.holds(value)
         scene.daemon.says('"JournalHasRoom"')
-        wait_until(lambda: scene.status()["revision"] == commit, "a round to be recorded", 120, scene.seen)
+        wait_until(lambda: scene.status()["revision"] == commit, "a round to be recorded", seen=scene.seen)
         assert "reconciler_ready 1.0" in scene.page("/metrics")
         assert "cannot be written" not in night.says("overview")
         assert scene.status()["todo"] is None
@@ -172,7 +172,7 @@ def leads_again(scene: EmbeddedScene, value: str) -> None:
     scene.put("a", value, *CLUSTERS)
     scene.store.commit(f"Write {value}")
     scene.holds(value)
-    wait_until(lambda: "stands by" not in scene.page("/"), "the page of a leader", 60, scene.seen)
+    wait_until(lambda: "stands by" not in scene.page("/"), "the page of a leader", seen=scene.seen)
 
 
 # Ticks
@@ -195,20 +195,20 @@ def test_a_copy_that_a_tick_moves_is_told_of(tmp_path: Path) -> None:
 
         divided = {"replicas": 4, "policy": {"affinity": ["m1", "m2"]}}
         put("many", divided)
-        wait_until(lambda: ready("many") == {"m1": 2, "m2": 2}, "both to have some", 120, scene.seen)
+        wait_until(lambda: ready("many") == {"m1": 2, "m2": 2}, "both to have some", seen=scene.seen)
         night.begins()
         scene.box.call(lambda box: box["m1"].set_capacity("n1", cpu="0"))
         put("many", {**divided, "image": "nginx:2"})
-        wait_until(lambda: ready("many") == {"m2": 4}, "all to be in m2", 120, scene.seen)
+        wait_until(lambda: ready("many") == {"m2": 4}, "all to be in m2", seen=scene.seen)
         night.tells("a copy that descheduling moves")
         scene.box.call(lambda box: box["m1"].set_capacity("n1", cpu="16"))
 
         failover = {"decisionConditions": {"tolerationSeconds": 1}, "purgeMode": "Immediately"}
         put("one", {"replicas": 1, "policy": {"division": "duplicated", "only": 1, "affinity": ["m1", "m2"],
                                               "failover": failover}})  # fmt: skip
-        wait_until(lambda: sum(ready("one").values()) == 1, "one to run", 120, scene.seen)
+        wait_until(lambda: sum(ready("one").values()) == 1, "one to run", seen=scene.seen)
         ((ill, _),) = ready("one").items()
         night.begins()
         scene.box.call(lambda box: box[ill].set_node_ready("n1", is_ready=False))
-        wait_until(lambda: ready("one") == {({"m1", "m2"} - {ill}).pop(): 1}, "the other to have it", 120, scene.seen)
+        wait_until(lambda: ready("one") == {({"m1", "m2"} - {ill}).pop(): 1}, "the other to have it", seen=scene.seen)
         night.tells("a copy that failover moves", cluster=ill)
