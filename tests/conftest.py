@@ -15,6 +15,7 @@ from types import FrameType
 from typing import NamedTuple
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tests.fakes.sops import Sops
 from tests.file_scheduling import PAUSE, FileItem, FileScheduling, WorkerItem, file_of, uses_clusters
@@ -90,10 +91,15 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run all tests of a file."""
-    if not isinstance(item, WorkerItem):
+    """Run all tests of a file. A worker tells of a test once, where it did not fail before or after its call."""
+    if isinstance(item, WorkerItem):
+        item.run_all(nextitem)
+        return True
+    if not hasattr(item.config, "workerinput"):
         return None
-    item.run_all(nextitem)
+    for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
     return True
 
 
