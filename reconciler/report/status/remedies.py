@@ -59,7 +59,8 @@ _MEND_ADMISSION: Final = "mend the admission webhook or policy"
 _LEAVE_FIELD: Final = "leave the field to it with spec.ignore of the Fleet document"
 _HOLDS: Final = {
     HeldBy.REPLACEMENT: "see `reconciler diff`; it is deleted and created only where its annotation allows that",
-    HeldBy.SETTINGS: "the Fleet document says so (spec.mode, spec.drift); `reconciler diff` shows what differs",
+    HeldBy.SETTINGS: "the store says so (spec.mode, spec.drift; what was loosened counts from the next commit on); "
+    "`reconciler diff` shows what differs",
     HeldBy.SUSPENDED: "`reconciler resume`, or take the suspension out of the policy",
     HeldBy.WINDOW: "nothing: it is made when the window opens; `spec.windows` of the Fleet document says when",
     HeldBy.STAGE: "nothing here: it is made with the turn of its cluster; `reconciler status` shows the stages",
