@@ -93,14 +93,26 @@ class LazyGroup(click.Group):
         found = super().resolve_command(ctx, args)
         if not ctx.resilient_parsing and found[1] is not None:
             _warn_of_misspelt_variables(found[1])
+            ctx.meta[_VARIABLES], ctx.meta[_COMMAND] = _variables_read(found[1], args), found[1]
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the named command; an option of another tool is told with its counterpart here."""
+        """Run the named command; an option of another tool is told with its counterpart here.
+
+        Where it fails, options that variables give are told: nobody sees them on the line that was typed.
+        """
         try:
             return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            if hint := _OPTIONS_ELSEWHERE.get(error.option_name):
+        except (click.UsageError, ReconcilerError) as error:
+            if given := ctx.meta.get(_VARIABLES):
+                from reconciler.cli.printing import remark
+
+                remark(f"note: variables give options: {', '.join(given)}")
+            if isinstance(error, click.BadOptionUsage) and (command := ctx.meta.get(_COMMAND)):
+                raise click.BadOptionUsage(error.option_name, _with_metavar(error, command), error.ctx) from error
+            if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
+                raise click.MissingParameter(error.message or error.param.help, error.ctx, error.param) from error
+            if isinstance(error, click.NoSuchOption) and (hint := _OPTIONS_ELSEWHERE.get(error.option_name)):
                 raise click.NoSuchOption(error.option_name, f"{error.message} {hint}", ctx=error.ctx) from error
             raise
 
@@ -116,6 +128,39 @@ class LazyGroup(click.Group):
         """The list of commands, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+_VARIABLES: Final = "reconciler.variables"
+_COMMAND: Final = "reconciler.command"
+"""Keys of the context under which the variables are kept that the command reads, and the command."""
+
+
+def _variables_read(command: click.Command, args: list[str]) -> list[str]:
+    """Return the options that variables give, as `RECONCILER_REV (--rev)`."""
+    typed = {word.partition("=")[0] for word in args}
+    return [
+        f"{option.envvar} ({max(option.opts, key=len)})"
+        for option in command.params
+        if isinstance(option.envvar, str) and os.environ.get(option.envvar) and not typed & {*option.opts}
+    ]
+
+
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "--base": "main", "--cluster": "m1", "--context": "m1", "--journal": "state/journal.db",
+    "--kubeconfig": "~/.kube/config",
+    "--name": "shop", "--namespace": "demo", "--output": "json", "--reason": "maintenance", "--rev": "main",
+    "--selector": "app=web", "--since": "2h", "--store": ".", "--to": "production",
+}  # fmt: skip
+"""Values of options that are often typed without one."""
+
+
+def _with_metavar(error: click.BadOptionUsage, command: click.Command) -> str:
+    """Return the message about an option without its value, with what is to be given."""
+    for option in command.params:
+        if isinstance(option, click.Option) and error.option_name in option.opts:
+            value = _EXAMPLES.get(max(option.opts, key=len), option.make_metavar(click.Context(command)))
+            return f"{error.message.rstrip('.')}, for example {error.option_name} {value}. {option.help or ''}".rstrip()
+    return error.message
 
 
 _NEARLY: Final = 0.9
@@ -254,6 +299,18 @@ _OF_KUBECTL: Final[Mapping[str, str]] = {
     "version": "'reconciler --version' tells",
     "plan": "'reconciler diff' shows the plan",
     "sync": "'reconciler apply' makes the clusters equal to the store; 'reconciler run' keeps them so",
+    **dict.fromkeys(("app", "application", "applicationset", "appset", "helm", "project", "source"),
+                    "documents of the store say what runs where: 'reconciler status' and 'get' list it"),
+    **dict.fromkeys(("bootstrap", "cluster", "install", "login", "repo"),
+                    "nothing is installed in clusters: 'reconciler init' writes a store, 'doctor' checks access"),
+    **dict.fromkeys(("api-resources", "auth", "check", "cluster-info"),
+                    "'reconciler doctor' checks access, rights and kinds in every cluster"),
+    "refresh": "'reconciler now' asks the running service to look at everything",
+    "rollback": "a rollback is a commit: 'git revert' the one that broke it",
+    **dict.fromkeys(("trace", "tree"), "'reconciler explain KIND/NAME' says where it lives and why"),
+    "export": "'reconciler import' writes live objects as templates",
+    "uninstall": "end the service, and take the store's files out first if what runs is to go",
+    "help": "'reconciler COMMAND --help' tells",
     "reconcile": "'reconciler apply' makes the clusters equal to the store once; 'reconciler now' nudges the service",
 }  # fmt: skip
 """Commands of kubectl, Terraform, Argo CD and Flux that people type, with their counterpart here."""
@@ -271,6 +328,7 @@ _OPTIONS_ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("--prune", "--self-heal"), "What leaves the store is deleted or released, as its policy says."),
     **dict.fromkeys(("--force", "--force-conflicts"), "conflictResolution: Overwrite of a policy takes over."),
     **dict.fromkeys(("--revision", "--branch", "--ref"), "--rev names a branch, tag or commit."),
+    **dict.fromkeys(("--show-labels", "--sort-by"), "-o yaml and -o json print all of each object."),
     **dict.fromkeys(("-v", "-V"), "--version tells the version."),
     **dict.fromkeys(("-R", "--recursive"), "Folders of the store are read with all below them."),
 }

@@ -32,6 +32,18 @@ _PYTHON_TYPES: Mapping[FieldType, type | UnionType] = {
 }
 
 
+_EXAMPLES: Mapping[FieldType, str] = {
+    FieldType.TEXT: "web",
+    FieldType.FLAG: "true",
+    FieldType.INTEGER: "3",
+    FieldType.INTEGER_OR_TEXT: "3",
+    FieldType.TEXTS: "[web, api]",
+    FieldType.MAP: "{app: web}",
+    FieldType.OBJECT: "{}",
+    FieldType.OBJECTS: "[]",
+    FieldType.TEXT_OR_OBJECT: "web",
+}
+
 _PROBLEMS_MAX = 1_000
 """So many problems of one document are told; finding the place and the meant name of each takes time."""
 
@@ -213,7 +225,8 @@ class Fields:
             if isinstance(item, Mapping):
                 yield Fields(self.report, below, item, self.path(name, index))
             else:
-                self.report.error("wrong-type", f"must be an object, is {_type_of(item)}", *self.path(name, index))
+                wrong = f"must be an object, is {_type_of(item)}; for example {_below(below)}"
+                self.report.error("wrong-type", wrong, *self.path(name, index))
 
     def _below(self, name: str) -> Shape:
         below = self.shape.by_spelling[name].shape
@@ -233,7 +246,8 @@ def _fits(report: Report, field: Field, value: Json, steps: tuple[Step, ...]) ->
     misfit = _misfit(field.type, value)
     if misfit:
         article = "an" if field.type[0] in "aio" else "a"
-        report.error("wrong-type", f"must be {article} {field.type}, {misfit}", *steps)
+        example = "" if ";" in misfit or ":" in misfit else f"; for example {field.name}: {_example(field)}"
+        report.error("wrong-type", f"must be {article} {field.type}, {misfit}{example}", *steps)
         return False
     if field.no_effect:
         report.warning(
@@ -243,6 +257,21 @@ def _fits(report: Report, field: Field, value: Json, steps: tuple[Step, ...]) ->
         report.error("number-out-of-range", f"{value} does not fit 32 bits", *steps)
         return False
     return not isinstance(value, str) or _known_value(report, field, value, steps)
+
+
+def _example(field: Field) -> str:
+    """Return a value as YAML that a field may have."""
+    if field.shape is not None:
+        below = _below(field.shape)
+        return f"[{below}]" if field.type is FieldType.OBJECTS else below
+    known = next((value for value in field.values.values() if value not in field.refused_values), "")
+    return known or _EXAMPLES[field.type]
+
+
+def _below(shape: Shape) -> str:
+    """Return a mapping of this shape, as far as one field shows it."""
+    usable = (field for field in shape.fields if not (field.refused or field.no_effect))
+    return f"{{{next(usable, shape.fields[0]).name}: …}}"
 
 
 def _known_value(report: Report, field: Field, value: str, steps: tuple[Step, ...]) -> bool:
@@ -276,12 +305,19 @@ def _misfit(expected: FieldType, value: Json) -> str:
         fits = expected in (FieldType.FLAG, FieldType.ANY)
     else:
         fits = isinstance(value, _PYTHON_TYPES[expected])
+    if expected is FieldType.INTEGER and is_number(value):
+        return "is a string; take the quotes away"
     return "" if fits else f"is {_type_of(value)}{_quote_tip(expected, value)}"
 
 
 def _misfit_of_items(items: Iterable[tuple[str, Json]]) -> str:
     wrong = ((name, item) for name, item in items if not isinstance(item, str))
     return next((f"{name} is {_type_of(item)}{_quote_tip(FieldType.TEXT, item)}" for name, item in wrong), "")
+
+
+def is_number(value: Json) -> bool:
+    """Return whether a value is a text of digits, as a number in quotes is."""
+    return isinstance(value, str) and value.strip().lstrip("-").replace(".", "", 1).isdigit()
 
 
 def _quote_tip(expected: FieldType, value: Json) -> str:

@@ -148,13 +148,14 @@ def not_a_mapping(value: Json) -> str:
     """Return the message about a value that must be a mapping."""
     # YAML takes `name:web` for a text.
     is_joined = isinstance(value, str) and ":" in value and ": " not in value
-    return f"{type_name(value)} where a mapping is needed{'; write a space after the colon' if is_joined else ''}"
+    tip = "write a space after the colon" if is_joined else "write its fields below it, indented, as key: value"
+    return f"{type_name(value)} where a mapping is needed; {tip}"
 
 
 def not_a_string(value: Json) -> str:
     """Return the message about a value that must be a string."""
-    tip = "; quote it" if isinstance(value, bool | int | float) else ""
-    return f"{type_name(value)} where a string is needed{tip}"
+    tip = "quote it" if isinstance(value, bool | int | float) else "write one text, without brackets and dashes"
+    return f"{type_name(value)} where a string is needed; {tip}"
 
 
 _DURATION = regex(r"(\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")

@@ -20,6 +20,7 @@ from reconciler.api.content import Json, JsonObject
 from reconciler.api.content import Step as PathStep
 from reconciler.api.policies import OverrideOperator, PatchOperation
 from reconciler.api.refs import GVK
+from reconciler.documents.field_reader import is_number
 from reconciler.documents.json_patch import pointer_tokens
 from reconciler.documents.names import type_name
 from reconciler.documents.schema import NodeForm, SchemaNode, builtin_schema
@@ -98,12 +99,9 @@ def _faults(node: SchemaNode, value: Json, steps: tuple[PathStep, ...]) -> Itera
         for index, below in enumerate(value):
             yield from _faults(node.item, below, (*steps, index))
     else:
-        wanted = _wanted(node)
-        is_text = str in node.accepts and int not in node.accepts
-        tip = "; quote it" if is_text and isinstance(value, bool | int | float) else ""
-        if isinstance(value, str) and str not in node.accepts and node.shape is NodeForm.SCALAR:
-            tip = "; take the quotes away"
-        yield SchemaFault(steps, "wrong-type", f"{type_name(value)} where {wanted} is needed{tip}")
+        name = next((step for step in reversed(steps) if isinstance(step, str)), "")
+        tip = _tip(node, value, f"{name}:" if steps and isinstance(steps[-1], str) else "-")
+        yield SchemaFault(steps, "wrong-type", f"{type_name(value)} where {_wanted(node)} is needed; {tip}")
 
 
 def _field_faults(node: SchemaNode, name: str, value: Json, steps: tuple[PathStep, ...]) -> Iterator[SchemaFault]:
@@ -119,6 +117,28 @@ def _wanted(node: SchemaNode) -> str:
         return {NodeForm.OBJECT: "a mapping", NodeForm.LIST: "a list"}.get(node.shape, "a value")
     names = {frozenset({bool}): "a boolean", frozenset({int}): "an integer", frozenset({int, float}): "a number"}
     return names.get(node.accepts) or ("a string" if int not in node.accepts else "a string or a number")
+
+
+def _tip(node: SchemaNode, value: Json, name: str) -> str:
+    """Return the next step for a value of a wrong type, without repeating the value."""
+    if node.shape is NodeForm.LIST:
+        below = _tip_below(node.item)
+        return f"begin each item with a dash, for example {name} [{below}]"
+    if node.shape is NodeForm.OBJECT:
+        return "take the dashes away" if isinstance(value, list) else f"for example {name} {_tip_below(node)}"
+    if isinstance(value, str) and str not in node.accepts:
+        is_quoted = value.strip().lower() in ("true", "false") if bool in node.accepts else is_number(value)
+        return "take the quotes away" if is_quoted else f"for example {name} {'true' if bool in node.accepts else 3}"
+    if isinstance(value, bool | int | float) and int not in node.accepts and str in node.accepts:
+        return "quote it"
+    return f"for example {name} {'true' if bool in node.accepts else 3 if int in node.accepts else 'web'}"
+
+
+def _tip_below(node: SchemaNode | None) -> str:
+    """Return a value of YAML that fits a node, as far as one field shows it."""
+    if node is None or node.shape is not NodeForm.OBJECT:
+        return "web" if node is None or str in node.accepts else "3"
+    return "{name: …}" if "name" in node.fields else f"{{{next(iter(node.fields), 'key')}: …}}"
 
 
 def _unknown(node: SchemaNode, name: str) -> str:

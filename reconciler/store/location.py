@@ -67,7 +67,7 @@ def _advice(text: str) -> str:
         return f"a repository over ssh is written {host}:{path}"
     if text.startswith("~"):
         return "a shell replaces ~ outside of quotes alone"
-    return "name the folder of the store or a bare repository"
+    return "name the folder of the store or a bare repository; --rev and --base name revisions, --cluster clusters"
 
 
 def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation | None = None) -> StoreLocation:

@@ -16,7 +16,7 @@ from reconciler.api.demand import exact
 from reconciler.api.plan import Cause, Change
 from reconciler.api.policies import LabelRequirement, Operator
 from reconciler.api.refs import Identity
-from reconciler.documents import Findings, not_a_mapping, not_a_string, type_name
+from reconciler.documents import Findings, is_number, not_a_mapping, not_a_string, type_name
 from reconciler.kinds.body_fields import mappings, text
 from reconciler.templates.metadata import check_annotations, check_labels
 
@@ -67,6 +67,7 @@ def replicas_moved(change: Change) -> int:
     return 0
 
 
+_DASHES: Final = "begin each item with a dash: - name: web"
 _INT32_MAX: Final = 2**31 - 1
 
 _COUNTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
@@ -118,7 +119,8 @@ def _check_count(value: Json, findings: Findings, *steps: Step) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int):
-        findings.error("wrong-type", f"{type_name(value)} where a whole number is needed", *steps)
+        tip = "take the quotes away" if is_number(value) else f"for example {steps[-1]}: 3"
+        findings.error("wrong-type", f"{type_name(value)} where a whole number is needed; {tip}", *steps)
     elif not 0 <= value <= _INT32_MAX:
         findings.error("out-of-range", f"{value} is not between 0 and {_INT32_MAX}", *steps)
 
@@ -160,7 +162,7 @@ def _check_pod(spec: JsonObject, steps: tuple[Step, ...], findings: Findings) ->
     for field in ("initContainers", "containers"):
         containers = spec.get(field)
         if containers is not None and not isinstance(containers, list):
-            findings.error("wrong-type", f"{type_name(containers)} where a list is needed", *steps, field)
+            findings.error("wrong-type", f"{type_name(containers)} where a list is needed; {_DASHES}", *steps, field)
             continue
         for index, container in enumerate(containers or ()):
             at = (*steps, field, index)
@@ -173,7 +175,7 @@ def _check_pod(spec: JsonObject, steps: tuple[Step, ...], findings: Findings) ->
 def _check_container(container: JsonObject, seen: set[str], at: tuple[Step, ...], findings: Findings) -> None:
     name = container.get("name")
     if not isinstance(name, str) or not name:
-        findings.error("name-missing", "a container needs a name", *at, "name")
+        findings.error("name-missing", "a container needs a name; write - name: web", *at, "name")
     elif name in seen:
         findings.error("container-name-duplicate", f"another container of the pod is named {name!r}", *at, "name")
     else:
@@ -186,11 +188,17 @@ def _check_env(env: Json, at: tuple[Step, ...], findings: Findings) -> None:
     if env is None:
         return
     if not isinstance(env, list):
-        findings.error("wrong-type", f"{type_name(env)} where a list is needed", *at, "env")
+        findings.error("wrong-type", f"{type_name(env)} where a list is needed; {_DASHES}", *at, "env")
         return
     for index, entry in enumerate(env):
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
-            findings.error("name-missing", "an environment variable needs a name", *at, "env", index)
+            findings.error(
+                "name-missing",
+                "an environment variable needs a name; write - {name: KEY, value: text}",
+                *at,
+                "env",
+                index,
+            )
             continue
         value = entry.get("value")
         if value is not None and not isinstance(value, str):
