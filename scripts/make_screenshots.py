@@ -16,7 +16,11 @@ from playwright.sync_api import Browser
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scripts.small_png import small_png  # noqa: E402 - the folder of the repository is known by now
+from bench.pages import decision_of, states  # noqa: E402 - the folder of the repository is known by now
+from reconciler.report.views.matrix import matrix_view  # noqa: E402
+from reconciler.report.views.questions import MatrixQuestion  # noqa: E402
+from reconciler.report.views.view_inputs import ViewModel  # noqa: E402
+from scripts.small_png import small_png  # noqa: E402
 from tests.browsing import LACK, browsing, chromium  # noqa: E402
 from tests.fakes import views  # noqa: E402
 from tests.fakes.page_server import PageServer  # noqa: E402
@@ -26,7 +30,7 @@ _LOOK: Final = f"{_OBJECT}?cluster=beijing"
 
 
 class Picture(NamedTuple):
-    """`fixture`: a function of `tests.fakes.views`. Sizes in pixels of the page."""
+    """`fixture`: a function of `tests.fakes.views`, or of this file. Sizes in pixels of the page."""
 
     name: str
     fixture: str
@@ -48,6 +52,7 @@ PICTURES = (
     Picture("large", "large", width=1500, height=1000),
     Picture("large-dark", "large", width=1500, height=1000, is_dark=True),
     Picture("large-matrix", "large", width=1500, height=900, scrolls_to=".matrix-box"),
+    Picture("folded", "folded", "/?columns=region&rows=team", height=720),
     Picture("broken", "broken", height=1000),
     Picture("broken-phone-dark", "broken", width=390, height=1100, is_dark=True),
     Picture("object", "three_clusters", _OBJECT, height=1000),
@@ -82,8 +87,17 @@ def main() -> int:
     return 0
 
 
+def folded() -> views.Views:
+    """2,000 workloads in 200 clusters, rows folded by team and columns by region."""
+    found = next(states(decision_of(2000, 200))).picture
+    if found is None:
+        raise ValueError("a state of the bench has a picture")
+    question = MatrixQuestion(rows="team", columns="region")
+    return views.calm_large()._replace(matrix=matrix_view(ViewModel(picture=found, now=views.NOW), question))
+
+
 def _taken(browser: Browser, picture: Picture) -> bytes:
-    server = PageServer(getattr(views, picture.fixture)())
+    server = PageServer({**vars(views), "folded": folded}[picture.fixture]())
     context = browser.new_context(
         viewport={"width": picture.width, "height": picture.height},
         color_scheme="dark" if picture.is_dark else "light",
