@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
 from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +21,7 @@ from bench.pages import decision_of, states  # noqa: E402 - the folder of the re
 from reconciler.report.views.matrix import matrix_view  # noqa: E402
 from reconciler.report.views.questions import MatrixQuestion  # noqa: E402
 from reconciler.report.views.view_inputs import ViewModel  # noqa: E402
+from reconciler.report.views.view_shapes import ClusterCounts  # noqa: E402
 from scripts.small_png import small_png  # noqa: E402
 from tests.browsing import LACK, browsing, chromium  # noqa: E402
 from tests.fakes import views  # noqa: E402
@@ -93,7 +95,9 @@ def folded() -> views.Views:
     if found is None:
         raise ValueError("a state of the bench has a picture")
     question = MatrixQuestion(rows="team", columns="region")
-    return views.calm_large()._replace(matrix=matrix_view(ViewModel(picture=found, now=views.NOW), question))
+    small, counts = views.calm_large(), ClusterCounts(total=200, in_sync=200, away=0, left=0)
+    matrix = matrix_view(ViewModel(picture=found, now=views.NOW), question)
+    return small._replace(fleet=replace(small.fleet, clusters=counts), matrix=matrix)
 
 
 def _taken(browser: Browser, picture: Picture) -> bytes:
