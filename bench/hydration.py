@@ -79,9 +79,9 @@ def cpu_s(run: Callable[[], object], rounds: int = 5) -> float:
 def validated(root: Path, rev: str | None) -> Fleet:
     """Return what `validate` does beside the locks."""
     fleet = read_fleet(str(root), rev)
-    decision = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
-    rendering(decision)
-    lint(fleet, decision.claims, [])
+    schedule = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
+    rendering(schedule)
+    lint(fleet, schedule.claims, [])
     return fleet
 
 

@@ -23,9 +23,9 @@ from reconciler.api.refs import Identity
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.planner import plan_round, previous_of, render_decision
+from reconciler.planner import plan_round, previous_of, render_schedule
 from reconciler.render import changed_identities
-from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
+from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import SnapshotReader
 from reconciler.store.past import StorePast
@@ -44,9 +44,9 @@ class Loop(Struct):
     store: GitStore
     reader: SnapshotReader = field(default_factory=SnapshotReader)
     in_force: StoreInForce = field(default_factory=lambda: StoreInForce({}, StorePast()))
-    memo: DecisionTables = field(default_factory=DecisionTables)
+    memo: ScheduleTables = field(default_factory=ScheduleTables)
     snapshot: FleetSnapshot | None = None
-    decision: Schedule | None = None
+    schedule: Schedule | None = None
     observations: Observations = field(default_factory=corpus.observations)
     steps: dict[str, list[float]] = field(default_factory=dict)
 
@@ -54,12 +54,12 @@ class Loop(Struct):
         """Plan a commit; the number of changes."""
         files = self._step("read", lambda: self.reader.read(self.store, commit))
         fleet = self._step("parse", lambda: self.in_force.parse(files))
-        decision = self._step(
+        schedule = self._step(
             "decide",
             lambda: schedule_fleet(fleet, self.observations, NOW, interpreters=BUILT_IN_KINDS, tables=self.memo),
         )
-        changed = self._step("compare", lambda: changed_identities(self.decision, decision, self.memo.changed))
-        self.decision = decision
+        changed = self._step("compare", lambda: changed_identities(self.schedule, schedule, self.memo.changed))
+        self.schedule = schedule
         if self.snapshot is None:
             return 0
         # What was asked of the members: what they do not have is proven absent.
@@ -68,7 +68,7 @@ class Loop(Struct):
             for name, member in self.snapshot.members.items()
             if isinstance(member, Read)
         }
-        decision, restaged = self.restaged(decision, self.snapshot)
+        schedule, restaged = self.restaged(schedule, self.snapshot)
         snapshot = replace(
             self.snapshot,
             fleet=fleet,
@@ -76,11 +76,11 @@ class Loop(Struct):
             only=frozenset(changed | restaged),
             observations=self.observations,
         )
-        return len(self._step("settle", lambda: plan_round(snapshot, decision)).plan.changes)
+        return len(self._step("settle", lambda: plan_round(snapshot, schedule)).plan.changes)
 
-    def restaged(self, decision: Schedule, snapshot: FleetSnapshot) -> tuple[Schedule, set[Identity]]:
+    def restaged(self, schedule: Schedule, snapshot: FleetSnapshot) -> tuple[Schedule, set[Identity]]:
         """Without a Rollout every cluster gets what HEAD has."""
-        return decision, set()
+        return schedule, set()
 
     def _step(self, name: str, run: Callable[[], Result]) -> Result:
         seconds, result = timed(run)
@@ -117,13 +117,13 @@ def main(workloads: int, fleet: str = "") -> dict[str, float]:
 
 def settle_everything(loop: Loop) -> dict[str, float]:
     """Compare members that are in step; their number of objects, and the seconds."""
-    assert loop.decision is not None, "the first commit was decided"
-    decision, fleet = loop.decision, loop.decision.fleet
-    loop.observations = replace(loop.observations, previous=previous_of(decision.bindings))
-    loop.decision = decision = schedule_fleet(
+    assert loop.schedule is not None, "the first commit was decided"
+    schedule, fleet = loop.schedule, loop.schedule.fleet
+    loop.observations = replace(loop.observations, previous=previous_of(schedule.bindings))
+    loop.schedule = schedule = schedule_fleet(
         fleet, loop.observations, NOW, interpreters=BUILT_IN_KINDS, tables=loop.memo
     )
-    manifests = render_decision(decision).manifests
+    manifests = render_schedule(schedule).manifests
     names = sorted({manifest.cluster for manifest in manifests})[:IN_STEP]
     members, rows = members_of((found for found in manifests if found.cluster in names), fleet.settings.name)
     del manifests
@@ -136,7 +136,7 @@ def settle_everything(loop: Loop) -> dict[str, float]:
         observations=loop.observations,
         journal=JournalSnapshot(ledger=rows),
     )
-    seconds, planned = timed(lambda: plan_round(snapshot, decision))
+    seconds, planned = timed(lambda: plan_round(snapshot, schedule))
     assert not planned.plan.changes, [str(change.identity) for change in planned.plan.changes[:3]]
     loop.snapshot = snapshot
     return {"settle": seconds, "settle_objects": sum(len(member.objects) for member in members.values())}
@@ -171,10 +171,10 @@ def _policy(number: int) -> bytes:
 
 def _lose_cluster(loop: Loop) -> Schedule:
     """One cluster does not answer any more: all placements are found again."""
-    assert loop.decision is not None, "the first commit was decided"
+    assert loop.schedule is not None, "the first commit was decided"
     lost = replace(loop.observations.clusters["m003"], reachable=False)
     seen = replace(loop.observations, clusters={**loop.observations.clusters, "m003": lost})
-    return schedule_fleet(loop.decision.fleet, seen, NOW, interpreters=BUILT_IN_KINDS, tables=loop.memo)
+    return schedule_fleet(loop.schedule.fleet, seen, NOW, interpreters=BUILT_IN_KINDS, tables=loop.memo)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.controller.vitals.status_store import StatusSnapshot
 from reconciler.fleet import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.planner import Round, guards_in_force, render_decision
+from reconciler.planner import Round, guards_in_force, render_schedule
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.scheduler import Schedule, schedule_fleet
 from reconciler.server.http_server import Listening, serving
@@ -73,7 +73,7 @@ spec:
 """
 
 
-def decision_of(workloads: int, clusters: int) -> Schedule:
+def schedule_of(workloads: int, clusters: int) -> Schedule:
     """The schedule of a store in which every workload is in every cluster."""
     files = {"policy.yaml": _POLICY, "fleet.yaml": "apiVersion: fleet.reconciler/v1alpha1\nkind: Fleet\n"
              "metadata: {name: bench}\n"}  # fmt: skip
@@ -87,15 +87,15 @@ def decision_of(workloads: int, clusters: int) -> Schedule:
     return schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
 
 
-def states(decision: Schedule) -> Iterator[StatusSnapshot]:
+def states(schedule: Schedule) -> Iterator[StatusSnapshot]:
     """One state after the other; in each some other copies are degraded."""
     manifests: dict[str, dict[object, object]] = {}
-    for manifest in render_decision(decision).manifests:
+    for manifest in render_schedule(schedule).manifests:
         manifests.setdefault(manifest.cluster, {})[manifest.identity] = manifest
-    facts = StateFacts(decision=decision, manifests=manifests, members={})  # type: ignore[arg-type]
+    facts = StateFacts(schedule=schedule, manifests=manifests, members={})  # type: ignore[arg-type]
     plan = Plan(base="", head="bench")
     guards = guards_in_force(None, Guards(), "bench", NOW)
-    planned = Round(decision=decision, manifests=facts.manifests, plan=plan, problems={}, guards=guards)
+    planned = Round(schedule=schedule, manifests=facts.manifests, plan=plan, problems={}, guards=guards)
     bad = ObjectState(sync=NOMINAL.sync, health=Degraded("1 of 3 replicas are available"))
     number = 0
     while True:
@@ -115,14 +115,14 @@ def states(decision: Schedule) -> Iterator[StatusSnapshot]:
 
 
 @contextmanager
-def rendering(decision: Schedule) -> Iterator[None]:
+def rendering(schedule: Schedule) -> Iterator[None]:
     """Render in another thread, again and again, until the block ends."""
     over = threading.Event()
-    few = replace(decision, bindings=dict(list(decision.bindings.items())[:100]))
+    few = replace(schedule, bindings=dict(list(schedule.bindings.items())[:100]))
 
     def work() -> None:
         while not over.is_set():
-            render_decision(few)
+            render_schedule(few)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -135,8 +135,8 @@ def rendering(decision: Schedule) -> Iterator[None]:
 
 async def measured(workloads: int, clusters: int, *names: str) -> dict[str, dict[str, float]]:
     """Return the figures of each page."""
-    decision = decision_of(workloads, clusters)
-    pictures, vitals = states(decision), Vitals(fleet="bench", is_ready=True)
+    schedule = schedule_of(workloads, clusters)
+    pictures, vitals = states(schedule), Vitals(fleet="bench", is_ready=True)
     next(pictures)
     gc.collect()
     gc.freeze()  # as the service does after a round
@@ -160,7 +160,7 @@ async def measured(workloads: int, clusters: int, *names: str) -> dict[str, dict
                 started = time.process_time()
                 size = await page(path)
                 cpu_s.append(time.process_time() - started)
-            with rendering(decision):
+            with rendering(schedule):
                 for _ in range(PAGES):
                     vitals.status.publish(next(pictures))
                     started = time.perf_counter()

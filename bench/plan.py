@@ -16,7 +16,7 @@ from bench.repository import commit_files
 from reconciler.api.fleet import StoreFile
 from reconciler.fleet import ParsedAsRead, ParsedFile, parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.planner import compare_revisions, render_decision
+from reconciler.planner import compare_revisions, render_schedule
 from reconciler.policy import claim
 from reconciler.scheduler import schedule_fleet
 from reconciler.store.git.snapshot import GitStore
@@ -59,10 +59,10 @@ def main(workloads: int, fleet: str = "") -> dict[str, float]:
         found |= {"read": both - take.spent_s, "parse": take.spent_s + assembled, "bytes": take.bytes_read}
         gc.freeze()
         observations = corpus.observations()
-        found["decide"], decision = timed(
+        found["decide"], schedule = timed(
             lambda: schedule_fleet(parsed_fleet, observations, NOW, interpreters=BUILT_IN_KINDS)
         )
-        found["render"], rendering = timed(lambda: render_decision(decision))
+        found["render"], rendering = timed(lambda: render_schedule(schedule))
         found["bodies"], _ = timed(partial(make_bodies, rendering))
         found["cold"] = time.process_time() - started
         found["rss_mib"] = peak_rss_mib()

@@ -11,7 +11,7 @@ from bench import corpus
 from bench.measure import make_bodies
 from reconciler.fleet import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.planner import render_decision
+from reconciler.planner import render_schedule
 from reconciler.scheduler import schedule_fleet
 
 NOW = "2026-11-21T10:00:00Z"
@@ -25,10 +25,10 @@ def main(workloads: int) -> None:
     fleet = profile.runcall(parse, snapshot)
     show("parse", profile)
     profile = cProfile.Profile()
-    decision = profile.runcall(lambda: schedule_fleet(fleet, observations, NOW, interpreters=BUILT_IN_KINDS))
+    schedule = profile.runcall(lambda: schedule_fleet(fleet, observations, NOW, interpreters=BUILT_IN_KINDS))
     show("decide", profile)
     profile = cProfile.Profile()
-    profile.runcall(lambda: make_bodies(render_decision(decision)))
+    profile.runcall(lambda: make_bodies(render_schedule(schedule)))
     show("render", profile)
 
 

@@ -37,7 +37,7 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.answers import Listing
 from reconciler.kube.discovery import Discovery, ServedKind
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
-from reconciler.planner import previous_of, render_decision
+from reconciler.planner import previous_of, render_schedule
 from reconciler.scheduler import schedule_fleet
 from reconciler.store.past import StorePast
 
@@ -208,14 +208,14 @@ def filled(source: CommitSource, journal: Journal) -> MemoryMembers:
     """Members and a journal that are in step with the store."""
     fleet = StoreInForce({}, source.past).parse(source.snapshot())
     members = MemoryMembers(fleet.clusters)
-    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     shared: dict[tuple[Identity, str], LiveObject] = {}
     with journal.transaction(durable=True):
         journal.record_fleet(FLEET)
         for name in fleet.clusters:
             journal.record_cluster(name, f"uid-of-{name}")
-        journal.record_applied(_apply(render_decision(decision).manifests, members, shared))
-        journal.record_bindings(fleet.revision, previous_of(decision.bindings))
+        journal.record_applied(_apply(render_schedule(schedule).manifests, members, shared))
+        journal.record_bindings(fleet.revision, previous_of(schedule.bindings))
         journal.record_round(fleet.revision, NOW, {})
     return members
 

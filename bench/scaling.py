@@ -23,7 +23,7 @@ from reconciler.api.refs import Identity
 from reconciler.fleet import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import previous_of
-from reconciler.scheduler import DecisionTables, schedule_fleet
+from reconciler.scheduler import ScheduleTables, schedule_fleet
 
 NOW: Final = "2026-11-21T10:00:00Z"
 PER_POLICY: Final = 20
@@ -53,19 +53,19 @@ def main(workloads: int) -> dict[str, float]:
 
 
 def measured(fleet: Fleet) -> tuple[float, float]:
-    """CPU seconds of the first decision, and the median of those after commits that scale one workload up by one."""
-    observations, memo = corpus.observations(), DecisionTables()
-    full, decision = timed(lambda: schedule_fleet(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo))
-    assert not decision.problems, decision.problems[0]
+    """CPU seconds of the first schedule, and the median of those after commits that scale one workload up by one."""
+    observations, memo = corpus.observations(), ScheduleTables()
+    full, schedule = timed(lambda: schedule_fleet(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo))
+    assert not schedule.problems, schedule.problems[0]
     gc.freeze()
     seconds = []
-    names = [identity for identity in decision.bindings if identity.kind == "Deployment"]
+    names = [identity for identity in schedule.bindings if identity.kind == "Deployment"]
     for number in range(COMMITS + 1):
-        observations = replace(observations, previous=previous_of(decision.bindings))
-        decision = schedule_fleet(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo)
+        observations = replace(observations, previous=previous_of(schedule.bindings))
+        schedule = schedule_fleet(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo)
         fleet = scaled(fleet, names[number * len(names) // (COMMITS + 1)])
         decide = partial(schedule_fleet, fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo)
-        taken, decision = timed(decide)
+        taken, schedule = timed(decide)
         seconds.append(taken)
     # The first commit warms up.
     return full, percentile(seconds[1:], 0.5)

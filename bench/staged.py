@@ -31,7 +31,7 @@ _CANARY = 5
 
 
 class StagedLoop(Loop):
-    """The loop with a Rollout between decision and plan."""
+    """The loop with a Rollout between schedule and plan."""
 
     records: dict[str, Record] = field(default_factory=dict)
     older: dict[str, Fleet] = field(default_factory=dict)
@@ -39,17 +39,17 @@ class StagedLoop(Loop):
     before: Schedule | None = None
     copies: dict[Identity, set[str]] = field(default_factory=dict)
 
-    def restaged(self, decision: Schedule, snapshot: FleetSnapshot) -> tuple[Schedule, set[Identity]]:
-        """The decision as the revisions in force leave it, and what is rendered otherwise by that."""
-        return self._step("stage", lambda: self._staged(decision, snapshot))
+    def restaged(self, schedule: Schedule, snapshot: FleetSnapshot) -> tuple[Schedule, set[Identity]]:
+        """The schedule as the revisions in force leave it, and what is rendered otherwise by that."""
+        return self._step("stage", lambda: self._staged(schedule, snapshot))
 
-    def _staged(self, decision: Schedule, snapshot: FleetSnapshot) -> tuple[Schedule, set[Identity]]:
-        fleet = decision.fleet
+    def _staged(self, schedule: Schedule, snapshot: FleetSnapshot) -> tuple[Schedule, set[Identity]]:
+        fleet = schedule.fleet
         named = {record.revision for record in self.records.values()} - {fleet.revision}
         self.older = {revision: self.older[revision] for revision in self.older if revision in named}
         revisions = Revisions(fleets=self.older, order=(*self.older, fleet.revision))
-        standing = stand(decision, self.tables.update(decision), {"all": self.records}, revisions, ClusterSights(), NOW)
-        after = staged(decision, standing, snapshot.journal.ledger, self.copies, self.observations.previous)
+        standing = stand(schedule, self.tables.update(schedule), {"all": self.records}, revisions, ClusterSights(), NOW)
+        after = staged(schedule, standing, snapshot.journal.ledger, self.copies, self.observations.previous)
         changed = changed_by_staging(self.before, after)
         self.records = {name: replace(found, completed_at=NOW) for name, found in standing.records["all"].items()}
         self.before = after

@@ -16,7 +16,7 @@ from bench.measure import make_bodies, timed
 from bench.repository import commit_files
 from reconciler.fleet import ParsedFile, parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.planner import render_decision
+from reconciler.planner import render_schedule
 from reconciler.render import Rendering
 from reconciler.scheduler import schedule_fleet
 from reconciler.store.git.snapshot import GitStore
@@ -73,7 +73,7 @@ def second(root: Path, commit: str) -> dict[str, float]:
         load, parsed = timed(lambda: cache.load(read.files))
         loads.append(load)
         anew.append(len(read.files) - len(parsed))
-        return render_decision(schedule_fleet(parse(read, parsed), observations, NOW, interpreters=BUILT_IN_KINDS))
+        return render_schedule(schedule_fleet(parse(read, parsed), observations, NOW, interpreters=BUILT_IN_KINDS))
 
     total, rendering = timed(plan)
     bodies, _ = timed(lambda: make_bodies(rendering))

@@ -126,7 +126,7 @@ class NeededRights(Struct, frozen=True, kw_only=True):
 
 
 def needed_rights(
-    decision: Schedule,
+    schedule: Schedule,
     level: Level,
     recorded: Collection[GroupKind],
     resources: Mapping[GroupKind, str],
@@ -139,7 +139,7 @@ def needed_rights(
     `recorded`: kinds with recorded copies that may have to be deleted. `resources`: the plural of each (group, kind).
     `holder`: the ConfigMap of the fleet's owner record. `is_leased`: the cluster has the leader's Lease.
     """
-    fleet = decision.fleet
+    fleet = schedule.fleet
     written = {
         identity: template.gvk.group_kind
         for identity, template in fleet.templates.items()
@@ -148,7 +148,7 @@ def needed_rights(
     kinds = {*written.values(), *recorded}
     # Namespaces, if a policy claims any: no other one is ever deleted by us.
     is_claimed = any(
-        identity[:2] == _NAMESPACE and binding.policy is not None for identity, binding in decision.bindings.items()
+        identity[:2] == _NAMESPACE and binding.policy is not None for identity, binding in schedule.bindings.items()
     )
     leaving = {*(kinds - {_NAMESPACE}), *({_NAMESPACE} if is_claimed else set()), *recorded}
     verbs = {kind: _verbs(level, may_go=kind in leaving) for kind in kinds}
@@ -160,7 +160,7 @@ def needed_rights(
         if (group, kind) in resources
     ]
     own = (*_own(level, holder), *(_lease(level, fleet.settings.name) if is_leased else ()))
-    rights = merged([*of_kinds, *own, *_beside(fleet, decision.interpreters, written), *_grants(fleet, level)])
+    rights = merged([*of_kinds, *own, *_beside(fleet, schedule.interpreters, written), *_grants(fleet, level)])
     return NeededRights(rights=rights, unknown=tuple(sorted(verbs.keys() - resources.keys())))
 
 

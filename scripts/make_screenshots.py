@@ -17,7 +17,7 @@ from playwright.sync_api import Browser
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.pages import decision_of, states  # noqa: E402 - the folder of the repository is known by now
+from bench.pages import schedule_of, states  # noqa: E402 - the folder of the repository is known by now
 from reconciler.report.views.matrix import matrix_view  # noqa: E402
 from reconciler.report.views.questions import MatrixQuestion  # noqa: E402
 from reconciler.report.views.view_inputs import ViewModel  # noqa: E402
@@ -91,7 +91,7 @@ def main() -> int:
 
 def folded() -> views.Views:
     """2,000 workloads in 200 clusters, rows folded by team and columns by region."""
-    found = next(states(decision_of(2000, 200))).picture
+    found = next(states(schedule_of(2000, 200))).picture
     if found is None:
         raise ValueError("a state of the bench has a picture")
     question = MatrixQuestion(rows="team", columns="region")

@@ -220,5 +220,5 @@ def _taint(text: str) -> Taint:
 
 
 def decided(case: Case, seen: Observations, ago_s: float = 0) -> Schedule:
-    """The decision that the tick looks at, made under the constraints of the observations."""
+    """The schedule that the tick looks at, made under the constraints of the observations."""
     return schedule_fleet(fleet(case), seen, moment(ago_s), interpreters=BUILT_IN_KINDS)

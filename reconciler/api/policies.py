@@ -279,7 +279,7 @@ class PropagationPolicy(Struct, frozen=True, kw_only=True):
     brings: frozenset[Companion] = frozenset()
     """The annotation `fleet.reconciler/bring`: companions of this policy's workloads."""
     digest: str = ""
-    """Of the whole document: the key of cached decisions."""
+    """Of the whole document: the key of cached schedules."""
 
     @property
     def is_cluster_scoped(self) -> bool:

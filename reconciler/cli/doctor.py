@@ -234,20 +234,20 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderS
     from reconciler.controller.service.handover import LeaderStatus, who_leads
     from reconciler.rights import EXPLAINING, Level, resource_names
 
-    decision, recorded, known = decided(fleet, access), recorded_kinds(access), resource_names(fleet)
+    schedule, recorded, known = decided(fleet, access), recorded_kinds(access), resource_names(fleet)
 
     async def one(member: MemberCluster) -> Finding:
         version, uid, discovery = await asyncio.gather(member.version(), member.identity(), member.discover())
         names = known | {gvk.group_kind: kind.plural for gvk, kind in discovery.kinds.items()}
         served = {(gvk.group, kind.plural) for gvk, kind in discovery.kinds.items()}
-        wanted = {level: needed(decision, level, recorded, names, member.name)[0] for level in Level}
+        wanted = {level: needed(schedule, level, recorded, names, member.name)[0] for level in Level}
         asked = [right for right in wanted[Level.FULL] if (right.group, right.resource) in served]
         refused = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in asked))))
         denied = tuple(right for right in refused if right != EXPLAINING)
         context = fleet.clusters[member.name].context_name
         return Finding(
             cluster=member.name, context=context, version=version, uid=uid, denied=denied, level=_level(wanted, denied),
-            unserved=_unserved(decision, member.name, discovery), risks=_NO_EVENTS if denied != refused else (),
+            unserved=_unserved(schedule, member.name, discovery), risks=_NO_EVENTS if denied != refused else (),
         )  # fmt: skip
 
     ha, leading, pulling = fleet.settings.ha, None, _pulling(fleet, access)
@@ -270,16 +270,16 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderS
     return findings, leading
 
 
-def _unserved(decision: Schedule, cluster: str, discovery: Discovery) -> tuple[str, ...]:
+def _unserved(schedule: Schedule, cluster: str, discovery: Discovery) -> tuple[str, ...]:
     """Of each kind that the store could have in a cluster, and does not define, why it cannot be had there."""
     from reconciler.kube.served_kinds import not_served, silent_api
 
     wanted = {
-        decision.fleet.templates[identity].gvk
-        for identity, binding in decision.bindings.items()
-        if identity in decision.fleet.templates and any(target.cluster == cluster for target in binding.targets)
+        schedule.fleet.templates[identity].gvk
+        for identity, binding in schedule.bindings.items()
+        if identity in schedule.fleet.templates and any(target.cluster == cluster for target in binding.targets)
     }
-    lacking = {gvk for gvk in wanted - discovery.kinds.keys() if gvk.group_kind not in decision.definitions}
+    lacking = {gvk for gvk in wanted - discovery.kinds.keys() if gvk.group_kind not in schedule.definitions}
     return tuple(
         silent_api(gvk) if gvk.api_version in discovery.stale else not_served(gvk, discovery.kinds)
         for gvk in sorted(lacking)

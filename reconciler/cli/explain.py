@@ -124,14 +124,14 @@ def _explained(
 
     if is_live:
         reading = run(decide_once(fleet, access))
-        decision, now, known = reading.decision, reading.snapshot.now, reading.snapshot.observations
+        schedule, now, known = reading.schedule, reading.snapshot.now, reading.snapshot.observations
     else:
         now, known = SystemClock().now(), read_observations(observations)
-        decision = schedule_fleet(fleet, known, now, interpreters=access.interpreters)
-    known = without_outdated_caps(known, fleet.templates, decision.policies, decision.interpreters)
+        schedule = schedule_fleet(fleet, known, now, interpreters=access.interpreters)
+    known = without_outdated_caps(known, fleet.templates, schedule.policies, schedule.interpreters)
     in_force = constraints_in_force(known.constraints, now).get(identity, ())
     standing = _standing(access.journal) if fleet.rollouts else ()
-    return explanation_document(explain(decision, render_one(decision, identity), identity, in_force, standing))
+    return explanation_document(explain(schedule, render_one(schedule, identity), identity, in_force, standing))
 
 
 def _standing(journal: Path | None) -> Sequence[Mapping[str, Any]]:

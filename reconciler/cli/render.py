@@ -44,8 +44,8 @@ def command(
         fleet = read_fleet(*chosen)
         check_clusters(clusters, fleet)
         seen = read_observations(observations)
-        decision = schedule_fleet(fleet, seen, now or SystemClock().now(), interpreters=interpreters, fresh=fresh)
-        result = rendering(decision, frozenset(clusters), with_bodies=output != "placementdecision")
+        schedule = schedule_fleet(fleet, seen, now or SystemClock().now(), interpreters=interpreters, fresh=fresh)
+        result = rendering(schedule, frozenset(clusters), with_bodies=output != "placementdecision")
     if output == "json":
         answer(render_json(result, show_secrets=show_secrets))
     elif output == "yaml":

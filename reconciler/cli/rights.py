@@ -36,12 +36,12 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
     if not fleet.settings.name:
         raise ConfigurationError(why_nameless(fleet))
     named = parse_subject(subject)
-    decision, recorded, wanted = decided(fleet, access), recorded_kinds(access), Level(level)
+    schedule, recorded, wanted = decided(fleet, access), recorded_kinds(access), Level(level)
     known = resource_names(fleet)
-    rights, unknown = needed(decision, wanted, recorded, known)
+    rights, unknown = needed(schedule, wanted, recorded, known)
     if unknown:
         known |= await _served(fleet, access)
-        rights, unknown = needed(decision, wanted, recorded, known)
+        rights, unknown = needed(schedule, wanted, recorded, known)
     if unknown:
         kinds = ", ".join(f"{kind} ({group})" for group, kind in unknown)
         raise ConfigurationError(
@@ -56,7 +56,7 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
 
 
 def needed(
-    decision: Schedule,
+    schedule: Schedule,
     level: Level,
     recorded: Collection[GroupKind],
     resources: Mapping[GroupKind, str],
@@ -69,9 +69,9 @@ def needed(
     from reconciler.controller.round.mark import holder_name
     from reconciler.rights import needed_rights
 
-    settings = decision.fleet.settings
+    settings = schedule.fleet.settings
     is_leased = settings.ha is not None and cluster in (None, settings.ha.cluster)
-    found = needed_rights(decision, level, recorded, resources, holder_name(settings.name), is_leased=is_leased)
+    found = needed_rights(schedule, level, recorded, resources, holder_name(settings.name), is_leased=is_leased)
     return found.rights, found.unknown
 
 

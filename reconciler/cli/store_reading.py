@@ -262,10 +262,10 @@ def problems_of(fleet: Fleet) -> tuple[Problem, ...]:
     from reconciler.rollouts import selected_of
     from reconciler.scheduler import schedule_fleet
 
-    decision = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
-    carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
-    odd = lint(fleet, decision.claims, carried, selected_of(decision), decision.makers)
-    found = sorted({*rendering(decision).problems, *odd})
+    schedule = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
+    carried = [identity for identity, binding in schedule.bindings.items() if binding.owners]
+    odd = lint(fleet, schedule.claims, carried, selected_of(schedule), schedule.makers)
+    found = sorted({*rendering(schedule).problems, *odd})
     # Without observations free capacity is unknown; that is no fault of the store.
     return tuple(problem for problem in found if problem.code != "capacity-unknown")
 

@@ -146,11 +146,11 @@ class EventHandler(PollHandler):
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
         pause_s = self._fights.pause_left_s(cluster, identity, self._parts.clock.monotonic_s())
         waits = not pause_s and (self._unfinished.waits(cluster, identity) or self._is_awaited_by_mates(identity))
-        if manifest is None or now.decision is None or waits or is_terminating(live):
+        if manifest is None or now.schedule is None or waits or is_terminating(live):
             return False
-        decision = now.decision
-        snapshot = now.snapshot(decision.fleet, decision.interpreters, self._parts.clock.now())
-        found = Comparer(decision, snapshot).compare(manifest, Present(object=live))
+        schedule = now.schedule
+        snapshot = now.snapshot(schedule.fleet, schedule.interpreters, self._parts.clock.now())
+        found = Comparer(schedule, snapshot).compare(manifest, Present(object=live))
         if pause_s:
             return found.change is not None and self._is_left(found.change, pause_s)
         if not found.in_sync:
@@ -164,8 +164,8 @@ class EventHandler(PollHandler):
         return self._unfinished.is_held(identity) or self._is_awaited_by_mates(identity)
 
     def _is_awaited_by_mates(self, identity: Identity) -> bool:
-        decision = self._latest.value.decision
-        packaged = decision.packaged if decision is not None else {}
+        schedule = self._latest.value.schedule
+        packaged = schedule.packaged if schedule is not None else {}
         return identity in packaged and any(map(self._unfinished.is_held, package_mates(packaged, (identity,))))
 
     def _is_left(self, change: Change, pause_s: float) -> bool:

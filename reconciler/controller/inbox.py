@@ -53,7 +53,7 @@ class LoopTimer(StrEnum):
 
     RESYNC = "resync"
     CAPACITY = "capacity"
-    """Nodes and pods are to be read again; what follows from them is a matter of the decision."""
+    """Nodes and pods are to be read again; what follows from them is a matter of the schedule."""
     UNANSWERED = "unanswered"
     """Requests without an answer are to be looked into."""
     STAGES = "stages"

@@ -208,7 +208,7 @@ class ControlLoop:
             self._judge.caught_up(each)
         self._judge.round_ends()
         self._lanes.round_ends()
-        self._keeper.follow(planned.decision, state.known.ledger, state.members, anew=scope is None)
+        self._keeper.follow(planned.schedule, state.known.ledger, state.members, anew=scope is None)
         parts.vitals.durations_s["round"] = clock.monotonic_s() - started_s
         return state, 0.0
 
@@ -253,7 +253,7 @@ class ControlLoop:
         """Return the state as store and kubeconfig say now, as far as they are due, and the work with what changed."""
         before, fleet = state.fleet, await self._follower.read() if work.store else None
         if fleet is not None:
-            state = replace(state, fleet=fleet, decision=None)
+            state = replace(state, fleet=fleet, schedule=None)
             if before is None:
                 # The person who starts the service must see the faults of its options.
                 state, _ = exchanged(state, state.members.reached_by(self._parts.configs_of(fleet)))
@@ -287,9 +287,9 @@ class ControlLoop:
 
     def _scope(self, state: State, fleet: Fleet, work: PendingWork, differing: Differing) -> ReadScope:
         """Return the scope of the round: rescheduled, enqueued and guarded objects."""
-        assert state.decision is not None, "a reading decides"
+        assert state.schedule is not None, "a reading decides"
         return scope_of(
-            state.decision,
+            state.schedule,
             state.known.ledger,
             identities=differing.identities | work.identities | self._unfinished.confirming,
             copies=joined(work.copies, differing.copies),
@@ -301,8 +301,8 @@ class ControlLoop:
         self, state: State, fleet: Fleet, scope: ReadScope | None, now: str
     ) -> tuple[Round, FleetSnapshot, Looked]:
         """Read and plan the scope; None: everything. Return the plan as far as it may be made, and its inputs."""
-        parts, decision = self._parts, state.decision
-        assert decision is not None, "a reading decides"
+        parts, schedule = self._parts, state.schedule
+        assert schedule is not None, "a reading decides"
         copies = state.copies if scope is None else len(scope.identities) * len(fleet.clusters) + scope.size
         progress = parts.counted(RoundPhase.READ, copies, len(state.reachable))
         late = partial(self._late.read, connected=len(state.members))
@@ -311,13 +311,13 @@ class ControlLoop:
         extent = replace(extent, at_fault=self._kind_faults.at_fault())
         extent = self._reader.within_reach(extent, state)
         self._judge.round_begins()
-        snapshot = await with_objects(state.snapshot(fleet, parts.interpreters, now), decision, state.reachable, extent)
+        snapshot = await with_objects(state.snapshot(fleet, parts.interpreters, now), schedule, state.reachable, extent)
         if scope is not None and has_strangers(snapshot.members, scope):
             # Only a round over everything sees where else they are.
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
         snapshot = replace(snapshot, members=self._lanes.without(snapshot.members, snapshot.only))
         parts.beat(RoundPhase.PLAN, copies)
-        planned, health = await in_thread(planned_with_health, snapshot, decision)
+        planned, health = await in_thread(planned_with_health, snapshot, schedule)
         asking = partial(parts.beat, RoundPhase.DRY_RUN)
         busy = self._lanes.busy
         met = {name: member for name, member in state.reachable.items() if not isinstance(member, str)}

@@ -138,7 +138,7 @@ _UNMET: Final = "it is reached in another way now, and has not said who it is ye
 class State(Struct, frozen=True, kw_only=True):
     """Values of the last round.
 
-    `fleet`: the active store, None before the first reading. `decision`: None when void. `picture`: the last round over
+    `fleet`: the active store, None before the first reading. `schedule`: None when void. `picture`: the last round over
     everything, updated by later rounds.
     """
 
@@ -147,7 +147,7 @@ class State(Struct, frozen=True, kw_only=True):
     access_stamp: Hashable = None
     """Of the files that were read for that."""
     fleet: Fleet | None = None
-    decision: Schedule | None = None
+    schedule: Schedule | None = None
     observations: Observations = field(default_factory=Observations)
     known: JournalSnapshot = field(default_factory=JournalSnapshot)
     reachable: Reachable = field(default_factory=dict)
@@ -198,7 +198,7 @@ class State(Struct, frozen=True, kw_only=True):
     @property
     def copies(self) -> int:
         """Return the maximal number of copies of a round over everything."""
-        bindings = self.decision.bindings.values() if self.decision is not None else ()
+        bindings = self.schedule.bindings.values() if self.schedule is not None else ()
         wanted = sum(len(binding.targets) for binding in bindings)
         return wanted + sum(len(rows) for rows in self.known.ledger.values())
 
@@ -236,15 +236,15 @@ class Established:
     def note(self, state: State, cluster: str, live: LiveObject) -> None:
         """Record the availability of a synced copy, if known and new."""
         identity, ledger = live.identity, state.known.ledger
-        decision, row = state.decision, ledger.get(cluster, {}).get(identity)
-        binding = decision.bindings.get(identity) if decision is not None else None
-        if row is None or decision is None or binding is None or row.uid != live.uid or identity[:2] in RUNS_ONCE:
+        schedule, row = state.schedule, ledger.get(cluster, {}).get(identity)
+        binding = schedule.bindings.get(identity) if schedule is not None else None
+        if row is None or schedule is None or binding is None or row.uid != live.uid or identity[:2] in RUNS_ONCE:
             return
         replicas = binding.replicas_on(cluster)
         wanted = replicas or 0
         if row.established == wanted or not _is_at_rest(binding, ledger):
             return
-        match availability_of(live.body, decision.interpreters.of(*identity[:2])):
+        match availability_of(live.body, schedule.interpreters.of(*identity[:2])):
             case Available():
                 self._seen[cluster, identity] = Rest(uid=live.uid, replicas=wanted, is_available=True)
             case Lacking() if replicas is not None and row.base != wanted:

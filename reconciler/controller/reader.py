@@ -1,4 +1,4 @@
-"""Keep observations and the decision up to date: who answers, what there is room for, where everything goes."""
+"""Keep observations and the schedule up to date: who answers, what there is room for, where everything goes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from reconciler.errors import HeldByCopy
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import in_force
 from reconciler.render import arrivals, changed_identities
-from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet, undecided
+from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet, undecided
 
 
 class Differing(Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Reader:
         self._parts = parts
         self._lanes, self._unfinished = memory.lanes, memory.unfinished
         self._kind_faults = memory.kind_faults
-        self._tables = DecisionTables()
+        self._tables = ScheduleTables()
         self._decided: Schedule | None = None
         self._decided_under: frozenset[Constraint] = frozenset()
         self._copies: Copies = {}
@@ -67,7 +67,7 @@ class Reader:
 
     @property
     def decided(self) -> Schedule:
-        """The last decision, as HEAD has it."""
+        """The last schedule, as HEAD has it."""
         assert self._decided is not None, "a reading decides"
         return self._decided
 
@@ -110,7 +110,7 @@ class Reader:
             # A commit is divided by the present capacity, not by that before the last round.
             state = await self._observe(state, fleet, now)
         state = replace(state, observations=replace(state.observations, closed=self._closed(state, now)))
-        if state.decision is None or self._decided_under != frozenset(state.known.observations.constraints):
+        if state.schedule is None or self._decided_under != frozenset(state.known.observations.constraints):
             self._parts.beat(RoundPhase.DECIDE, len(fleet.templates))
             state, decided_anew = await in_thread(self._schedule, state, fleet, now)
             changed |= decided_anew
@@ -142,7 +142,7 @@ class Reader:
         return copied | closed_by(in_force(self._parts.journal.suspensions(), now))
 
     def _is_to_observe(self, state: State, fleet: Fleet, work: PendingWork) -> bool:
-        is_void = work.store and state.decision is None
+        is_void = work.store and state.schedule is None
         return LoopTimer.CAPACITY in work.timers or (is_void and is_room_needed(fleet, self._decided))
 
     def _next_recovery_s(self, state: State) -> float:
@@ -173,7 +173,7 @@ class Reader:
         self._recovered_s = parts.clock.monotonic_s()
         left = left_since(before, state.known.ledger)
         if left:
-            state = replace(state, decision=None)
+            state = replace(state, schedule=None)
         return state, about, {*left, *scaled_by(left, before, self._parts.interpreters)}
 
     def _tell_fault(self, intent: Intent, fault: Exception) -> None:
@@ -233,7 +233,7 @@ class Reader:
         return copies
 
     async def _observe(self, state: State, fleet: Fleet, now: str, names: Collection[str] | None = None) -> State:
-        """Served kinds and, where it decides anything, free capacity; a decision made on other values is void.
+        """Served kinds and, where it decides anything, free capacity; a schedule made on other values is void.
 
         `names`: in these clusters alone; None: in all.
         """
@@ -246,8 +246,8 @@ class Reader:
             others = {name: found for name, found in state.observations.clusters.items() if name in fleet.clusters}
             seen = replace(seen, clusters=dict(sorted({**others, **seen.clusters}.items())))
         self._kind_faults.observed(seen.clusters)
-        decision = None if is_news(seen, state.observations) else state.decision
-        state = replace(state, observations=seen, decision=decision)
+        schedule = None if is_news(seen, state.observations) else state.schedule
+        state = replace(state, observations=seen, schedule=schedule)
         state = self._ticks.with_times(state) if self._parts.cluster_filter.is_whole else state
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
         causes = {found.cause for cluster in seen.clusters.values() for found in cluster.unlisted}
@@ -263,7 +263,7 @@ class Reader:
         known, ledger, before = state.known.observations, state.known.ledger, self._decided
         observations = replace(state.observations, previous=known.previous, constraints=known.constraints)
         self._copies, self._ledger = copies_since(self._copies, self._ledger, ledger), ledger
-        decision = schedule_fleet(
+        schedule = schedule_fleet(
             fleet,
             observations,
             now,
@@ -271,15 +271,15 @@ class Reader:
             copies=self._copies,
             tables=self._tables,
         )
-        state = replace(state, observations=observations, decision=decision)
-        self._decided, self._decided_under = decision, frozenset(known.constraints)
-        return state, changed_identities(before, decision, self._tables.changed)
+        state = replace(state, observations=observations, schedule=schedule)
+        self._decided, self._decided_under = schedule, frozenset(known.constraints)
+        return state, changed_identities(before, schedule, self._tables.changed)
 
     def within_reach(self, extent: ReadExtent, state: State) -> ReadExtent:
         """The extent without what another process applies to, and without what cannot be decided here."""
-        assert state.decision is not None, "a reading decides"
-        chosen, fleet = self._parts.cluster_filter, state.decision.fleet
-        if self._undecided is None or self._undecided[0] is not state.decision:
-            found = {} if chosen.is_whole else undecided(state.decision, chosen.own(fleet), state.known.ledger)
-            self._undecided = state.decision, found
+        assert state.schedule is not None, "a reading decides"
+        chosen, fleet = self._parts.cluster_filter, state.schedule.fleet
+        if self._undecided is None or self._undecided[0] is not state.schedule:
+            found = {} if chosen.is_whole else undecided(state.schedule, chosen.own(fleet), state.known.ledger)
+            self._undecided = state.schedule, found
         return replace(extent, elsewhere=chosen.elsewhere(fleet), undecided=self._undecided[1])

@@ -107,9 +107,9 @@ class Recorder:
         """
         parts, before, now = self._parts, state.known, snapshot.now
         parts.beat(RoundPhase.RECORD)
-        placed, told = self._placed(planned.decision, snapshot.only), self._told.fresh(results)
+        placed, told = self._placed(planned.schedule, snapshot.only), self._told.fresh(results)
         remember(parts.journal, planned, snapshot, results, placed=placed, told=told)
-        self._recorded = planned.decision
+        self._recorded = planned.schedule
         self._inbox.send(*map(ClusterChanged, self._kind_faults.take_in(snapshot.members)))
         picture = merged(state.picture, planned, results, snapshot.only, snapshot.members, self._kind_faults.problems)
         timers = self._timed(picture, snapshot)
@@ -240,8 +240,8 @@ class Recorder:
         self._inbox.changed({*left, *scaled_by(left, before, self._parts.interpreters)})
         # What followed it waits until it has left.
         self._inbox.changed(self._unfinished.waiting)
-        # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
-        return replace(state, decision=None)
+        # What followed an owner's old copy stays for as long as that does, which a new schedule finds out.
+        return replace(state, schedule=None)
 
     def _shown(
         self,
@@ -268,7 +268,7 @@ class Recorder:
             held_digest=picture.plan.held_digest,
             held_by=self._told.held_by,
             last_contact=dict(self._contacts),
-            elsewhere=parts.cluster_filter.elsewhere(picture.decision.fleet),
+            elsewhere=parts.cluster_filter.elsewhere(picture.schedule.fleet),
             unlisted=self._kind_faults.shown,
         )
         fleet_state = self._states.update(facts, only)
@@ -327,11 +327,11 @@ class Recorder:
         others = without_problems(picture.plan.problems, before)
         return replace(picture, plan=replace(picture.plan, problems=with_problems(others, found)))
 
-    def _placed(self, decision: Schedule, only: frozenset[Identity] | None) -> frozenset[Identity] | None:
+    def _placed(self, schedule: Schedule, only: frozenset[Identity] | None) -> frozenset[Identity] | None:
         """Return the objects whose placement may differ from the last recorded one; None: any."""
         if only is None or self._recorded is None:
             return None
-        return only | changed_keys(self._recorded.bindings, decision.bindings)
+        return only | changed_keys(self._recorded.bindings, schedule.bindings)
 
     def _with_absent(self, state: State, snapshot: FleetSnapshot) -> State:
         missing: dict[str, str] = {}
@@ -347,7 +347,7 @@ class Recorder:
     def _concerned(self, planned: Round, snapshot: FleetSnapshot) -> Collection[Identity]:
         if snapshot.only is not None:
             return snapshot.only
-        return {*planned.decision.bindings, *self._unfinished.all}
+        return {*planned.schedule.bindings, *self._unfinished.all}
 
     def _after(self, result: Result, now_s: float) -> None:
         change = result.change

@@ -83,15 +83,15 @@ class StagedRounds:
             closed={name: found.until for name, found in self._closed.items()},
             shown=state.shown,
         )
-        decision = await self._stager.stage(decided, look, now)
+        schedule = await self._stager.stage(decided, look, now)
         self._tell(state, now)
-        changed = changed_by_staging(self._before, decision)
-        self._before = decision
+        changed = changed_by_staging(self._before, schedule)
+        self._before = schedule
         # A commit that changes a Rollout alone changes no object, and a round over none would not tell its problems.
         is_news = _problems(self._stager.progress) != _problems(state.rollouts)
         identities, clusters = work.identities.union(changed), work.clusters | turned
         work = replace(work, everything=work.everything or is_news, identities=identities, clusters=clusters)
-        return replace(state, decision=decision, rollouts=self._stager.progress), work
+        return replace(state, schedule=schedule, rollouts=self._stager.progress), work
 
     def _tell(self, state: State, now: str) -> None:
         found, journal = self._stager.progress, self._parts.journal

@@ -294,7 +294,7 @@ def concerns_everything(before: Fleet | None, after: Fleet) -> bool:
     both = before.clusters.keys() & after.clusters.keys()
     if any(before.clusters[name].pulls != after.clusters[name].pulls for name in both):
         return True
-    # Copies that no decision speaks of were frozen, or are from now on.
+    # Copies that no schedule speaks of were frozen, or are from now on.
     return (before.is_complete, before.frozen) != (after.is_complete, after.frozen)
 
 

@@ -89,7 +89,7 @@ log = logging.getLogger("reconciler")
 
 
 Decide = Callable[[State, Observations], tuple[State, Collection[Identity]]]
-"""The state with a decision under the constraints and previous placements of the observations; what differs in it."""
+"""The state with a schedule under the constraints and previous placements of the observations; what differs in it."""
 
 
 class Ticks:
@@ -127,8 +127,8 @@ class Ticks:
 
     async def run(self, state: State, now: str, decide: Decide) -> tuple[State, frozenset[Identity]]:
         """Run the ticks and record them; return rescheduled objects, and those without an event."""
-        fleet, decision = state.fleet, state.decision
-        if fleet is None or decision is None or fleet.settings.observe_only:
+        fleet, schedule = state.fleet, state.schedule
+        if fleet is None or schedule is None or fleet.settings.observe_only:
             return state, frozenset()
         changed: set[Identity] = set()
         known = state.known.observations
@@ -169,7 +169,7 @@ class Ticks:
         return state, frozenset(changed | overdue(_decided(state), state.observations, now))
 
     async def _decided_under(self, state: State, under: Observations, decide: Decide, changed: set[Identity]) -> State:
-        """Return the state with another decision; `changed` gets what is decided otherwise."""
+        """Return the state with another schedule; `changed` gets what is decided otherwise."""
         state, differing = await in_thread(decide, state, under)
         changed.update(differing)
         return state
@@ -223,5 +223,5 @@ class Ticks:
 
 
 def _decided(state: State) -> Schedule:
-    assert state.decision is not None, "ticks rest on a decision"
-    return state.decision
+    assert state.schedule is not None, "ticks rest on a schedule"
+    return state.schedule

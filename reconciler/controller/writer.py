@@ -136,7 +136,7 @@ class Writer:
             fleet=name,
             revision=fleet.revision,
             interpreters=parts.interpreters,
-            altered=Comparer(planned.decision, snapshot).altered,
+            altered=Comparer(planned.schedule, snapshot).altered,
             tell=partial(self._told, fleet.revision),
             clock=parts.clock,
             lost=lambda member: parts.holder.lost(member, name),
@@ -193,7 +193,7 @@ def unmade(planned: Round, results: Iterable[Result], awaited: Collection[Copy] 
 
     `awaited`: copies with pending results.
     """
-    if planned.decision.fleet.settings.observe_only:
+    if planned.schedule.fleet.settings.observe_only:
         return set()
     begun = {*awaited, *(result.change.copy for result in results)}
     due = {change.copy for change in planned.plan.changes if change.held is None}

@@ -108,15 +108,15 @@ def _with_secrecy(change: Change, manifest: Manifest, row: AppliedRow | None, bo
 
 
 class Comparer:
-    """Compares manifests with the objects of clusters, by one decision and the snapshot that it was made of."""
+    """Compares manifests with the objects of clusters, by one schedule and the snapshot that it was made of."""
 
-    __slots__ = ("_are_shared", "_bodies", "_manager", "_settings", "decision", "schemas", "snapshot")
+    __slots__ = ("_are_shared", "_bodies", "_manager", "_settings", "schedule", "schemas", "snapshot")
 
-    def __init__(self, decision: Schedule, snapshot: FleetSnapshot, *, are_shared: bool = False) -> None:
+    def __init__(self, schedule: Schedule, snapshot: FleetSnapshot, *, are_shared: bool = False) -> None:
         """`are_shared`: members hold the same live object where they got the same; they stand for real ones."""
-        self.decision = decision
+        self.schedule = schedule
         self.snapshot = snapshot
-        self.schemas = KindSchemas(decision, snapshot.schemas)
+        self.schemas = KindSchemas(schedule, snapshot.schemas)
         self._settings = snapshot.fleet.settings
         self._manager = field_manager(self._settings.name)
         self._are_shared = are_shared
@@ -183,7 +183,7 @@ class Comparer:
                 return self._adoption(manifest, live, bodies, _TAKEN_BACK)
             if is_used_as_it_is(manifest):
                 return Comparison(problem=namespace_remark(manifest, live), live=live)
-            policy = self.decision.policies.get(manifest.identity)
+            policy = self.schedule.policies.get(manifest.identity)
             problem = refusal(manifest, live, ownership, policy, self._lost_marks(live, row))
             return self._adoption(manifest, live, bodies) if problem is None else Comparison(problem=problem, live=live)
         if (release := other_release(manifest.body, live.body)) is not None:

@@ -97,7 +97,7 @@ class Copies(Struct, frozen=True, kw_only=True):
     """
 
     identity: Identity
-    decision: Schedule
+    schedule: Schedule
     snapshot: FleetSnapshot
     target: Mapping[str, Replicas]
     old: Mapping[str, Replicas]
@@ -108,12 +108,12 @@ class Copies(Struct, frozen=True, kw_only=True):
     @property
     def interpreter(self) -> Interpreter:
         """Return the interpreter of the kind."""
-        return self.decision.interpreters.of(*self.identity[:2])
+        return self.schedule.interpreters.of(*self.identity[:2])
 
     @property
     def is_divided(self) -> bool:
         """Tell whether the clusters share the replicas out; else each has all of them."""
-        policy = self.decision.policies.get(self.identity)
+        policy = self.schedule.policies.get(self.identity)
         return policy is None or policy.placement.scheduling.division is not Division.DUPLICATED
 
     @property

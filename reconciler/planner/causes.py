@@ -30,7 +30,7 @@ RUNS_ELSEWHERE: Final = "runs-elsewhere"
 
 
 def runs_elsewhere(
-    decision: Schedule, snapshot: FleetSnapshot, identity: Identity, target: Collection[str], in_force: Collection[str]
+    schedule: Schedule, snapshot: FleetSnapshot, identity: Identity, target: Collection[str], in_force: Collection[str]
 ) -> tuple[Problem, ...]:
     """A warning where a run stays, as far as is known, in a cluster of another process.
 
@@ -39,7 +39,7 @@ def runs_elsewhere(
     where = ", ".join(sorted(snapshot.elsewhere & set(in_force) - set(target)))
     if not where or identity[:2] not in RUNS_ONCE:
         return ()
-    template = decision.fleet.templates.get(identity)
+    template = schedule.fleet.templates.get(identity)
     message = (
         f"{identity} was placed in {where}, where another process applies, and may run there: it is not begun in "
         f"{', '.join(sorted(target)) or 'another cluster'}; to run it once more, give it another name"
@@ -48,12 +48,12 @@ def runs_elsewhere(
     return (warning(source, "", RUNS_ELSEWHERE, message),)
 
 
-def lack_of_completions(decision: Schedule, identity: Identity, snapshot: FleetSnapshot) -> tuple[Problem, ...]:
+def lack_of_completions(schedule: Schedule, identity: Identity, snapshot: FleetSnapshot) -> tuple[Problem, ...]:
     """A warning when parts that are there, and those that are to come, have fewer completions than the template."""
-    template, policy = decision.fleet.templates.get(identity), decision.policies.get(identity)
+    template, policy = schedule.fleet.templates.get(identity), schedule.policies.get(identity)
     if template is None or policy is None or policy.placement.scheduling.division is Division.DUPLICATED:
         return ()
-    binding = decision.bindings[identity]
+    binding = schedule.bindings[identity]
     fixed: dict[str, int] = {}
     elsewhere = 0
     for cluster in {*snapshot.members, *snapshot.journal.ledger}:
@@ -118,12 +118,12 @@ def as_placement(change: Change) -> Change:
 
 
 def confirmed_shares(
-    decision: Schedule, changes: list[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
+    schedule: Schedule, changes: list[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
 ) -> Iterator[Change]:
     """The changes, those marked that take replicas and leave their volumes while others take over elsewhere."""
     moves = any(gains(target, old, cluster) for cluster in target)
     for change in changes:
-        is_evicted = decision.is_evicted(change.identity, change.cluster)
+        is_evicted = schedule.is_evicted(change.identity, change.cluster)
         if moves and change.before is not None and replicas_moved(change) < 0 and not is_evicted:
             yield replace(change, confirm=why_share_confirmed(change.identity, change.before, change.cluster))
         else:
@@ -139,13 +139,13 @@ def with_wait(change: Change, wait: Hold | None, hold: Hold | None) -> Change:
 CLUSTER_IN_NO_POLICY: Final = "cluster-in-no-policy"
 
 
-def new_in_no_policy(base: Fleet, decision: Schedule) -> Iterator[Problem]:
+def new_in_no_policy(base: Fleet, schedule: Schedule) -> Iterator[Problem]:
     """Yield a warning for each cluster that comes and gets nothing. Source: design#members."""
-    new = decision.fleet.clusters.keys() - base.clusters.keys() if base.clusters else set()
-    used = {name for binding in decision.bindings.values() for name in binding.clusters} if new else set()
+    new = schedule.fleet.clusters.keys() - base.clusters.keys() if base.clusters else set()
+    used = {name for binding in schedule.bindings.values() for name in binding.clusters} if new else set()
     for name in sorted(new - used):
         message = "no policy places anything in this new cluster; name it in one, or give it a label that one selects"
-        source = decision.fleet.clusters[name].source
+        source = schedule.fleet.clusters[name].source
         yield Problem(
             source=source, code=CLUSTER_IN_NO_POLICY, message=message, cluster=name, severity=Severity.WARNING
         )

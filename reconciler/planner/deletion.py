@@ -110,13 +110,13 @@ INCOMPLETE: Final = "the store could not be read completely"
 class LossInputs:
     """The schedule that copies are lost under, with the claimants of templates without a policy, and broken files."""
 
-    __slots__ = ("broken", "claimants", "decision")
+    __slots__ = ("broken", "claimants", "schedule")
 
-    def __init__(self, decision: Schedule) -> None:
+    def __init__(self, schedule: Schedule) -> None:
         """Index the policies and the broken documents of the schedule's fleet."""
-        self.decision = decision
-        self.claimants = Claimants(decision.fleet.propagation)
-        self.broken = FrozenReaches(decision.fleet.frozen)
+        self.schedule = schedule
+        self.claimants = Claimants(schedule.fleet.propagation)
+        self.broken = FrozenReaches(schedule.fleet.frozen)
 
 
 class LostCopy(Struct, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ def lost_copies(
 
     Of a member that was not read nothing is lost.
     """
-    binding = inputs.decision.bindings.get(identity)
+    binding = inputs.schedule.bindings.get(identity)
     targets = {cluster for cluster, _ in binding.targets} if binding is not None else ()
     for cluster in seen.copies:
         member, ownership = members[cluster], seen.owners.get(cluster)
@@ -155,11 +155,11 @@ def lost_copies(
 def _lost(cluster: str, live: LiveObject, owner: OwnershipRecord, inputs: LossInputs) -> LostCopy:
     # A template whose own file is broken is not in the fleet; its copy still has the fields that a selector matches.
     seen = Template(gvk=live.gvk, identity=live.identity, body=live.body, source=NOWHERE, digest="")
-    template = inputs.decision.fleet.templates.get(live.identity, seen)
+    template = inputs.schedule.fleet.templates.get(live.identity, seen)
     loss, why = _loss(cluster, template, owner, inputs)
     if loss is LossCause.UNKNOWN:
         return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=DeletionAction.FROZEN, why=why)
-    governs = inputs.decision.policies.get(live.identity)
+    governs = inputs.schedule.policies.get(live.identity)
     speaking = (governs,) if governs is not None else inputs.claimants.of(template, owner.policy)
     keep = keep_in_force(applied=owner.keep, declared=any(policy.keep for policy in speaking))
     fate = fate_of(loss, keep=keep, is_ack=owner.is_ack)
@@ -168,13 +168,13 @@ def _lost(cluster: str, live: LiveObject, owner: OwnershipRecord, inputs: LossIn
 
 
 def _loss(cluster: str, seen: Template, owner: OwnershipRecord, inputs: LossInputs) -> tuple[LossCause, str]:
-    fleet, identity = inputs.decision.fleet, seen.identity
-    binding = inputs.decision.bindings.get(identity)
+    fleet, identity = inputs.schedule.fleet, seen.identity
+    binding = inputs.schedule.bindings.get(identity)
     reach = inputs.broken.by(seen)
     if reach is not None:
         return LossCause.UNKNOWN, reach.why
     if binding is not None:
-        if (identity, cluster) in inputs.decision.ticked:
+        if (identity, cluster) in inputs.schedule.ticked:
             return LossCause.MOVED_BY_TICK, "its replicas were moved away"
         reason = binding.cluster_reasons.get(cluster)
         return LossCause.PLACEMENT_LEFT, reason.text if reason else "the cluster is not in its placement"
@@ -193,7 +193,7 @@ def _loss(cluster: str, seen: Template, owner: OwnershipRecord, inputs: LossInpu
 
 
 def lose(
-    decision: Schedule, snapshot: FleetSnapshot, lost: LostCopy, hold: Hold | None
+    schedule: Schedule, snapshot: FleetSnapshot, lost: LostCopy, hold: Hold | None
 ) -> tuple[Change | None, Problem | None]:
     """The change that a lost copy asks for, or the problem that stands in its way; neither where it is frozen.
 
@@ -204,7 +204,7 @@ def lose(
         return None, None
     identity = lost.live.identity
     if is_terminating(lost.live):
-        source = _source(decision, snapshot, identity, member.name)
+        source = _source(schedule, snapshot, identity, member.name)
         return None, terminating(lost.live, member.name, source, is_wanted=False)
     # A Namespace that only follows what lives in it is never deleted by us, and nobody decided that it goes.
     follows = identity[:2] == ("", "Namespace") and lost.owner.policy is None
@@ -216,17 +216,17 @@ def lose(
         identity=identity,
         cause=cause_of(lost.loss),
         before=lost.live.body,
-        source=_source(decision, snapshot, identity, member.name),
+        source=_source(schedule, snapshot, identity, member.name),
         uid=lost.live.uid,
         resource_version=lost.live.resource_version,
         guarded=is_edit(lost.loss) and not follows,
-        policy_lost=_policy_lost(decision, lost),
+        policy_lost=_policy_lost(schedule, lost),
         reason=Reason(rule=lost.loss.name.lower().replace("_", "-"), text=lost.why),
     )
-    suspended = lost.hold or decision.hold(identity, member.name)
+    suspended = lost.hold or schedule.hold(identity, member.name)
     if release:
         return replace(change, hold=suspended), None
-    change = replace(change, confirm=_why_confirmed(decision, lost))
+    change = replace(change, confirm=_why_confirmed(schedule, lost))
     row = snapshot.journal.row(member.name, identity)
     settings = snapshot.fleet.settings
     managers = managers_of_fleet(settings.name, settings.previous_names)
@@ -242,24 +242,24 @@ def lose(
     return replace(change, hold=hold or suspended), None
 
 
-def _policy_lost(decision: Schedule, lost: LostCopy) -> str:
+def _policy_lost(schedule: Schedule, lost: LostCopy) -> str:
     policy = lost.owner.policy
     if policy is None or lost.loss is not LossCause.POLICY_LEFT:
         return ""
-    is_there = any(policy == one.ref for one in decision.fleet.propagation)
+    is_there = any(policy == one.ref for one in schedule.fleet.propagation)
     return f"policy {policy.name} {'claims less' if is_there else 'removed'}"
 
 
-def _why_confirmed(decision: Schedule, lost: LostCopy) -> str:
+def _why_confirmed(schedule: Schedule, lost: LostCopy) -> str:
     identity = lost.live.identity
-    if decision.is_evicted(identity, lost.cluster):
+    if schedule.is_evicted(identity, lost.cluster):
         return ""  # Somebody asked for just that.
     moves = lost.loss in (LossCause.PLACEMENT_LEFT, LossCause.MOVED_BY_TICK)
     return why_confirmed(identity, lost.live.body, lost.cluster, moves=moves)
 
 
-def _source(decision: Schedule, snapshot: FleetSnapshot, identity: Identity, cluster: str) -> Source:
-    template = decision.fleet.templates.get(identity)
+def _source(schedule: Schedule, snapshot: FleetSnapshot, identity: Identity, cluster: str) -> Source:
+    template = schedule.fleet.templates.get(identity)
     if template is not None:
         return template.source
     row = snapshot.journal.row(cluster, identity)

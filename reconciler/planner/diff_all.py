@@ -45,9 +45,9 @@ class PlanResult(Struct, frozen=True, kw_only=True):
     """The reasons why our undesired copies stay, by cluster and identity: a broken file may want them."""
 
 
-def diff_all(manifests: Manifests, decision: Schedule, *, are_shared: bool = False) -> PlanResult:
+def diff_all(manifests: Manifests, schedule: Schedule, *, are_shared: bool = False) -> PlanResult:
     """Compare every object with every cluster that was read. `are_shared`: as in `Comparer`."""
-    snapshot, inputs = manifests.snapshot, _Inputs(manifests, decision, are_shared=are_shared)
+    snapshot, inputs = manifests.snapshot, _Inputs(manifests, schedule, are_shared=are_shared)
     changes: list[Change] = []
     problems: dict[Identity, tuple[Problem, ...]] = {}
     ours: Counter[str] = Counter()
@@ -55,7 +55,7 @@ def diff_all(manifests: Manifests, decision: Schedule, *, are_shared: bool = Fal
     frozen: dict[tuple[str, Identity], str] = {}
     instead: dict[str, dict[Identity, Manifest | None]] = {}
     is_sound = True
-    bound = decision.bindings.keys() if snapshot.only is None else decision.bindings.keys() & snapshot.only
+    bound = schedule.bindings.keys() if snapshot.only is None else schedule.bindings.keys() & snapshot.only
     for identity in sorted({*bound, *inputs.standings.identities}):
         found, faults = inputs.plan(identity)
         is_sound = is_sound and not faults
@@ -93,12 +93,12 @@ def diff_all(manifests: Manifests, decision: Schedule, *, are_shared: bool = Fal
 class _Inputs:
     """The inputs of each object's plan."""
 
-    def __init__(self, manifests: Manifests, decision: Schedule, *, are_shared: bool) -> None:
+    def __init__(self, manifests: Manifests, schedule: Schedule, *, are_shared: bool) -> None:
         self._manifests = manifests
-        self._decision = decision
+        self._schedule = schedule
         self._are_shared = are_shared
-        self._comparer = Comparer(decision, manifests.snapshot, are_shared=are_shared)
-        self._losses = LossInputs(decision)
+        self._comparer = Comparer(schedule, manifests.snapshot, are_shared=are_shared)
+        self._losses = LossInputs(schedule)
         self.standings = OwnershipIndex(manifests.snapshot)
 
     def plan(self, identity: Identity) -> tuple[ObjectPlan, tuple[Problem, ...]]:
@@ -119,7 +119,7 @@ class _Inputs:
 
     def _plan_apart(self, identity: Identity, fault: Exception | None) -> tuple[ObjectPlan | None, tuple[Problem, ...]]:
         """Return the plan without the copies that bring the fault out, which count as unread; None: that is no help."""
-        fleet, members = self._decision.fleet, self._manifests.snapshot.members
+        fleet, members = self._schedule.fleet, self._manifests.snapshot.members
         clusters = [name for name, one in members.items() if isinstance(one, Read) and identity in one.objects]
         faults = {}
         for cluster in clusters:
@@ -141,7 +141,7 @@ class _Inputs:
             members[name] = replace(member, objects=_Without(member.objects, identity), unread=unread)
         snapshot = replace(self._manifests.snapshot, members=members, only=frozenset({identity}))
         manifests = replace(self._manifests, snapshot=snapshot)
-        comparer = Comparer(self._decision, snapshot, are_shared=self._are_shared)
+        comparer = Comparer(self._schedule, snapshot, are_shared=self._are_shared)
         return try_call(
             lambda: diff_object(manifests, comparer, self._losses, identity, OwnershipIndex(snapshot).of(identity))
         )

@@ -66,14 +66,14 @@ def diff_object(
     """Return the plan of one object: in its scheduled clusters, and of undesired copies."""
     if identity in manifests.left:
         return ObjectPlan(problems=(manifests.left[identity],), copies=tuple(seen.copies))
-    decision, snapshot = comparer.decision, comparer.snapshot
-    is_placed = identity in decision.bindings and identity not in decision.frozen
+    schedule, snapshot = comparer.schedule, comparer.snapshot
+    is_placed = identity in schedule.bindings and identity not in schedule.frozen
     part = _diff_placed(manifests, comparer, identity, seen) if is_placed else ObjectPlan()
     changes, problems, frozen = [*part.changes], [*part.problems], {}
     for lost in lost_copies(identity, seen, snapshot.members, losses):
         if lost.is_frozen:
             frozen[lost.cluster] = lost.why
-        change, problem = lose(decision, snapshot, lost, part.holds.get(lost.cluster))
+        change, problem = lose(schedule, snapshot, lost, part.holds.get(lost.cluster))
         changes += [change] if change else []
         problems += [problem] if problem else []
     copies = tuple(seen.copies)
@@ -81,8 +81,8 @@ def diff_object(
 
 
 def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, seen: SeenCopies) -> ObjectPlan:
-    decision, snapshot = comparer.decision, comparer.snapshot
-    target = dict(decision.bindings[identity].targets)
+    schedule, snapshot = comparer.schedule, comparer.snapshot
+    target = dict(schedule.bindings[identity].targets)
     old = {**snapshot.placed_elsewhere(identity), **seen.copies} if snapshot.elsewhere else seen.copies
     wanted = manifests.of(identity, target)
     compared = {name: _compare(comparer, manifest, seen.owners.get(name)) for name, manifest in wanted.items()}
@@ -90,7 +90,7 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, s
     held = _as_held(manifests, comparer, identity, replicas)
     copies = Copies(
         identity=identity,
-        decision=decision,
+        schedule=schedule,
         snapshot=snapshot,
         target=target,
         old=old,
@@ -113,19 +113,19 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, s
                 instead[cluster] = smaller.manifest
         elif comparison.change is not None:
             change = as_assigned(comparison.change, old.get(cluster), target[cluster])
-            changes.append(with_wait(change, state.waits.get(cluster), decision.hold(identity, cluster)))
+            changes.append(with_wait(change, state.waits.get(cluster), schedule.hold(identity, cluster)))
         problems += [found for found in (comparison.problem, comparison.remark) if found is not None]
         if comparison.live is not None and is_terminating(comparison.live):
             source = (instead.get(cluster) or wanted[cluster]).source
             problems.append(terminating(comparison.live, cluster, source, is_wanted=True))
-    problems += runs_elsewhere(decision, snapshot, identity, target, state.targets)
-    problems += undecided_in(decision, identity, snapshot.elsewhere & target.keys())
+    problems += runs_elsewhere(schedule, snapshot, identity, target, state.targets)
+    problems += undecided_in(schedule, identity, snapshot.elsewhere & target.keys())
     if identity[:2] == ("batch", "Job"):
-        problems += lack_of_completions(decision, identity, snapshot)
+        problems += lack_of_completions(schedule, identity, snapshot)
     if changes:
         moved = _arrivals(manifests, identity, target, old)
         changes = [as_placement(change) if change.cluster in moved else change for change in changes]
-        changes = list(confirmed_shares(decision, changes, target, old))
+        changes = list(confirmed_shares(schedule, changes, target, old))
     return ObjectPlan(
         changes=tuple(changes),
         problems=tuple(problems),
@@ -153,28 +153,28 @@ def _as_held(
 
 def _compare(comparer: Comparer, manifest: Manifest, ownership: Ownership | None = None) -> Comparison:
     """Return the comparison in a cluster that was read: of kinds that are not served there, why."""
-    decision, identity = comparer.decision, manifest.identity
+    schedule, identity = comparer.schedule, manifest.identity
     member = comparer.snapshot.members[manifest.cluster]
     assert isinstance(member, Read), "there are manifests where it was read"
     live = member.live(identity)
     is_served = manifest.gvk in member.served
     if not is_served and manifest.gvk.api_version not in member.silent:
-        definition = decision.definition_of(identity[:2])
-        if definition is None or member.name not in decision.bindings[definition].clusters:
+        definition = schedule.definition_of(identity[:2])
+        if definition is None or member.name not in schedule.bindings[definition].clusters:
             return Comparison(problem=not_served(manifest, member))
         live = Absent()
     elif is_served and bool(identity.namespace) != member.served[manifest.gvk]:
         return Comparison(problem=of_other_scope(manifest, member))
     comparison = comparer.compare(manifest, live, ownership)
-    is_free = decision.hold(identity, member.name) is None
+    is_free = schedule.hold(identity, member.name) is None
     if is_free and isinstance(live, Absent) and comparison.change is not None:
         # A Namespace can be seen; the definition of a kind is there where the kind is served.
         there = [
             needed
-            for needed in prerequisites(decision, identity)
+            for needed in prerequisites(schedule, identity)
             if (not isinstance(member.live(needed), Absent) if needed.kind == "Namespace" else is_served)
         ]
-        wait = waits_for_prerequisite(decision, identity, member.name, there)
+        wait = waits_for_prerequisite(schedule, identity, member.name, there)
         if wait is not None:
             return replace(comparison, change=replace(comparison.change, hold=wait))
     if not is_served and comparison.change is not None:

@@ -48,12 +48,12 @@ def not_evaluated(before: Schedule, after: Schedule) -> tuple[Unjudged, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def _missing_observations(decision: Schedule) -> dict[Identity, tuple[str, ...]]:
-    return {identity: binding.unknown_room for identity, binding in decision.bindings.items() if binding.unknown_room}
+def _missing_observations(schedule: Schedule) -> dict[Identity, tuple[str, ...]]:
+    return {identity: binding.unknown_room for identity, binding in schedule.bindings.items() if binding.unknown_room}
 
 
-def _followers(decision: Schedule, lacking: Collection[Identity]) -> Iterator[tuple[Identity, Identity]]:
-    for identity, binding in decision.bindings.items():
+def _followers(schedule: Schedule, lacking: Collection[Identity]) -> Iterator[tuple[Identity, Identity]]:
+    for identity, binding in schedule.bindings.items():
         owner = next((owner for owner in binding.owners if owner in lacking), None)
         if owner is not None:
             yield identity, owner
@@ -130,8 +130,8 @@ class _Differences:
 
     def _overrides(self, identity: Identity) -> Iterator[str]:
         old, new = (
-            _rules(index, decision, identity)
-            for index, decision in ((self._old, self._before), (self._new, self._after))
+            _rules(index, schedule, identity)
+            for index, schedule in ((self._old, self._before), (self._new, self._after))
         )
         if identity in self._before.bindings and identity in self._after.bindings:
             yield from (f"{ref} changes what it overrides" for ref in sorted(changed_keys(old, new)))
@@ -171,12 +171,12 @@ def _anywhere(clusters: Mapping[str, Cluster]) -> dict[str, Cluster]:
     return {name: replace(cluster, source=NOWHERE) for name, cluster in clusters.items()}
 
 
-def _rules(index: OverrideIndex, decision: Schedule, identity: Identity) -> dict[PolicyRef, str]:
-    template = decision.fleet.templates.get(identity)
-    digests = {policy.ref: policy.digest for policy in decision.fleet.overrides}
+def _rules(index: OverrideIndex, schedule: Schedule, identity: Identity) -> dict[PolicyRef, str]:
+    template = schedule.fleet.templates.get(identity)
+    digests = {policy.ref: policy.digest for policy in schedule.fleet.overrides}
     return {rule.policy: digests[rule.policy] for rule in index.rules_of(template)} if template is not None else {}
 
 
-def _reaches(decision: Schedule, cluster: Cluster | None, identity: Identity) -> bool:
-    policy = decision.policies.get(identity)
+def _reaches(schedule: Schedule, cluster: Cluster | None, identity: Identity) -> bool:
+    policy = schedule.policies.get(identity)
     return cluster is not None and policy is not None and bool(list(concerned_by([cluster], {identity: policy})))

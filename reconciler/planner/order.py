@@ -186,10 +186,10 @@ class TurnOrder:
     """The turns of a plan's changes in packages with hooks or waves."""
 
     def __init__(
-        self, changes: Sequence[Change], decision: Schedule, snapshot: FleetSnapshot, manifests: ManifestsInForce
+        self, changes: Sequence[Change], schedule: Schedule, snapshot: FleetSnapshot, manifests: ManifestsInForce
     ) -> None:
         """`manifests`: those in force, by cluster."""
-        self._changes, self._decision, self._snapshot, self._manifests = changes, decision, snapshot, manifests
+        self._changes, self._schedule, self._snapshot, self._manifests = changes, schedule, snapshot, manifests
         self._due: defaultdict[tuple[str, str], defaultdict[Identity, list[Change]]] = defaultdict(
             lambda: defaultdict(list)
         )
@@ -198,12 +198,12 @@ class TurnOrder:
             if package is not None:
                 self._due[change.cluster, package][change.identity].append(change)
         self._members: defaultdict[str, list[Identity]] = defaultdict(list)
-        for identity, package in decision.packaged.items() if self._due else ():
+        for identity, package in schedule.packaged.items() if self._due else ():
             self._members[package].append(identity)
 
     def _package(self, change: Change) -> str | None:
         """Return the package of a change; of what left the store the one that it was applied from."""
-        packaged = self._decision.packaged
+        packaged = self._schedule.packaged
         if change.identity in packaged or change.action not in (Action.DELETE, Action.RELEASE):
             return packaged.get(change.identity)
         row = self._snapshot.journal.row(change.cluster, change.identity)
@@ -274,7 +274,7 @@ class TurnOrder:
         )
 
     def _is_here(self, cluster: str, identity: Identity) -> bool:
-        binding = self._decision.bindings.get(identity)
+        binding = self._schedule.bindings.get(identity)
         return binding is not None and cluster in binding.clusters
 
     def _annotations(self, cluster: str, identity: Identity) -> Mapping[str, str]:
@@ -282,14 +282,14 @@ class TurnOrder:
         manifest = self._manifests.get(cluster, {}).get(identity)
         if manifest is not None:
             return dig(manifest.body, "metadata", "annotations") or {}
-        template = self._decision.fleet.templates.get(identity)
+        template = self._schedule.fleet.templates.get(identity)
         return template.annotations if template is not None else {}
 
     def _needed(self, hooks: Iterable[Identity]) -> set[Identity]:
         """Return what hooks refer to, directly or not: it comes before them."""
         todo, found = list(hooks), set[Identity]()
         while todo:
-            needs = self._decision.needs.get(todo.pop(), frozenset()) - found
+            needs = self._schedule.needs.get(todo.pop(), frozenset()) - found
             found |= needs
             todo += needs
         return found
@@ -298,7 +298,7 @@ class TurnOrder:
         """Return why later turns wait for an object, in words; empty: they need not."""
         hook = hook_of(self._annotations(cluster, identity))
         is_run = hook is not None and identity[:2] in RUNS_ONCE
-        if identity in self._decision.frozen:
+        if identity in self._schedule.frozen:
             return f"waits for {identity}, which is frozen" if is_run else ""
         no_matter = Cause.COMPLETED if is_run else Cause.DRIFT
         pending = [change for change in due.get(identity, ()) if change.cause is not no_matter]
@@ -318,11 +318,11 @@ class TurnOrder:
         return f"waits for {identity}, which runs"
 
     def _has_failed(self, live: LiveObject) -> bool:
-        outcome = self._decision.interpreters.of(*live.identity[:2]).outcome
+        outcome = self._schedule.interpreters.of(*live.identity[:2]).outcome
         return try_call(outcome, live.body).value is RunOutcome.FAILED
 
     def _why_not_healthy(self, cluster: str, identity: Identity) -> str:
-        live, health = self._snapshot.live(cluster, identity), self._decision.interpreters.of(*identity[:2]).health
+        live, health = self._snapshot.live(cluster, identity), self._schedule.interpreters.of(*identity[:2]).health
         is_healthy = live is None or try_call(health, live.body).value is Health.HEALTHY
         return "" if is_healthy else f"waits for {identity} healthy"
 

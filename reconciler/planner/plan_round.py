@@ -48,12 +48,12 @@ _STRICTER: Final = "; limits that were loosened count from the next change on, o
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """One pass: the decisions, the manifests that are in force, and the plan that leads there.
+    """One pass: the schedule, the manifests that are in force, and the plan that leads there.
 
     `problems`: those of the plan that concern one object, by that object. A later round that looks at it replaces them.
     """
 
-    decision: Schedule
+    schedule: Schedule
     manifests: Mapping[str, Mapping[Identity, Manifest]]
     plan: Plan
     guards: GuardsInForce
@@ -66,70 +66,70 @@ class Round(Struct, frozen=True, kw_only=True):
     """The state of Rollouts; the plan has only the changes that they let begin."""
 
 
-def render_decision(decision: Schedule) -> Rendering:
+def render_schedule(schedule: Schedule) -> Rendering:
     """Every manifest of the target placement, with the problems that prevented some."""
-    return render_all(render_inputs(decision))
+    return render_all(render_inputs(schedule))
 
 
-def render_one(decision: Schedule, identity: Identity) -> dict[str, Rendered]:
+def render_one(schedule: Schedule, identity: Identity) -> dict[str, Rendered]:
     """Return the rendering of one template in each cluster of its placement; empty if unbound."""
-    renderer, binding = Renderer(decision), decision.bindings.get(identity)
+    renderer, binding = Renderer(schedule), schedule.bindings.get(identity)
     targets = binding.targets if binding is not None else ()
     return {cluster: renderer(identity, cluster, replicas) for cluster, replicas in targets}
 
 
-def plan_round(snapshot: FleetSnapshot, decision: Schedule | None = None) -> Round:
+def plan_round(snapshot: FleetSnapshot, schedule: Schedule | None = None) -> Round:
     """Return the plan that makes every cluster that was read equal to the store.
 
-    `decision`: that of the same snapshot, when it has been computed already. Called again with members that reflect
+    `schedule`: that of the same snapshot, when it has been computed already. Called again with members that reflect
     the applied plan and its health, it gives an empty plan.
     """
-    if decision is None:
-        decision = schedule_fleet(
+    if schedule is None:
+        schedule = schedule_fleet(
             snapshot.fleet,
             snapshot.observations,
             snapshot.now,
             interpreters=snapshot.interpreters,
             copies=copies_in(snapshot.journal.ledger),
         )
-    manifests = render(decision, snapshot)
-    manifests = decrypt(manifests, decision)
-    result = diff_all(manifests, decision)
-    placements = placement_changes(decision, snapshot.observations.previous, snapshot.only)
-    return _round(snapshot, decision, result, placements)
+    manifests = render(schedule, snapshot)
+    manifests = decrypt(manifests, schedule)
+    result = diff_all(manifests, schedule)
+    placements = placement_changes(schedule, snapshot.observations.previous, snapshot.only)
+    return _round(snapshot, schedule, result, placements)
 
 
 def _round(
-    snapshot: FleetSnapshot, decision: Schedule, result: PlanResult, placements: tuple[PlacementChange, ...]
+    snapshot: FleetSnapshot, schedule: Schedule, result: PlanResult, placements: tuple[PlacementChange, ...]
 ) -> Round:
     settings, found = snapshot.fleet.settings, list(result.changes)
     if settings.previous_names:
         found = [replace(change, previous_names=settings.previous_names) for change in found]
     found.sort(key=lambda one: (one.identity, one.cluster, one.hold is not None, one.action))
-    changes = after_owners(tuple(found), decision.bindings, snapshot)
+    changes = after_owners(tuple(found), schedule.bindings, snapshot)
     unread = [name for name, member in snapshot.members.items() if isinstance(member, NotRead)]
     losses = snapshot.journal.losses
     guards = judged_by(losses.guards, snapshot.fleet, snapshot.now)
     guarded = guard(changes, guards.active, result.managed, snapshot.now, losses, unread, snapshot.shows)
     if guarded.digest and is_stricter(guards):
         guarded = replace(guarded, changes=tuple(map(_with_note, guarded.changes)))
-    changes = after_owners(guarded.changes, decision.bindings, snapshot) if guarded.digest else guarded.changes
-    if decision.packaged:
-        changes = TurnOrder(changes, decision, snapshot, result.manifests).held()
+    changes = after_owners(guarded.changes, schedule.bindings, snapshot) if guarded.digest else guarded.changes
+    if schedule.packaged:
+        changes = TurnOrder(changes, schedule, snapshot, result.manifests).held()
     plan = Plan(
         base="",
         head=snapshot.fleet.revision,
         changes=changes,
-        waves=waves(changes, decision.needs),
-        placements=with_overridden(placements, decision, result.manifests),
-        problems=with_problems(decision.problems, result.cluster_problems, *result.problems.values()),
-        is_complete=result.is_complete and decision.fleet.is_complete,
+        waves=waves(changes, schedule.needs),
+        placements=with_overridden(placements, schedule, result.manifests),
+        problems=with_problems(schedule.problems, result.cluster_problems, *result.problems.values()),
+        is_complete=result.is_complete and schedule.fleet.is_complete,
         held_digest=guarded.digest,
         confirmed=guarded.confirmed,
         left=guarded.left,
     )
     return Round(
-        decision=decision,
+        schedule=schedule,
         manifests=result.manifests,
         plan=plan,
         guards=guards,

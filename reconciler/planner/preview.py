@@ -25,22 +25,22 @@ from reconciler.scheduler import Schedule
 
 
 def placement_changes(
-    decision: Schedule, previous: Mapping[Identity, PreviousPlacement], only: frozenset[Identity] | None = None
+    schedule: Schedule, previous: Mapping[Identity, PreviousPlacement], only: frozenset[Identity] | None = None
 ) -> tuple[PlacementChange, ...]:
     """Return the placements that moved between the previous placements and the schedule, sorted.
 
     `only`: these alone.
     """
     changes: list[PlacementChange] = []
-    for identity in sorted(_moved(decision, previous) if only is None else only):
-        if identity in decision.frozen or (identity not in decision.bindings and not decision.fleet.is_complete):
+    for identity in sorted(_moved(schedule, previous) if only is None else only):
+        if identity in schedule.frozen or (identity not in schedule.bindings and not schedule.fleet.is_complete):
             # A broken file may speak of it: where it is, it stays.
             continue
-        binding, before = decision.bindings.get(identity), previous.get(identity)
+        binding, before = schedule.bindings.get(identity), previous.get(identity)
         was, is_now = before.targets if before else (), binding.targets if binding else ()
         if was == is_now:
             continue
-        template = decision.fleet.templates.get(identity)
+        template = schedule.fleet.templates.get(identity)
         # Of a template that left the store only the identity is remembered; its version no longer matters.
         changes.append(
             PlacementChange(
@@ -55,7 +55,7 @@ def placement_changes(
 
 
 def with_overridden(
-    placements: tuple[PlacementChange, ...], decision: Schedule, manifests: Mapping[str, Mapping[Identity, Manifest]]
+    placements: tuple[PlacementChange, ...], schedule: Schedule, manifests: Mapping[str, Mapping[Identity, Manifest]]
 ) -> tuple[PlacementChange, ...]:
     """The placements, with the replicas that overrides make of those that are assigned."""
     overridden = {
@@ -63,10 +63,10 @@ def with_overridden(
     }
     if not any(placement.identity in overridden for placement in placements):
         return placements
-    inputs, cache = render_inputs(decision), RenderCache()
+    inputs, cache = render_inputs(schedule), RenderCache()
 
     def told(placement: PlacementChange) -> PlacementChange:
-        path = decision.interpreters.of(*placement.identity[:2]).replicas_path
+        path = schedule.interpreters.of(*placement.identity[:2]).replicas_path
         if placement.identity not in overridden or not path:
             return placement
         found = []
@@ -80,9 +80,9 @@ def with_overridden(
     return tuple(map(told, placements))
 
 
-def _moved(decision: Schedule, previous: Mapping[Identity, PreviousPlacement]) -> set[Identity]:
+def _moved(schedule: Schedule, previous: Mapping[Identity, PreviousPlacement]) -> set[Identity]:
     """Whatever may have moved."""
-    bindings = decision.bindings
+    bindings = schedule.bindings
     found = zip(bindings, bindings.values(), map(previous.get, bindings), strict=True)
     moved = {identity for identity, binding, before in found if before is None or before.targets != binding.targets}
     return moved | (previous.keys() - bindings.keys())

@@ -69,15 +69,15 @@ def _without(state: Effective, copies: Collection[str]) -> Effective:
 
 
 def run_kept_by_policy(
-    decision: Schedule, identity: Identity, target: Mapping[str, Replicas], old: Mapping[str, Replicas]
+    schedule: Schedule, identity: Identity, target: Mapping[str, Replicas], old: Mapping[str, Replicas]
 ) -> Effective | None:
     """The placement in force while Never keeps a failed Job or bare Pod, None when it does not.
 
     It must not run twice, so that nothing takes over before a person has taken it away.
     """
-    policy = decision.policies.get(identity)
+    policy = schedule.policies.get(identity)
     terms = policy.application_failover if policy is not None else None
-    failed = failures_of(decision.ticked, identity, old) if decision.ticked else {}
+    failed = failures_of(schedule.ticked, identity, old) if schedule.ticked else {}
     if not failed or terms is None or terms.purge_mode is not PurgeMode.NEVER:
         return None
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}

@@ -32,7 +32,7 @@ from reconciler.planner.preview import Side, preview
 from reconciler.planner.written import held_back, is_written
 from reconciler.render import changed_identities, render_all, render_inputs
 from reconciler.rollouts import lay_out, selected_of
-from reconciler.scheduler import DecisionTables, Schedule, package_mates, schedule_fleet, without_definition
+from reconciler.scheduler import Schedule, ScheduleTables, package_mates, schedule_fleet, without_definition
 
 _NAMELESS = "unnamed"
 
@@ -91,7 +91,7 @@ def passage_between(base: Fleet, head: Fleet, observations: Observations, now: s
 
     Objects of the first count as placed, so that its new unreadable files hold nothing back.
     """
-    tables = DecisionTables()
+    tables = ScheduleTables()
     base = replace(base, frozen=tuple(reach for reach in base.frozen if not reach.is_new))
     before = schedule_fleet(base, observations, now, interpreters=interpreters, tables=tables)
     placed = previous_of(before.bindings)
@@ -213,11 +213,11 @@ def with_progress(plan: Plan, live: Iterable[Plan]) -> Plan:
     return replace(plan, rollouts=tuple(replace(found, progress=known.get(found.name)) for found in plan.rollouts))
 
 
-def with_standing(plan: Plan, decision: Schedule, progress: Iterable[RolloutProgress]) -> Plan:
+def with_standing(plan: Plan, schedule: Schedule, progress: Iterable[RolloutProgress]) -> Plan:
     """Return the plan of the clusters with the stages of its Rollouts, and their state."""
-    if not decision.fleet.rollouts:
+    if not schedule.fleet.rollouts:
         return plan
-    side, known = Side(decision.fleet, selected_of(decision)), {found.rollout: found for found in progress}
+    side, known = Side(schedule.fleet, selected_of(schedule)), {found.rollout: found for found in progress}
     found = preview(plan, side, side)
     rollouts = tuple([replace(each, progress=known.get(each.name), is_merge=False) for each in found.rollouts])
     return replace(found, rollouts=rollouts)

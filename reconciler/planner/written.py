@@ -46,59 +46,59 @@ _ENDED: Final = {"status": {"phase": "Succeeded", "conditions": [{"type": "Compl
 _ANY_STATUS: Final = {"status": {"observedGeneration": 1}}
 
 
-def is_written(decision: Schedule, identity: Identity, cluster: str) -> bool:
+def is_written(schedule: Schedule, identity: Identity, cluster: str) -> bool:
     """Return whether a scheduled object is written there: neither it nor its prerequisites are frozen or held back."""
-    if withheld(decision, identity, cluster) is not None:
+    if withheld(schedule, identity, cluster) is not None:
         return False
-    return waits_for_prerequisite(decision, identity, cluster) is None
+    return waits_for_prerequisite(schedule, identity, cluster) is None
 
 
 def written_in(
-    decision: Schedule, inputs: RenderInputs, cache: RenderCache, observed: Mapping[str, ClusterObservation]
+    schedule: Schedule, inputs: RenderInputs, cache: RenderCache, observed: Mapping[str, ClusterObservation]
 ) -> Counter[str]:
     """Return how many objects a schedule leaves in each cluster that is as `observed`. `inputs`: of its rendering."""
     managed = Counter(managed_in(inputs, cache))
-    waiting = held_back(decision) | (decision.frozen & decision.bindings.keys())
-    waiting |= _without_kind(decision, observed)
+    waiting = held_back(schedule) | (schedule.frozen & schedule.bindings.keys())
+    waiting |= _without_kind(schedule, observed)
     # Unrendered objects were not counted in the first place.
     managed.subtract(
         manifest.cluster
         for manifest in render_all(inputs, cache, waiting).manifests
-        if not _comes_there(decision, manifest, observed)
+        if not _comes_there(schedule, manifest, observed)
     )
     return managed
 
 
-def _comes_there(decision: Schedule, manifest: Manifest, observed: Mapping[str, ClusterObservation]) -> bool:
+def _comes_there(schedule: Schedule, manifest: Manifest, observed: Mapping[str, ClusterObservation]) -> bool:
     """Return whether a manifest is written in its cluster, where its kind is not known to be missing."""
     identity, cluster = manifest.identity, manifest.cluster
-    return is_written(decision, identity, cluster) and _served(decision, manifest.gvk, cluster, observed) is not False
+    return is_written(schedule, identity, cluster) and _served(schedule, manifest.gvk, cluster, observed) is not False
 
 
-def _without_kind(decision: Schedule, observed: Mapping[str, ClusterObservation]) -> set[Identity]:
+def _without_kind(schedule: Schedule, observed: Mapping[str, ClusterObservation]) -> set[Identity]:
     """Return objects that are placed where their kind is not served."""
     lacking: dict[GVK, frozenset[str]] = {}
     found = set()
-    for identity, binding in decision.bindings.items():
-        template = template_of(decision.fleet, identity)
+    for identity, binding in schedule.bindings.items():
+        template = template_of(schedule.fleet, identity)
         assert template is not None, f"{identity} is bound and has no template"
         gvk = template.gvk
         if gvk not in lacking:
-            names = decision.fleet.clusters
-            lacking[gvk] = frozenset(name for name in names if _served(decision, gvk, name, observed) is False)
+            names = schedule.fleet.clusters
+            lacking[gvk] = frozenset(name for name in names if _served(schedule, gvk, name, observed) is False)
         if lacking[gvk] and not lacking[gvk].isdisjoint(binding.clusters):
             found.add(identity)
     return found
 
 
-def held_back(decision: Schedule) -> set[Identity]:
+def held_back(schedule: Schedule) -> set[Identity]:
     """Return placed objects that may be held back: while they are, they stay due, whatever else changes."""
-    held = decision.bindings.keys() & decision.holds.keys()
-    if any(policy.suspension.is_any for policy in decision.fleet.propagation):
-        for identity, policy in decision.policies.items():
-            if policy.suspension.is_any and identity in decision.bindings:
+    held = schedule.bindings.keys() & schedule.holds.keys()
+    if any(policy.suspension.is_any for policy in schedule.fleet.propagation):
+        for identity, policy in schedule.policies.items():
+            if policy.suspension.is_any and identity in schedule.bindings:
                 held.add(identity)
-    return held | dependents(decision, held | (decision.frozen & decision.bindings.keys()))
+    return held | dependents(schedule, held | (schedule.frozen & schedule.bindings.keys()))
 
 
 def written_by(
@@ -144,8 +144,8 @@ def written_by(
 class _Maker:
     """The object and the row that clusters with one outcome have in common."""
 
-    def __init__(self, manifest: Manifest, decision: Schedule, schema: Schema | None) -> None:
-        fleet = decision.fleet
+    def __init__(self, manifest: Manifest, schedule: Schedule, schema: Schema | None) -> None:
+        fleet = schedule.fleet
         body = sendable(manifest.body, schema)
         owner = read_owner(body)
         self.live = LiveObject(
@@ -236,11 +236,11 @@ class _Looks:
         return self._after.definition_of(gvk.group_kind) is None
 
 
-def _served(decision: Schedule, gvk: GVK, cluster: str, observed: Mapping[str, ClusterObservation]) -> bool | None:
+def _served(schedule: Schedule, gvk: GVK, cluster: str, observed: Mapping[str, ClusterObservation]) -> bool | None:
     """Return whether a cluster serves a kind once the schedule is carried out; None: unknown."""
-    definition, seen = decision.definition_of(gvk.group_kind), observed.get(cluster)
+    definition, seen = schedule.definition_of(gvk.group_kind), observed.get(cluster)
     if definition is not None:
-        return cluster in decision.bindings[definition].clusters and is_written(decision, definition, cluster)
+        return cluster in schedule.bindings[definition].clusters and is_written(schedule, definition, cluster)
     return None if seen is None or seen.apis is None else gvk in seen.apis
 
 

@@ -214,20 +214,20 @@ _NOTHING = Rendered(None)
 class Renderer:
     """Renders the copies of one schedule. The results of each revision are kept by itself."""
 
-    __slots__ = ("_decision", "_head", "_older")
+    __slots__ = ("_head", "_older", "_schedule")
 
     def __init__(
-        self, decision: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
+        self, schedule: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
     ) -> None:
         """`fixed_completions`: by cluster the completions that live parts of divided Jobs were created with."""
-        self._decision = decision
-        self._head = (render_inputs(decision, fixed_completions), RenderCache())
+        self._schedule = schedule
+        self._head = (render_inputs(schedule, fixed_completions), RenderCache())
         self._older: dict[int, tuple[Fleet, RenderInputs, RenderCache]] = {}
         """By the identity of the revision's fleet, which is kept here."""
 
     def __call__(self, identity: Identity, cluster: str, replicas: int | None) -> Rendered:
         """The manifest of a bound template in a cluster. None without a problem: it stays as it is there."""
-        staging = self._decision.staging
+        staging = self._schedule.staging
         source = staging.of(identity, cluster) if staging is not None else None
         if isinstance(source, Stays):
             return _NOTHING

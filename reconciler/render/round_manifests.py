@@ -29,20 +29,20 @@ from reconciler.scheduler import Schedule
 class Decryption:
     """Puts the values of encrypted templates into manifests. Clusters that get the same ciphertext share the result."""
 
-    __slots__ = ("_decision", "_opened", "_shared")
+    __slots__ = ("_opened", "_schedule", "_shared")
 
-    def __init__(self, decision: Schedule, opened: Mapping[Identity, Opened | Problem]) -> None:
+    def __init__(self, schedule: Schedule, opened: Mapping[Identity, Opened | Problem]) -> None:
         """`opened`: the values by template, or why there are none."""
-        self._decision = decision
+        self._schedule = schedule
         self._opened = opened
         self._shared: dict[str, Content | None] = {}
         """By the digest of the ciphertext; None: it holds ciphertext of another place."""
 
     def is_needed(self, identity: Identity, cluster: str) -> bool:
         """Tell whether the template of a copy is encrypted: that of HEAD, or of the revision in force there."""
-        staging = self._decision.staging
+        staging = self._schedule.staging
         source = staging.of(identity, cluster) if staging is not None else None
-        fleet = source if isinstance(source, Fleet) else self._decision.fleet
+        fleet = source if isinstance(source, Fleet) else self._schedule.fleet
         template = fleet.templates.get(identity)
         return template is not None and template.sealed is not None
 
@@ -55,7 +55,7 @@ class Decryption:
             return found if found is not None else still_sealed(manifest)
         digest = manifest.digest
         if digest not in self._shared:
-            interpreter = self._decision.interpreters.of(*manifest.identity[:2])
+            interpreter = self._schedule.interpreters.of(*manifest.identity[:2])
             made = with_secrets(manifest, found, interpreter)
             self._shared[digest] = made.content if made is not None else None
         content = self._shared[digest]
@@ -91,14 +91,14 @@ class Manifests(Struct, frozen=True, kw_only=True):
         return decrypted if isinstance(decrypted, Manifest) else None
 
 
-def render(decision: Schedule, snapshot: FleetSnapshot) -> Manifests:
+def render(schedule: Schedule, snapshot: FleetSnapshot) -> Manifests:
     """Return the manifest of each placed object in each cluster that was read; it never raises."""
-    renderer = Renderer(decision, fixed_completions(decision, snapshot))
+    renderer = Renderer(schedule, fixed_completions(schedule, snapshot))
     by_cluster: dict[str, dict[Identity, Manifest]] = {name: {} for name in snapshot.members}
     problems: dict[Identity, tuple[Problem, ...]] = {}
-    bindings, members = decision.bindings, snapshot.members
+    bindings, members = schedule.bindings, snapshot.members
     for identity in sorted(bindings if snapshot.only is None else bindings.keys() & snapshot.only):
-        if identity in decision.frozen or identity in snapshot.undecided:
+        if identity in schedule.frozen or identity in snapshot.undecided:
             continue
         for cluster, replicas in bindings[identity].targets:
             member = members.get(cluster)
@@ -114,24 +114,24 @@ def render(decision: Schedule, snapshot: FleetSnapshot) -> Manifests:
     )
 
 
-def decrypt(manifests: Manifests, decision: Schedule) -> Manifests:
+def decrypt(manifests: Manifests, schedule: Schedule) -> Manifests:
     """Return the manifests with the values of encrypted templates; without a key an object is left as it is."""
     snapshot = manifests.snapshot
-    decryption = Decryption(decision, snapshot.opened)
-    bound, templates = decision.bindings.keys(), decision.fleet.templates
+    decryption = Decryption(schedule, snapshot.opened)
+    bound, templates = schedule.bindings.keys(), schedule.fleet.templates
     chosen = [templates[one] for one in (bound if snapshot.only is None else bound & snapshot.only) if one in templates]
     sealed = [template for template in chosen if template.sealed is not None]
     locked = {template.identity: snapshot.opened.get(template.identity) or unopened(template) for template in sealed}
     left = {identity: why for identity, why in locked.items() if isinstance(why, Problem)} | dict(manifests.left)
     suspects = (
-        locked.keys() if decision.staging is None else {i for rows in manifests.by_cluster.values() for i in rows}
+        locked.keys() if schedule.staging is None else {i for rows in manifests.by_cluster.values() for i in rows}
     )
     if not suspects:
         return replace(manifests, decryption=decryption, left=left)
     by_cluster = {cluster: dict(rows) for cluster, rows in manifests.by_cluster.items()}
     problems, failed = dict(manifests.problems), dict(manifests.failed)
     for identity in sorted(suspects):
-        for cluster, _ in decision.bindings[identity].targets:
+        for cluster, _ in schedule.bindings[identity].targets:
             rows = by_cluster.get(cluster, {})
             if identity not in rows:
                 continue
@@ -143,7 +143,7 @@ def decrypt(manifests: Manifests, decision: Schedule) -> Manifests:
             if decrypted is not None:
                 problems[identity] = (*problems.get(identity, ()), decrypted)
             if fault is not None:
-                failed[identity] = fault_of(decision.fleet, identity, fault)
+                failed[identity] = fault_of(schedule.fleet, identity, fault)
     return replace(manifests, by_cluster=by_cluster, problems=problems, left=left, failed=failed, decryption=decryption)
 
 

@@ -24,9 +24,9 @@ from reconciler.render.outcome import only_follows
 from reconciler.scheduler import Schedule, dependents, differing_prerequisites, fixed_share, signature_of_prerequisites
 
 
-def signatures(decision: Schedule) -> dict[Identity, Hashable]:
+def signatures(schedule: Schedule) -> dict[Identity, Hashable]:
     """Return the signature of every bound or frozen identity. Others have none."""
-    return _signatures(decision, {*decision.bindings, *decision.frozen}, _index(decision))
+    return _signatures(schedule, {*schedule.bindings, *schedule.frozen}, _index(schedule))
 
 
 def changed_identities(
@@ -126,60 +126,60 @@ def _overridden_anew(before: Schedule, after: Schedule) -> set[Identity]:
     return {identity for identity, template in found if template is not None and index.matches(template)}
 
 
-def _index(decision: Schedule) -> OverrideIndex:
-    return OverrideIndex(decision.fleet.overrides, decision.fleet.clusters)
+def _index(schedule: Schedule) -> OverrideIndex:
+    return OverrideIndex(schedule.fleet.overrides, schedule.fleet.clusters)
 
 
 def _signatures(
-    decision: Schedule, identities: Iterable[Identity], index: OverrideIndex | None
+    schedule: Schedule, identities: Iterable[Identity], index: OverrideIndex | None
 ) -> dict[Identity, Hashable]:
     """Return signatures; without an index those of schedules whose rules are known to be the same."""
-    digests = {policy.ref: policy.digest for policy in decision.fleet.overrides}
+    digests = {policy.ref: policy.digest for policy in schedule.fleet.overrides}
     found: dict[Identity, Hashable] = {}
     # Who took a copy away decides how it goes.
     ticked: dict[Identity, frozenset[Hashable]] = {}
-    for (identity, cluster), constraint in decision.ticked.items():
+    for (identity, cluster), constraint in schedule.ticked.items():
         ticked[identity] = ticked.get(identity, frozenset()) | {(cluster, constraint.tick)}
     for identity in identities:
-        binding = decision.bindings.get(identity)
+        binding = schedule.bindings.get(identity)
         if binding is not None:
-            found[identity] = (*_signature(decision, binding, index, digests), ticked.get(identity, frozenset()))
-        elif identity in decision.frozen:
+            found[identity] = (*_signature(schedule, binding, index, digests), ticked.get(identity, frozenset()))
+        elif identity in schedule.frozen:
             found[identity] = "frozen"
     return found
 
 
 def _signature(
-    decision: Schedule, binding: Binding, index: OverrideIndex | None, digests: Mapping[PolicyRef, str]
+    schedule: Schedule, binding: Binding, index: OverrideIndex | None, digests: Mapping[PolicyRef, str]
 ) -> tuple[Hashable, ...]:
     identity = binding.identity
-    template = template_of(decision.fleet, identity)
+    template = template_of(schedule.fleet, identity)
     assert template is not None, f"{identity} is bound and has no template"
     return (
         template.digest,
         template.sealed,
         binding.targets,
         binding.is_dependency,
-        _terms(decision.policies.get(identity)),
+        _terms(schedule.policies.get(identity)),
         tuple(
             (rule.policy, rule.index, digests.get(rule.policy), tuple(filter(rule.is_for, binding.clusters)))
             for rule in (index.rules_of(template) if index is not None else ())
         ),
-        tuple(sorted(decision.yielded.get(identity, ()))),
-        _holds(decision, binding),
-        signature_of_prerequisites(decision, identity),
-        identity in decision.frozen,
+        tuple(sorted(schedule.yielded.get(identity, ()))),
+        _holds(schedule, binding),
+        signature_of_prerequisites(schedule, identity),
+        identity in schedule.frozen,
         tuple(cluster for cluster in binding.clusters if only_follows(binding, cluster))
         if identity.kind == "Namespace"
         else (),
     )
 
 
-def _holds(decision: Schedule, binding: Binding) -> Hashable:
-    policy = decision.policies.get(binding.identity)
+def _holds(schedule: Schedule, binding: Binding) -> Hashable:
+    policy = schedule.policies.get(binding.identity)
     if policy is not None and policy.suspension.is_any:
-        return tuple([decision.hold(binding.identity, cluster) for cluster in binding.clusters])
-    return decision.holds.get(binding.identity)
+        return tuple([schedule.hold(binding.identity, cluster) for cluster in binding.clusters])
+    return schedule.holds.get(binding.identity)
 
 
 def _terms(policy: PropagationPolicy | None) -> Hashable:
@@ -190,48 +190,48 @@ def _terms(policy: PropagationPolicy | None) -> Hashable:
 
 
 def render_inputs(
-    decision: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
+    schedule: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
 ) -> RenderInputs:
     """Return the inputs of rendering, with override policies compiled.
 
     `fixed_completions`: by cluster the completions that live parts of divided Jobs were created with.
     """
     return RenderInputs(
-        fleet=decision.fleet,
-        bindings=decision.bindings,
-        policies=decision.policies,
-        overrides=OverrideIndex(decision.fleet.overrides, decision.fleet.clusters),
-        interpreters=decision.interpreters,
-        yielded=decision.yielded,
+        fleet=schedule.fleet,
+        bindings=schedule.bindings,
+        policies=schedule.policies,
+        overrides=OverrideIndex(schedule.fleet.overrides, schedule.fleet.clusters),
+        interpreters=schedule.interpreters,
+        yielded=schedule.yielded,
         fixed_completions=fixed_completions or {},
-        definitions=decision.definitions,
-        makers=decision.makers,
+        definitions=schedule.definitions,
+        makers=schedule.makers,
     )
 
 
-def fixed_completions(decision: Schedule, snapshot: FleetSnapshot) -> dict[Identity, dict[str, int]]:
+def fixed_completions(schedule: Schedule, snapshot: FleetSnapshot) -> dict[Identity, dict[str, int]]:
     """Return by Job and cluster the completions that our live part was created with, which cannot be changed.
 
     Source: design#jobs.
     """
-    bound = decision.bindings.keys()
+    bound = schedule.bindings.keys()
     # The members hold far more objects than there are Jobs in the store.
     jobs = [
         identity
         for identity in (bound if snapshot.only is None else bound & snapshot.only)
-        if identity[:2] == ("batch", "Job") and identity in decision.fleet.templates
+        if identity[:2] == ("batch", "Job") and identity in schedule.fleet.templates
     ]
     fixed: dict[Identity, dict[str, int]] = {}
     for name in snapshot.members if jobs else ():
         for identity in jobs:
-            if name not in decision.bindings[identity].clusters:
+            if name not in schedule.bindings[identity].clusters:
                 continue  # A part that leaves takes its completions along: they go to the one that comes in its place.
             live, row = snapshot.live(name, identity), snapshot.journal.row(name, identity)
             # Where it has ended and is gone, it counts as it was sent.
             part = row.recorded if live is None and row is not None and row.finished else None
             if live is not None and read_owner(live.body) is not None:
                 part = live.body
-            single = is_single_run(decision.fleet.templates[identity].body)
+            single = is_single_run(schedule.fleet.templates[identity].body)
             share = fixed_share(part, is_single_run=single) if part is not None else None
             if share is not None:
                 fixed.setdefault(identity, {})[name] = share

@@ -19,7 +19,7 @@ from reconciler.api.plan import Manifest
 from reconciler.api.problem import NOWHERE, Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.containment import try_call
-from reconciler.planner import render_decision
+from reconciler.planner import render_schedule
 from reconciler.render import fault_of
 from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
 from reconciler.report.mask import Masker
@@ -98,17 +98,17 @@ def _object(manifest: Manifest, masker: Masker) -> dict[str, Json]:
     }
 
 
-def rendering(decision: Schedule, clusters: frozenset[str] = frozenset(), *, with_bodies: bool = False) -> Rendering:
+def rendering(schedule: Schedule, clusters: frozenset[str] = frozenset(), *, with_bodies: bool = False) -> Rendering:
     """Return bindings, manifests and problems; with `clusters`, only their manifests. `with_bodies`: bodies are needed.
 
     An object that waits for an override policy has a placement and no manifest yet.
     """
-    rendered = render_decision(decision)
-    fleet = decision.fleet
+    rendered = render_schedule(schedule)
+    fleet = schedule.fleet
     shown = [
         found
         for found in rendered.manifests
-        if (not clusters or found.cluster in clusters) and found.identity not in decision.holds
+        if (not clusters or found.cluster in clusters) and found.identity not in schedule.holds
     ]
     faults: dict[int, Exception] = {}
     if with_bodies:
@@ -120,20 +120,20 @@ def rendering(decision: Schedule, clusters: frozenset[str] = frozenset(), *, wit
     return Rendering(
         revision=fleet.revision,
         bindings=tuple(
-            _rendering_binding(decision, decision.bindings[identity]) for identity in sorted(decision.bindings)
+            _rendering_binding(schedule, schedule.bindings[identity]) for identity in sorted(schedule.bindings)
         ),
         kinds={identity: template.gvk for identity, template in fleet.templates.items()},
         manifests=tuple(found for found in shown if id(found.content) not in faults),
-        problems=tuple(sorted({*decision.problems, *rendered.problems, *not_made})),
+        problems=tuple(sorted({*schedule.problems, *rendered.problems, *not_made})),
         policies={policy.ref: policy.source for policy in fleet.propagation},
     )
 
 
-def _rendering_binding(decision: Schedule, binding: Binding) -> Binding:
-    hold = decision.holds.get(binding.identity)
+def _rendering_binding(schedule: Schedule, binding: Binding) -> Binding:
+    hold = schedule.holds.get(binding.identity)
     if hold is None:
         return binding
-    source = decision.policies[binding.identity].source
+    source = schedule.policies[binding.identity].source
     return replace(
         binding, reasons=(*binding.reasons, Reason(rule="waits", text=f"not sent yet: it {hold.why}", source=source))
     )

@@ -26,6 +26,6 @@ from reconciler.scheduler.prerequisites import (
     without_definition,
 )
 from reconciler.scheduler.schedule import KindSchemas, Schedule, schedule_fleet
-from reconciler.scheduler.schedule_tables import DecisionTables
+from reconciler.scheduler.schedule_tables import ScheduleTables
 from reconciler.scheduler.undecided import undecided, undecided_in
 from reconciler.templates import RUNS_ONCE

@@ -42,7 +42,7 @@ from reconciler.scheduler.companions import companions
 from reconciler.scheduler.dependencies import dependencies
 from reconciler.scheduler.makers import NO_MAKERS, Makers, with_defined_kinds
 from reconciler.scheduler.namespaces import namespaces
-from reconciler.scheduler.schedule_tables import DecisionTables, ScheduleInputs
+from reconciler.scheduler.schedule_tables import ScheduleInputs, ScheduleTables
 from reconciler.templates import demand_of
 
 _MAX_FAULTS: Final = 20
@@ -108,7 +108,7 @@ def schedule_fleet(
     interpreters: Registry,
     copies: Mapping[Identity, Collection[str]] | None = None,
     fresh: bool = False,
-    tables: DecisionTables | None = None,
+    tables: ScheduleTables | None = None,
 ) -> Schedule:
     """Return claims, placements and their consequences.
 
@@ -118,7 +118,7 @@ def schedule_fleet(
 
     A template that cannot be processed is frozen, as if its file were broken, and the others are scheduled without it.
     """
-    tables, there = tables or DecisionTables(), copies or {}
+    tables, there = tables or ScheduleTables(), copies or {}
     fleet = hold_new_claims(fleet, lambda identity: identity in there or identity in observations.previous)
     for _ in range(_MAX_FAULTS):
         known = tables.faults.among(fleet)
@@ -130,7 +130,7 @@ def schedule_fleet(
     return _schedule(ScheduleInputs(fleet, observations, now, interpreters, there, fresh), tables)
 
 
-def _schedule(inputs: ScheduleInputs, tables: DecisionTables) -> Schedule:
+def _schedule(inputs: ScheduleInputs, tables: ScheduleTables) -> Schedule:
     """Claim templates, place them, and let dependencies, companions and Namespaces follow.
 
     Each step computes again what depends on a difference in the tables that it is given.
@@ -178,7 +178,7 @@ def _schedule(inputs: ScheduleInputs, tables: DecisionTables) -> Schedule:
     )
 
 
-def _place(inputs: ScheduleInputs, tables: DecisionTables) -> tuple[PlacementResult, Sequence[Problem]]:
+def _place(inputs: ScheduleInputs, tables: ScheduleTables) -> tuple[PlacementResult, Sequence[Problem]]:
     """Return the placement of claimed templates, and the problems of priority classes."""
     fleet, observations = inputs.fleet, inputs.observations
     templates, claimed = tables.claims.templates, tables.claims.policies
@@ -216,7 +216,7 @@ def _place(inputs: ScheduleInputs, tables: DecisionTables) -> tuple[PlacementRes
     return place(replace(request, items=items), tables.places, gone), unknown_classes
 
 
-def _old_copies(inputs: ScheduleInputs, tables: DecisionTables) -> Table[Identity, frozenset[str]]:
+def _old_copies(inputs: ScheduleInputs, tables: ScheduleTables) -> Table[Identity, frozenset[str]]:
     """Return the clusters that hold a copy of a template which its placement has left."""
     bindings = tables.places.bindings
 
@@ -228,7 +228,7 @@ def _old_copies(inputs: ScheduleInputs, tables: DecisionTables) -> Table[Identit
     return tables.held.derive(clusters_of, tables.copies, bindings)
 
 
-def _items(tables: DecisionTables, inputs: ScheduleInputs, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
+def _items(tables: ScheduleTables, inputs: ScheduleInputs, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
     overrides, policies = tables.replica_overrides(inputs), tables.claims.policies.rows
     for identity in identities:
         template = inputs.fleet.templates[identity]
@@ -290,19 +290,19 @@ def _definitions(fleet: Fleet) -> dict[tuple[str, str], Identity]:
 class KindSchemas:
     """Looks schemas up, each once."""
 
-    __slots__ = ("_decision", "_described", "_known")
+    __slots__ = ("_described", "_known", "_schedule")
 
-    def __init__(self, decision: Schedule, described: Mapping[GVK, Schema] | None = None) -> None:
+    def __init__(self, schedule: Schedule, described: Mapping[GVK, Schema] | None = None) -> None:
         """`described`: of kinds that neither Kubernetes nor the store defines."""
-        self._decision = decision
+        self._schedule = schedule
         self._described = described or {}
         self._known: dict[GVK, Schema | None] = {}
 
     def of(self, gvk: GVK) -> Schema | None:
         """Return the schema of a kind; None: nobody describes it."""
         if gvk not in self._known:
-            definition = self._decision.definitions.get(gvk.group_kind)
-            template = self._decision.fleet.templates.get(definition) if definition else None
+            definition = self._schedule.definitions.get(gvk.group_kind)
+            template = self._schedule.fleet.templates.get(definition) if definition else None
             defined = schema_of_crd(template.body, gvk.version) if template else None
             self._known[gvk] = builtin_schema(gvk) or defined or self._described.get(gvk)
         return self._known[gvk]

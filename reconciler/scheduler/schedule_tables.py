@@ -30,7 +30,7 @@ from reconciler.scheduler.template_faults import TemplateFaults
 
 
 class ScheduleInputs(NamedTuple):
-    """Everything that a decision rests on."""
+    """Everything that a schedule rests on."""
 
     fleet: Fleet
     observations: Observations
@@ -40,7 +40,7 @@ class ScheduleInputs(NamedTuple):
     fresh: bool
 
 
-class DecisionTables:
+class ScheduleTables:
     """The last schedule, in the parts that the next one is made from.
 
     `changed`: possible differences between the last schedule and the one before it; None: everything.
@@ -100,7 +100,7 @@ class DecisionTables:
         return known[1]
 
     def end(self, inputs: ScheduleInputs) -> None:
-        """The decision is made: the next one may build on it."""
+        """The schedule is made: the next one may build on it."""
         self.changed = (
             None
             if self._is_anew

@@ -17,15 +17,15 @@ from reconciler.templates import RUNS_ONCE, is_run_of_hook
 
 
 def undecided(
-    decision: Schedule, own: Collection[str], ledger: Mapping[str, Collection[Identity]]
+    schedule: Schedule, own: Collection[str], ledger: Mapping[str, Collection[Identity]]
 ) -> dict[Identity, Problem]:
     """Return why objects stay as they are in the clusters `own`, by identity. `ledger`: by cluster the applied ones."""
-    here = {name: cluster for name, cluster in decision.fleet.clusters.items() if name in own}
+    here = {name: cluster for name, cluster in schedule.fleet.clusters.items() if name in own}
     may_come: dict[int, bool] = {}
     found: dict[Identity, str] = {}
-    for identity, policy in decision.policies.items():
-        binding = decision.bindings.get(identity)
-        why = _why(decision, identity) if binding is not None and not binding.is_dependency else None
+    for identity, policy in schedule.policies.items():
+        binding = schedule.bindings.get(identity)
+        why = _why(schedule, identity) if binding is not None and not binding.is_dependency else None
         if why is None:
             continue
         if id(policy) not in may_come:
@@ -35,20 +35,20 @@ def undecided(
             )
         if may_come[id(policy)] or any(identity in ledger.get(name, ()) for name in here):
             found[identity] = why
-    for identity in _followers(decision, found):
+    for identity in _followers(schedule, found):
         found[identity] = "what it goes along with is left as it is"
-    return {identity: _problem(decision, identity, found[identity]) for identity in sorted(found)}
+    return {identity: _problem(schedule, identity, found[identity]) for identity in sorted(found)}
 
 
-def undecided_in(decision: Schedule, identity: Identity, clusters: Collection[str]) -> tuple[Problem, ...]:
+def undecided_in(schedule: Schedule, identity: Identity, clusters: Collection[str]) -> tuple[Problem, ...]:
     """Return a warning if the processes of these clusters, those that pull, leave an object there as it is."""
-    where = ", ".join(name for name in sorted(clusters) if decision.fleet.clusters[name].pulls)
-    why = _why(decision, identity) if where else None
-    return (_problem(decision, identity, why, f" in {where}, where another process applies"),) if why else ()
+    where = ", ".join(name for name in sorted(clusters) if schedule.fleet.clusters[name].pulls)
+    why = _why(schedule, identity) if where else None
+    return (_problem(schedule, identity, why, f" in {where}, where another process applies"),) if why else ()
 
 
-def _why(decision: Schedule, identity: Identity) -> str | None:
-    policy, template = decision.policies.get(identity), decision.fleet.templates.get(identity)
+def _why(schedule: Schedule, identity: Identity) -> str | None:
+    policy, template = schedule.policies.get(identity), schedule.fleet.templates.get(identity)
     if policy is None:
         return None
     placement = policy.placement
@@ -61,15 +61,15 @@ def _why(decision: Schedule, identity: Identity) -> str | None:
     is_divided = placement.scheduling.division is not Division.DUPLICATED or placement.scheduling.gang
     if not is_divided or template is None:
         return None
-    is_divisible = any(target.replicas is not None for target in decision.bindings[identity].targets)
-    has_replicas = bool(decision.interpreters.of(*identity[:2]).replicas_path)
+    is_divisible = any(target.replicas is not None for target in schedule.bindings[identity].targets)
+    has_replicas = bool(schedule.interpreters.of(*identity[:2]).replicas_path)
     return "how its replicas are divided rests on what all clusters hold" if is_divisible or has_replicas else None
 
 
-def _followers(decision: Schedule, found: Collection[Identity]) -> list[Identity]:
+def _followers(schedule: Schedule, found: Collection[Identity]) -> list[Identity]:
     """Return the dependencies of objects that cannot be scheduled."""
     left = set(found)
-    dependencies = [binding for binding in decision.bindings.values() if binding.is_dependency and binding.owners]
+    dependencies = [binding for binding in schedule.bindings.values() if binding.is_dependency and binding.owners]
     while True:
         more = [b.identity for b in dependencies if b.identity not in left and not left.isdisjoint(b.owners)]
         if not more:
@@ -77,7 +77,7 @@ def _followers(decision: Schedule, found: Collection[Identity]) -> list[Identity
         left.update(more)
 
 
-def _problem(decision: Schedule, identity: Identity, why: str, where: str = "") -> Problem:
-    template = decision.fleet.templates.get(identity)
+def _problem(schedule: Schedule, identity: Identity, why: str, where: str = "") -> Problem:
+    template = schedule.fleet.templates.get(identity)
     source = template.source if template is not None else NOWHERE
     return warning(source, "", "undecided", f"{identity} is left as it is{where}: {why}")

@@ -243,7 +243,7 @@ class LiveViews:
 
 def _known(sight: ViewModel, resource: str, namespace: str) -> Identity | NotFound:
     """The object of the store, or with copies still, that is called so."""
-    known = {*sight.facts.decision.fleet.templates, *sight.facts.decision.bindings}
+    known = {*sight.facts.schedule.fleet.templates, *sight.facts.schedule.bindings}
     for cluster in sight.clusters.values():
         known |= cluster.kept.keys()
     # Without a namespace, look for a cluster-scoped resource, then for one of this name in any namespace.

@@ -63,7 +63,7 @@ def is_evaluated(facts: StateFacts, copy: Copy, state: ObjectState | None) -> bo
     if identity in member.under_way or identity in member.unread:
         return False
     # That nothing is wanted there follows from absence from the store, which a partial reading does not prove.
-    return identity in facts.manifests.get(cluster, {}) or facts.decision.fleet.is_complete
+    return identity in facts.manifests.get(cluster, {}) or facts.schedule.fleet.is_complete
 
 
 def refused(facts: StateFacts, copy: Copy, state: ObjectState | None) -> Verdict[Refused]:
@@ -95,7 +95,7 @@ def frozen(facts: StateFacts, copy: Copy, state: ObjectState | None) -> Verdict[
     """Return whether a broken file freezes it. A complete reading of the store ends it in any case."""
     if state is not None and isinstance(state.sync, Frozen):
         return Holds(state.sync)
-    return ConditionEnd.OVER if facts.decision.fleet.is_complete else _ending(facts, copy, state)
+    return ConditionEnd.OVER if facts.schedule.fleet.is_complete else _ending(facts, copy, state)
 
 
 def _ending(facts: StateFacts, copy: Copy, state: ObjectState | None) -> ConditionEnd:

@@ -22,7 +22,7 @@ Keys = Mapping[str, frozenset[Identity]]
 def dirty_keys(before: StateFacts | None, now: StateFacts, only: frozenset[Identity] | None) -> Keys:
     """Return by cluster the objects to evaluate again. `only`: the evaluated ones of the round; None: all."""
     if before is None or only is None:
-        return _everything(now, now.decision.fleet.clusters.keys() | now.journal.ledger.keys())
+        return _everything(now, now.schedule.fleet.clusters.keys() | now.journal.ledger.keys())
     found: defaultdict[str, set[Identity]] = defaultdict(set)
     for name, keys in _everything(now, turned(before, now)).items():
         found[name] |= keys
@@ -46,7 +46,7 @@ def _everything(facts: StateFacts, names: Iterable[str]) -> Keys:
     if not found:
         return {}
     quiet = {name: _quiet(facts, name) for name in found}
-    for identity, binding in facts.decision.bindings.items():
+    for identity, binding in facts.schedule.bindings.items():
         for target in binding.targets:
             if target.cluster in found and identity not in quiet[target.cluster]:
                 found[target.cluster].add(identity)
@@ -74,7 +74,7 @@ def _quiet(facts: StateFacts, cluster: str) -> AbstractSet[Identity]:
     if facts.why_away(cluster) is not None or facts.is_left(cluster):
         return frozenset()
     wanted = facts.manifests.get(cluster, _NOTHING).keys()
-    frozen = facts.decision.frozen
+    frozen = facts.schedule.frozen
     return (
         wanted
         if not frozen and not facts.frozen
@@ -91,7 +91,7 @@ def _told_of(facts: StateFacts, cluster: str) -> set[Identity]:
 
 def turned(before: StateFacts, now: StateFacts) -> set[str]:
     """Return clusters that became unreachable, came back, left the store or joined it: all their copies count."""
-    names = now.decision.fleet.clusters.keys() | now.journal.ledger.keys()
+    names = now.schedule.fleet.clusters.keys() | now.journal.ledger.keys()
     return {
         name
         for name in names
@@ -103,16 +103,16 @@ def turned(before: StateFacts, now: StateFacts) -> set[str]:
 
 
 def _decided_otherwise(before: StateFacts, now: StateFacts) -> set[Identity]:
-    if before.decision is now.decision:
+    if before.schedule is now.schedule:
         return set()
-    old, new = before.decision, now.decision
+    old, new = before.schedule, now.schedule
     return changed_keys(old.bindings, new.bindings) | changed_keys(old.claims.frozen, new.claims.frozen)
 
 
 def _of(facts: StateFacts, identities: set[Identity]) -> dict[str, set[Identity]]:
     """Return the possible clusters of these objects."""
     found: defaultdict[str, set[Identity]] = defaultdict(set)
-    bindings = facts.decision.bindings
+    bindings = facts.schedule.bindings
     for identity in identities:
         binding = bindings.get(identity)
         for target in binding.targets if binding is not None else ():
@@ -131,7 +131,7 @@ def _copies(before: StateFacts, now: StateFacts) -> set[Copy]:
     found = changed_keys(before.changes, now.changes)
     found |= changed_keys(before.failures, now.failures) | changed_keys(before.fights, now.fights)
     found |= changed_keys(before.frozen, now.frozen)
-    modes = (before.decision.fleet.settings.observe_only, now.decision.fleet.settings.observe_only)
+    modes = (before.schedule.fleet.settings.observe_only, now.schedule.fleet.settings.observe_only)
     if modes[0] != modes[1]:
         found |= now.changes.keys()
     return found

@@ -119,7 +119,7 @@ def _not_rendered(facts: StateFacts, cluster: str, identity: Identity, problems:
         return None
     if any(found.severity is Severity.ERROR for found in problems):
         return _failed(problems)
-    source = staging.of(identity, cluster) if (staging := facts.decision.staging) is not None else None
+    source = staging.of(identity, cluster) if (staging := facts.schedule.staging) is not None else None
     if isinstance(source, Stays):
         return Held(HeldBy.STAGE, source.why)
     # What is bound and not rendered without a fault stays where it runs, in another cluster.
@@ -131,7 +131,7 @@ def _of_changes(facts: StateFacts, due: tuple[Change, ...]) -> LookedAt:
     for change in due:
         if change.hold is not None:
             return Held(change.hold.by, change.hold.why, change.hold.order)
-    if facts.decision.fleet.settings.observe_only:
+    if facts.schedule.fleet.settings.observe_only:
         return Held(HeldBy.SETTINGS, "spec.mode of the Fleet document is observe: nothing is written")
     return Pending(f"it is to be {due[0].action.done}")
 

@@ -86,7 +86,7 @@ class FleetState(Struct, frozen=True, kw_only=True):
         manifest = self.facts.manifests.get(cluster, _NOTHING).get(identity)
         row = self.facts.journal.ledger.get(cluster, _NOTHING).get(identity)
         due = self.facts.changes.get((cluster, identity), ())
-        template = self.facts.decision.fleet.templates.get(identity)
+        template = self.facts.schedule.fleet.templates.get(identity)
         return next((found.gvk for found in (manifest, row, *due, template) if found is not None), None)
 
 
@@ -129,7 +129,7 @@ class StateTables:
     def update(self, facts: StateFacts, only: Iterable[Identity] | None = None) -> FleetState:
         """Return the state by these facts. `only`: the evaluated objects; None: all. Other differences are found."""
         before, self._facts = self._facts, facts
-        names = sorted({*facts.decision.fleet.clusters, *facts.journal.ledger} - facts.elsewhere)
+        names = sorted({*facts.schedule.fleet.clusters, *facts.journal.ledger} - facts.elsewhere)
         dirty = dirty_keys(before, facts, None if only is None else frozenset(only))
         anew = set(names) if before is None or only is None else turned(before, facts)
         turns: list[StateChange] = []
@@ -220,13 +220,13 @@ def step_of(state: FleetState) -> RevisionStep:
 
     Clusters that left the store do not count: nobody reads them.
     """
-    fleet = state.facts.decision.fleet
+    fleet = state.facts.schedule.fleet
     syncs: Counter[Lag] = Counter()
     healths: Counter[HealthWord] = Counter()
     counted = [found for found in state.clusters.values() if not found.is_left]
     unread = {found.name: kinds for found in counted if (kinds := state.unread_kinds(found.name))}
     equal = [found.name for found in counted if found.is_in_step and found.name not in unread]
-    behind = sum(_is_behind(state.facts.decision.staging, name) for name in equal)
+    behind = sum(_is_behind(state.facts.schedule.staging, name) for name in equal)
     for found in counted:
         syncs.update(found.syncs)
         healths.update(found.healths)
@@ -242,7 +242,7 @@ def step_of(state: FleetState) -> RevisionStep:
         errors=sum(found.severity is Severity.ERROR for found in fleet.problems),
         broken=len({reach.source.path for reach in fleet.frozen}),
         unread=sum(map(len, unread.values())),
-        unplaced=sum(found.code in SHORTFALLS for found in state.facts.decision.problems),
+        unplaced=sum(found.code in SHORTFALLS for found in state.facts.schedule.problems),
     )
 
 

@@ -281,7 +281,7 @@ class StateFacts(Struct, frozen=True, kw_only=True):
     `fights`: copies in conflict back-off. `last_contact`: the last reading of each cluster (RFC 3339).
     """
 
-    decision: Schedule
+    schedule: Schedule
     manifests: Mapping[str, Mapping[Identity, Manifest]]
     members: Mapping[str, Member]
     changes: Changes = field(default_factory=dict)
@@ -311,16 +311,16 @@ class StateFacts(Struct, frozen=True, kw_only=True):
 
     def why_frozen(self, cluster: str, identity: Identity) -> str | None:
         """Return the reason of a broken file that keeps a copy as it is; None: none does. Its facts are older."""
-        reach = self.decision.claims.frozen.get(identity)
+        reach = self.schedule.claims.frozen.get(identity)
         return reach.why if reach is not None else self.frozen.get((cluster, identity))
 
     def is_left(self, cluster: str) -> bool:
         """Return whether the store has no document of the cluster."""
-        return cluster not in self.decision.fleet.clusters
+        return cluster not in self.schedule.fleet.clusters
 
     def is_bound(self, cluster: str, identity: Identity) -> bool:
         """Return whether the store places a copy there."""
-        binding = self.decision.bindings.get(identity)
+        binding = self.schedule.bindings.get(identity)
         return binding is not None and any(target.cluster == cluster for target in binding.targets)
 
 

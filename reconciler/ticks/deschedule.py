@@ -29,7 +29,7 @@ _KINDS: Final = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("ba
 Caps = dict[tuple[Identity, str], Constraint]
 
 
-def deschedule(decision: Schedule, observations: Observations, now: str) -> tuple[Constraint, ...]:
+def deschedule(schedule: Schedule, observations: Observations, now: str) -> tuple[Constraint, ...]:
     """Return the caps in force from now on, in the order of identity and cluster: remaining and new ones.
 
     `observations`: of the clusters, with the constraints in force until now. A cluster that does not answer, or whose
@@ -38,16 +38,16 @@ def deschedule(decision: Schedule, observations: Observations, now: str) -> tupl
     caps: Caps = {
         (known.identity, known.cluster): known
         for known in observations.constraints
-        if known.tick is Tick.DESCHEDULING and _still_holds(known, decision, observations, now)
+        if known.tick is Tick.DESCHEDULING and _still_holds(known, schedule, observations, now)
     }
     for name, seen in sorted(observations.clusters.items()):
         if not seen.reachable or seen.nodes is None:
             continue
         for identity, workload in sorted(seen.workloads.items()):
-            cap = _cap(decision, seen, workload, now) if workload.unschedulable else None
+            cap = _cap(schedule, seen, workload, now) if workload.unschedulable else None
             known = caps.get((identity, name))
             if cap is not None and (known is None or cap < known.replicas_max):
-                template, policy = decision.fleet.templates[identity], decision.policies[identity]
+                template, policy = schedule.fleet.templates[identity], schedule.policies[identity]
                 caps[identity, name] = Constraint(
                     identity=identity,
                     cluster=name,
@@ -55,26 +55,26 @@ def deschedule(decision: Schedule, observations: Observations, now: str) -> tupl
                     reason=f"{_pods(workload.unschedulable)} found no node there since {workload.unschedulable_since}",
                     tick=Tick.DESCHEDULING,
                     since=now,
-                    basis=basis_of(template, policy, seen, decision.interpreters),
+                    basis=basis_of(template, policy, seen, schedule.interpreters),
                 )
     return tuple(caps[key] for key in sorted(caps))
 
 
-def _cap(decision: Schedule, seen: ClusterObservation, workload: Workload, now: str) -> int | None:
+def _cap(schedule: Schedule, seen: ClusterObservation, workload: Workload, now: str) -> int | None:
     """The most replicas that should be there; None: no fewer than now."""
     identity = workload.identity
-    policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
-    if policy is None or binding is None or identity in decision.frozen or not is_descheduled(identity, policy):
+    policy, binding = schedule.policies.get(identity), schedule.bindings.get(identity)
+    if policy is None or binding is None or identity in schedule.frozen or not is_descheduled(identity, policy):
         return None
     assigned = binding.replicas_on(seen.name)
     # Another number than the assigned one: by an override, an autoscaler, or a move in progress.
     if not assigned or workload.replicas != assigned:
         return None
-    if age_s(workload.unschedulable_since, now) <= _threshold_s(decision, policy, seen.name):
+    if age_s(workload.unschedulable_since, now) <= _threshold_s(schedule, policy, seen.name):
         return None
-    if claims_of(identity, decision.fleet.templates[identity].body):
+    if claims_of(identity, schedule.fleet.templates[identity].body):
         return None  # Their volumes would stay where they are: a person decides about that.
-    cap = max(0, min(assigned - _missing_replicas(workload, assigned), _fit(decision, seen, workload)))
+    cap = max(0, min(assigned - _missing_replicas(workload, assigned), _fit(schedule, seen, workload)))
     return cap if cap < assigned else None
 
 
@@ -94,9 +94,9 @@ def is_descheduled(identity: Identity, policy: PropagationPolicy) -> bool:
     return identity[:2] in _KINDS and scheduling.division.needs_capacity and not scheduling.gang
 
 
-def _threshold_s(decision: Schedule, policy: PropagationPolicy, cluster: str) -> float:
-    threshold_s = float(decision.fleet.settings.unschedulable_threshold_s)
-    if policy.ecs_provision and is_last_tier(policy, decision.fleet.clusters[cluster]):
+def _threshold_s(schedule: Schedule, policy: PropagationPolicy, cluster: str) -> float:
+    threshold_s = float(schedule.fleet.settings.unschedulable_threshold_s)
+    if policy.ecs_provision and is_last_tier(policy, schedule.fleet.clusters[cluster]):
         return max(threshold_s, PROVISION_S)
     return threshold_s
 
@@ -110,13 +110,13 @@ def is_last_tier(policy: PropagationPolicy, cluster: Cluster) -> bool:
     return False
 
 
-def _fit(decision: Schedule, seen: ClusterObservation, workload: Workload) -> int:
+def _fit(schedule: Schedule, seen: ClusterObservation, workload: Workload) -> int:
     """Replicas of the newest template that the nodes could hold if this workload had no pods there.
 
     Where it is not known on which nodes its pods are, those that are ready are taken to stay where they are.
     Source: design#fit.
     """
-    shape = demand_of(decision.fleet.templates[workload.identity], decision.interpreters).shape
+    shape = demand_of(schedule.fleet.templates[workload.identity], schedule.interpreters).shape
     nodes = [node for node in seen.nodes or () if not admits(node, shape)]
     pods = 0
     for node in nodes:
@@ -127,13 +127,13 @@ def _fit(decision: Schedule, seen: ClusterObservation, workload: Workload) -> in
     return pods + workload.ready if nodes and workload.held is None else pods
 
 
-def _still_holds(cap: Constraint, decision: Schedule, observations: Observations, now: str) -> bool:
+def _still_holds(cap: Constraint, schedule: Schedule, observations: Observations, now: str) -> bool:
     """Return whether nothing has changed that could let more replicas in, or the cap is too young to end."""
-    policy, template = decision.policies.get(cap.identity), decision.fleet.templates.get(cap.identity)
+    policy, template = schedule.policies.get(cap.identity), schedule.fleet.templates.get(cap.identity)
     if policy is None or template is None or not is_descheduled(cap.identity, policy):
         return False
-    interpreters = decision.interpreters
-    if cap.cluster not in decision.fleet.clusters or not is_wished_as_then(cap, template, policy, interpreters):
+    interpreters = schedule.interpreters
+    if cap.cluster not in schedule.fleet.clusters or not is_wished_as_then(cap, template, policy, interpreters):
         return False
     seen = observations.clusters.get(cap.cluster)
     if seen is None or not seen.reachable or seen.nodes is None or age_s(cap.since, now) < CAP_S_MIN:

@@ -47,7 +47,7 @@ class RememberedExclusions(Struct, frozen=True, kw_only=True):
     restored: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
 
 
-def kept_exclusions(decision: Schedule, observations: Observations, now: str) -> RememberedExclusions:
+def kept_exclusions(schedule: Schedule, observations: Observations, now: str) -> RememberedExclusions:
     """Return the exclusions among the observed constraints that are still valid.
 
     One ends when its time is up and the old copy is gone, when the pod template changes, unless Never keeps the old
@@ -58,10 +58,10 @@ def kept_exclusions(decision: Schedule, observations: Observations, now: str) ->
     restored: dict[Identity, PreviousPlacement] = {}
     begun: dict[Identity, str] = {}
     for known in observations.constraints:
-        if known.tick is not Tick.FAILOVER or not _is_of_now(known, decision, observations, now):
+        if known.tick is not Tick.FAILOVER or not _is_of_now(known, schedule, observations, now):
             continue
-        if not _has_recovered(known, decision, observations, now):
-            constraints.append(_outlasting(known, decision, observations, now))
+        if not _has_recovered(known, schedule, observations, now):
+            constraints.append(_outlasting(known, schedule, observations, now))
         elif known.identity not in restored or known.since < begun[known.identity]:
             begun[known.identity] = known.since
             restored[known.identity] = PreviousPlacement(identity=known.identity, targets=known.before)
@@ -69,7 +69,7 @@ def kept_exclusions(decision: Schedule, observations: Observations, now: str) ->
 
 
 def due_exclusions(
-    decision: Schedule,
+    schedule: Schedule,
     observations: Observations,
     now: str,
     tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
@@ -83,14 +83,14 @@ def due_exclusions(
         (tried.get((identity, name), 0), workload.unhealthy_since, identity, name)
         for name, seen in observations.clusters.items()
         for identity, workload in (seen.workloads.items() if seen.reachable else ())
-        if workload.health is Health.UNHEALTHY and _is_due(decision, seen, workload, now)
+        if workload.health is Health.UNHEALTHY and _is_due(schedule, seen, workload, now)
     ]
     known = {(c.identity, c.cluster): c for c in observations.constraints if c.tick is Tick.FAILOVER}
     due: list[Constraint] = []
     for _, since, identity, name in sorted(found):
         last = known.get((identity, name))
         if last is None or not is_in_force(last, now):
-            due.append(_exclusion(decision, identity, name, since, now, last))
+            due.append(_exclusion(schedule, identity, name, since, now, last))
     return tuple(due[:PER_TICK])
 
 
@@ -117,7 +117,7 @@ def is_taken_over(
 
 
 def handed_back(
-    decision: Schedule, observations: Observations, restored: Mapping[Identity, PreviousPlacement], now: str
+    schedule: Schedule, observations: Observations, restored: Mapping[Identity, PreviousPlacement], now: str
 ) -> tuple[Constraint, ...]:
     """Return exclusions of clusters that had taken over from recovered copies, until their own copies are gone.
 
@@ -135,8 +135,8 @@ def handed_back(
             since=now,
         )
         for identity, placement in sorted(restored.items())
-        if identity in decision.bindings
-        for cluster in sorted(set(decision.bindings[identity].clusters) - {name for name, _ in placement.targets})
+        if identity in schedule.bindings
+        for cluster in sorted(set(schedule.bindings[identity].clusters) - {name for name, _ in placement.targets})
     ]
     known = (found for found in in_force(observations.constraints, now) if found.tick is Tick.RECOVERY)
     return (*(found for found in known if not _is_gone(found, observations)), *begun)
@@ -148,27 +148,27 @@ def _is_gone(found: Constraint, observations: Observations) -> bool:
     return seen is not None and seen.reachable and found.identity not in seen.workloads
 
 
-def overdue(decision: Schedule, observations: Observations, now: str) -> frozenset[Identity]:
+def overdue(schedule: Schedule, observations: Observations, now: str) -> frozenset[Identity]:
     """Applications whose failed copy may go now: its time of grace is over, and the new pods have nodes.
 
     Neither is an event in a cluster, so they have to be looked at again.
     """
     return frozenset(
         identity
-        for (identity, cluster), exclusion in decision.ticked.items()
+        for (identity, cluster), exclusion in schedule.ticked.items()
         if exclusion.tick is Tick.FAILOVER
-        and (terms := _terms(decision, identity)) is not None
+        and (terms := _terms(schedule, identity)) is not None
         and terms.purge_mode is PurgeMode.GRACIOUSLY
         and is_grace_over(terms, exclusion, now)
         and workload_in(observations.clusters, identity, cluster) is not None
         and all(
             scheduled(observations.clusters, identity, *target) is Scheduled.YES
-            for target in decision.bindings[identity].targets
+            for target in schedule.bindings[identity].targets
         )
     )
 
 
-def ends_of_patience(decision: Schedule, observations: Observations) -> tuple[tuple[Identity, str, str], ...]:
+def ends_of_patience(schedule: Schedule, observations: Observations) -> tuple[tuple[Identity, str, str], ...]:
     """Return failed applications that are still tolerated: identity, cluster, end (RFC 3339), sorted."""
     excluded = {(c.identity, c.cluster) for c in observations.constraints if c.tick is Tick.FAILOVER}
     return tuple(
@@ -179,21 +179,21 @@ def ends_of_patience(decision: Schedule, observations: Observations) -> tuple[tu
             if workload.health is Health.UNHEALTHY
             and workload.unhealthy_since
             and (identity, name) not in excluded
-            and (patience_s := _patience_s(decision, seen, workload)) is not None
+            and (patience_s := _patience_s(schedule, seen, workload)) is not None
         )
     )
 
 
-def _is_due(decision: Schedule, seen: ClusterObservation, workload: Workload, now: str) -> bool:
-    patience_s = _patience_s(decision, seen, workload)
+def _is_due(schedule: Schedule, seen: ClusterObservation, workload: Workload, now: str) -> bool:
+    patience_s = _patience_s(schedule, seen, workload)
     return patience_s is not None and age_s(workload.unhealthy_since, now) > patience_s
 
 
-def _patience_s(decision: Schedule, seen: ClusterObservation, workload: Workload) -> float | None:
+def _patience_s(schedule: Schedule, seen: ClusterObservation, workload: Workload) -> float | None:
     """For how long a broken application is tolerated there; None: it does not fail over."""
     identity = workload.identity
-    policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
-    if policy is None or policy.application_failover is None or binding is None or identity in decision.frozen:
+    policy, binding = schedule.policies.get(identity), schedule.bindings.get(identity)
+    if policy is None or policy.application_failover is None or binding is None or identity in schedule.frozen:
         return None
     if workload.ended_by_itself:
         return None  # An interruption is a failover; what fails by its own fault fails elsewhere, too.
@@ -203,20 +203,20 @@ def _patience_s(decision: Schedule, seen: ClusterObservation, workload: Workload
     if workload.unschedulable:
         if is_descheduled(identity, policy):
             return None
-        if policy.ecs_provision and is_last_tier(policy, decision.fleet.clusters[seen.name]):
+        if policy.ecs_provision and is_last_tier(policy, schedule.fleet.clusters[seen.name]):
             toleration_s = max(toleration_s, PROVISION_S)
     return toleration_s
 
 
 def _exclusion(
-    decision: Schedule,
+    schedule: Schedule,
     identity: Identity,
     cluster: str,
     since: str,
     now: str,
     last: Constraint | None,
 ) -> Constraint:
-    terms = _terms(decision, identity)
+    terms = _terms(schedule, identity)
     assert terms is not None, "what fails over has a policy that says so"
     return Constraint(
         identity=identity,
@@ -228,8 +228,8 @@ def _exclusion(
         until="" if terms.purge_mode is PurgeMode.NEVER else _end(now, last),
         tick=Tick.FAILOVER,
         since=now,
-        basis=_basis(decision.fleet.templates[identity], decision.interpreters),
-        before=decision.bindings[identity].targets,
+        basis=_basis(schedule.fleet.templates[identity], schedule.interpreters),
+        before=schedule.bindings[identity].targets,
     )
 
 
@@ -238,48 +238,48 @@ def _end(now: str, last: Constraint | None) -> str:
     return later(now, max(EXCLUSION_S, span_s))
 
 
-def _outlasting(known: Constraint, decision: Schedule, observations: Observations, now: str) -> Constraint:
+def _outlasting(known: Constraint, schedule: Schedule, observations: Observations, now: str) -> Constraint:
     """Return the exclusion, prolonged while its copy is there: it is the reason of the deletion.
 
     An exclusion that ended longer ago explains nothing of today.
     """
     has_ended = not is_in_force(known, now) and age_s(known.until, now) < EXCLUSION_S
-    is_explaining = has_ended and _leaves_a_copy(known, decision, observations)
+    is_explaining = has_ended and _leaves_a_copy(known, schedule, observations)
     return replace(known, until=later(now, EXCLUSION_S)) if is_explaining else known
 
 
-def _leaves_a_copy(known: Constraint, decision: Schedule, observations: Observations) -> bool:
+def _leaves_a_copy(known: Constraint, schedule: Schedule, observations: Observations) -> bool:
     """Return whether the copy that it takes away may still exist; in an unreachable cluster it counts as existing."""
-    binding = decision.bindings.get(known.identity)
+    binding = schedule.bindings.get(known.identity)
     if binding is not None and known.cluster in binding.clusters:
         return False
     return not _is_gone(known, observations)
 
 
-def _is_of_now(known: Constraint, decision: Schedule, observations: Observations, now: str) -> bool:
+def _is_of_now(known: Constraint, schedule: Schedule, observations: Observations, now: str) -> bool:
     """Return whether it concerns the present store, and is recent enough for the next one to know of it."""
-    policy, template = decision.policies.get(known.identity), decision.fleet.templates.get(known.identity)
+    policy, template = schedule.policies.get(known.identity), schedule.fleet.templates.get(known.identity)
     if policy is None or policy.application_failover is None or template is None:
         return False
-    if known.cluster not in decision.fleet.clusters or age_s(known.until, now) >= EXCLUSION_S_MAX:
+    if known.cluster not in schedule.fleet.clusters or age_s(known.until, now) >= EXCLUSION_S_MAX:
         return False
     # A copy kept by Never is a person's to take away, whatever the present template.
     is_kept = policy.application_failover.purge_mode is PurgeMode.NEVER
-    return known.basis == _basis(template, decision.interpreters) or (
-        is_kept and _leaves_a_copy(known, decision, observations)
+    return known.basis == _basis(template, schedule.interpreters) or (
+        is_kept and _leaves_a_copy(known, schedule, observations)
     )
 
 
-def _has_recovered(known: Constraint, decision: Schedule, observations: Observations, now: str) -> bool:
-    terms = _terms(decision, known.identity)
+def _has_recovered(known: Constraint, schedule: Schedule, observations: Observations, now: str) -> bool:
+    terms = _terms(schedule, known.identity)
     workload = workload_in(observations.clusters, known.identity, known.cluster)
     is_gracious = terms is not None and terms.purge_mode is PurgeMode.GRACIOUSLY
     is_there = workload is not None and workload.health is Health.HEALTHY
     return is_gracious and is_in_force(known, now) and is_there
 
 
-def _terms(decision: Schedule, identity: Identity) -> ApplicationFailover | None:
-    policy = decision.policies.get(identity)
+def _terms(schedule: Schedule, identity: Identity) -> ApplicationFailover | None:
+    policy = schedule.policies.get(identity)
     return policy.application_failover if policy is not None else None
 
 

@@ -33,7 +33,7 @@ class Ticked(Struct, frozen=True, kw_only=True):
     """
 
     constraints: tuple[Constraint, ...]
-    decision: Schedule
+    schedule: Schedule
     restored: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
     excluded: tuple[Constraint, ...] = ()
     left: tuple[Constraint, ...] = ()
@@ -49,7 +49,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 def propose(
-    decision: Schedule,
+    schedule: Schedule,
     observations: Observations,
     now: str,
     *,
@@ -58,20 +58,20 @@ def propose(
 ) -> Proposal:
     """Return the constraints that are to hold from now on, those of persons and of files among them.
 
-    `observations`: with the constraints until now, the inputs of `decision`. `deschedules`: it is time for
+    `observations`: with the constraints until now, the inputs of `schedule`. `deschedules`: it is time for
     descheduling, too. `tried`: as `due_exclusions` takes it.
     """
     before = observations.constraints
     capped = tuple(known for known in before if known.tick is Tick.DESCHEDULING)
-    caps = deschedule(decision, observations, now) if deschedules else capped
-    kept = kept_exclusions(decision, observations, now)
-    due = due_exclusions(decision, replace(observations, constraints=kept.constraints), now, tried)
-    wanted = due if decision.fleet.settings.failover_act else ()
+    caps = deschedule(schedule, observations, now) if deschedules else capped
+    kept = kept_exclusions(schedule, observations, now)
+    due = due_exclusions(schedule, replace(observations, constraints=kept.constraints), now, tried)
+    wanted = due if schedule.fleet.settings.failover_act else ()
     given = tuple(known for known in before if known.tick in (Tick.GIVEN, Tick.EVICTION))
     replaced = {(found.identity, found.cluster) for found in wanted}
     staying = (known for known in kept.constraints if (known.identity, known.cluster) not in replaced)
     failing = {found.identity for found in wanted}
-    back = handed_back(decision, observations, kept.restored, now)
+    back = handed_back(schedule, observations, kept.restored, now)
     others = (*caps, *staying, *(found for found in back if found.identity not in failing), *given)
     previous = {**observations.previous, **kept.restored}
     proposed = replace(observations, previous=previous, constraints=(*others, *wanted))
@@ -79,12 +79,12 @@ def propose(
 
 
 def accept(before: Schedule, after: Schedule, proposal: Proposal) -> Ticked:
-    """Return the tick without exclusions that nobody takes over; without some, `decision` is to be made again."""
+    """Return the tick without exclusions that nobody takes over; without some, `schedule` is to be made again."""
     seen, acts = proposal.observations, before.fleet.settings.failover_act
     refused = tuple(found for found in proposal.wanted if not is_taken_over(before, after, found, seen.closed))
     return Ticked(
         constraints=tuple(found for found in seen.constraints if found not in refused),
-        decision=after,
+        schedule=after,
         restored=proposal.restored,
         excluded=tuple(found for found in proposal.wanted if found not in refused),
         left=refused if acts else proposal.due,
@@ -92,15 +92,15 @@ def accept(before: Schedule, after: Schedule, proposal: Proposal) -> Ticked:
 
 
 def tick(
-    decision: Schedule, observations: Observations, now: str, decide: Callable[[Observations], Schedule]
+    schedule: Schedule, observations: Observations, now: str, decide: Callable[[Observations], Schedule]
 ) -> Ticked:
     """Return the constraints from now on, and the schedule under them. `observations`: as for `propose`."""
-    proposal = propose(decision, observations, now)
+    proposal = propose(schedule, observations, now)
     is_other = proposal.observations.constraints != observations.constraints
-    found = accept(decision, decide(proposal.observations) if is_other else decision, proposal)
+    found = accept(schedule, decide(proposal.observations) if is_other else schedule, proposal)
     if found.constraints == proposal.observations.constraints:
         return found
-    return replace(found, decision=decide(replace(proposal.observations, constraints=found.constraints)))
+    return replace(found, schedule=decide(replace(proposal.observations, constraints=found.constraints)))
 
 
 LOOKED = "looked for replicas without a node"

@@ -90,7 +90,7 @@ def test_what_makes_a_secret_goes_and_leaves_with_who_needs_it(fleet: FleetOnClu
     marks = {name: cluster.mark() for name, cluster in fleet.clusters.items()}
     place(fleet, "m1", "m2")
     found = fleet.apply().round
-    assert [problem for problem in found.decision.problems if problem.code == "dependency-missing"] == []
+    assert [problem for problem in found.schedule.problems if problem.code == "dependency-missing"] == []
     for name in ("m1", "m2"):
         assert there(fleet, name) == ["backup", "of-db", "vault", "token"]
         assert health(fleet, name) is Health.PROGRESSING

@@ -51,7 +51,7 @@ class Open(NamedTuple):
         """A look at everything, and the round that follows from it."""
         known = known or JournalSnapshot(ledger=self.journal.ledger(), has_history=True)
         reading = await read(fleet, self.members, known, QuickClock(), BUILT_IN_KINDS)
-        return reading, plan_round(reading.snapshot, reading.decision)
+        return reading, plan_round(reading.snapshot, reading.schedule)
 
     async def act(self, planned: Round) -> tuple[Result, ...]:
         acting = Acting(

@@ -124,7 +124,7 @@ class TestBed:
             for index in wave:
                 self.make(planned.plan.changes[index], fleet)
         self.record_rest(planned)
-        previous = previous_of(planned.decision.bindings)
+        previous = previous_of(planned.schedule.bindings)
         self.observations = replace(self.observations, previous=previous)
         return planned
 

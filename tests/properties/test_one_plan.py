@@ -20,7 +20,8 @@ from reconciler.planner import compare_revisions, plan_round, previous_of
 from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
 from tests.properties.applied_members import AppliedMembers
-from tests.properties.test_decide_tables import (
+from tests.properties.test_revisions import claimed_namespaces, overrides
+from tests.properties.test_schedule_tables import (
     ALL_OBSERVED,
     BASE,
     CLUSTERS,
@@ -40,7 +41,6 @@ from tests.properties.test_decide_tables import (
     policy,
     selector,
 )
-from tests.properties.test_revisions import claimed_namespaces, overrides
 
 KINDS = ("Deployment", "Deployment", "ConfigMap", "ServiceImport", "Job")
 APIS = ("policy.one.alibabacloud.com/v1alpha1", "policy.karmada.io/v1alpha1")

@@ -20,8 +20,8 @@ from reconciler.planner import copies_in, plan_round
 from reconciler.scheduler import schedule_fleet, undecided
 from tests.examples import examples
 from tests.properties.applied_members import AppliedMembers
-from tests.properties.test_decide_tables import ALL_OBSERVED, BASE, CLUSTERS, FIXED, NOW, fleet_of
 from tests.properties.test_one_plan import Edit, applied, commits, written
+from tests.properties.test_schedule_tables import ALL_OBSERVED, BASE, CLUSTERS, FIXED, NOW, fleet_of
 
 PARTS = (frozenset({"m1"}), frozenset({"m2", "m3", "m4"}))
 GENEROUS = {
@@ -38,8 +38,8 @@ def plan_of(world: FleetSnapshot, own: frozenset[str]) -> tuple[tuple[Change, ..
     seen = {name: found for name, found in world.observations.clusters.items() if name in own}
     observations = replace(world.observations, clusters=seen)
     ledger = {name: rows for name, rows in world.journal.ledger.items() if name in own}
-    decision = schedule_fleet(world.fleet, observations, NOW, interpreters=BUILT_IN_KINDS, copies=copies_in(ledger))
-    left = undecided(decision, own, ledger)
+    schedule = schedule_fleet(world.fleet, observations, NOW, interpreters=BUILT_IN_KINDS, copies=copies_in(ledger))
+    left = undecided(schedule, own, ledger)
     part = replace(
         world,
         members={name: member for name, member in world.members.items() if name in own},
@@ -48,7 +48,7 @@ def plan_of(world: FleetSnapshot, own: frozenset[str]) -> tuple[tuple[Change, ..
         elsewhere=frozenset(world.fleet.clusters.keys() - own),
         undecided=left,
     )
-    return plan_round(part, decision).plan.changes, frozenset(left)
+    return plan_round(part, schedule).plan.changes, frozenset(left)
 
 
 def taken(changes: Collection[Change]) -> set[tuple[str, Identity]]:

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.planner import render_decision
+from reconciler.planner import render_schedule
 from reconciler.render import RenderCache, managed_in, problems_in, render_inputs
 from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
-from tests.properties.test_decide_tables import (
+from tests.properties.test_schedule_tables import (
     ALL_OBSERVED,
     BASE,
     FIXED,
@@ -102,8 +102,8 @@ def applied(files: dict[str, bytes], found: Edits) -> dict[str, bytes]:
 @given(changes)
 def test_what_rendering_makes_is_counted_and_reported_without_rendering(edited: Edits) -> None:
     files = applied(FIXED | {path_of(doc): json.dumps(doc).encode() for doc in BASE}, edited)
-    decision = schedule_fleet(fleet_of(files, {}), ALL_OBSERVED[1], NOW, interpreters=BUILT_IN_KINDS)
-    rendered, inputs = render_decision(decision), render_inputs(decision)
+    schedule = schedule_fleet(fleet_of(files, {}), ALL_OBSERVED[1], NOW, interpreters=BUILT_IN_KINDS)
+    rendered, inputs = render_schedule(schedule), render_inputs(schedule)
     found = managed_in(inputs, RenderCache())
     assert +Counter(found) == Counter(manifest.cluster for manifest in rendered.manifests)
     assert problems_in(inputs, RenderCache()) == rendered.problems

@@ -122,26 +122,26 @@ def test_what_is_read_in_one_cluster_is_planned_as_if_all_were_read(data: st.Dat
     due = bed.plan(fleet).plan.changes
     marked = data.draw(edits(bed))
     world = bed.world(fleet)
-    decision = schedule_fleet(fleet, bed.observations, NOW, interpreters=bed.interpreters)
+    schedule = schedule_fleet(fleet, bed.observations, NOW, interpreters=bed.interpreters)
 
     copies: dict[str, set[Identity]] = {}
     for cluster, identity in marked:
         copies.setdefault(cluster, set()).add(identity)
-    changed = changed_identities(old, decision)
-    coming = arrivals(old, decision, changed)
+    changed = changed_identities(old, schedule)
+    coming = arrivals(old, schedule, changed)
     for identity, clusters in coming.items():
         for cluster in clusters:
             copies.setdefault(cluster, set()).add(identity)
     # What a guard holds is looked at by every round.
     confirming = {change.identity for change in due if is_held_by_guard(change)}
     scope = scope_of(
-        decision, bed.ledger, identities=(changed - coming.keys()) | confirming, copies=copies,
+        schedule, bed.ledger, identities=(changed - coming.keys()) | confirming, copies=copies,
         unfinished={change.identity for change in due if change.held},
         clusters=data.draw(st.sets(st.sampled_from(CLUSTERS), max_size=1)),
     )  # fmt: skip
 
-    whole = plan_round(world, decision).plan.changes
-    part = plan_round(seen := seen_by(scope, world), decision).plan.changes
+    whole = plan_round(world, schedule).plan.changes
+    part = plan_round(seen := seen_by(scope, world), schedule).plan.changes
     looked_at = [change for change in whole if is_asked(seen.only, seen.members, change.cluster, change.identity)]
     assert sorted(map(key, part), key=repr) == sorted(map(key, looked_at), key=repr)
     # What it did not look at was due before anything happened, and is remembered.

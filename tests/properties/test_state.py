@@ -180,7 +180,7 @@ def told(facts: StateFacts, state: FleetState) -> tuple[Round, dict[str, Any]]:
     changes = tuple(change for due in facts.changes.values() for change in due)
     plan = Plan(base="", head="r", changes=changes)
     picture = Round(
-        decision=facts.decision, manifests=facts.manifests, plan=plan, problems=facts.problems, guards=JUDGED
+        schedule=facts.schedule, manifests=facts.manifests, plan=plan, problems=facts.problems, guards=JUDGED
     )
     document = state_document(StateOfFleet(round=picture, state=state, time=UNTIL))
     return picture, status_document(StatusDocument(fleet="test", journal="j", picture=document))
@@ -188,7 +188,7 @@ def told(facts: StateFacts, state: FleetState) -> tuple[Round, dict[str, Any]]:
 
 def by_hand(facts: StateFacts, state: FleetState, cluster: str) -> tuple[dict[str, int], dict[str, int]]:
     """Every copy that there may be, asked for one by one."""
-    identities = {*facts.decision.bindings, *facts.journal.ledger.get(cluster, {}), *map(identity_of, NAMES)}
+    identities = {*facts.schedule.bindings, *facts.journal.ledger.get(cluster, {}), *map(identity_of, NAMES)}
     found = [one for identity in identities if (one := state.of(cluster, identity)) is not None]
     return dict(Counter(str(one.sync.lag) for one in found)), dict(Counter(str(one.health.word) for one in found))
 

@@ -60,10 +60,10 @@ def _assert_inert(text: str) -> None:
 def check(data: bytes) -> None:
     """Validate, render and compare the store, and print all of it in every form."""
     fleet = _fleet(data)
-    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    shown = rendering(decision, with_bodies=True)
-    carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
-    found = {*shown.problems, *lint(fleet, decision.claims, carried)}
+    schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    shown = rendering(schedule, with_bodies=True)
+    carried = [identity for identity, binding in schedule.bindings.items() if binding.owners]
+    found = {*shown.problems, *lint(fleet, schedule.claims, carried)}
     _assert_inert(render_json(shown))
     _assert_inert(render_yaml(sorted_manifests(shown.manifests)))
     _assert_inert(problems_text(found))

@@ -66,20 +66,20 @@ def cases(draw: st.DrawFn, *divisions: str) -> dict[str, Any]:
     }
 
 
-def counts(decision: Schedule) -> Mapping[Identity, int]:
-    return {i: sum(target.replicas or 0 for target in binding.targets) for i, binding in decision.bindings.items()}
+def counts(schedule: Schedule) -> Mapping[Identity, int]:
+    return {i: sum(target.replicas or 0 for target in binding.targets) for i, binding in schedule.bindings.items()}
 
 
 def under(
     before: Schedule, seen: Observations, constraints: tuple[Constraint, ...], *, carried_out: bool = False
 ) -> tuple[Schedule, Observations]:
-    """The decision under the constraints; `carried_out`: as it is decided again after a round under them."""
+    """The schedule under the constraints; `carried_out`: as it is decided again after a round under them."""
     seen = replace(seen, constraints=constraints)
-    decision = schedule_fleet(before.fleet, seen, NOW, interpreters=BUILT_IN_KINDS)
+    schedule = schedule_fleet(before.fleet, seen, NOW, interpreters=BUILT_IN_KINDS)
     if carried_out:
-        seen = replace(seen, previous=previous_of(decision.bindings))
-        decision = schedule_fleet(before.fleet, seen, LATER, interpreters=BUILT_IN_KINDS)
-    return decision, seen
+        seen = replace(seen, previous=previous_of(schedule.bindings))
+        schedule = schedule_fleet(before.fleet, seen, LATER, interpreters=BUILT_IN_KINDS)
+    return schedule, seen
 
 
 @given(cases(*BY_ROOM))

@@ -295,7 +295,7 @@ def test_a_run_stays_where_nothing_can_take_it_over(case: str, tick: Tick) -> No
     planned = plan_round(world)
     if not obstacle:
         assert actions(planned.plan.changes, "Job") == []
-        assert "suspended by" in str(planned.decision.bindings[RUN].cluster_reasons["m2"])
+        assert "suspended by" in str(planned.schedule.bindings[RUN].cluster_reasons["m2"])
         return
     [(action, cluster, held)] = actions(planned.plan.changes, "Job")
     assert (action, cluster) == ("delete", "m1")

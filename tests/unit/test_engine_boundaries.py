@@ -25,7 +25,7 @@ from reconciler.lint import lint
 from reconciler.planner import compare_revisions
 from reconciler.report.plan.plan_patches import plan_patches
 from reconciler.report.render_json import rendering
-from reconciler.scheduler import DecisionTables, schedule_fleet
+from reconciler.scheduler import ScheduleTables, schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 SECRET: Final = "hunter2-canary"
@@ -104,17 +104,17 @@ def test_an_interpreter_that_raises_freezes_the_one_object(name: str) -> None:
 @pytest.mark.parametrize("name", ["demand", "dependencies", "sanitize"])
 def test_render_and_validate_go_on_without_it(name: str) -> None:
     fleet = store("nginx:1")
-    decision = schedule_fleet(fleet, TestBed().observations, NOW, interpreters=spoilt_registry(name))
-    shown = rendering(decision, with_bodies=True)
+    schedule = schedule_fleet(fleet, TestBed().observations, NOW, interpreters=spoilt_registry(name))
+    shown = rendering(schedule, with_bodies=True)
     names = {manifest.identity.name for manifest in shown.manifests}
     assert "good" in names and "bad" not in names
     assert faults(shown.problems)
-    lint(fleet, decision.claims)
+    lint(fleet, schedule.claims)
 
 
 def test_what_is_frozen_for_a_fault_is_tried_again_when_it_changes() -> None:
     bed = TestBed()
-    tables = DecisionTables()
+    tables = ScheduleTables()
     fleet = store("nginx:1")
     under = partial(schedule_fleet, observations=bed.observations, now=NOW, tables=tables)
     first = under(fleet, interpreters=spoilt_registry("demand"))

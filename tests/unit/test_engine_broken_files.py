@@ -75,6 +75,6 @@ def test_a_new_unreadable_file_holds_back_new_objects_and_neither_edits_nor_heal
     later = store("2", config_map("more", a="1"), rule("more", "m1"), is_new=True)
     round_ = bed.run(later)
     assert told(round_.plan.changes) == [("app", "m1", "update", None)]
-    assert {identity.name for identity in round_.decision.frozen} == {"more"}
+    assert {identity.name for identity in round_.schedule.frozen} == {"more"}
     bed.edit("m1", Identity("", "ConfigMap", "demo", "app"), data={"a": "of a hand"})
     assert told(bed.run(later).plan.changes) == [("app", "m1", "update", None)]

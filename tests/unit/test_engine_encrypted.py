@@ -17,7 +17,7 @@ from reconciler.api.refs import Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.ownership import recorded_form
-from reconciler.planner import Round, compare_revisions, plan_round, render_decision
+from reconciler.planner import Round, compare_revisions, plan_round, render_schedule
 from reconciler.report.mask import Masker, is_hidden_ciphertext
 from reconciler.report.plan.plan_text import plan_text
 from reconciler.scheduler import schedule_fleet
@@ -78,7 +78,7 @@ def test_what_sops_says_of_itself_is_no_part_of_the_object() -> None:
     head = store(sealed(a="one", sops=block(lastmodified="2026-12-21T10:00:00Z", mac=ciphertext("other"))))
     assert told(offline(base, head)) == []
     assert "sops" not in base.templates[SECRET].body
-    rendered = render_decision(schedule_fleet(base, Observations(), NOW, interpreters=BUILT_IN_KINDS))
+    rendered = render_schedule(schedule_fleet(base, Observations(), NOW, interpreters=BUILT_IN_KINDS))
     assert all("sops" not in manifest.body for manifest in rendered.manifests)
 
 
@@ -95,7 +95,7 @@ def test_with_a_key_the_value_is_sent_and_kept_as_a_hash(kind: str) -> None:
     assert kept["data"]["a"].startswith("hmac:")
     assert change.is_sealed
     # The digest that is kept is that of the ciphertext: no value can be guessed by it.
-    rendered = render_decision(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS))
+    rendered = render_schedule(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS))
     assert change.manifest_digest in {manifest.digest for manifest in rendered.manifests}
     assert changes(bed.run(fleet)) == []
 
@@ -166,7 +166,7 @@ def test_a_value_is_judged_by_its_type_where_the_store_defines_the_kind() -> Non
         widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "demo"},
                   "spec": {"port": ciphertext("5432", type_)}, "sops": block(encrypted_regex="^port$")}  # fmt: skip
         fleet = store(widget, more=(definition, claim))
-        found = render_decision(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS))
+        found = render_schedule(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS))
         return [problem.code for problem in found.problems]
 
     assert problems("int") == []
@@ -197,7 +197,7 @@ def override(path: str, value: Any, operator: str = "replace") -> dict[str, Any]
 )
 def test_an_override_may_not_touch_an_encrypted_value(change: dict[str, Any], is_refused: bool) -> None:
     fleet = store(sealed(a="one"), more=(change,))
-    found = render_decision(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS))
+    found = render_schedule(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS))
     assert [problem.code for problem in found.problems] == (["sops-override"] if is_refused else [])
     if is_refused:
         assert found.problems[0].path == "spec.overrideRules[0].overriders.plaintext[0]"
@@ -217,7 +217,7 @@ def test_a_secret_in_clear_is_told_as_the_fleet_says(answer: str | None, severit
     empty = {**plain, "metadata": {"name": "empty", "namespace": "demo"}, "stringData": {}}
     spec = {"spec": {"secrets": {"plain": answer}}} if answer else {}
     fleet = store(sealed(a="one"), more=(plain, empty, {**FLEET, **spec}))
-    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    found = [problem for problem in lint(fleet, decision.claims) if problem.code == "secret-in-clear"]
+    schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    found = [problem for problem in lint(fleet, schedule.claims) if problem.code == "secret-in-clear"]
     assert [str(problem.severity) for problem in found] == severities
     assert all("demo/plain" in problem.message for problem in found)

@@ -16,9 +16,9 @@ from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import SPEC_TEMPLATE
 from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
-from reconciler.planner import compare_revisions, plan_round, render_decision
+from reconciler.planner import compare_revisions, plan_round, render_schedule
 from reconciler.render import changed_identities
-from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
+from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet
 from tests.fakes.worlds import NOW, config_map, fleet_of
 
 MEMBERS = ("spec", "members")
@@ -60,13 +60,13 @@ def store(image: str = "ring:1") -> Fleet:
     return fleet_of(ring(image), config_map(), policy)
 
 
-def decided(fleet: Fleet, interpreters: Registry, tables: DecisionTables | None = None) -> Schedule:
+def decided(fleet: Fleet, interpreters: Registry, tables: ScheduleTables | None = None) -> Schedule:
     return schedule_fleet(fleet, Observations(), NOW, interpreters=interpreters, tables=tables)
 
 
-def sent(decision: Schedule) -> dict[str, Any]:
+def sent(schedule: Schedule) -> dict[str, Any]:
     """The members of the Ring as they are sent to each cluster."""
-    manifests = render_decision(decision).manifests
+    manifests = render_schedule(schedule).manifests
     return {found.cluster: dig(found.body, *MEMBERS) for found in manifests if found.identity == RING}
 
 
@@ -80,8 +80,8 @@ def test_two_plans_in_one_process_know_different_kinds() -> None:
     fleet = store()
     for _ in range(2):
         world = FleetSnapshot(fleet=fleet, interpreters=WITH_PLUGIN, now=NOW)
-        known = plan_round(world).decision
-        plain = plan_round(FleetSnapshot(fleet=fleet, interpreters=BUILT_IN_KINDS, now=NOW)).decision
+        known = plan_round(world).schedule
+        plain = plan_round(FleetSnapshot(fleet=fleet, interpreters=BUILT_IN_KINDS, now=NOW)).schedule
         assert (known.interpreters, plain.interpreters) == (WITH_PLUGIN, BUILT_IN_KINDS)
         assert sent(known) == {"m1": 2, "m2": 1}
         assert CONFIG in known.bindings
@@ -98,7 +98,7 @@ def test_a_decision_does_not_depend_on_what_others_have_known_before_it() -> Non
 @pytest.mark.parametrize("turned", [False, True])
 def test_tables_of_other_interpreters_are_not_built_upon(turned: bool) -> None:
     before, after = (WITH_PLUGIN, BUILT_IN_KINDS) if turned else (BUILT_IN_KINDS, WITH_PLUGIN)
-    fleet, tables = store(), DecisionTables()
+    fleet, tables = store(), ScheduleTables()
     first = decided(fleet, before, tables)
     again = decided(fleet, after, tables)
     assert again == decided(fleet, after)

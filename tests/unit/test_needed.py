@@ -66,10 +66,10 @@ DOCUMENTS: Final[Mapping[str, dict[str, Any]]] = {
 
 def _needed(case: Mapping[str, Any]) -> NeededRights:
     fleet = fleet_of(*(DOCUMENTS[name] for name in case["store"]))
-    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     recorded = [(group, kind) for group, kind in case.get("recorded", ())]
     return needed_rights(
-        decision,
+        schedule,
         Level(case["level"]),
         recorded,
         resource_names(fleet),
@@ -104,6 +104,6 @@ def test_each_level_has_the_rights_of_the_one_before(case: dict[str, Any]) -> No
 def test_no_right_is_a_wildcard() -> None:
     documents = [DOCUMENTS[name] for name in DOCUMENTS if name != "widget"]
     fleet = fleet_of(*documents)
-    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    found = needed_rights(decision, Level.FULL, [], resource_names(fleet), "fleet-shop").rights
+    schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    found = needed_rights(schedule, Level.FULL, [], resource_names(fleet), "fleet-shop").rights
     assert not [right for right in found if "*" in str(right)]

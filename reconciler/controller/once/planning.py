@@ -176,14 +176,14 @@ async def read_and_plan(
     reading = await read(fleet, members, known, access.clock, access.interpreters, extent)
     stages = _stages(known, access) if fleet.rollouts or access.stage else None
     if stages is None:
-        planned = plan_round(reading.snapshot, reading.decision)
+        planned = plan_round(reading.snapshot, reading.schedule)
     else:
         reading, planned = await stages.plan(reading, members, access.stage)
     planned = await dry_run(planned, members, reading.snapshot, every=server_side)
     planned = await Contents(access.clock).add(planned, members, fleet.settings)
     planned = restrained(planned, in_force(known.suspensions, reading.snapshot.now), reading.snapshot.now)
     if stages is not None:
-        plan = with_standing(planned.plan, planned.decision, stages.progress)
+        plan = with_standing(planned.plan, planned.schedule, stages.progress)
         planned = replace(planned, plan=plan, rollouts=stages.progress)
     return Planned(round=planned, reading=reading, stages=stages)
 
@@ -285,23 +285,23 @@ class StagedOnce:
                 "follow a Git repository"
             )
         look = self._look(reading, members)
-        decision = await self._stager.as_recorded(reading.decision, look, now)
-        reading = replace(reading, snapshot=await self._decrypted(reading.snapshot, decision))
-        planned = plan_round(reading.snapshot, decision)
-        look = replace(look, shown=_looked_state(replace(reading, decision=decision), planned))
-        self._last = (reading.decision, look, now, only)
+        schedule = await self._stager.as_recorded(reading.schedule, look, now)
+        reading = replace(reading, snapshot=await self._decrypted(reading.snapshot, schedule))
+        planned = plan_round(reading.snapshot, schedule)
+        look = replace(look, shown=_looked_state(replace(reading, schedule=schedule), planned))
+        self._last = (reading.schedule, look, now, only)
         self._staged = staged = await self._stager.stage(*self._last)
-        if staged is not decision:
+        if staged is not schedule:
             reading = replace(reading, snapshot=await self._decrypted(reading.snapshot, staged))
             planned = plan_round(reading.snapshot, staged)
-        return replace(reading, decision=staged), planned
+        return replace(reading, schedule=staged), planned
 
     async def as_recorded(self, reading: RoundReading, members: MemberClusters) -> RoundReading:
-        """The reading with its decision as the revisions that are recorded leave it."""
+        """The reading with its schedule as the revisions that are recorded leave it."""
         if self._stager is None:
             return reading
         look = self._look(reading, members)
-        return replace(reading, decision=await self._stager.as_recorded(reading.decision, look, reading.snapshot.now))
+        return replace(reading, schedule=await self._stager.as_recorded(reading.schedule, look, reading.snapshot.now))
 
     async def commit(self, writing: Writing) -> frozenset[str]:
         """Record what the plan rests on, here and in the clusters; those in which a revision could not begin.
@@ -319,8 +319,8 @@ class StagedOnce:
         planned, done = _in_force(self._staged), _in_force(made)
         return frozenset(cluster for _, cluster, _ in planned ^ done)
 
-    async def _decrypted(self, snapshot: FleetSnapshot, decision: Schedule) -> FleetSnapshot:
-        return replace(snapshot, opened=await opened_for(decision, None, self._opener))
+    async def _decrypted(self, snapshot: FleetSnapshot, schedule: Schedule) -> FleetSnapshot:
+        return replace(snapshot, opened=await opened_for(schedule, None, self._opener))
 
     def _look(self, reading: RoundReading, members: MemberClusters) -> RolloutInputs:
         snapshot, fleet, moment = reading.snapshot, reading.snapshot.fleet, moment_of(reading.snapshot.now)
@@ -347,8 +347,8 @@ def _looked_state(reading: RoundReading, planned: Round) -> FleetState:
     return StateTables().update(facts)
 
 
-def _in_force(decision: Schedule) -> set[tuple[str, str, str]]:
-    found = decision.staging.in_force if decision.staging is not None else {}
+def _in_force(schedule: Schedule) -> set[tuple[str, str, str]]:
+    found = schedule.staging.in_force if schedule.staging is not None else {}
     return {(name, cluster, revision) for name, each in found.items() for cluster, revision in each.items()}
 
 

@@ -140,7 +140,7 @@ def may_need_room(identity: Identity, decided: Schedule) -> bool:
 def workloads_to_observe(
     fleet: Fleet, interpreters: Registry, decided: Schedule | None = None
 ) -> dict[Identity, ResourceRef]:
-    """The workloads of the store whose state in the clusters may decide anything. `decided`: the last decision."""
+    """The workloads of the store whose state in the clusters may decide anything. `decided`: the last schedule."""
     if decided is not None and decided.fleet.propagation != fleet.propagation:
         decided = None
     fails_over = can_fail_over(fleet)

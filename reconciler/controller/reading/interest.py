@@ -34,18 +34,18 @@ def with_unasked(members: Reachable, read: Mapping[str, Member], scope: ReadScop
     return found
 
 
-def _bound(decision: Schedule, only: frozenset[Identity]) -> frozenset[Identity]:
+def _bound(schedule: Schedule, only: frozenset[Identity]) -> frozenset[Identity]:
     """Return placed objects among these, and the prerequisites they wait for."""
-    bound = only & decision.bindings.keys()
-    return bound | withheld_prerequisites(decision, bound)
+    bound = only & schedule.bindings.keys()
+    return bound | withheld_prerequisites(schedule, bound)
 
 
-def interest_in(decision: Schedule, ledger: Ledger, scope: ReadScope | None) -> dict[str, Interest]:
+def interest_in(schedule: Schedule, ledger: Ledger, scope: ReadScope | None) -> dict[str, Interest]:
     """Return per cluster the kinds to list and the objects to read. With a scope, idle clusters are left out."""
     interest: dict[str, Interest] = {}
     is_listed = scope is None or bool(scope.clusters)
-    kinds = {template.gvk for template in decision.fleet.templates.values()} if is_listed else set()
-    for name, refs in _wanted(decision, scope).items():
+    kinds = {template.gvk for template in schedule.fleet.templates.values()} if is_listed else set()
+    for name, refs in _wanted(schedule, scope).items():
         rows = ledger.get(name, {})
         if scope is None or name in scope.clusters:
             applied = {row.gvk for row in rows.values()}
@@ -68,9 +68,9 @@ def interest_in(decision: Schedule, ledger: Ledger, scope: ReadScope | None) -> 
     return interest
 
 
-def _wanted(decision: Schedule, scope: ReadScope | None) -> dict[str, set[ResourceRef]]:
-    templates, bindings = decision.fleet.templates, decision.bindings
-    wanted: dict[str, set[ResourceRef]] = {name: set() for name in decision.fleet.clusters}
+def _wanted(schedule: Schedule, scope: ReadScope | None) -> dict[str, set[ResourceRef]]:
+    templates, bindings = schedule.fleet.templates, schedule.bindings
+    wanted: dict[str, set[ResourceRef]] = {name: set() for name in schedule.fleet.clusters}
 
     def want(identity: Identity, clusters: Iterable[str]) -> None:
         template = templates.get(identity)
@@ -79,10 +79,10 @@ def _wanted(decision: Schedule, scope: ReadScope | None) -> dict[str, set[Resour
             if cluster in wanted:
                 wanted[cluster].add(ResourceRef(gvk, identity.namespace, identity.name))
 
-    for identity in bindings if scope is None else _bound(decision, scope.identities):
+    for identity in bindings if scope is None else _bound(schedule, scope.identities):
         want(identity, bindings[identity].clusters)
     for cluster, identities in scope.copies.items() if scope is not None else ():
-        for identity in _bound(decision, identities):
+        for identity in _bound(schedule, identities):
             want(identity, (cluster,) if cluster in bindings[identity].clusters else ())
     return wanted
 
@@ -109,15 +109,15 @@ def no_keys(templates: Collection[Template], is_all: bool) -> Mapping[Identity, 
 
 
 async def opened_for(
-    decision: Schedule, only: frozenset[Identity] | None, opener: Opener
+    schedule: Schedule, only: frozenset[Identity] | None, opener: Opener
 ) -> Mapping[Identity, Opened | Problem]:
     """Return the values of a round's encrypted templates, or the problem of each. `only`: of these.
 
     Those of older active revisions are among them: a value depends on its place and ciphertext.
     """
-    found = dict(await _decrypted(decision.fleet, decision, only, opener, is_newest=True))
-    for fleet in decision.staging.fleets.values() if decision.staging is not None else ():
-        for identity, older in (await _decrypted(fleet, decision, only, opener, is_newest=False)).items():
+    found = dict(await _decrypted(schedule.fleet, schedule, only, opener, is_newest=True))
+    for fleet in schedule.staging.fleets.values() if schedule.staging is not None else ():
+        for identity, older in (await _decrypted(fleet, schedule, only, opener, is_newest=False)).items():
             newest = found.get(identity)
             if isinstance(older, Opened) and isinstance(newest, Opened):
                 found[identity] = Opened(values={**older.values, **newest.values})
@@ -127,9 +127,9 @@ async def opened_for(
 
 
 async def _decrypted(
-    fleet: Fleet, decision: Schedule, only: frozenset[Identity] | None, opener: Opener, *, is_newest: bool
+    fleet: Fleet, schedule: Schedule, only: frozenset[Identity] | None, opener: Opener, *, is_newest: bool
 ) -> Mapping[Identity, Opened | Problem]:
-    bound = decision.bindings.keys()
+    bound = schedule.bindings.keys()
     chosen = [fleet.templates[one] for one in (bound if only is None else bound & only) if one in fleet.templates]
     sealed = [template for template in chosen if template.sealed is not None]
     return await in_thread(opener, sealed, is_newest and only is None) if sealed else {}

@@ -54,10 +54,10 @@ from reconciler.ticks import remembered_times, tick
 
 
 class RoundReading(Struct, frozen=True, kw_only=True):
-    """A reading: the snapshot, the decision that it rests on, and the kube-system uids that were seen."""
+    """A reading: the snapshot, the schedule that it rests on, and the kube-system uids that were seen."""
 
     snapshot: FleetSnapshot
-    decision: Schedule
+    schedule: Schedule
     uids: Mapping[str, str]
 
 
@@ -175,11 +175,11 @@ async def read(
     now, copies = extent.at or seen_at, copies_in(known.ledger)
     observations = replace(observations, closed=closed_by(in_force(known.suspensions, now)))
     under = partial(schedule_fleet, fleet, now=now, interpreters=interpreters, copies=copies)
-    decision = under(observations)
+    schedule = under(observations)
     if extent.at:
         observations, _ = remembered_times(observations, known.timers)
-        ticked = tick(decision, observations, now, under)
-        decision = ticked.decision
+        ticked = tick(schedule, observations, now, under)
+        schedule = ticked.schedule
         previous = {**observations.previous, **ticked.restored}
         observations = replace(observations, constraints=ticked.constraints, previous=previous)
     snapshot = FleetSnapshot(
@@ -190,14 +190,14 @@ async def read(
         journal=known,
     )
     return RoundReading(
-        snapshot=await with_objects(snapshot, decision, reachable, extent), decision=decision, uids=uids
+        snapshot=await with_objects(snapshot, schedule, reachable, extent), schedule=schedule, uids=uids
     )
 
 
 async def with_objects(
-    snapshot: FleetSnapshot, decision: Schedule, reachable: Reachable, extent: ReadExtent
+    snapshot: FleetSnapshot, schedule: Schedule, reachable: Reachable, extent: ReadExtent
 ) -> FleetSnapshot:
-    """Return the snapshot with the objects of the clusters, as far as the decision and the extent want them."""
+    """Return the snapshot with the objects of the clusters, as far as the schedule and the extent want them."""
     chosen = {
         name: member
         for name, member in reachable.items()
@@ -206,7 +206,7 @@ async def with_objects(
     scope = extent.scope
     interest = {
         name: replace(found, at_fault=extent.at_fault[name]) if name in extent.at_fault else found
-        for name, found in interest_in(decision, snapshot.journal.ledger, scope).items()
+        for name, found in interest_in(schedule, snapshot.journal.ledger, scope).items()
     }
     asked = {name: member for name, member in chosen.items() if name in interest}
     read_one = partial(
@@ -218,20 +218,20 @@ async def with_objects(
     read = await extent.read(asked, interest, read_one)
     found = read if scope is None else with_unasked(chosen, read, scope)
     only = scope.only if scope is not None else None
-    schemas = await described_kinds(decision, chosen, extent.schemas, only)
+    schemas = await described_kinds(schedule, chosen, extent.schemas, only)
     return replace(
         snapshot,
         members=found,
         only=only,
         schemas=schemas,
-        opened=await opened_for(decision, only, extent.open),
+        opened=await opened_for(schedule, only, extent.open),
         elsewhere=extent.elsewhere,
         undecided=extent.undecided,
     )
 
 
 async def described_kinds(
-    decision: Schedule,
+    schedule: Schedule,
     reachable: Reachable,
     known: Mapping[GVK, Schema],
     only: frozenset[Identity] | None = None,
@@ -241,8 +241,8 @@ async def described_kinds(
     `only`: of these templates.
     """
     schemas = dict(known)
-    defined = KindSchemas(decision)
-    templates = decision.fleet.templates
+    defined = KindSchemas(schedule)
+    templates = schedule.fleet.templates
     chosen = templates if only is None else templates.keys() & only
     kinds = {templates[identity].gvk for identity in chosen} - schemas.keys()
     for gvk in sorted(gvk for gvk in kinds if defined.of(gvk) is None):

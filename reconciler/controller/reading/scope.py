@@ -62,7 +62,7 @@ class ReadScope(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def scope_of(
-    decision: Schedule,
+    schedule: Schedule,
     ledger: Ledger,
     *,
     identities: Collection[Identity],
@@ -75,15 +75,15 @@ def scope_of(
     `copies`: objects with events in these clusters. `clusters`: all objects in them. `unfinished`: waiting objects, in
     any cluster.
     """
-    where = _where(decision, ledger, copies, clusters)
-    restless = (frozenset(unfinished) | decision.frozen) & where.keys()
+    where = _where(schedule, ledger, copies, clusters)
+    restless = (frozenset(unfinished) | schedule.frozen) & where.keys()
     wide = {*identities, *restless, *(identity for identity in where if identity[:2] in RUNS_ONCE)}
-    wide |= package_mates(decision.packaged, {*wide, *where})
+    wide |= package_mates(schedule.packaged, {*wide, *where})
     narrow = where.keys() - wide
     held = _copies_of(narrow, ledger)
     found: dict[str, set[Identity]] = {}
     for identity in narrow:
-        binding = decision.bindings.get(identity)
+        binding = schedule.bindings.get(identity)
         target = dict(binding.targets) if binding is not None else {}
         if where[identity] <= target.keys() and is_at_rest_beside(where[identity], target, held[identity]):
             for cluster in where[identity]:
@@ -123,7 +123,7 @@ def is_asked(
 
 
 def _where(
-    decision: Schedule, ledger: Ledger, copies: Mapping[str, Collection[Identity]], clusters: Iterable[str]
+    schedule: Schedule, ledger: Ledger, copies: Mapping[str, Collection[Identity]], clusters: Iterable[str]
 ) -> dict[Identity, set[str]]:
     where: dict[Identity, set[str]] = {}
     for cluster, marked in copies.items():
@@ -133,7 +133,7 @@ def _where(
     for cluster in chosen:
         for identity in ledger.get(cluster, {}):
             where.setdefault(identity, set()).add(cluster)
-    for identity, binding in decision.bindings.items() if chosen else ():
+    for identity, binding in schedule.bindings.items() if chosen else ():
         for cluster in chosen.intersection(binding.clusters):
             where.setdefault(identity, set()).add(cluster)
     return where

@@ -27,12 +27,12 @@ def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str
 
     `now`: RFC 3339.
     """
-    decision, fleet, moment = planned.decision, planned.decision.fleet, moment_of(now)
+    schedule, fleet, moment = planned.schedule, planned.schedule.fleet, moment_of(now)
     plan, former = suspend(planned.plan, suspensions), planned.guards.former_windows
     if OBSERVED in former and not fleet.settings.observe_only:
         plan = held_by_former_mode(plan)
     closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment, former)
-    plan = held_by_windows(plan, closed, {identity for identity, _ in decision.ticked})
+    plan = held_by_windows(plan, closed, {identity for identity, _ in schedule.ticked})
     if fleet.settings.observe_only:
         plan = replace(plan, waves=())
     return replace(planned, plan=plan)

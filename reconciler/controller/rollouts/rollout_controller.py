@@ -58,7 +58,7 @@ Sights = dict[str, dict[str, Sight]]
 
 
 class RolloutController:
-    """Stages one decision after the other. Nothing is recorded where there is nobody to hold the fleet."""
+    """Stages one schedule after the other. Nothing is recorded where there is nobody to hold the fleet."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class RolloutController:
         self._met: LastMet = {}
         self._asks_conditions = False
         self._staged: tuple[tuple[object, ...], Schedule] | None = None
-        """The last staged decision, after what it rests on."""
+        """The last staged schedule, after what it rests on."""
         self._next_s = inf
         self.progress: tuple[RolloutProgress, ...] = ()
 
@@ -111,9 +111,9 @@ class RolloutController:
         return self._see(shown) != self._seen
 
     async def stage(
-        self, decision: Schedule, look: RolloutInputs, now: str, only: Collection[str] | None = None
+        self, schedule: Schedule, look: RolloutInputs, now: str, only: Collection[str] | None = None
     ) -> Schedule:
-        """The decision as the revisions in force leave it. What begins is recorded, here and in the clusters.
+        """The schedule as the revisions in force leave it. What begins is recorded, here and in the clusters.
 
         `now`: RFC 3339. `only`: these clusters alone may change, for nobody looked at the others; None: all.
 
@@ -123,14 +123,14 @@ class RolloutController:
         if self._journal is not None:
             # A cluster's record, read when it was locked, may be in the journal by now.
             self._records, self._documents = self._journal.rollout_records(), self._journal.rollout_documents()
-        decision, found = await self._stand(decision, look, now)
-        self._take_documents(decision.fleet)
+        schedule, found = await self._stand(schedule, look, now)
+        self._take_documents(schedule.fleet)
         if found is None:
             self._forget_all_but(())
             self._selected, self._followed, self._seen = (), (), {}
             self.progress, self._next_s = (), inf
-            return decision
-        standing = _with_recorded(found, await self._record(decision, found, look, now, only))
+            return schedule
+        standing = _with_recorded(found, await self._record(schedule, found, look, now, only))
         if self._entering is not None:
             self._entering.drop_ended()
         self.progress = tuple(standing.progress.values())
@@ -138,21 +138,21 @@ class RolloutController:
         if self._asks_conditions:
             again_in_s = min(again_in_s, timing.CHECK_S)
         self._next_s = self._clock.monotonic_s() + again_in_s
-        return self._staged_by(decision, standing, look)
+        return self._staged_by(schedule, standing, look)
 
     async def close(self) -> None:
         """Wait for no cluster any more."""
         if self._entering is not None:
             await self._entering.close()
 
-    async def as_recorded(self, decision: Schedule, look: RolloutInputs, now: str) -> Schedule:
-        """The decision as the revisions that are recorded leave it; nothing begins, and no time of success ends."""
-        decision, standing = await self._stand(decision, look, now)
+    async def as_recorded(self, schedule: Schedule, look: RolloutInputs, now: str) -> Schedule:
+        """The schedule as the revisions that are recorded leave it; nothing begins, and no time of success ends."""
+        schedule, standing = await self._stand(schedule, look, now)
         if standing is None:
-            return decision
-        return self._staged_by(decision, replace(standing, records=self._records), look)
+            return schedule
+        return self._staged_by(schedule, replace(standing, records=self._records), look)
 
-    async def _stand(self, decision: Schedule, look: RolloutInputs, now: str) -> tuple[Schedule, RolloutStatus | None]:
+    async def _stand(self, schedule: Schedule, look: RolloutInputs, now: str) -> tuple[Schedule, RolloutStatus | None]:
         """Return the schedule with the documents in force, and the state of its Rollouts; None: it has none.
 
         A document that HEAD removes or loosens stays until its release is completed.
@@ -160,20 +160,20 @@ class RolloutController:
         over: frozenset[str] = frozenset()
         while True:
             guards = look.journal.losses.guards
-            since = approved_since(guards.approved if guards is not None else {}, decision.fleet, now)
-            found = await self._with_documents(decision, over, since)
+            since = approved_since(guards.approved if guards is not None else {}, schedule.fleet, now)
+            found = await self._with_documents(schedule, over, since)
             if not found.fleet.rollouts:
                 return found, None
             standing = await self._stand_by(found, look, now)
             done = {name for name in self._kept if standing.progress[name].is_done}
             if not done:
-                return found, self._told_of_kept(standing, found.fleet, decision.fleet)
+                return found, self._told_of_kept(standing, found.fleet, schedule.fleet)
             over |= done
 
-    async def _with_documents(self, decision: Schedule, over: frozenset[str], since: Mapping[str, str]) -> Schedule:
+    async def _with_documents(self, schedule: Schedule, over: frozenset[str], since: Mapping[str, str]) -> Schedule:
         """Return the schedule with the documents in force, whose approvals end. `since`: when these were written."""
-        head = decision.fleet
-        if self._given is not None and self._given[0] is decision and self._given[1] >= over:
+        head = schedule.fleet
+        if self._given is not None and self._given[0] is schedule and self._given[1] >= over:
             return self._given[2]
         older = {name: at for name, at in self._documents.items() if at != head.revision and name not in over}
         fleets = {revision: await self._revisions.fleet(revision) for revision in sorted(set(older.values()))}
@@ -181,11 +181,11 @@ class RolloutController:
         found = rollout_documents(head, written_in)
         own = {rollout.name: rollout for rollout in head.rollouts}
         self._kept = {name: older[name] for name, rollout in found.items() if rollout is not own.get(name)}
-        made = decision
+        made = schedule
         if self._kept or since:
             rollouts = tuple(with_ends(found[name], since) for name in sorted(found))
-            made = replace(decision, fleet=replace(head, rollouts=rollouts))
-        self._given = decision, over, made
+            made = replace(schedule, fleet=replace(head, rollouts=rollouts))
+        self._given = schedule, over, made
         return made
 
     def _told_of_kept(self, standing: RolloutStatus, fleet: Fleet, head: Fleet) -> RolloutStatus:
@@ -202,30 +202,30 @@ class RolloutController:
         if self._journal is not None and not fleet.settings.observe_only:
             self._journal.record_rollout_documents(self._documents)
 
-    async def _stand_by(self, decision: Schedule, look: RolloutInputs, now: str) -> RolloutStatus:
-        fleet = decision.fleet
+    async def _stand_by(self, schedule: Schedule, look: RolloutInputs, now: str) -> RolloutStatus:
+        fleet = schedule.fleet
         self._forget_all_but({rollout.name for rollout in fleet.rollouts})
-        selection = self._follow(decision)
+        selection = self._follow(schedule)
         late = self._entering.away() if self._entering is not None else {}
         seen = ClusterSights(away={**late, **look.away}, closed=look.closed, applied=look.copies)
-        head = decision.fleet.revision
-        found = begun_with(decision, selection, self._records, seen, look.journal.former or head, now)
+        head = schedule.fleet.revision
+        found = begun_with(schedule, selection, self._records, seen, look.journal.former or head, now)
         for name, records in found.items():
             begun = {cluster: {name: record} for cluster, record in records.items()}
-            if self._entering is not None and not decision.fleet.settings.observe_only:
+            if self._entering is not None and not schedule.fleet.settings.observe_only:
                 # Where it cannot be written now, the journal alone knows it until something begins there.
-                await self._enter(decision, look.reachable, begun)
+                await self._enter(schedule, look.reachable, begun)
             self._take(name, records)
         known = self._records
-        recorded = _recorded(decision, known, now) | set(self._documents.values())
+        recorded = _recorded(schedule, known, now) | set(self._documents.values())
         pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
         revisions = await self._revisions.of(fleet, recorded, pins)
         sights = await self._look(look, fleet.settings.prometheus, now)
-        return stand(decision, selection, known, revisions, replace(seen, sights=sights), now)
+        return stand(schedule, selection, known, revisions, replace(seen, sights=sights), now)
 
-    def _follow(self, decision: Schedule) -> RolloutSelection:
+    def _follow(self, schedule: Schedule) -> RolloutSelection:
         """Return the templates of Rollouts, computed once: each event needs them."""
-        fleet, selection = decision.fleet, self._tables.update(decision)
+        fleet, selection = schedule.fleet, self._tables.update(schedule)
         found = (selection, fleet.rollouts, fleet.clusters)
         if not self._selected or self._selected[0] is not selection or self._selected[1:] != found[1:]:
             self._followed = followed_in(fleet, selection)
@@ -256,14 +256,14 @@ class RolloutController:
                 found[each.name] = await with_conditions(each, known, plain, look, metrics)
         return found
 
-    def _staged_by(self, decision: Schedule, standing: RolloutStatus, look: RolloutInputs) -> Schedule:
-        """Return the decision as the revisions in force leave it; the last one again where its inputs are the same."""
+    def _staged_by(self, schedule: Schedule, standing: RolloutStatus, look: RolloutInputs) -> Schedule:
+        """Return the schedule as the revisions in force leave it; the last one again where its inputs are the same."""
         due = [(each.deletions_due, each.placement_due) for each in standing.progress.values()]
-        same = (decision, look.copies, look.journal.observations.previous)
+        same = (schedule, look.copies, look.journal.observations.previous)
         alike = (standing.records, standing.newest, due, standing.fleets)
         known = self._staged
         if known is None or any(map(is_not, known[0][:3], same)) or known[0][3:] != alike:
-            made = staged(decision, standing, look.journal.ledger, look.copies, look.journal.observations.previous)
+            made = staged(schedule, standing, look.journal.ledger, look.copies, look.journal.observations.previous)
         else:
             made = known[1]
         self._staged = ((*same, *alike), made)
@@ -283,7 +283,7 @@ class RolloutController:
         self._records = {name: found for name, found in self._records.items() if name in names}
 
     async def _record(
-        self, decision: Schedule, standing: RolloutStatus, look: RolloutInputs, now: str, only: Collection[str] | None
+        self, schedule: Schedule, standing: RolloutStatus, look: RolloutInputs, now: str, only: Collection[str] | None
     ) -> Records:
         """Return the new records. A beginning that a cluster could not record has not begun."""
         begun: dict[str, dict[str, Record]] = {}
@@ -293,12 +293,12 @@ class RolloutController:
                     begun.setdefault(change.cluster, {})[name] = progress.records[change.cluster]
         known = {cluster for progress in standing.progress.values() for cluster in progress.records}
         refused = known - set(only) if only is not None else set[str]()
-        is_writing = self._entering is not None and not decision.fleet.settings.observe_only
+        is_writing = self._entering is not None and not schedule.fleet.settings.observe_only
         entered: Mapping[str, Begun] = {}
         if is_writing:
             entering = {name: records for name, records in begun.items() if name not in refused}
-            await self._keep(decision, standing, look.journal.former, now)
-            entered = await self._enter(decision, look.reachable, entering)
+            await self._keep(schedule, standing, look.journal.former, now)
+            entered = await self._enter(schedule, look.reachable, entering)
             refused |= entering.keys() - entered.keys()
         found: dict[str, Mapping[str, Record]] = {}
         for name, progress in standing.progress.items():
@@ -313,26 +313,26 @@ class RolloutController:
                 self._take(name, after)
         return found
 
-    async def _keep(self, decision: Schedule, standing: RolloutStatus, former: str, now: str) -> None:
+    async def _keep(self, schedule: Schedule, standing: RolloutStatus, former: str, now: str) -> None:
         """Keep revisions readable before they are recorded, whatever becomes of the branch."""
         progress = standing.progress
-        revisions = _recorded(decision, {name: each.records for name, each in progress.items()}, now)
+        revisions = _recorded(schedule, {name: each.records for name, each in progress.items()}, now)
         waiting = {each.waiting for each in progress.values()}
         documents = set(self._documents.values())
         await self._revisions.keep(revisions | waiting | documents | {former} if revisions else ())
 
-    async def _enter(self, decision: Schedule, reachable: Reachable, begun: Mapping[str, Begun]) -> Mapping[str, Begun]:
+    async def _enter(self, schedule: Schedule, reachable: Reachable, begun: Mapping[str, Begun]) -> Mapping[str, Begun]:
         """Return the beginnings that are written into the clusters by now."""
         if not begun:
             return {}
         assert self._entering is not None, "somebody holds the fleet"
         members = {name: found for name in begun if isinstance(found := reachable.get(name), MemberCluster)}
-        return await self._entering.enter(decision.fleet.settings.name, members, begun)
+        return await self._entering.enter(schedule.fleet.settings.name, members, begun)
 
 
-def _recorded(decision: Schedule, records: Records, now: str) -> set[str]:
+def _recorded(schedule: Schedule, records: Records, now: str) -> set[str]:
     """Return the revisions of all Rollouts that are in force, or to which clusters may roll back."""
-    found = (revisions_of(each, records.get(each.name, {}), now) for each in decision.fleet.rollouts)
+    found = (revisions_of(each, records.get(each.name, {}), now) for each in schedule.fleet.rollouts)
     return set[str]().union(*found)
 
 

@@ -173,10 +173,10 @@ def sights_of(followed: Followed, records: Records, shown: FleetState | None, me
 
     Conditions of gates are left out: nobody watches the objects that they name. `met` is updated.
     """
-    if shown is None or shown.facts.decision.staging is None:
+    if shown is None or shown.facts.schedule.staging is None:
         return {}
-    decision = shown.facts.decision
-    drawn = shown.facts.decision.staging.in_force.get(followed.name, {})
+    schedule = shown.facts.schedule
+    drawn = shown.facts.schedule.staging.in_force.get(followed.name, {})
     found: dict[str, Sight] = {}
     for name, of_stage in followed.layout.stage_of.items():
         record, state = records.get(name), shown.clusters.get(name)
@@ -190,11 +190,11 @@ def sights_of(followed: Followed, records: Records, shown: FleetState | None, me
         if state.why_away is not None:
             found[name] = Unseen(state.why_away)
         else:
-            plain, at, bindings = replace(of_stage.stage.gate, checks=()), (followed.name, name), decision.bindings
+            plain, at, bindings = replace(of_stage.stage.gate, checks=()), (followed.name, name), schedule.bindings
             copies = [
                 copy._replace(is_scaling=_is_scaling(copy.identity, name, met.get(at, bindings), bindings))
                 for found_copy in copies_of(state, followed.identities)
-                if (copy := _of_hook(found_copy, decision.fleet.templates.get(found_copy.identity))) is not None
+                if (copy := _of_hook(found_copy, schedule.fleet.templates.get(found_copy.identity))) is not None
             ]
             sight = found[name] = sight_of(plain, drawn.get(name, ""), copies, {})
             if isinstance(sight, Met):

@@ -104,7 +104,7 @@ async def _ask(
     if live is None:
         return change, None
     manager = field_manager(snapshot.fleet.settings.name)
-    comparer = Comparer(planned.decision, snapshot)
+    comparer = Comparer(planned.schedule, snapshot)
     schema = comparer.schemas.of(change.gvk)
     try:
         result = await member.apply(

@@ -104,18 +104,18 @@ def merged(
     if before is None:
         return replace(planned, plan=_plan(planned.plan, due, planned.plan.problems))
     unread = frozenset(name for name, member in members.items() if isinstance(member, NotRead))
-    if only is None and not unread and planned.decision.fleet.is_complete:
+    if only is None and not unread and planned.schedule.fleet.is_complete:
         going_on = tuple(change for change in before.plan.changes if _is_under_way(change, members))
         return replace(planned, plan=_plan(planned.plan, (*going_on, *due), planned.plan.problems))
     is_looked_at = partial(is_asked, only, members)
     frozen = {copy: why for copy, why in before.frozen.items() if not is_looked_at(*copy)}
-    frozen |= dict(_missed(before.manifests, planned.decision, only)) | dict(planned.frozen)
+    frozen |= dict(_missed(before.manifests, planned.schedule, only)) | dict(planned.frozen)
 
     def is_evaluated(cluster: str, identity: Identity) -> bool:
-        if identity in planned.decision.frozen or (cluster, identity) in frozen:
+        if identity in planned.schedule.frozen or (cluster, identity) in frozen:
             return False
         # What is wanted no longer in a cluster that is away has nothing to be kept for.
-        is_away = cluster in unread and is_bound(planned.decision, identity, cluster)
+        is_away = cluster in unread and is_bound(planned.schedule, identity, cluster)
         return is_looked_at(cluster, identity) and not is_away
 
     kept = tuple(
@@ -135,21 +135,21 @@ def merged(
     return replace(planned, plan=plan, manifests=manifests, problems=found, frozen=frozen)
 
 
-def is_bound(decision: Schedule, identity: Identity, cluster: str) -> bool:
+def is_bound(schedule: Schedule, identity: Identity, cluster: str) -> bool:
     """Return whether the store places a copy in a cluster."""
-    binding = decision.bindings.get(identity)
+    binding = schedule.bindings.get(identity)
     return binding is not None and any(target.cluster == cluster for target in binding.targets)
 
 
 def _missed(
-    before: Mapping[str, Mapping[Identity, Manifest]], decision: Schedule, only: frozenset[Identity] | None
+    before: Mapping[str, Mapping[Identity, Manifest]], schedule: Schedule, only: frozenset[Identity] | None
 ) -> Iterator[tuple[Copy, str]]:
     """Yield objects that lost their template in an incompletely read store: a broken file may want them."""
-    fleet = decision.fleet
+    fleet = schedule.fleet
     broken = FrozenReaches(fleet.frozen)
     for cluster, manifests in before.items() if not fleet.is_complete else ():
         for identity in manifests.keys() if only is None else only & manifests.keys():
-            if identity not in fleet.templates and identity not in decision.bindings:
+            if identity not in fleet.templates and identity not in schedule.bindings:
                 manifest = manifests[identity]
                 seen = Template(gvk=manifest.gvk, identity=identity, body=manifest.body, source=NOWHERE, digest="")
                 reach = broken.by(seen)
@@ -180,7 +180,7 @@ def with_completeness(picture: Round, members: Mapping[str, Member]) -> Round:
     """
     is_seen = all(isinstance(member, Read) and not member.unread for member in members.values())
     has_faults = any(found.code == INTERNAL_ERROR for found in chain(*picture.problems.values()))
-    is_complete = is_seen and not has_faults and picture.decision.fleet.is_complete
+    is_complete = is_seen and not has_faults and picture.schedule.fleet.is_complete
     return replace(picture, plan=replace(picture.plan, is_complete=is_complete))
 
 
@@ -247,7 +247,7 @@ Looked = dict[str, dict[Identity, HealthState]]
 def facts_of(picture: Round, members: Mapping[str, Member]) -> StateFacts:
     """Return the facts after a round, without its caches. `picture`: pending changes, over the whole fleet."""
     return StateFacts(
-        decision=picture.decision,
+        schedule=picture.schedule,
         manifests=picture.manifests,
         members=members,
         changes=by_copy(picture.plan.changes),
@@ -259,16 +259,16 @@ def facts_of(picture: Round, members: Mapping[str, Member]) -> StateFacts:
     )
 
 
-def planned_with_health(snapshot: FleetSnapshot, decision: Schedule) -> tuple[Round, Looked]:
+def planned_with_health(snapshot: FleetSnapshot, schedule: Schedule) -> tuple[Round, Looked]:
     """The plan, and how everything is that it looked at: both take long where much is looked at."""
-    planned = plan_round(snapshot, decision)
+    planned = plan_round(snapshot, schedule)
     return planned, looked_health(planned, snapshot)
 
 
 def looked_health(planned: Round, snapshot: FleetSnapshot) -> Looked:
     """Return the health of desired and of frozen objects that a round read, by cluster."""
     found: Looked = {}
-    frozen = planned.decision.frozen | {identity for _, identity in planned.frozen}
+    frozen = planned.schedule.frozen | {identity for _, identity in planned.frozen}
     for cluster, manifests in planned.manifests.items():
         member = snapshot.members.get(cluster)
         if isinstance(member, Read):

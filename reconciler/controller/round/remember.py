@@ -82,7 +82,7 @@ def remember_results(journal: Journal, revision: str, time: str, results: Sequen
 
 def _origins(journal: Journal, planned: Round, now: str) -> Origins:
     """Return the reasons of a round's placements, before the round is recorded."""
-    last, decision = journal.last_round(), planned.decision
+    last, schedule = journal.last_round(), planned.schedule
 
     def freed(identity: Identity, cluster: str) -> Behind | None:
         """Return the reason of its return since the last placement."""
@@ -97,10 +97,10 @@ def _origins(journal: Journal, planned: Round, now: str) -> Origins:
 
     return Origins(
         now=now,
-        is_advanced=last is None or last.revision != decision.fleet.revision,
-        ticked=decision.ticked,
+        is_advanced=last is None or last.revision != schedule.fleet.revision,
+        ticked=schedule.ticked,
         evictions=journal.evictions(),
-        owners=lambda identity: decision.bindings[identity].owners if identity in decision.bindings else (),
+        owners=lambda identity: schedule.bindings[identity].owners if identity in schedule.bindings else (),
         freed=freed,
         evicted_by=evicted_by,
     )
@@ -115,7 +115,7 @@ def _behind(event: Event) -> Behind:
 
 def _losses(journal: Journal, planned: Round, snapshot: FleetSnapshot) -> Losses:
     """Return the guards' state for the next round. Each round evaluates all that they hold, unless it is frozen."""
-    is_whole = planned.decision.fleet.is_complete
+    is_whole = planned.schedule.fleet.is_complete
     read = (name for name, member in snapshot.members.items() if is_whole and isinstance(member, Read))
     return losses_after(journal.losses(), planned.plan.changes, planned.guards, snapshot.now, read, planned.plan.left)
 
@@ -142,21 +142,21 @@ def _placements(
 
     A fleet that only observes decides nothing that happens: its placements stay as they were, too.
     """
-    before, decision = snapshot.observations.previous, planned.decision
-    if decision.fleet.settings.observe_only:
+    before, schedule = snapshot.observations.previous, planned.schedule
+    if schedule.fleet.settings.observe_only:
         return {}
     found: dict[Identity, PreviousPlacement | None] = {}
     run_elsewhere = {name for name, found in planned.problems.items() if any(p.code == RUNS_ELSEWHERE for p in found)}
     unsettled = run_elsewhere | snapshot.undecided.keys()
-    for identity in {*before, *decision.bindings} if placed is None else placed:
-        binding = decision.bindings.get(identity)
+    for identity in {*before, *schedule.bindings} if placed is None else placed:
+        binding = schedule.bindings.get(identity)
         if identity in unsettled:
             continue  # Where it is to be is not where it is, or is not known.
         if binding is not None and binding.targets:
             found[identity] = PreviousPlacement(
                 identity=identity, targets=binding.targets, affinity_name=binding.affinity_name
             )
-        elif identity in before and decision.fleet.is_complete and identity not in decision.frozen:
+        elif identity in before and schedule.fleet.is_complete and identity not in schedule.frozen:
             found[identity] = None
     return found
 
@@ -191,7 +191,7 @@ def _rested(planned: Round, ledger: Ledger) -> Iterable[AppliedRow]:
 
 def _gone(planned: Round, snapshot: FleetSnapshot) -> Iterable[tuple[str, list[Identity]]]:
     """Return per cluster applied objects that are not desired there any more and provably no longer ours."""
-    decision = planned.decision
+    schedule = planned.schedule
     names = fleet_names(snapshot.fleet.settings)
     for cluster, rows in sorted(snapshot.journal.ledger.items()):
         member = snapshot.members.get(cluster)
@@ -201,8 +201,8 @@ def _gone(planned: Round, snapshot: FleetSnapshot) -> Iterable[tuple[str, list[I
         suspects = rows.keys() - wanted if snapshot.only is None else (rows.keys() & snapshot.only) - wanted.keys()
         gone = [
             identity
-            for identity in sorted(suspects - decision.frozen)
-            if not is_bound(decision, identity, cluster) and _has_left(member, rows[identity], names)
+            for identity in sorted(suspects - schedule.frozen)
+            if not is_bound(schedule, identity, cluster) and _has_left(member, rows[identity], names)
         ]
         if gone:
             yield cluster, gone

@@ -231,7 +231,7 @@ class RecordedEvents:
         still = {STORE: freeze(self._frozen.found)} if self._frozen.found else {}
         # After a start, frozen objects of an unreachable cluster are unknown.
         is_known = all(found.why_away is None for found in state.clusters.values())
-        is_whole = is_known or state.facts.decision.fleet.is_complete
+        is_whole = is_known or state.facts.schedule.fleet.is_complete
         return (*found, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
 
     def _fought(self, state: FleetState, fighting: Collection[str] | None, now: str) -> tuple[Event, ...]:
@@ -270,7 +270,7 @@ class RecordedEvents:
     def _drifted(self, facts: StateFacts, now: str) -> None:
         """Update drifts by others that are not healed: they wait, or stay."""
         found: dict[Copy, tuple[Change, Event]] = {}
-        revision, number = facts.decision.fleet.revision, self._journal.complete_rounds()
+        revision, number = facts.schedule.fleet.revision, self._journal.complete_rounds()
         for copy, change, outcome, why in _left(facts):
             known = self._drifts.get(copy)
             if known is not None and known[0] is change and known[1].data["outcome"] == outcome:
@@ -289,7 +289,7 @@ class RecordedEvents:
 
 
 def _left(facts: StateFacts) -> Iterator[tuple[Copy, Change, DriftOutcome, str]]:
-    is_observed = facts.decision.fleet.settings.observe_only
+    is_observed = facts.schedule.fleet.settings.observe_only
     for copy, changes in facts.changes.items():
         for change in changes:
             if change.cause is not Cause.DRIFT:
@@ -319,7 +319,7 @@ def _is_evaluated_there(state: FleetState, cluster: str, hold: Event) -> bool:
     """Return whether all of a hold was evaluated: its named objects, else everything in its cluster."""
     facts, there = state.facts, state.clusters.get(cluster)
     member = facts.members.get(cluster)
-    if there is None or there.is_left or not isinstance(member, Read) or not facts.decision.fleet.is_complete:
+    if there is None or there.is_left or not isinstance(member, Read) or not facts.schedule.fleet.is_complete:
         return False
     silent = [identity for identity, one in there.kept.items() if not one.sync.is_evaluated]
     unsure = [str(identity) for identity in (*silent, *member.under_way, *member.unread)]

@@ -203,13 +203,13 @@ class WatchKeeper:
         self._placed = PlacedKinds()
         self._applied: dict[str, tuple[object, frozenset[GVK]]] = {}
 
-    def follow(self, decision: Schedule, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
+    def follow(self, schedule: Schedule, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
         """Watch or poll the relevant kinds in every member, and nothing elsewhere.
 
         Unless `anew`, watches of unchanged kinds stay.
         """
-        settings = decision.fleet.settings
-        self._placed.follow(decision)
+        settings = schedule.fleet.settings
+        self._placed.follow(schedule)
         selector = our_label(fleet_names(settings))
         self._choose(settings)
         for name in self._chosen.clusters.keys() - members.keys():
@@ -265,9 +265,9 @@ class PlacedKinds:
         self._placed: dict[Identity, _Placed] = {}
         self._counts: dict[str, Counter[GVK]] = {}
 
-    def follow(self, decision: Schedule) -> None:
+    def follow(self, schedule: Schedule) -> None:
         """Take over where everything goes now."""
-        bindings, templates = decision.bindings, decision.fleet.templates
+        bindings, templates = schedule.bindings, schedule.fleet.templates
         changed = changed_keys(self._bindings, bindings) | changed_keys(self._templates, templates)
         self._bindings, self._templates = bindings, templates
         for identity in changed:

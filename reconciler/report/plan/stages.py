@@ -247,17 +247,17 @@ _NOT_KNOWN: Document = {"revision": None, "phase": None, "why": "where it stands
 
 
 def in_force_of(
-    decision: Schedule, identity: Identity, clusters: Iterable[str], known: Iterable[Document]
+    schedule: Schedule, identity: Identity, clusters: Iterable[str], known: Iterable[Document]
 ) -> tuple[Document, ...]:
     """Return `{cluster, rollout, stage, revision, phase, why}` of a resource; empty without a Rollout.
 
     Null: it is not known, or none. `known`: `rollouts` of a status document.
     """
-    fleet = decision.fleet
+    fleet = schedule.fleet
     if not fleet.rollouts:
         return ()
     standing = {(found["name"], one["name"]): one for found in known for one in found["clusters"]}
-    selection = selected_of(decision)
+    selection = selected_of(schedule)
     names = selection.tied.get(identity) or selection.rollouts.get(identity, ())
     stages = {one.name: lay_out(one, fleet.clusters).stage_of for one in fleet.rollouts if one.name in names}
     return tuple(

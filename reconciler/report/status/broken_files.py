@@ -33,16 +33,16 @@ class ReplacedFile(StrEnum):
     """Unknown: all objects that it could concern stay as they are in the clusters."""
 
 
-def broken_part(decision: Schedule, time: str, before: JsonObject | None, masked: Callable[[str], str]) -> list[Json]:
+def broken_part(schedule: Schedule, time: str, before: JsonObject | None, masked: Callable[[str], str]) -> list[Json]:
     """Return `[{file, since, why, inForce, reach, frozen, resources}]`, by file.
 
     `before`: the earlier document, with the start times. `frozen`: number of the store's resources that wait for it.
     """
-    fleet = decision.fleet
+    fleet = schedule.fleet
     if not fleet.frozen:
         return []
     since = {entry["file"]: entry["since"] for entry in (dig(before, "broken") or ())}
-    waiting = by_key((reach.source.path, identity) for identity, reach in sorted(decision.claims.frozen.items()))
+    waiting = by_key((reach.source.path, identity) for identity, reach in sorted(schedule.claims.frozen.items()))
     reaches = by_key((reach.source.path, reach) for reach in fleet.frozen)
     problems = by_key((problem.source.path, problem) for problem in fleet.problems if not problem.cluster)
     return [

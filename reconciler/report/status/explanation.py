@@ -52,7 +52,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 def explain(
-    decision: Schedule,
+    schedule: Schedule,
     rendered: Mapping[str, Rendered],
     identity: Identity,
     constraints: tuple[Constraint, ...] = (),
@@ -63,10 +63,10 @@ def explain(
     `rendered`: its manifests, by cluster. `constraints`: those on it that are in force. `rollouts`: their state, as in
     a status document.
     """
-    fleet = decision.fleet
-    template, binding = fleet.templates[identity], decision.bindings.get(identity)
-    policy = decision.policies.get(identity)
-    reach = decision.claims.frozen.get(identity)
+    fleet = schedule.fleet
+    template, binding = fleet.templates[identity], schedule.bindings.get(identity)
+    policy = schedule.policies.get(identity)
+    reach = schedule.claims.frozen.get(identity)
     if binding is not None:
         binding = _with_every_cluster(binding, fleet.clusters)
     clusters = binding.clusters if binding else ()
@@ -76,19 +76,19 @@ def explain(
         gvk=template.gvk,
         identity=identity,
         source=template.source,
-        claim=decision.claims.claims.get(identity),
+        claim=schedule.claims.claims.get(identity),
         policy_source=policy.source if policy else None,
         binding=binding,
         traces=tuple((cluster, found.trace) for cluster, found in rendered.items() if found.manifest and found.trace),
         frozen=reach.why if reach else "",
         constraints=constraints,
-        holds=tuple((cluster, hold.why) for cluster in clusters if (hold := decision.hold(identity, cluster))),
+        holds=tuple((cluster, hold.why) for cluster in clusters if (hold := schedule.hold(identity, cluster))),
         problems=tuple(
             problem
-            for problem in sorted({*decision.problems, *said})
+            for problem in sorted({*schedule.problems, *said})
             if about in problem.message or problem.source == template.source
         ),
-        in_force=in_force_of(decision, identity, clusters, rollouts),
+        in_force=in_force_of(schedule, identity, clusters, rollouts),
     )
 
 

@@ -90,7 +90,7 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, found: SyncState
     if isinstance(found, Synced | Pending | Healthy | Missing | UnknownHealth):
         return NOBODY
     source, row = source_of(facts, cluster, identity), facts.journal.row(cluster, identity)
-    revision, is_guarded = facts.decision.fleet.revision, isinstance(found, Held) and found.by is HeldBy.GUARD
+    revision, is_guarded = facts.schedule.fleet.revision, isinstance(found, Held) and found.by is HeldBy.GUARD
     if isinstance(found, Degraded | Progressing) and row is not None:
         revision = row.revision or revision
     elif isinstance(found, Failed):
@@ -155,14 +155,14 @@ def behind_state(facts: StateFacts, cluster: str, identity: Identity, state: Obj
 
 def source_of(facts: StateFacts, cluster: str, identity: Identity) -> str:
     """Return the line of a copy in the store; empty: it has none."""
-    template = facts.decision.fleet.templates.get(identity)
+    template = facts.schedule.fleet.templates.get(identity)
     manifest = facts.manifests.get(cluster, {}).get(identity)
     parts = (template, manifest, *facts.changes.get((cluster, identity), ()))
     return next((str(part.source) for part in parts if part is not None and part.source.path), "")
 
 
 def _how_to_pass(facts: StateFacts, revision: str) -> str:
-    settings, digest = facts.decision.fleet.settings, facts.held_digest
+    settings, digest = facts.schedule.fleet.settings, facts.held_digest
     where = f" ({settings.source})" if settings.source != NOWHERE else ""
     if not digest:
         return "see `reconciler diff`, and take the edit back if it was not meant"

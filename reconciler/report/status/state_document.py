@@ -135,17 +135,17 @@ def state_document(
     """
     tables, masker = tables or StatusTables(), Masker()
     facts = picture.state.facts
-    policies, unclaimed = tables.of(picture.round.decision, facts.journal.ledger, facts.frozen)
-    decision, plan = picture.round.decision, picture.round.plan
+    policies, unclaimed = tables.of(picture.round.schedule, facts.journal.ledger, facts.frozen)
+    schedule, plan = picture.round.schedule, picture.round.plan
     masker.learn_secrets(plan.changes)  # Messages of API servers may quote what is sent.
     due = tuple(change for change in plan.changes if change.copy in facts.changes)
     held = [change for change in due if change.held is not None]
     clusters = _clusters(picture, before)
     troubles = Troubles(picture.state, masker.text)
-    broken = broken_part(decision, picture.time, before, masker.text)
+    broken = broken_part(schedule, picture.time, before, masker.text)
     return {
         "version": VERSION,
-        "revision": decision.fleet.revision,
+        "revision": schedule.fleet.revision,
         "source": scrub_text(picture.source) or (before or {}).get("source", ""),
         "sourceError": scrub_text(picture.source_error),
         "time": picture.time,

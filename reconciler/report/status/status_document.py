@@ -70,7 +70,7 @@ class StatusTables:
     """The lists of the last schedule, and each policy's row."""
 
     def __init__(self) -> None:
-        self._decision: Schedule | None = None
+        self._schedule: Schedule | None = None
         self._bindings: dict[PolicyRef, list[Binding]] = {}
         self._rows: dict[PolicyRef, JsonObject] = {}
         self._policies: list[Json] = []
@@ -78,28 +78,28 @@ class StatusTables:
         self.problems = ProblemRows()
 
     def of(
-        self, decision: Schedule, ledger: Ledger = _NOTHING, frozen: Iterable[Copy] = ()
+        self, schedule: Schedule, ledger: Ledger = _NOTHING, frozen: Iterable[Copy] = ()
     ) -> tuple[list[Json], list[Json]]:
         """Return every propagation policy with its placements, by name; and the unplaced templates, sorted.
 
         Frozen objects are not scheduled: they count as in the `ledger`, and `frozen` of their row is their number.
         `frozen`: copies beside those that the schedule freezes.
         """
-        before, self._decision = self._decision, decision
-        if before is not decision:
-            placed = changed_keys(before.bindings, decision.bindings) if before is not None else set()
-            if before is None or placed or _are_policies_other(before, decision):
-                self._policies = self._policy_rows(decision)
-            if before is None or _are_unclaimed_other(before, decision, placed):
-                self._unclaimed = _unclaimed(decision)
-        kept = (decision.frozen | {identity for _, identity in frozen}) - decision.bindings.keys()
+        before, self._schedule = self._schedule, schedule
+        if before is not schedule:
+            placed = changed_keys(before.bindings, schedule.bindings) if before is not None else set()
+            if before is None or placed or _are_policies_other(before, schedule):
+                self._policies = self._policy_rows(schedule)
+            if before is None or _are_unclaimed_other(before, schedule, placed):
+                self._unclaimed = _unclaimed(schedule)
+        kept = (schedule.frozen | {identity for _, identity in frozen}) - schedule.bindings.keys()
         return _with_frozen(self._policies, kept, ledger) if kept else self._policies, self._unclaimed
 
-    def _policy_rows(self, decision: Schedule) -> list[Json]:
+    def _policy_rows(self, schedule: Schedule) -> list[Json]:
         """One that selects nothing has a row, too."""
-        bindings: dict[PolicyRef, list[Binding]] = {policy.ref: [] for policy in decision.fleet.propagation}
-        for identity, claim in decision.claims.claims.items():
-            binding = decision.bindings.get(identity)
+        bindings: dict[PolicyRef, list[Binding]] = {policy.ref: [] for policy in schedule.fleet.propagation}
+        for identity, claim in schedule.claims.claims.items():
+            binding = schedule.bindings.get(identity)
             if binding is not None:
                 bindings.setdefault(claim.policy, []).append(binding)
         self._rows = {
@@ -147,11 +147,11 @@ def _are_unclaimed_other(before: Schedule, after: Schedule, placed: set[Identity
     return any(identity in unclaimed for identity in placed | edited)
 
 
-def _unclaimed(decision: Schedule) -> list[Json]:
-    templates, bindings = decision.fleet.templates, decision.bindings
+def _unclaimed(schedule: Schedule) -> list[Json]:
+    templates, bindings = schedule.fleet.templates, schedule.bindings
     return [
         resource_part(templates[found].gvk, found)
-        for found in sorted(decision.claims.unclaimed)
+        for found in sorted(schedule.claims.unclaimed)
         if found not in bindings
     ]
 

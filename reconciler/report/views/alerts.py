@@ -88,7 +88,7 @@ def _of_the_store(sight: ViewModel) -> Iterator[Alert]:
             title="the store cannot be read",
             why=sight.text(sight.picture.source_error),
             since=sight.noted.since(EventKind.SOURCE_FAILED, "store"),
-            revision=sight.facts.decision.fleet.revision or None,
+            revision=sight.facts.schedule.fleet.revision or None,
             todo=todo_of(EventKind.SOURCE_FAILED, "store", {}),
         )
     if sight.noted.error:
@@ -114,7 +114,7 @@ def _of_clusters(sight: ViewModel, only: str | None, identity: Identity | None) 
 
 
 def _away(sight: ViewModel, name: str, found: ClusterState) -> Alert:
-    cluster = sight.facts.decision.fleet.clusters.get(name)
+    cluster = sight.facts.schedule.fleet.clusters.get(name)
     return Alert(
         weight=Weight.ERROR,
         what=AlertKind.AWAY,
@@ -217,7 +217,7 @@ def _problems(sight: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
     for (severity, code, _, cluster), found in groups.items():
         first, is_error = sight.masker.problem(found[0]), severity is Severity.ERROR
         # A problem of one cluster is of what is there, which no commit made.
-        in_force = sight.facts.decision.fleet.revision if not cluster else ""
+        in_force = sight.facts.schedule.fleet.revision if not cluster else ""
         revision = sight.last_change(in_force, first.source.path)
         place = f" {first.path}" if first.path else ""
         where = f"{first.source}{place}" if first.source != NOWHERE else None

@@ -46,7 +46,7 @@ def cluster_view(sight: ViewModel, name: str, offset: int = 0, events: Sequence[
     found = sight.clusters.get(name)
     if found is None:
         return None
-    declared = sight.facts.decision.fleet.clusters.get(name)
+    declared = sight.facts.schedule.fleet.clusters.get(name)
     identities = _worst_first(sight, found)
     return ClusterView(
         name=name,
@@ -137,7 +137,7 @@ def fleet_view(signs: Signs, sight: ViewModel | None, noted: JournalRows) -> Fle
     for found in clusters:
         syncs.update(found.syncs)
         healths.update(found.healths)
-    observes = sight is not None and sight.facts.decision.fleet.settings.observe_only
+    observes = sight is not None and sight.facts.schedule.fleet.settings.observe_only
     return FleetView(
         reconciler=signs.reconciler,
         fleet=signs.fleet,
@@ -190,7 +190,7 @@ def _before_the_first(signs: Signs, noted: JournalRows) -> Alerts:
 
 
 def _commit(sight: ViewModel) -> CommitPart | None:
-    revision = sight.facts.decision.fleet.revision
+    revision = sight.facts.schedule.fleet.revision
     if not revision:
         return None
     words = sight.words(revision)

@@ -103,13 +103,13 @@ def _by_name(identity: Identity) -> tuple[str, str, str, str]:
 
 def _identities(sight: ViewModel) -> set[Identity]:
     """Return every object that is scheduled, or has a copy that is not as wanted."""
-    found = set(sight.facts.decision.bindings)
+    found = set(sight.facts.schedule.bindings)
     return found.union(*(cluster.kept for cluster in sight.clusters.values()))
 
 
 def _is_of_kind(sight: ViewModel, wanted: str) -> Callable[[Identity], bool]:
     """Return a check of an object's kind: an empty kind means all that run pods."""
-    interpreters = sight.facts.decision.interpreters
+    interpreters = sight.facts.schedule.interpreters
     known: dict[tuple[str, str], bool] = {}
 
     def is_of_kind(identity: Identity) -> bool:
@@ -134,7 +134,7 @@ def _has_row(sight: ViewModel, question: MatrixQuestion, identity: Identity) -> 
 
 
 def _has_column(sight: ViewModel, question: MatrixQuestion, stages: Mapping[str, str], name: str) -> bool:
-    declared = sight.facts.decision.fleet.clusters.get(name)
+    declared = sight.facts.schedule.fleet.clusters.get(name)
     labels = declared.labels if declared is not None else {}
     by_name = _has_label(labels, question.cluster) if "=" in question.cluster else question.cluster in name
     region = declared.region if declared is not None else ""
@@ -142,7 +142,7 @@ def _has_column(sight: ViewModel, question: MatrixQuestion, stages: Mapping[str,
 
 
 def _labels(sight: ViewModel, identity: Identity) -> Mapping[str, str]:
-    template = sight.facts.decision.fleet.templates.get(identity)
+    template = sight.facts.schedule.fleet.templates.get(identity)
     return template.labels if template is not None else {}
 
 
@@ -162,7 +162,7 @@ def _owner(sight: ViewModel, identity: Identity) -> str:
 
 
 def _folder(sight: ViewModel, identity: Identity) -> str:
-    template = sight.facts.decision.fleet.templates.get(identity)
+    template = sight.facts.schedule.fleet.templates.get(identity)
     return template.source.path.rpartition("/")[0] if template is not None else ""
 
 
@@ -193,7 +193,7 @@ def _choices(
     sight: ViewModel, identities: Iterable[Identity], every: Iterable[ClusterHead], stages: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
     """Return the values of each filter that has few, whatever was asked for."""
-    clusters = sight.facts.decision.fleet.clusters
+    clusters = sight.facts.schedule.fleet.clusters
     found = {
         "namespace": {identity.namespace for identity in identities},
         "team": {_team(sight, identity) for identity in identities},
@@ -246,7 +246,7 @@ def _columns(sight: ViewModel, shown: Iterable[ClusterHead]) -> list[_Column]:
 
 
 def _row(sight: ViewModel, columns: Sequence[_Column], identity: Identity) -> MatrixRow:
-    template = sight.facts.decision.fleet.templates.get(identity)
+    template = sight.facts.schedule.fleet.templates.get(identity)
     cells = tuple(_cells(sight, columns, identity))
     return MatrixRow(
         resource=sight.resource(columns[cells[0].cluster].name if cells else "", identity),
@@ -259,7 +259,7 @@ def _row(sight: ViewModel, columns: Sequence[_Column], identity: Identity) -> Ma
 
 def _cells(sight: ViewModel, columns: Sequence[_Column], identity: Identity) -> Iterator[Cell]:
     """Yield the cells of an object. Most of twenty-five thousand are healthy and share their parts."""
-    binding = sight.facts.decision.bindings.get(identity)
+    binding = sight.facts.schedule.bindings.get(identity)
     replicas: Mapping[str, int | None] = dict(binding.targets) if binding is not None else {}
     sync, lag, word = NOMINAL.sync.sync, NOMINAL.sync.lag, NOMINAL.health.word
     for number, name, kept, well, workloads, cells in columns:
@@ -307,7 +307,7 @@ class _Folding(NamedTuple):
     ) -> _Folding:
         if not question.columns:
             return cls(tuple(shown), {head.name: number for number, head in enumerate(shown)})
-        clusters, members = sight.facts.decision.fleet.clusters, dict[str, list[ClusterHead]]()
+        clusters, members = sight.facts.schedule.fleet.clusters, dict[str, list[ClusterHead]]()
         for head in shown:
             region = clusters[head.name].region if head.name in clusters else ""
             key = stages.get(head.name, _NONE) if question.columns == "stage" else region or _NONE
@@ -342,7 +342,7 @@ def _folded_rows(
     """Yield a row for each group, with one cell for all copies in a column: the worst one, and the counts."""
     row_of = {identity: key for key, identities in groups.items() for identity in identities}
     tallies = {key: _Tally(Counter(), Counter(), {}) for key in groups}
-    bindings, column_of = sight.facts.decision.bindings, folding.numbers.get
+    bindings, column_of = sight.facts.schedule.bindings, folding.numbers.get
     placed: dict[Identity, frozenset[str]] = {}
     for identity, key in row_of.items():
         if identity in bindings:

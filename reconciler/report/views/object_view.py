@@ -46,9 +46,9 @@ def object_view(
 
     `events`: its newest events, `writes`: its newest writes.
     """
-    decision = sight.facts.decision
-    template, binding = decision.fleet.templates.get(identity), decision.bindings.get(identity)
-    rendered = render_one(decision, identity) if template is not None else {}
+    schedule = sight.facts.schedule
+    template, binding = schedule.fleet.templates.get(identity), schedule.bindings.get(identity)
+    rendered = render_one(schedule, identity) if template is not None else {}
     found = _explanation(sight, identity, rendered) if template is not None else None
     needs = needs_of(sight, identity=identity)
     names = [name for name in sorted(sight.clusters) if sight.state(name, identity) is not None]
@@ -58,7 +58,7 @@ def object_view(
         reasons=tuple(_reasons(sight, found)) if found is not None else (),
         explanation=sight.masker.document(explanation_document(found)) if found is not None else {},
         owners=tuple(map(str, binding.owners)) if binding is not None else (),
-        brought=tuple(sorted(str(each) for each, one in decision.bindings.items() if identity in one.owners)),
+        brought=tuple(sorted(str(each) for each, one in schedule.bindings.items() if identity in one.owners)),
         copies=tuple(_copies(sight, identity, names, _last_writes(sight, writes))),
         differences=tuple(_differences(sight, identity, names))[:_DIFFERENCES_MAX],
         overrides=tuple(_overrides(sight, identity, rendered)),
@@ -69,11 +69,11 @@ def object_view(
 
 
 def _explanation(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rendered]) -> Explanation:
-    decision = sight.facts.decision
+    schedule = sight.facts.schedule
     known = replace(sight.observations, constraints=sight.noted.constraints or sight.observations.constraints)
-    known = without_outdated_caps(known, decision.fleet.templates, decision.policies, decision.interpreters)
+    known = without_outdated_caps(known, schedule.fleet.templates, schedule.policies, schedule.interpreters)
     in_force = constraints_in_force(known.constraints, sight.now).get(identity, ())
-    return explain(decision, rendered, identity, in_force, rollouts_part(sight.picture.rollouts, sight.text))
+    return explain(schedule, rendered, identity, in_force, rollouts_part(sight.picture.rollouts, sight.text))
 
 
 def _reasons(sight: ViewModel, found: Explanation) -> Iterator[Reasoned]:

@@ -164,8 +164,8 @@ def _constrained(sight: ViewModel, found: Constraint) -> Timer:
 
 
 def _failovers(sight: ViewModel) -> Iterator[Timer]:
-    acts = sight.facts.decision.fleet.settings.failover_act
-    for identity, cluster, ends in ends_of_patience(sight.facts.decision, sight.observations):
+    acts = sight.facts.schedule.fleet.settings.failover_act
+    for identity, cluster, ends in ends_of_patience(sight.facts.schedule, sight.observations):
         what = "leaves" if acts else "would leave"
         yield _timer(sight, TimerKind.FAILOVER, f"{identity} {what} {cluster} unless it recovers", ends, cluster,
                      identity)  # fmt: skip

@@ -107,7 +107,7 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
 
     def replicas(self, cluster: str, identity: Identity) -> int | None:
         """Those that were assigned there; None: it has none, or is not placed there."""
-        binding = self.facts.decision.bindings.get(identity)
+        binding = self.facts.schedule.bindings.get(identity)
         return binding.replicas_on(cluster) if binding is not None else None
 
     def workload(self, cluster: str, identity: Identity) -> Workload | None:

@@ -19,11 +19,11 @@ def test_has_no_problem_and_every_document() -> None:
 
 
 def test_binds_half_of_the_workloads_with_their_config_maps() -> None:
-    decision = schedule_fleet(FLEET, corpus.observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
-    kinds = [identity.kind for identity in decision.bindings]
+    schedule = schedule_fleet(FLEET, corpus.observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
+    kinds = [identity.kind for identity in schedule.bindings]
     assert (kinds.count("Deployment"), kinds.count("Service"), kinds.count("ConfigMap")) == (150, 150, 150)
-    assert decision.problems == ()
-    assert all(binding.targets and not binding.unplaced for binding in decision.bindings.values())
+    assert schedule.problems == ()
+    assert all(binding.targets and not binding.unplaced for binding in schedule.bindings.values())
 
 
 def test_the_plain_fleet_has_neither_overrides_nor_weights_by_free_room() -> None:

@@ -18,13 +18,13 @@ def test_every_workload_has_every_cluster_as_a_candidate() -> None:
         found = parse(scaling.policies(50, division))
         assert found.problems == ()
         assert len(found.propagation) == 3
-        decision = schedule_fleet(
+        schedule = schedule_fleet(
             replace(FLEET, propagation=found.propagation),
             corpus.observations(),
             scaling.NOW,
             interpreters=BUILT_IN_KINDS,
         )
-        bindings = [binding for binding in decision.bindings.values() if binding.identity.kind == "Deployment"]
+        bindings = [binding for binding in schedule.bindings.values() if binding.identity.kind == "Deployment"]
         assert len(bindings) == 50
         outside = {"affinity", "taint", "not-ready"}
         assert not any(reason.rule in outside for b in bindings for reason in b.cluster_reasons.values())

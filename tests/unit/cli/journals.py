@@ -35,7 +35,7 @@ def shop(**files: str) -> Fleet:
 
 def empty(name: str) -> Read:
     """A cluster that answers and holds nothing of what is wanted."""
-    wanted = plan_round(FleetSnapshot(fleet=shop(), interpreters=BUILT_IN_KINDS, now=NOW)).decision.bindings
+    wanted = plan_round(FleetSnapshot(fleet=shop(), interpreters=BUILT_IN_KINDS, now=NOW)).schedule.bindings
     return Read(name=name, served=SERVED, kinds=frozenset(gvk.group_kind for gvk in SERVED), absent=frozenset(wanted))
 
 

@@ -267,7 +267,7 @@ def test_placements_are_told_in_the_words_of_the_inventory(checkout: Checkout, h
     commit_all(checkout.root)
     checkout.sync()
     done = run("render", str(checkout.store), "--rev", "inventory", "-o", "placementdecision")
-    (decision,) = [one for one in load_documents(done.out) if "configmap-app" in one["metadata"]["name"]]
-    assert [each["clusterProfileRef"] for each in decision["decisions"]] == [{"name": "eu-1", "namespace": "fleet"}]
-    assert done.code == 0 and decision["decisions"][0]["reason"]
+    (schedule,) = [one for one in load_documents(done.out) if "configmap-app" in one["metadata"]["name"]]
+    assert [each["clusterProfileRef"] for each in schedule["decisions"]] == [{"name": "eu-1", "namespace": "fleet"}]
+    assert done.code == 0 and schedule["decisions"][0]["reason"]
     assert run("render", str(checkout.store), "-o", "placementdecision", "--cluster", "m1").code == 2

@@ -174,8 +174,8 @@ def test_health_is_told_from_the_journal(checkout: Checkout) -> None:
     path, head = journal_at(checkout.root.parent), str(checkout.git.head.target)
     args = ("--from", "dev", "--to", "prod", "--dry-run", "--journal", str(path))
     shown = picture(planned())
-    fleet = replace(shown.round.decision.fleet, revision=head)
-    shown = replace(shown, round=replace(shown.round, decision=replace(shown.round.decision, fleet=fleet)))
+    fleet = replace(shown.round.schedule.fleet, revision=head)
+    shown = replace(shown, round=replace(shown.round, schedule=replace(shown.round.schedule, fleet=fleet)))
     with Journal.open(path) as journal:
         record_picture(journal, shown)
     assert "health there is not known: nothing is recorded of it" in checkout.promote(*args).out
@@ -211,8 +211,8 @@ def test_health_of_values_is_that_of_what_was_rendered_of_them(checkout: Checkou
 
     def told() -> str:
         shown = picture(planned())
-        fleet = replace(shown.round.decision.fleet, revision=str(checkout.git.head.target))
-        shown = replace(shown, round=replace(shown.round, decision=replace(shown.round.decision, fleet=fleet)))
+        fleet = replace(shown.round.schedule.fleet, revision=str(checkout.git.head.target))
+        shown = replace(shown, round=replace(shown.round, schedule=replace(shown.round.schedule, fleet=fleet)))
         with Journal.open(path) as journal:
             record_picture(journal, shown)
             subject = "ConfigMap front/web @ m1"

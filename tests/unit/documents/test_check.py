@@ -13,7 +13,7 @@ from reconciler.api.refs import GVK
 from reconciler.documents import body_faults, builtin_schema, may_not_fit, schema_of_crd, surely_fits
 from reconciler.documents.schema import bundled_types
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.planner import compare_revisions, render_decision
+from reconciler.planner import compare_revisions, render_schedule
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
@@ -37,7 +37,7 @@ def set_to(path: str, value: Any, operator: str = "add") -> dict[str, Any]:
 
 
 def problems_of(fleet: Fleet) -> list[tuple[str, str, str, str]]:
-    found = render_decision(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)).problems
+    found = render_schedule(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)).problems
     return [(problem.cluster, problem.code, problem.path, problem.message) for problem in found]
 
 

@@ -98,8 +98,8 @@ def _frozen(fleet: Fleet, *unplaced: str) -> set[str]:
         for identity in fleet.templates
         if _shown(identity) not in unplaced
     }
-    decision = schedule_fleet(fleet, Observations(previous=previous), NOW, interpreters=BUILT_IN_KINDS)
-    return set(map(_shown, decision.frozen))
+    schedule = schedule_fleet(fleet, Observations(previous=previous), NOW, interpreters=BUILT_IN_KINDS)
+    return set(map(_shown, schedule.frozen))
 
 
 def _shown(identity: Any) -> str:

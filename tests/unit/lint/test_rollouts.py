@@ -29,8 +29,8 @@ CASES = {
 def test_errors_of_rollouts(case: str) -> None:
     rollouts, codes = CASES[case]
     fleet = fleet_of(deployment(), DEPLOYMENTS, *rollouts)
-    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    found = lint(fleet, decision.claims, (), selected_of(decision))
+    schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    found = lint(fleet, schedule.claims, (), selected_of(schedule))
     rollout_codes = [one.code for one in found if one.code.startswith("rollout-") and one.severity is Severity.ERROR]
     assert rollout_codes == codes
 
@@ -39,13 +39,13 @@ def test_the_most_specific_rollout_counts_as_the_policy_governs() -> None:
     """A Rollout that names the policy takes the template from one that names its namespace."""
     by_policy = rollout(name="other", templates={"policies": ["demo/app"]})
     fleet = fleet_of(deployment(), policy("Deployment"), rollout(), by_policy)
-    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    assert set(selected_of(decision).rollouts.values()) == {("other",)}
-    assert not selected_of(decision).problems
+    schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    assert set(selected_of(schedule).rollouts.values()) == {("other",)}
+    assert not selected_of(schedule).problems
 
 
 def test_an_empty_stage_is_a_warning() -> None:
     fleet = fleet_of(deployment(), DEPLOYMENTS, rollout(EMPTY, REST))
-    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    found = lint(fleet, decision.claims, (), selected_of(decision))
+    schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    found = lint(fleet, schedule.claims, (), selected_of(schedule))
     assert ("rollout-stage-empty", Severity.WARNING) in {(one.code, one.severity) for one in found}

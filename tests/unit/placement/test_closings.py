@@ -12,7 +12,7 @@ from reconciler.api.clusters import Observations, Workload
 from reconciler.api.policies import ConflictResolution, Suspension
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
+from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet
 from reconciler.ticks import Ticked, tick
 from tests.tick_cases import NOW, fleet, observations
 
@@ -52,8 +52,8 @@ def ticked(given: dict[str, Any], seen: Observations, **of_policy: Any) -> tuple
     return tick(under(seen), seen, NOW, under), under
 
 
-def where(decision: Schedule) -> dict[str, int | None]:
-    return dict(decision.bindings[WEB].targets)
+def where(schedule: Schedule) -> dict[str, int | None]:
+    return dict(schedule.bindings[WEB].targets)
 
 
 def with_foreign(seen: Observations, of_fleet: str | None) -> Observations:
@@ -67,14 +67,14 @@ def test_failover_goes_where_something_may_be_written(terms: dict[str, Any]) -> 
     given = case(**terms)
     seen = observations(given)
     open_to_all, _ = ticked(given, seen)
-    assert "m2" in where(open_to_all.decision), "m2 comes first when nothing stands against it"
+    assert "m2" in where(open_to_all.schedule), "m2 comes first when nothing stands against it"
     for closed in BY_ORDER:
         found, under = ticked(given, replace(seen, closed=closed))
-        assert where(found.decision) == {"m3": 2}
+        assert where(found.schedule) == {"m3": 2}
         assert found.excluded
-        assert str(found.decision.bindings[WEB].cluster_reasons["m2"]) == f"excluded: {closed['cluster m2']}"
+        assert str(found.schedule.bindings[WEB].cluster_reasons["m2"]) == f"excluded: {closed['cluster m2']}"
         # Nothing moves to and fro: not in the next round, and not when the order ends.
-        previous = {WEB: PreviousPlacement(identity=WEB, targets=found.decision.bindings[WEB].targets)}
+        previous = {WEB: PreviousPlacement(identity=WEB, targets=found.schedule.bindings[WEB].targets)}
         later = replace(seen, constraints=found.constraints, previous=previous)
         assert where(under(replace(later, closed=closed))) == {"m3": 2}
         assert where(under(later)) == {"m3": 2}
@@ -82,8 +82,8 @@ def test_failover_goes_where_something_may_be_written(terms: dict[str, Any]) -> 
 
 def test_failover_leaves_out_where_the_policy_suspends_dispatching() -> None:
     found, _ = ticked(SICK, observations(SICK), suspension=Suspension(clusters=("m2",)))
-    assert where(found.decision) == {"m3": 2}
-    assert "dispatching is suspended by" in str(found.decision.bindings[WEB].cluster_reasons["m2"])
+    assert where(found.schedule) == {"m3": 2}
+    assert "dispatching is suspended by" in str(found.schedule.bindings[WEB].cluster_reasons["m2"])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_failover_leaves_out_where_an_object_stands_in_the_way(
 ) -> None:
     seen = with_foreign(observations(SICK), of_fleet)
     found, _ = ticked(SICK, seen, conflict_resolution=resolution)
-    assert where(found.decision) == {goes_to: 2}
+    assert where(found.schedule) == {goes_to: 2}
 
 
 @pytest.mark.parametrize("closed", EVERYWHERE)
@@ -109,7 +109,7 @@ def test_failover_leaves_out_where_an_object_stands_in_the_way(
 def test_where_nothing_may_be_written_anywhere_nothing_moves(terms: dict[str, Any], closed: dict[str, str]) -> None:
     given = case(**terms)
     found, _ = ticked(given, replace(observations(given), closed=closed))
-    assert where(found.decision) == {"m1": 2}
+    assert where(found.schedule) == {"m1": 2}
     assert not found.excluded
     assert [left.cluster for left in found.left] == ["m1"]
 
@@ -122,9 +122,9 @@ def test_what_a_person_or_descheduling_moves_goes_where_something_may_be_written
         seen = replace(observations(given), constraints=(order,), closed=BY_ORDER[0])
         assert where(schedule_fleet(fleet(given), seen, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)) == {"m3": 2}
         everywhere = replace(seen, closed=EVERYWHERE[0])
-        decision = schedule_fleet(fleet(given), everywhere, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)
-        assert where(decision) == {"m1": 2}
-        assert "fleet is suspended by anna" in str(decision.bindings[WEB].cluster_reasons["m3"])
+        schedule = schedule_fleet(fleet(given), everywhere, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)
+        assert where(schedule) == {"m1": 2}
+        assert "fleet is suspended by anna" in str(schedule.bindings[WEB].cluster_reasons["m3"])
 
 
 def test_a_closed_cluster_keeps_what_it_has_and_gets_no_more() -> None:
@@ -147,7 +147,7 @@ def test_without_a_constraint_orders_move_nothing() -> None:
 
 def test_what_was_decided_before_is_decided_again_when_a_cluster_closes_or_opens() -> None:
     order = Constraint(identity=WEB, cluster="m1", replicas_max=0, excludes=True, reason="r")
-    seen, memo, store = replace(observations(SICK), constraints=(order,)), DecisionTables(), fleet(SICK)
+    seen, memo, store = replace(observations(SICK), constraints=(order,)), ScheduleTables(), fleet(SICK)
     for now in (seen, replace(seen, closed=BY_ORDER[0]), seen, with_foreign(seen, ""), with_foreign(seen, None)):
         again = schedule_fleet(store, now, NOW, copies=WRITTEN, tables=memo, interpreters=BUILT_IN_KINDS)
         assert where(again) == where(schedule_fleet(store, now, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS))

@@ -204,7 +204,7 @@ def test_a_copy_that_stays_where_nothing_may_be_written_is_there() -> None:
     bed.run(base)
     live = bed.plan(head)
     plan = compared(base, head, bed.observations)
-    assert [c.cluster for c in live.decision.bindings[excluded.identity].targets] == ["m1"]
+    assert [c.cluster for c in live.schedule.bindings[excluded.identity].targets] == ["m1"]
     assert plan.placements == live.plan.placements
     assert [(c.cluster, c.action, c.held) for c in plan.changes] == [
         (c.cluster, c.action, c.held) for c in live.plan.changes

@@ -9,7 +9,7 @@ import pytest
 from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.planner import compare_revisions, render_decision
+from reconciler.planner import compare_revisions, render_schedule
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
@@ -29,7 +29,7 @@ def overriding(path: str, value: Any, *clusters: str) -> dict[str, Any]:
 
 
 def told(fleet: Fleet) -> list[tuple[str, str]]:
-    found = render_decision(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)).problems
+    found = render_schedule(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)).problems
     assert {problem.code for problem in found} <= {"reference-does-not-travel"}
     assert {str(problem.severity) for problem in found} <= {"warning"}
     return [(problem.cluster, problem.message) for problem in found]

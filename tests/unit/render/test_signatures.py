@@ -1,4 +1,4 @@
-"""Differences that count as another decision: how a copy goes depends on who took it away."""
+"""Differences that count as another schedule: how a copy goes depends on who took it away."""
 
 from __future__ import annotations
 

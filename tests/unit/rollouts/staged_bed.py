@@ -55,7 +55,7 @@ class StagedBed(TestBed):
         self.sights: dict[str, Sight] = {}
 
     def standing(self, fleet: Fleet) -> tuple[Schedule, RolloutStatus]:
-        decision = self.decided(fleet)
+        schedule = self.decided(fleet)
         named = {record.revision for record in self.records.values()} - {"", fleet.revision}
         revisions = Revisions(
             fleets={revision: self.older[revision] for revision in sorted(named & self.older.keys())},
@@ -63,7 +63,7 @@ class StagedBed(TestBed):
             missing=frozenset(named - self.older.keys()),
         )
         seen = ClusterSights(sights={ROLLOUT: self.sights}, applied=copies_in(self.ledger))
-        return decision, stand(decision, selected_of(decision), {ROLLOUT: self.records}, revisions, seen, NOW)
+        return schedule, stand(schedule, selected_of(schedule), {ROLLOUT: self.records}, revisions, seen, NOW)
 
     def decided(self, fleet: Fleet) -> Schedule:
         world = self.world(fleet)
@@ -73,10 +73,10 @@ class StagedBed(TestBed):
 
     def staged(self, fleet: Fleet, *, as_recorded: bool = True) -> Schedule:
         """`as_recorded`: by what is recorded now, not by what would begin."""
-        decision, standing = self.standing(fleet)
+        schedule, standing = self.standing(fleet)
         if as_recorded:
             standing = replace(standing, records={ROLLOUT: self.records})
-        return staged(decision, standing, self.ledger, copies_in(self.ledger), self.observations.previous)
+        return staged(schedule, standing, self.ledger, copies_in(self.ledger), self.observations.previous)
 
     def plan_staged(self, fleet: Fleet) -> Round:
         return plan_round(self.world(fleet), self.staged(fleet))
@@ -87,7 +87,7 @@ class StagedBed(TestBed):
             for index in wave:
                 self.make(planned.plan.changes[index], fleet)
         self.record_rest(planned)
-        self.observations = replace(self.observations, previous=previous_of(planned.decision.bindings))
+        self.observations = replace(self.observations, previous=previous_of(planned.schedule.bindings))
         return planned
 
 

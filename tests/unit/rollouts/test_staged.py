@@ -413,10 +413,10 @@ def test_a_definition_goes_with_the_revision_of_its_objects() -> None:
     head = store("r2", *everything(), definition("new"), widget("new"), named("default", "demo"))
     bed = StagedBed(*EVERYWHERE)
     bed.older["r1"], bed.records = first, {"m1": begun("r2"), "m2": done("r1"), "m3": done("r1")}
-    decision, standing = bed.standing(head)
+    schedule, standing = bed.standing(head)
     assert standing.newest == {"default": "r2"}
     assert standing.selection.rollouts[WIDGETS] == standing.selection.rollouts[WIDGET] == ("default",)
-    staging = staged(decision, standing, {}, {}, {}).staging
+    staging = staged(schedule, standing, {}, {}, {}).staging
     assert staging is not None
     assert [staging.of(WIDGETS, name) for name in EVERYWHERE] == [None, first, first]
 

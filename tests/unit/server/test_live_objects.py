@@ -152,7 +152,7 @@ def test_what_is_shown_hides_secrets_of_the_store_wherever_they_are_quoted() -> 
     chosen = replace_namespace(policy("Secret", "m1"))
     scene = bed.run(fleet_of(secret, chosen, clusters=("m1",)))
     facts = Scene("m1").facts()
-    sight = sight_of(replace(facts, decision=scene.decision, manifests=scene.manifests))
+    sight = sight_of(replace(facts, schedule=scene.schedule, manifests=scene.manifests))
     env = [{"name": "main", "env": [{"name": "PASSWORD", "value": PASSWORD}]}]
     live = made("Deployment", "web", group="apps", spec={"template": {"spec": {"containers": env}}})
     member = Member(pod("broken", reason="Error"))

@@ -87,8 +87,8 @@ def test_constraints_of_others_are_not_given_back() -> None:
 
 def test_what_a_broken_file_froze_is_not_moved() -> None:
     seen = observations(WAITING)
-    decision = replace(decided(WAITING, seen), frozen=frozenset({identity("web", WAITING)}))
-    assert deschedule(decision, seen, NOW) == ()
+    schedule = replace(decided(WAITING, seen), frozen=frozenset({identity("web", WAITING)}))
+    assert deschedule(schedule, seen, NOW) == ()
 
 
 def test_workloads_of_the_table_are_all_of_the_store() -> None:

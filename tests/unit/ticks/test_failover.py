@@ -26,7 +26,7 @@ CASES: list[Case] = load_yaml(TABLE.read_text())
 class Ticked(Struct, frozen=True, kw_only=True):
     """The result of a tick, and the clusters that it looked at."""
 
-    decision: Schedule
+    schedule: Schedule
     seen: Observations
     kept: tuple[Constraint, ...]
     restored: tuple[PreviousPlacement, ...]
@@ -40,10 +40,10 @@ class Ticked(Struct, frozen=True, kw_only=True):
 
 def tick(case: Case, ago_s: float = 0, constraints: tuple[Constraint, ...] = ()) -> Ticked:
     seen, now = observations(case, ago_s, constraints), moment(ago_s)
-    decision = decided(case, seen, ago_s)
-    kept = kept_exclusions(decision, seen, now)
-    due = due_exclusions(decision, replace(seen, constraints=kept.constraints), now)
-    return Ticked(decision=decision, seen=seen, kept=kept.constraints, restored=tuple(kept.restored.values()), due=due)
+    schedule = decided(case, seen, ago_s)
+    kept = kept_exclusions(schedule, seen, now)
+    due = due_exclusions(schedule, replace(seen, constraints=kept.constraints), now)
+    return Ticked(schedule=schedule, seen=seen, kept=kept.constraints, restored=tuple(kept.restored.values()), due=due)
 
 
 def ticked(case: Case) -> Ticked:
@@ -68,9 +68,9 @@ def lengths(found: tuple[Constraint, ...]) -> dict[str, Any]:
 
 def taken_over(found: Ticked) -> dict[str, bool]:
     after = schedule_fleet(
-        found.decision.fleet, replace(found.seen, constraints=found.after()), NOW, interpreters=BUILT_IN_KINDS
+        found.schedule.fleet, replace(found.seen, constraints=found.after()), NOW, interpreters=BUILT_IN_KINDS
     )
-    return {place(exclusion): is_taken_over(found.decision, after, exclusion) for exclusion in found.due}
+    return {place(exclusion): is_taken_over(found.schedule, after, exclusion) for exclusion in found.due}
 
 
 def test_every_case_has_its_own_name_and_a_source() -> None:
@@ -118,22 +118,22 @@ def test_a_fault_that_many_share_does_not_set_everything_in_motion() -> None:
 def test_what_could_go_nowhere_lets_others_have_their_turn() -> None:
     found = tick(many(PER_TICK + 1))
     tried: dict[Any, int] = {(one.identity, one.cluster): 1 for one in found.due}
-    again = due_exclusions(found.decision, found.seen, NOW, tried)
+    again = due_exclusions(found.schedule, found.seen, NOW, tried)
     assert [one.identity.name for one in again][:2] == ["a00", "a08"]
 
 
 def test_what_a_broken_file_froze_stays_where_it_is() -> None:
     found = tick(BROKEN)
-    decision = replace(found.decision, frozen=frozenset({identity("web", BROKEN)}))
-    assert due_exclusions(decision, found.seen, NOW) == ()
+    schedule = replace(found.schedule, frozen=frozenset({identity("web", BROKEN)}))
+    assert due_exclusions(schedule, found.seen, NOW) == ()
 
 
 def test_a_dependency_is_not_failed_over_by_its_own_health() -> None:
     # A Pod that a policy of its own does not claim, and that follows its owner.
     found = tick(BROKEN)
-    binding = replace(found.decision.bindings[identity("web", BROKEN)], is_dependency=True)
-    decision = replace(found.decision, bindings={binding.identity: binding})
-    assert due_exclusions(decision, found.seen, NOW) == ()
+    binding = replace(found.schedule.bindings[identity("web", BROKEN)], is_dependency=True)
+    schedule = replace(found.schedule, bindings={binding.identity: binding})
+    assert due_exclusions(schedule, found.seen, NOW) == ()
 
 
 def test_constraints_of_others_are_not_given_back() -> None:
@@ -177,9 +177,9 @@ def test_a_copy_whose_grace_is_over_is_looked_at_again(now: str, over: Case, is_
     exclusion = replace(tick(BROKEN).due[0], until="")
     case = overlaid(MOVING, over)
     seen = observations(case, constraints=(exclusion,))
-    decision = decided(case, seen)
-    assert (identity("web", MOVING), "m1") in decision.ticked
-    assert overdue(decision, seen, now) == ({identity("web", MOVING)} if is_over else set())
+    schedule = decided(case, seen)
+    assert (identity("web", MOVING), "m1") in schedule.ticked
+    assert overdue(schedule, seen, now) == ({identity("web", MOVING)} if is_over else set())
 
 
 def test_a_copy_that_is_gone_is_not_looked_at_again() -> None:

@@ -314,12 +314,12 @@ def test_no_cluster_is_in_step_that_was_not_read(tmp_path: Path) -> None:
 def test_nothing_is_in_step_with_a_revision_that_cannot_be_read_whole(tmp_path: Path) -> None:
     """Every object is as the last good content says, and nobody knows what the file says now."""
     facts, source = applied().facts(), Source("app.yaml")
-    fleet = facts.decision.fleet
+    fleet = facts.schedule.fleet
     for read in (
         replace(fleet, frozen=(FrozenReach(source=source),)),
         replace(fleet, problems=(Problem(source=source, code="invalid-yaml", message="broken"),)),
     ):
-        step = step_of(StateTables().update(replace(facts, decision=replace(facts.decision, fleet=read))))
+        step = step_of(StateTables().update(replace(facts, schedule=replace(facts.schedule, fleet=read))))
         assert (step.in_step, step.clusters, step.is_complete) == (2, 2, False)
     with Journal.open(tmp_path / "journal.db") as journal:
         telling = Telling(journal, applied())

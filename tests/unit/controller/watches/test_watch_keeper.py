@@ -56,8 +56,8 @@ class Kept:
         self, fleet: Fleet, ledger: Ledger | None = None, *names: str, anew: bool = False
     ) -> dict[str, frozenset[GVK]]:
         members: Any = {name: self.members[name] for name in names or self.members}
-        decision = schedule_fleet(fleet, Observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
-        self.keeper.follow(decision, ledger or {}, cast("dict[str, MemberCluster]", members), anew=anew)
+        schedule = schedule_fleet(fleet, Observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
+        self.keeper.follow(schedule, ledger or {}, cast("dict[str, MemberCluster]", members), anew=anew)
         return self.now
 
 

@@ -20,9 +20,9 @@ APP = Identity("apps", "Deployment", "demo", "app")
 
 def explained(*rollouts: dict[str, Any], known: bool = True) -> dict[str, Any]:
     fleet = fleet_of(deployment(), DEPLOYMENTS, *rollouts)
-    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     standing: Any = rollouts_part([AWAITED], str) if known else ()
-    return explanation_document(explain(decision, render_one(decision, APP), APP, (), standing))
+    return explanation_document(explain(schedule, render_one(schedule, APP), APP, (), standing))
 
 
 def test_each_cluster_has_its_revision_and_the_reason() -> None:

@@ -40,8 +40,8 @@ def _broken(*files: ParsedFile, time: str = NOW, before: list[Json] | None = Non
         for identity in read.templates
         if identity.name == "app"
     }
-    decision = schedule_fleet(read, Observations(previous=previous), NOW, interpreters=BUILT_IN_KINDS)
-    return broken_part(decision, time, {"broken": before or []}, lambda text: text)
+    schedule = schedule_fleet(read, Observations(previous=previous), NOW, interpreters=BUILT_IN_KINDS)
+    return broken_part(schedule, time, {"broken": before or []}, lambda text: text)
 
 
 def test_the_first_lines_of_status_name_the_file_since_when_and_whom_it_concerns() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reconciler.api.clusters import Observations
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.report.status.status_document import StatusTables
-from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
+from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 NAMES = ("a", "b", "c")
@@ -32,20 +32,20 @@ def stores(draw: st.DrawFn) -> list[dict[str, Any]]:
     return documents
 
 
-def decided(documents: list[dict[str, Any]], memo: DecisionTables | None = None) -> Schedule:
+def decided(documents: list[dict[str, Any]], memo: ScheduleTables | None = None) -> Schedule:
     return schedule_fleet(fleet_of(*documents), Observations(), NOW, tables=memo, interpreters=BUILT_IN_KINDS)
 
 
 @given(st.lists(stores(), min_size=2, max_size=4))
 def test_lists_that_are_kept_up_are_those_made_anew(run: list[list[dict[str, Any]]]) -> None:
-    tables, memo = StatusTables(), DecisionTables()
+    tables, memo = StatusTables(), ScheduleTables()
     for documents in run:
-        decision = decided(documents, memo)
-        assert tables.of(decision) == StatusTables().of(decision)
+        schedule = decided(documents, memo)
+        assert tables.of(schedule) == StatusTables().of(schedule)
 
 
 def test_lists_without_a_difference_are_the_same_lists() -> None:
-    tables, memo = StatusTables(), DecisionTables()
+    tables, memo = StatusTables(), ScheduleTables()
     rest = [policy("ConfigMap", "m1"), deployment()]
     before = tables.of(decided([config_map(value="1"), *rest], memo))
     after = tables.of(decided([config_map(value="2"), *rest], memo))

@@ -36,7 +36,7 @@ def sight_of(
     found = tuple(sorted({*problems, *(one for each in facts.problems.values() for one in each)}))
     plan = Plan(base="", head="r1", changes=changes, problems=found, held_digest=digest)
     planned = Round(
-        decision=facts.decision, manifests=facts.manifests, plan=plan, problems=facts.problems, guards=JUDGED
+        schedule=facts.schedule, manifests=facts.manifests, plan=plan, problems=facts.problems, guards=JUDGED
     )
     source_error = given.pop("source_error", "")
     picture = StateOfFleet(

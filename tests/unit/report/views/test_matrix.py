@@ -9,7 +9,7 @@ from reconciler.api.clusters import LiveObject, Observations, Read
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.fleet import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.planner import render_decision
+from reconciler.planner import render_schedule
 from reconciler.report.views.matrix import FILTERS, FOLDS, ROWS_LEAST, matrix_view, rows_at_once
 from reconciler.report.views.questions import MatrixQuestion
 from reconciler.report.views.view_inputs import ViewModel
@@ -60,15 +60,15 @@ _FILES = {
 def sight() -> ViewModel:
     """Three workloads in three clusters; shop/web is degraded in n2."""
     found = tuple(StoreFile(path=path, blob=path, data=text.encode()) for path, text in sorted(_FILES.items()))
-    decision = schedule_fleet(
+    schedule = schedule_fleet(
         parse(Snapshot(revision="r1", files=found), {}), Observations(), NOW, interpreters=BUILT_IN_KINDS
     )
     manifests: dict[str, dict[object, object]] = {}
-    for manifest in render_decision(decision).manifests:
+    for manifest in render_schedule(schedule).manifests:
         manifests.setdefault(manifest.cluster, {})[manifest.identity] = manifest
-    web = next(each for each in decision.bindings if each.name == "web")
+    web = next(each for each in schedule.bindings if each.name == "web")
     health = {"n2": {web: Degraded("1 of 2 replicas are available")}}
-    facts = StateFacts(decision=decision, manifests=manifests, members=_read(manifests), health=health)  # type: ignore[arg-type]
+    facts = StateFacts(schedule=schedule, manifests=manifests, members=_read(manifests), health=health)  # type: ignore[arg-type]
     return sight_of(facts)
 
 

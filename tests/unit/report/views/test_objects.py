@@ -61,8 +61,8 @@ def test_what_it_brings_and_who_brings_it_are_named() -> None:
     made = deployment()
     made["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
     chosen = policy("Deployment", "m1", propagateDeps=True)
-    decision = bed.run(fleet_of(made, config_map("settings"), chosen, clusters=("m1",))).decision
-    sight = sight_of(StateFacts(decision=decision, manifests={}, members={}))
+    schedule = bed.run(fleet_of(made, config_map("settings"), chosen, clusters=("m1",))).schedule
+    sight = sight_of(StateFacts(schedule=schedule, manifests={}, members={}))
     app, settings = Identity("apps", "Deployment", "demo", "app"), Identity("", "ConfigMap", "demo", "settings")
     assert object_view(sight, app).brought == ("ConfigMap demo/settings",)
     assert object_view(sight, settings).owners == ("Deployment demo/app",)
@@ -78,8 +78,8 @@ def test_overrides_tell_what_they_made_of_it_and_where() -> None:
     }  # fmt: skip
     bed = TestBed("m1", "m2")
     documents = (deployment(), override, policy("Deployment", "m1", "m2"))
-    decision = bed.run(fleet_of(*documents, clusters=("m1", "m2"))).decision
-    sight = sight_of(StateFacts(decision=decision, manifests={}, members={}))
+    schedule = bed.run(fleet_of(*documents, clusters=("m1", "m2"))).schedule
+    sight = sight_of(StateFacts(schedule=schedule, manifests={}, members={}))
     (found,) = object_view(sight, Identity("apps", "Deployment", "demo", "app")).overrides
     assert (found.clusters, found.value, found.policy) == (("m1",), "nginx:2", "OverridePolicy demo/app")
     assert found.path.endswith("image")
@@ -129,7 +129,7 @@ def test_no_view_tells_what_a_secret_holds_or_a_credential_in_words_of_strangers
     changed = replace(due, identity=secret, manifest=body, fields=fields)
     facts = replace(
         facts,
-        decision=planned.decision,
+        schedule=planned.schedule,
         changes={("m1", secret): (changed,)},
         failures={("m1", APP): Failed(f"admission webhook says {PASSWORD}"), ("m1", secret): Failed(HOSTILE)},
         health={"m1": {APP: Degraded(HOSTILE)}},

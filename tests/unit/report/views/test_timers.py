@@ -74,12 +74,12 @@ def test_a_broken_application_leaves_when_it_was_tolerated_for_long_enough() -> 
     chosen = policy(
         "Deployment", "m1", "m2", failover={"application": {"decisionConditions": {"tolerationSeconds": 120}}}
     )
-    decision = bed.run(fleet_of(deployment(), chosen, clusters=("m1", "m2"))).decision
+    schedule = bed.run(fleet_of(deployment(), chosen, clusters=("m1", "m2"))).schedule
     identity = Identity("apps", "Deployment", "demo", "app")
     broken = Workload(gvk=GVK("apps", "v1", "Deployment"), identity=identity, health=Health.UNHEALTHY,
                       unhealthy_since="2026-11-21T09:59:00Z")  # fmt: skip
     seen = {"m1": ClusterObservation(name="m1", workloads={identity: broken})}
-    facts = StateFacts(decision=decision, manifests={}, members={})
+    facts = StateFacts(schedule=schedule, manifests={}, members={})
     (timer,) = timers_of(sight_of(facts, observations=Observations(clusters=seen)))
     assert (timer.what, timer.ends, timer.cluster) == ("failover", SOON, "m1")
     assert timer.words == "Deployment demo/app leaves m1 unless it recovers"

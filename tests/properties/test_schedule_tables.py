@@ -1,4 +1,4 @@
-"""A decision built on the one before is the one that is made from nothing, whatever was edited in between."""
+"""A schedule built on the one before is the one that is made from nothing, whatever was edited in between."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.fleet import ParsedFile, parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.render import changed_identities
 from reconciler.render.signatures import signatures
-from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
+from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet
 from tests.examples import examples
 
 NOW = "2026-11-21T10:00:00Z"
@@ -250,10 +250,10 @@ def fleet_of(files: Mapping[str, bytes], cache: dict[str, ParsedFile]) -> Fleet:
     return parse(Snapshot(revision="r", files=stored), cache)
 
 
-def placements(decision: Schedule) -> dict[Identity, PreviousPlacement]:
+def placements(schedule: Schedule) -> dict[Identity, PreviousPlacement]:
     return {
         identity: PreviousPlacement(identity=identity, targets=binding.targets, affinity_name=binding.affinity_name)
-        for identity, binding in decision.bindings.items()
+        for identity, binding in schedule.bindings.items()
     }
 
 
@@ -282,7 +282,7 @@ def test_a_memo_never_changes_a_decision(
     series: list[tuple[list[tuple[str, bytes | None]], int, bool, int]],
 ) -> None:
     files = FIXED | {path_of(doc): json.dumps(doc).encode() for doc in BASE}
-    cache, memo = dict[str, ParsedFile](), DecisionTables()
+    cache, memo = dict[str, ParsedFile](), ScheduleTables()
     previous: dict[Identity, PreviousPlacement] = {}
     copies: dict[Identity, set[str]] = {}
     last: Schedule | None = None

@@ -1,4 +1,4 @@
-"""A schedule that an edit changes from afar is made again: a decision built on another is the one made from nothing."""
+"""A schedule that an edit changes from afar is made again: a schedule built on another is the one made from nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.api.refs import Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.render import changed_identities
 from reconciler.render.signatures import signatures
-from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
+from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "web")
@@ -27,21 +27,21 @@ Copies = Mapping[Identity, Collection[str]]
 
 
 def again(*rounds: tuple[Fleet, Copies]) -> tuple[Schedule, set[Identity]]:
-    """The last decision, with what it says otherwise than the one before it."""
-    tables, decision, changed = DecisionTables(), None, set[Identity]()
+    """The last schedule, with what it says otherwise than the one before it."""
+    tables, schedule, changed = ScheduleTables(), None, set[Identity]()
     for fleet, copies in rounds:
-        before, decision = (
-            decision,
+        before, schedule = (
+            schedule,
             schedule_fleet(fleet, Observations(), NOW, copies=copies, tables=tables, interpreters=BUILT_IN_KINDS),
         )
-        assert decision == schedule_fleet(fleet, Observations(), NOW, copies=copies, interpreters=BUILT_IN_KINDS)
-        changed = changed_identities(before, decision, tables.changed)
-        assert changed == changed_identities(before, decision)
-        new = signatures(decision)
+        assert schedule == schedule_fleet(fleet, Observations(), NOW, copies=copies, interpreters=BUILT_IN_KINDS)
+        changed = changed_identities(before, schedule, tables.changed)
+        assert changed == changed_identities(before, schedule)
+        new = signatures(schedule)
         old = signatures(before) if before is not None else dict.fromkeys(new)
         assert changed == {identity for identity in {*old, *new} if old.get(identity) != new.get(identity)}
-    assert decision is not None, "there is a round"
-    return decision, changed
+    assert schedule is not None, "there is a round"
+    return schedule, changed
 
 
 def web(*clusters: str, **spec: Any) -> list[dict[str, Any]]:
