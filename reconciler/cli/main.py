@@ -22,7 +22,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.options import SETTINGS, defaults_for, option_keys
-from reconciler.errors import ReconcilerError
+from reconciler.errors import ReconcilerError, StoreError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -104,7 +104,10 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except (click.UsageError, ReconcilerError) as error:
-            if given := ctx.meta.get(_VARIABLES):
+            given = ctx.meta.get(_VARIABLES, ())
+            if not isinstance(error, click.UsageError | StoreError):  # It may concern no option.
+                given = [one for one in given if one.rpartition("(")[2].rstrip(")") in str(error)]
+            if given:
                 from reconciler.cli.printing import remark
 
                 remark(f"note: variables give options: {', '.join(given)}")

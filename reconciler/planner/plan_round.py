@@ -25,7 +25,7 @@ from reconciler.observations import Rest
 from reconciler.planner.causes import new_in_no_policy, urls_of_two_hosts
 from reconciler.planner.deletion_order import after_owners
 from reconciler.planner.diff_all import PlanResult, diff_all
-from reconciler.planner.guard import guard, is_held_by_guard, is_stricter, judged_by
+from reconciler.planner.guard import guard, is_held_by_guard, is_stricter, judged_by, with_former_suspensions
 from reconciler.planner.open_questions import not_evaluated
 from reconciler.planner.order import TurnOrder, waves
 from reconciler.planner.preview import placement_changes, with_overridden
@@ -148,6 +148,7 @@ def compare_revisions(
     observed, base counts as applied to them.
     """
     base, head = named_alike(base, head)
+    head = with_former_suspensions(head, judged_by(None, base, now))
     passage = passage_between(base, head, observations, now, interpreters)
     before, after, only = passage.before, passage.after, passage.only
     sides, caches = (render_inputs(before), render_inputs(after)), (RenderCache(), RenderCache())
