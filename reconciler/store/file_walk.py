@@ -210,9 +210,9 @@ def _visit(walk: _Walk, shown: str, real: str, rules: IgnoreRules | None) -> Non
             continue
         walk.count(len(entries))
         rules = _rules_inside(walk, shown, real, rules, entries)
+        below, real_below = _join(shown, ""), _join(real, "")
         for entry in entries:
-            shown_path = _join(shown, entry.name)
-            real_path = shown_path if shown == real else _join(real, entry.name)
+            shown_path, real_path = below + entry.name, real_below + entry.name
             if entry.kind is EntryKind.FOLDER:
                 if is_hidden_folder(entry.name) or walk.ignores(rules, shown_path, is_folder=True):
                     continue
@@ -257,7 +257,7 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
         message = "a repository inside the store is not read; copy its files, or make it a store of its own"
         walk.remark(shown, "submodule-skipped", message, Severity.HINT)
     elif not is_store_file(entry.name):
-        if is_misnamed(entry.name) and entry.kind is EntryKind.FILE:
+        if walk.misnamed < _LOOKED_AT_MAX and entry.kind is EntryKind.FILE and is_misnamed(entry.name):
             _remark_misnamed(walk, shown, real, entry)
     elif entry.kind is EntryKind.SPECIAL:
         walk.refuse(_printable(shown), "not-a-file", "a pipe, socket or device is not read; take it out of the store")
@@ -273,8 +273,6 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
 def _remark_misnamed(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
     """Add a hint if the file has a document in it. Only the first files are looked into."""
     walk.misnamed += 1
-    if walk.misnamed > _LOOKED_AT_MAX:
-        return
     with suppress(Unreadable):
         if looks_like_document(walk.tree.read(real, entry, walk.limit)[1]):
             message = "it looks like a document, and only files that end with .yaml, .yml or .json are read; rename it"

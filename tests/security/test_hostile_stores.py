@@ -16,7 +16,7 @@ from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 from tests.security.bombs import HARMLESS, HEAD, REFUSED
 from tests.security.command_line import Ran, reconciler
 
-CPU_S = 8.0
+CPU_S = 4.0
 """Seconds of processor time for a whole command; on an idle machine none takes more than two."""
 PEAK_MB = 200.0
 OUTPUT_BYTES = 8_000_000
