@@ -191,7 +191,9 @@ class ControlLoop:
         state, work = await self._stages.stage(state, self._reader, work, now)
         self._published.publish(state)
         scope = None if work.everything else self._scope(state, fleet, work, differing)
-        if scope is not None and scope.is_empty:
+        # A commit that changes nothing has a round too, which asks no cluster: what is shown names its revision.
+        is_shown = state.picture is not None and state.picture.schedule.fleet.revision == fleet.revision
+        if scope is not None and scope.is_empty and is_shown:
             return (self._recorder.tell_rollouts(state) if state.rollouts != before.rollouts else state), 0.0
         planned, snapshot, health = await self._planned(state, fleet, scope, now)
         parts.round_log.planned(planned, snapshot)

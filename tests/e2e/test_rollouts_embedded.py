@@ -227,7 +227,7 @@ def test_replicas_alone_disturb_no_approved_release(tmp_path: Path) -> None:
         approved: dict[str, Any] = {"approvals": [{"stage": "canary", "revision": revision}]}
         store.write("rollout.yaml", rollout(**slow, **approved))
         approval = store.commit("approve")
-        daemon.says(approval)
+        until(daemon, lambda: followed(daemon) == approval, "the approval to be followed")
         before = record_of(daemon, "m1")
         assert before.revision == revision
         store.write("web.yaml", web("nginx:2", 5))

@@ -55,6 +55,11 @@ class MemorySource:
         """Path to text, as it was put there last."""
         return {path: content for path, content in self._files.items() if isinstance(content, str)}
 
+    @property
+    def newest(self) -> str:
+        """The revision that was put there last."""
+        return f"r{self._number}"
+
     def twin(self) -> MemorySource:
         """The same store, for another reader."""
         other = MemorySource()

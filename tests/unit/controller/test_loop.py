@@ -427,6 +427,25 @@ async def test_the_store_is_recorded_as_another_command_finds_it(tmp_path: Path)
         assert document["source"] == scene.source.name
 
 
+async def test_a_commit_that_changes_no_object_is_shown_as_in_step_and_asks_no_cluster(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "reconciler")
+    async with running(tmp_path) as scene:
+        asked = {name: len(scene.box[name].audit) for name in scene.box.names}
+
+        def is_shown() -> bool:
+            return (scene.journal.state() or {}).get("revision") == scene.source.newest
+
+        for text in ("# a remark\n", "# another\n"):
+            scene.put(remarks=text)
+            await scene.until(is_shown)
+            in_step = [one.__dict__["rev"] for one in caplog.records if one.__dict__.get("event") == "InStep"]
+            assert in_step[-1] == scene.source.newest
+        await scene.quiet()
+        assert {name: len(scene.box[name].audit) for name in scene.box.names} == asked
+
+
 async def test_a_resumed_suspension_is_caught_up_with(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         assert scene.loop is not None
