@@ -258,7 +258,7 @@ def test_a_blob_at_the_end_of_the_longest_chain_of_deltas_is_read_in_time(
     started_s, before_kb = time.process_time(), _peak_kb()
     snapshot = GitStore(tmp_path).snapshot(commit)
     # Measured on an idle machine: 1 s.
-    assert time.process_time() - started_s < 4
+    assert time.process_time() - started_s < (4 if not codes else 1)
     assert _peak_kb() - before_kb < 60_000
     assert [problem.code for problem in parse_file(snapshot.files[0]).problems] == codes
 
