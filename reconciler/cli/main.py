@@ -313,7 +313,7 @@ _OF_KUBECTL: Final[Mapping[str, str]] = {
     **dict.fromkeys(("trace", "tree"), "'reconciler explain KIND/NAME' says where it lives and why"),
     "export": "'reconciler import' writes live objects as templates",
     "uninstall": "end the service, and take the store's files out first if what runs is to go",
-    "help": "'reconciler COMMAND --help' tells",
+    "help": "add --help to a command, as in 'reconciler diff --help'",
     "reconcile": "'reconciler apply' makes the clusters equal to the store once; 'reconciler now' nudges the service",
 }  # fmt: skip
 """Commands of kubectl, Terraform, Argo CD and Flux that people type, with their counterpart here."""
