@@ -150,6 +150,9 @@ def test_a_parent_that_is_no_commit_ends_the_history_with_a_reason(what: str, tm
     head = raw_commit(tmp_path, [objects.get(what, "1" * 40), first])
     with GitStore(tmp_path) as store, pytest.raises(StoreError, match=r"is no commit|missing or corrupt"):
         list(store.first_parents(head))
+    with GitStore(tmp_path) as store, pytest.raises(StoreError, match=r"corrupt|where a commit belongs"):
+        store.last_change(head, "good.yaml")
+    assert last_authors(tmp_path, first, head, ["good.yaml"]) == {}
     # What is not here may be beyond the end of a shallow clone: the rest counts.
     is_known = what == "nothing"
     assert relation(tmp_path, first, head) is (Relation.FORWARD if is_known else Relation.UNRELATED)

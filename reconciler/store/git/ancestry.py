@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import pygit2
 
-from reconciler.errors import StoreError
-from reconciler.store.git.repository import refuse_bomb
+from reconciler.store.git.repository import commit_at
 
 _WALKED_MAX: Final = 50_000
 """Steps from a commit to a parent: a second. What is older than all of these is older than any that matters."""
@@ -54,8 +53,11 @@ def descendants(repository: Any, commits: Iterable[Any]) -> dict[Any, int]:
 
 def _queued(repository: Any, oid: Any) -> tuple[int, str, Any, Any]:
     """Return a commit as walks keep it, those first that were made last: its time, name, id and parents."""
-    commit = _read(repository, oid)
-    return (-commit.commit_time, str(oid), oid, commit.parent_ids) if commit is not None else (0, str(oid), oid, ())
+    try:
+        commit = commit_at(repository, oid)
+    except KeyError:  # as beyond the end of a shallow clone
+        return 0, str(oid), oid, ()
+    return -commit.commit_time, str(oid), oid, commit.parent_ids
 
 
 def newest_first(repository: Any, commit: str) -> Iterator[Any]:
@@ -73,19 +75,3 @@ def newest_first(repository: Any, commit: str) -> Iterator[Any]:
             if parent not in seen:
                 seen.add(parent)
                 heapq.heappush(queue, _queued(repository, parent))
-
-
-def _read(repository: Any, oid: Any) -> Any:
-    """Return a commit; None: it is not here, as beyond the end of a shallow clone.
-
-    Raises:
-        StoreError: it is too large to be unpacked, or no commit.
-    """
-    try:
-        refuse_bomb(repository, oid)
-        found = repository[oid]
-    except KeyError:
-        return None
-    if not isinstance(found, pygit2.Commit):
-        raise StoreError(f"the object {oid} stands where a commit belongs, and is none")
-    return found

@@ -218,7 +218,7 @@ def last_change(repository: Any, commit: str, path: str) -> Any:
     found = peeled(repository, oid_of(repository, commit))
     here, left = _entry(repository, found, path), iter(range(_CHANGES_MAX))
     while found.parent_ids:
-        parents = (peeled(repository, each) for each, _ in zip(found.parent_ids, left, strict=False))
+        parents = (commit_at(repository, each) for each, _ in zip(found.parent_ids, left, strict=False))
         same = next((parent for parent in parents if _entry(repository, parent, path) == here), None)
         if same is None:
             return found if next(left, None) is not None else None
@@ -241,6 +241,20 @@ def _entry(repository: Any, commit: Any, path: str) -> str:
             return ""
         oid, mode = found[name].id, found[name].filemode
     return str(oid)
+
+
+def commit_at(repository: Any, oid: Any) -> pygit2.Commit:
+    """Return a commit.
+
+    Raises:
+        StoreError: it is too large to be unpacked, or no commit.
+        KeyError, pygit2.GitError: it is missing or corrupt.
+    """
+    refuse_bomb(repository, oid)
+    found = repository[oid]
+    if not isinstance(found, pygit2.Commit):
+        raise StoreError(f"the object {oid} stands where a commit belongs, and is none")
+    return found
 
 
 def tree_at(repository: Any, oid: Any) -> pygit2.Tree:
