@@ -78,7 +78,7 @@ class StoreSource(Protocol):
         """
 
     def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
-        """Return the ancestry of revisions to a head. Reads files, up to half a second of history for a new question.
+        """Return the ancestry of revisions to a head. Reads files, up to a second of history for a new question.
 
         Raises nothing: unreadable ones are missing. A plain directory has no order, and all are missing.
         """

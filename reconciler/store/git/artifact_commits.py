@@ -17,6 +17,7 @@ from typing import Any, Final
 import pygit2
 from pygit2.enums import FileMode
 
+from reconciler.api.refs import short_revision
 from reconciler.errors import StoreError
 from reconciler.store.git.ancestry import is_ancestor
 from reconciler.store.git.repository import ARTIFACTS, using_repository
@@ -80,7 +81,8 @@ def _commit(repository: Any, url: GitUrl, digest: str, artifact: Artifact | None
     there, newest = (repository.references.get(name) for name in (ARTIFACTS + digest, _NEWEST))
     commit, tip = (found.target if found is not None else None for found in (there, newest))
     after = tip if is_next else None
-    if commit is None or not (after is None or is_ancestor(repository, commit, after)):
+    is_new = commit is None or not (after is None or is_ancestor(repository, commit, after))
+    if is_new:
         if commit is not None:
             made, tree = repository[commit], repository[commit].tree.id
             author, message = made.author, made.message
@@ -91,7 +93,7 @@ def _commit(repository: Any, url: GitUrl, digest: str, artifact: Artifact | None
         parents = [after] if after is not None else []
         commit = repository.create_commit(None, author, author, message, tree, parents)
         repository.references.create(ARTIFACTS + digest, commit, force=True)
-    if is_next and tip != commit and (tip is None or is_ancestor(repository, tip, commit)):
+    if is_next and (is_new or tip is None):
         repository.references.create(_NEWEST, commit, force=True)
     return commit
 
@@ -120,5 +122,5 @@ def _words(url: GitUrl, digest: str, annotations: Mapping[str, str]) -> tuple[py
         for name in ("source", "revision")
     )
     name = "".join(char for char in source or url.address if char not in "<>").strip() or url.host
-    subject = revision or f"artifact sha256:{digest[:12]}"
+    subject = revision or f"artifact {short_revision(digest)}"
     return pygit2.Signature(name, "oci@localhost"), f"{subject}\n\nsha256:{digest}\n"

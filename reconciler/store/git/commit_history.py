@@ -27,11 +27,11 @@ from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unread
 from reconciler.store.git.ancestry import descendants, is_ancestor, newest_first
 from reconciler.store.git.repository import (
     ARTIFACTS,
+    commit_at,
     is_same,
     last_change,
     oid_of,
     peeled,
-    refuse_bomb,
     using_repository,
 )
 from reconciler.store.git.snapshot import GitStore
@@ -90,8 +90,8 @@ def last_authors(folder: Path, base: str, head: str, paths: Collection[str]) -> 
     try:
         with using_repository(folder) as repository:
             for path in paths:
-                commit = last_change(repository, head, path)
-                if commit is not None and not is_same(repository, base, head, path):
+                commit = None if is_same(repository, base, head, path) else last_change(repository, head, path)
+                if commit is not None:
                     found[path] = f"{commit.author.name[:60]}, since {rfc3339(commit.commit_time)}"
     except _FAULTS:
         return found
@@ -162,16 +162,10 @@ def _commit(repository: Any, revision: str) -> Any:
     if not _FULL_ID.fullmatch(revision):
         return None
     try:
-        oid = oid_of(repository, revision)
-        if oid not in repository.odb:
-            return None
-        refuse_bomb(repository, oid)
-        found = repository[oid]
-        if not isinstance(found, pygit2.Commit) or found.tree_id not in repository.odb:
-            return None
+        found = commit_at(repository, oid_of(repository, revision))
     except _FAULTS:
         return None
-    return found
+    return found if found.tree_id in repository.odb else None
 
 
 def _commit_named(repository: Any, text: str) -> str | None:
@@ -213,8 +207,9 @@ def _abbreviated(repository: Any, text: str) -> str | None:
 
 def _order(repository: Any, wanted: frozenset[str], head: str) -> tuple[str, ...]:
     """The head and those of its ancestors that are wanted, the oldest first."""
-    heads = descendants(repository, [pygit2.Oid(hex=commit) for commit in (head, *sorted(wanted - {head}))])
-    ancestors = [commit for commit in heads if str(commit) in wanted | {head} and heads[commit] & 1]
+    asked = [pygit2.Oid(hex=commit) for commit in (head, *sorted(wanted - {head}))]
+    heads = descendants(repository, asked)
+    ancestors = [commit for commit in asked if heads[commit] & 1]
     # An ancestor has all descendants of its descendants and itself.
     ordered = sorted(ancestors, key=lambda commit: (-heads[commit].bit_count(), repository[commit].commit_time))
     return tuple(map(str, ordered))

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pygit2
 from pygit2.enums import FileMode, ObjectType, RepositoryOpenFlag
 
+from reconciler.api.refs import is_digest
 from reconciler.errors import StoreError
 from reconciler.store.file_walk import MAX_ENTRIES
 from reconciler.store.git.pack_chains import CHAIN_MAX, packs_of
@@ -26,9 +27,6 @@ ARTIFACTS: Final = "refs/fleet/artifacts/"
 """Before the 64 hex digits of a digest: the reference of the commit that an artifact of a registry became."""
 _EXACTLY: Final = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT
 """Left to itself, libgit2 passes over a broken `.git` and takes the folder itself, or the next repository above it."""
-
-
-_DIGEST_LENGTH: Final = 64
 
 
 class CountedRepository(pygit2.Repository):
@@ -76,7 +74,7 @@ def oid_of(repository: Any, revision: str) -> Any:
     Raises:
         ValueError: it is no full name.
     """
-    found = repository.references.get(ARTIFACTS + revision) if len(revision) == _DIGEST_LENGTH else None
+    found = repository.references.get(ARTIFACTS + revision) if is_digest(revision) else None
     return found.target if found is not None else pygit2.Oid(hex=revision)
 
 
