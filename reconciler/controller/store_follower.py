@@ -158,6 +158,7 @@ class StoreFollower:
             side = sides[index]
             return fleet if side is sides[-1] else store.fleet_at(side[0]) if side is not None else None
 
+        @cache
         def difference(first: int, last: int) -> HeldDifference:
             before, after, fleets = sides[first], sides[last], (fleet_of(first), fleet_of(last))
             if before is None or after is None or fleets[0] is None or fleets[1] is None:

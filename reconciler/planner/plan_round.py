@@ -148,14 +148,14 @@ def compare_revisions(
     observed, base counts as applied to them.
     """
     base, head = named_alike(base, head)
-    head = with_former_suspensions(head, judged_by(None, base, now))
+    was_guarded = judged_by(None, base, now)
+    head = with_former_suspensions(head, was_guarded)
     passage = passage_between(base, head, observations, now, interpreters)
     before, after, only = passage.before, passage.after, passage.only
     sides, caches = (render_inputs(before), render_inputs(after)), (RenderCache(), RenderCache())
     was = render_all(sides[0], caches[0], only)
     members, journal = written_by(before, after, was.manifests, observations.clusters, only)
     # No journal here has recent losses: the guards count this plan alone, by the stricter limits of both.
-    was_guarded = judged_by(None, base, now)
     journal = replace(journal, losses=replace(journal.losses, guards=was_guarded))
     snapshot = FleetSnapshot(
         fleet=head,
