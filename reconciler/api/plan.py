@@ -333,7 +333,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     is_complete: bool = True
     held_digest: str = ""
     """Hash of the sorted held changes: the value of `spec.guards.confirm` that lets them through."""
-    confirmed: frozenset[tuple[str, Identity]] = frozenset()
+    confirmed: frozenset[Copy] = frozenset()
     """Copies, by cluster and identity, whose changes the guards would hold, had a person not confirmed them."""
     left: Confirmed = NOT_CONFIRMED
     """Confirmed changes that are not made yet."""

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import LiveObject, Member, NotRead, Read
 from reconciler.api.plan import Change, Manifest
 from reconciler.api.problem import Problem
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.containment import INTERNAL_ERROR, Contained, try_call
 from reconciler.diff import Comparer, OwnershipIndex
 from reconciler.observations import Rest
@@ -41,7 +41,7 @@ class PlanResult(Struct, frozen=True, kw_only=True):
     """Our objects per cluster that was read."""
     at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
     """New records of copies without pending writes, by cluster."""
-    frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
+    frozen: Mapping[Copy, str] = field(default_factory=dict)
     """The reasons why our undesired copies stay, by cluster and identity: a broken file may want them."""
 
 
@@ -52,7 +52,7 @@ def diff_all(manifests: Manifests, schedule: Schedule, *, are_shared: bool = Fal
     problems: dict[Identity, tuple[Problem, ...]] = {}
     ours: Counter[str] = Counter()
     at_rest: dict[str, dict[Identity, Rest]] = {}
-    frozen: dict[tuple[str, Identity], str] = {}
+    frozen: dict[Copy, str] = {}
     instead: dict[str, dict[Identity, Manifest | None]] = {}
     is_sound = True
     bound = schedule.bindings.keys() if snapshot.only is None else schedule.bindings.keys() & snapshot.only

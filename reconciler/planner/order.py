@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Health, LiveObject, RunOutcome
 from reconciler.api.content import dig
 from reconciler.api.plan import FORMER_COUNTS, Action, Cause, Change, HeldBy, Hold, Manifest, Plan
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.containment import try_call
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.observations import has_succeeded
@@ -100,15 +100,15 @@ def _with_after(
     )
 
 
-def _phases(changes: Iterable[Change]) -> Mapping[tuple[str, Identity], int]:
+def _phases(changes: Iterable[Change]) -> Mapping[Copy, int]:
     """Return by copy how often the order of kinds begins anew before its turn; 0 by default.
 
     An operator leaves after the definition of its objects, though by their kinds definitions are the last to leave.
     """
     waiting = {change.copy: change for change in changes if change.after}
-    found: dict[tuple[str, Identity], int] = {}
+    found: dict[Copy, int] = {}
 
-    def phase(copy: tuple[str, Identity]) -> int:
+    def phase(copy: Copy) -> int:
         if copy not in waiting:
             return 0
         if copy not in found:
@@ -211,7 +211,7 @@ class TurnOrder:
 
     def held(self) -> tuple[Change, ...]:
         """Return the changes; those whose turn has not come are held."""
-        waits: dict[tuple[str, Identity], Hold] = {}
+        waits: dict[Copy, Hold] = {}
         for (cluster, package), due in self._due.items():
             if package in self._members:
                 waits.update({(cluster, identity): hold for identity, hold in self._waiting(cluster, package, due)})

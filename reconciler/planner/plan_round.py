@@ -17,7 +17,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, GuardsInForce
 from reconciler.api.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.api.problem import Problem, with_problems
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Copy, Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import Registry
@@ -60,7 +60,7 @@ class Round(Struct, frozen=True, kw_only=True):
     problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
     at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
     """Copies without pending writes, by cluster: to be recorded."""
-    frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
+    frozen: Mapping[Copy, str] = field(default_factory=dict)
     """The reasons why our undesired copies stay, by cluster and identity: a broken file may want them."""
     rollouts: tuple[RolloutProgress, ...] = ()
     """The state of Rollouts; the plan has only the changes that they let begin."""

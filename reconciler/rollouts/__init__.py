@@ -3,8 +3,8 @@
 from reconciler.rollouts.approval import NotClear, approved
 from reconciler.rollouts.differing import SelectedTables, changed_by_staging, differing, selected_of
 from reconciler.rollouts.documents_in_force import is_looser, kept_problem, rollout_documents
-from reconciler.rollouts.gate import Copy, named_objects, sight_of
-from reconciler.rollouts.layout import RolloutSelection, best_of, lay_out, refused_without_revisions, select
+from reconciler.rollouts.gate import GatedCopy, named_objects, sight_of
+from reconciler.rollouts.layout import RolloutSelection, lay_out, refused_without_revisions, select
 from reconciler.rollouts.metric_verdict import ANSWER_BYTES_MAX, range_query, refusal, verdict_on
 from reconciler.rollouts.progress import adopted, progress
 from reconciler.rollouts.record_book import (

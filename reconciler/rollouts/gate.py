@@ -59,8 +59,8 @@ def is_too_late(cluster: str, revision: str, gate: Gate, away: Mapping[str, str]
     return record.turn == revision and cluster in away and book.is_over(record.turn_at, gate.timeout_s, cluster)
 
 
-class Copy(NamedTuple):
-    """A copy in a cluster. `is_in_step`: it is as in the active revision. `why`: why it is not healthy.
+class GatedCopy(NamedTuple):
+    """A copy as gates see it. `is_in_step`: it is as in the active revision. `why`: why it is not healthy.
 
     `is_scaling`: placement changed its replicas since it last was well. `has_failed`: a hook that ended so.
     """
@@ -75,7 +75,7 @@ class Copy(NamedTuple):
 
 
 def sight_of(
-    gate: Gate, revision: str, copies: Iterable[Copy], objects: Mapping[ObjectName, JsonObject], since: str = ""
+    gate: Gate, revision: str, copies: Iterable[GatedCopy], objects: Mapping[ObjectName, JsonObject], since: str = ""
 ) -> Sight:
     """Return whether all copies are in step with the revision and the gate is met.
 
@@ -102,7 +102,7 @@ def named_objects(gate: Gate) -> tuple[ObjectName, ...]:
     return tuple(check.of for check in gate.checks if check.of is not None)
 
 
-def _unmet(check: Check, copies: Iterable[Copy], objects: Mapping[ObjectName, JsonObject]) -> str:
+def _unmet(check: Check, copies: Iterable[GatedCopy], objects: Mapping[ObjectName, JsonObject]) -> str:
     """Return the reason why a condition does not hold, empty if it does."""
     if isinstance(check, ExpressionCheck):
         return f"the expression about {check.of} cannot be evaluated"

@@ -22,7 +22,7 @@ from reconciler.containment import try_call
 from reconciler.kinds.body_fields import condition, count, has_report, is_observed, mapping, mappings, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.regex import regex
-from reconciler.rollouts import Copy
+from reconciler.rollouts import GatedCopy
 from reconciler.state.state_tables import ClusterState
 from reconciler.state.state_values import HEALTHY, Degraded, HealthState, HealthWord, Progressing, Sync, UnknownHealth
 
@@ -232,7 +232,7 @@ def _cut(why: str) -> str:
     return line if len(line) <= _WHY_MAX else f"{line[: _WHY_MAX - 1]}…"
 
 
-def copies_of(state: ClusterState, identities: Collection[Identity]) -> list[Copy]:
+def copies_of(state: ClusterState, identities: Collection[Identity]) -> list[GatedCopy]:
     """The copies of a cluster that are not both Synced and Healthy; of all others there is nothing to say."""
     found = []
     nobody: JsonObject = {}
@@ -242,5 +242,5 @@ def copies_of(state: ClusterState, identities: Collection[Identity]) -> list[Cop
             why = seen.health.why if is_in_step else seen.sync.why
             is_healthy = seen.health.word is HealthWord.HEALTHY
             has_failed = is_in_step and isinstance(seen.health, Degraded) and seen.health.is_over
-            found.append(Copy(identity, is_in_step, is_healthy, why, nobody, has_failed=has_failed))
+            found.append(GatedCopy(identity, is_in_step, is_healthy, why, nobody, has_failed=has_failed))
     return found

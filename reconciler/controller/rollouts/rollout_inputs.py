@@ -30,7 +30,7 @@ from reconciler.controller.tasks import in_thread
 from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
-from reconciler.rollouts import Copy, Revisions, RolloutSelection, layouts_of, named_objects, sight_of
+from reconciler.rollouts import GatedCopy, Revisions, RolloutSelection, layouts_of, named_objects, sight_of
 from reconciler.state import FleetState, copies_of
 from reconciler.templates import hook_of
 
@@ -202,7 +202,7 @@ def sights_of(followed: Followed, records: Records, shown: FleetState | None, me
     return found
 
 
-def _of_hook(copy: Copy, template: Template | None) -> Copy | None:
+def _of_hook(copy: GatedCopy, template: Template | None) -> GatedCopy | None:
     """Return a failed run as the gate counts it: a hook fails it at once, unless nothing is to stop (None)."""
     hook = hook_of(template.annotations) if copy.has_failed and template is not None else None
     return None if hook is not None and hook.goes_on else copy._replace(has_failed=hook is not None)
@@ -275,7 +275,7 @@ async def _checked(
 
 async def _read(
     gate: Gate, identities: Collection[Identity], shown: FleetState, member: MemberCluster
-) -> tuple[list[Copy], dict[ObjectName, JsonObject]]:
+) -> tuple[list[GatedCopy], dict[ObjectName, JsonObject]]:
     limit = asyncio.Semaphore(_AT_ONCE)
 
     async def body(gvk: GVK, namespace: str, name: str) -> JsonObject | None:
@@ -293,5 +293,7 @@ async def _read(
     wanted = shown.facts.manifests.get(member.name, {})
     kinds = {identity: wanted[identity].gvk for identity in sorted(identities) if identity in wanted}
     found = await asyncio.gather(*(body(gvk, each.namespace, each.name) for each, gvk in kinds.items()))
-    copies = [Copy(each, True, True, "", body) for each, body in zip(kinds, found, strict=True) if body is not None]
+    copies = [
+        GatedCopy(each, True, True, "", body) for each, body in zip(kinds, found, strict=True) if body is not None
+    ]
     return copies, objects

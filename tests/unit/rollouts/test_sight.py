@@ -9,16 +9,18 @@ import pytest
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Met, Unmet
 from reconciler.api.rollouts import ConditionCheck, ExpressionCheck, Gate, ObjectName
-from reconciler.rollouts import Copy, named_objects, sight_of
+from reconciler.rollouts import GatedCopy, named_objects, sight_of
 
 JOB = ObjectName(gvk=GVK("batch", "v1", "Job"), namespace="shop", name="smoke")
 DONE = ConditionCheck(condition="Complete", of=JOB)
 TESTED = ConditionCheck(condition="Tested")
 
 
-def copy(name: str = "web", *, in_step: bool = True, why: str = "", tested: str = "", scales: bool = False) -> Copy:
+def copy(
+    name: str = "web", *, in_step: bool = True, why: str = "", tested: str = "", scales: bool = False
+) -> GatedCopy:
     conditions = {"status": {"conditions": [{"type": "Tested", "status": tested}]}} if tested else {}
-    return Copy(Identity("apps", "Deployment", "shop", name), in_step, not why, why, conditions, scales)
+    return GatedCopy(Identity("apps", "Deployment", "shop", name), in_step, not why, why, conditions, scales)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,7 @@ def copy(name: str = "web", *, in_step: bool = True, why: str = "", tested: str 
         ([copy(why="2 of 4"), copy("api", in_step=False, scales=True)], False),
     ],
 )
-def test_replicas_that_placement_gave_are_no_break(copies: list[Copy], *, is_scaling: bool) -> None:
+def test_replicas_that_placement_gave_are_no_break(copies: list[GatedCopy], *, is_scaling: bool) -> None:
     found = sight_of(Gate(), "r1", copies, {})
     assert isinstance(found, Unmet) and found.is_scaling is is_scaling
 
@@ -82,7 +84,7 @@ def job(status: str, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_a_gate_is_met_or_it_is_said_why_not(
-    gate: Gate, copies: list[Copy], objects: dict[ObjectName, Any], why: str
+    gate: Gate, copies: list[GatedCopy], objects: dict[ObjectName, Any], why: str
 ) -> None:
     found = sight_of(gate, "5f3c9d2", copies, objects, "2026-11-23T10:00:00Z")
     assert found == (Unmet(why) if why else Met("5f3c9d2", "2026-11-23T10:00:00Z"))
