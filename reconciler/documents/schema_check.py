@@ -99,8 +99,7 @@ def _faults(node: SchemaNode, value: Json, steps: tuple[PathStep, ...]) -> Itera
         for index, below in enumerate(value):
             yield from _faults(node.item, below, (*steps, index))
     else:
-        name = next((step for step in reversed(steps) if isinstance(step, str)), "")
-        tip = _tip(node, value, f"{name}:" if steps and isinstance(steps[-1], str) else "-")
+        tip = _tip(node, value, f"{steps[-1]}:" if steps and isinstance(steps[-1], str) else "-")
         yield SchemaFault(steps, "wrong-type", f"{type_name(value)} where {_wanted(node)} is needed; {tip}")
 
 

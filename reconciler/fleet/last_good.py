@@ -19,6 +19,7 @@ from reconciler.api.problem import Document, Problem, Source, warning
 from reconciler.api.refs import GVK, PolicyRef
 from reconciler.documents import TypeFault, type_fault
 from reconciler.fleet.documents import WITHHELD, DocumentKind, ParsedFile, classify, kind_of
+from reconciler.incremental import by_key
 from reconciler.policy import readable_selectors
 from reconciler.templates import DEFAULT_NAMESPACE, told_identities
 from reconciler.yaml import BrokenDocument
@@ -204,10 +205,7 @@ def without_later_twins(
     `said_before`: whether a file had one before. A document that none of them had before, or several did, stays in all
     of them: it is ambiguous.
     """
-    places: dict[Hashable, list[ParsedFile]] = {}
-    for file in files:
-        for key in _keys(file):
-            places.setdefault(key, []).append(file)
+    places = by_key((key, file) for file in files for key in _keys(file))
     later: dict[str, tuple[ParsedFile, dict[Hashable, ParsedFile]]] = {}
     for key, twins in places.items():
         owners = [file for file in twins if said_before(file, key)] if len(twins) > 1 else []

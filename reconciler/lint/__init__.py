@@ -14,4 +14,4 @@ from reconciler.lint.held_settings import (
 from reconciler.lint.lint_store import lint
 from reconciler.lint.policy_effects import EFFECTS, effect_of
 from reconciler.lint.review_check import NOT_SEEN, is_judge, repository_effect, review_faults
-from reconciler.lint.settings_diff import has_settings, setting_changes, settings_digest
+from reconciler.lint.settings_diff import setting_changes, settings_digest

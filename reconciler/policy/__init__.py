@@ -14,7 +14,6 @@ from reconciler.policy.window_documents import (
     OBSERVED,
     WINDOW_SHAPE,
     Closed,
-    Opening,
     closed_clusters,
     named_windows,
     opening,
