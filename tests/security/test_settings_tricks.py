@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import yaml
 
 from tests.fakes.sealed_documents import sealed, text_of
+from tests.security.tricks import git
 from tests.unit.cli.command_line import Ran, run
 
 TRICKS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("settings_tricks.yaml").read_text())
@@ -115,11 +115,6 @@ spec:
 }
 
 
-def _git(folder: Path, *arguments: str) -> None:
-    settings = ("-c", "user.name=Jo", "-c", "user.email=jo@example.com", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *settings, *arguments], cwd=folder, check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with the store as its one commit."""
@@ -128,9 +123,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    _git(folder, "init", "--quiet")
-    _git(folder, "add", "--all")
-    _git(folder, "commit", "--quiet", "-m", "base")
+    git(folder, "init", "--quiet")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "-m", "base")
     return folder
 
 
@@ -164,16 +159,16 @@ def test_no_trick_is_hidden(case: dict[str, Any], base: Path, tmp_path: Path) ->
     shutil.copytree(base, store)
     for one in case.get("base", ()):
         edit(store, *one)
-        _git(store, "add", "--all")
-        _git(store, "commit", "--quiet", "-m", "as it was")
+        git(store, "add", "--all")
+        git(store, "commit", "--quiet", "-m", "as it was")
     if case.get("allowed"):
         edit(store, "fleet.yaml", "mode: apply", "mode: apply\n  review: {loosening: allow}")
-        _git(store, "commit", "--quiet", "--all", "-m", "allow")
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=store, check=True, capture_output=True, text=True).stdout
+        git(store, "commit", "--quiet", "--all", "-m", "allow")
+    head = git(store, "rev-parse", "HEAD")
     for name, old, new in case["edits"]:
         edit(store, name, old, new and new.replace("COMMIT", head.strip()))
-    _git(store, "add", "--all")
-    _git(store, "commit", "--quiet", "-m", "trick")
+    git(store, "add", "--all")
+    git(store, "commit", "--quiet", "-m", "trick")
     ran = _diff(store, tmp_path)
     said = (tmp_path / "plan.md").read_text()
     assert not said.splitlines()[1].endswith("no changes")
@@ -189,17 +184,17 @@ def test_a_person_confirms_what_is_loosened(base: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     shutil.copytree(base, store)
     edit(store, "fleet.yaml", "maxDeletes: 5", "maxDeletes: 500")
-    _git(store, "commit", "--quiet", "--all", "-m", "loosen")
+    git(store, "commit", "--quiet", "--all", "-m", "loosen")
     held = _diff(store, tmp_path)
     assert held.code == 3
     digest = held.out.partition("spec.review.confirm: ")[2].split()[0]
     edit(store, "fleet.yaml", "mode: apply", f"mode: apply\n  review: {{confirm: {digest}}}")
-    _git(store, "commit", "--quiet", "--all", "--amend", "-m", "loosen")
+    git(store, "commit", "--quiet", "--all", "--amend", "-m", "loosen")
     confirmed = _diff(store, tmp_path)
     assert confirmed.code == 2, confirmed.out
     assert "the loosened settings of this change are confirmed, by Jo, since 2" in confirmed.out
     edit(store, "fleet.yaml", "maxDeletes: 500", "maxDeletes: 5")
-    _git(store, "commit", "--quiet", "--all", "-m", "tighten")
+    git(store, "commit", "--quiet", "--all", "-m", "tighten")
     edit(store, "fleet.yaml", "maxDeletes: 5", "maxDeletes: 500")
-    _git(store, "commit", "--quiet", "--all", "-m", "again")
+    git(store, "commit", "--quiet", "--all", "-m", "again")
     assert _diff(store, tmp_path).code == 3, "a confirmation is for one change"

@@ -113,7 +113,7 @@ def void(_: object) -> None:
 
 
 def git(root: Path, *arguments: str, data: bytes = b"") -> str:
-    settings = ("-c", "user.name=Jo", "-c", "user.email=jo@example.com", "-C", str(root))
+    settings = ("-c", "user.name=Jo", "-c", "user.email=jo@example.com", "-c", "commit.gpgsign=false", "-C", str(root))
     return subprocess.run(["git", *settings, *arguments], check=True, capture_output=True, input=data).stdout.decode()
 
 
