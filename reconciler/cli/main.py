@@ -11,6 +11,7 @@ import gc
 import importlib
 import keyword
 import os
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -22,7 +23,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.options import SETTINGS, defaults_for, option_keys
-from reconciler.errors import ReconcilerError, StoreError
+from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -91,27 +92,27 @@ class LazyGroup(click.Group):
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             raise click.UsageError(unknown_command(name, [*COMMANDS, *ALIASES]), ctx)
         found = super().resolve_command(ctx, args)
-        if not ctx.resilient_parsing and found[1] is not None:
-            _warn_of_misspelt_variables(found[1])
-            ctx.meta[_VARIABLES], ctx.meta[_COMMAND] = _variables_read(found[1], args), found[1]
+        if not ctx.resilient_parsing and (command := found[1]) is not None:
+            if isinstance(command, click.Group) and found[2]:
+                command = command.commands.get(found[2][0], command)
+            _warn_of_misspelt_variables(command)
+            ctx.meta[_COMMAND], ctx.meta[_WORDS] = command, args
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the named command; an option of another tool is told with its counterpart here.
 
-        Where it fails, options that variables give are told: nobody sees them on the line that was typed.
+        Where it fails, variables that give what the message quotes are told: nobody sees them on the typed line.
         """
         try:
             return super().invoke(ctx)
         except (click.UsageError, ReconcilerError) as error:
-            given = ctx.meta.get(_VARIABLES, ())
-            if not isinstance(error, click.UsageError | StoreError):  # It may concern no option.
-                given = [one for one in given if one.rpartition("(")[2].rstrip(")") in str(error)]
-            if given:
+            command = ctx.meta.get(_COMMAND)
+            if command is not None and (given := _variables_quoted(command, ctx.meta[_WORDS], str(error))):
                 from reconciler.cli.printing import remark
 
                 remark(f"note: variables give options: {', '.join(given)}")
-            if isinstance(error, click.BadOptionUsage) and (command := ctx.meta.get(_COMMAND)):
+            if isinstance(error, click.BadOptionUsage) and command is not None:
                 raise click.BadOptionUsage(error.option_name, _with_metavar(error, command), error.ctx) from error
             if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
                 raise click.MissingParameter(error.message or error.param.help, error.ctx, error.param) from error
@@ -133,18 +134,20 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-_VARIABLES: Final = "reconciler.variables"
 _COMMAND: Final = "reconciler.command"
-"""Keys of the context under which the variables are kept that the command reads, and the command."""
+_WORDS: Final = "reconciler.words"
+"""Keys of the context under which the command is kept, and the words that were typed for it."""
 
 
-def _variables_read(command: click.Command, args: list[str]) -> list[str]:
-    """Return the options that variables give, as `RECONCILER_REV (--rev)`."""
+def _variables_quoted(command: click.Command, args: list[str], message: str) -> list[str]:
+    """Return the variables whose option or value a message has in it, as `RECONCILER_REV (--rev)`."""
     typed = {word.partition("=")[0] for word in args}
     return [
-        f"{option.envvar} ({max(option.opts, key=len)})"
+        f"{option.envvar} ({name})"
         for option in command.params
-        if isinstance(option.envvar, str) and os.environ.get(option.envvar) and not typed & {*option.opts}
+        if isinstance(option.envvar, str) and not typed & {*option.opts} and (given := os.environ.get(option.envvar))
+        for name in [max(option.opts, key=len)]
+        if any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", message) for word in (name, *given.split()))
     ]
 
 

@@ -74,8 +74,8 @@ def orders_of(path: Path) -> Iterator[OrderBook]:
     with Journal.open_beside(path) as book:
         if book.led_by and holder(path):
             raise ConfigurationError(
-                f"{path}: the process of this journal stands by, led by {book.led_by}; give the order there: "
-                "it goes from one leader to the next"
+                f"{path}: the process of this journal stands by, led by {book.led_by}; give the order "
+                "to the process that leads: it goes from one leader to the next"
             )
         yield book
 
