@@ -183,8 +183,8 @@ def command(
         interpreters = access.interpreters if access is not None else with_plugins()
         seen = read_observations(observations)
         plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
-        health = origin_health(store, location_of(store), (sides[0], before), journal, observations)
-        plan = with_settings(plan, store, (sides[0], sides[1]), (before, after), parsed, health)
+        with origin_health(store, location_of(store), (sides[0], before), journal, observations) as health:
+            plan = with_settings(plan, store, (sides[0], sides[1]), (before, after), parsed, health)
         members = (_live(after, access, at, server_side),) if access is not None else ()
         if access is not None and before.rollouts:
             # The newer revision replaces the state that the older one has reached by now.

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from reconciler.api.refs import short_revision
 from reconciler.cli.cluster_access import journal_path
 from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet, Snapshot
+    from reconciler.journal.sqlite_journal import Journal
     from reconciler.promotion import HealthWords
     from reconciler.store.location import StoreLocation
 
 _UNKNOWN = "health there is not known"
 _NOT_RENDERED = f"{_UNKNOWN}: outputs were not rendered of it as it is; run reconciler hydrate"
-_REVISION_CHARS = 12
 
 
 class StageCompleted(NamedTuple):
@@ -55,7 +57,7 @@ def stage_completed(stage: str, journal: Path | None, store: str) -> StageComple
         completed = [event for subject in asked for event in opened.events(subject=subject, kind=kind, limit=1)]
     found = {(rollout, cluster["revision"], cluster["phase"]) for rollout, cluster in clusters}
     told = ", ".join(
-        sorted(f"{rollout}/{name} is {phase} at {revision[:_REVISION_CHARS]}" for rollout, revision, phase in found)
+        sorted(f"{rollout}/{name} is {phase} at {short_revision(revision)}" for rollout, revision, phase in found)
     )
     if len(found) != 1 or next(iter(found))[2] != "done":
         raise ConfigurationError(f"the stage {stage} has not completed one revision: {told or 'no cluster is in it'}")
@@ -72,43 +74,48 @@ def location_of(store: str) -> StoreLocation | None:
     return None if is_git_url(store) else locate_store(store)
 
 
+@contextmanager
 def origin_health(
     store: str,
     location: StoreLocation | None,
     origin: tuple[Snapshot, Fleet],
     journal: Path | None,
     observations: Path | None,
-) -> HealthWords:
-    """Return the words on the health of an object, by the folder that has it and its subject.
+) -> Iterator[HealthWords]:
+    """Give the words on the health of an object, by the folder that has it and its subject.
 
     Of a Render, and of an input of one, the health is that of its objects. Nothing is read before the first question.
     `origin`: the revision of what is promoted.
     """
     commit, objects = origin[0].revision, _ObjectsOf(*origin)
     if observations is not None:
-        return _observed(observations, objects)
+        yield _observed(observations, objects)
+        return
+    with ExitStack() as journals:
 
-    @cache
-    def recorded() -> tuple[str, Path, Mapping[str, Any]]:
-        from reconciler.controller.vitals.journal_documents import picture_in
-        from reconciler.journal.sqlite_journal import Journal
+        @cache
+        def recorded() -> tuple[Journal, Mapping[str, Any]] | None:
+            from reconciler.controller.vitals.journal_documents import picture_in
+            from reconciler.journal.sqlite_journal import Journal
 
-        try:
-            path = journal_path(journal, store)
-            with Journal.open(path, read_only=True) as opened:
-                return "", path, picture_in(opened)
-        except (ConfigurationError, JournalError):
-            if journal is not None:
-                raise
-            return f"{_UNKNOWN}: no journal is at hand here", Path(), {}
+            try:
+                opened = journals.enter_context(Journal.open(journal_path(journal, store), read_only=True))
+                return opened, picture_in(opened)
+            except (ConfigurationError, JournalError):
+                if journal is not None:
+                    raise
+                return None
 
-    def words(folder: str, subject: str) -> str:
-        why, path, picture = recorded()
-        subjects = objects.of(subject)
-        why = why or _newer(location, str(picture["revision"]), commit, folder) or _sick(picture, subjects)
-        return why or _since(path, subjects)
+        def words(folder: str, subject: str) -> str:
+            read = recorded()
+            if read is None:
+                return f"{_UNKNOWN}: no journal is at hand here"
+            opened, picture = read
+            subjects = objects.of(subject)
+            why = _newer(location, str(picture["revision"]), commit, folder)
+            return why or _sick(picture, subjects) or _since(opened, subjects)
 
-    return words
+        yield words
 
 
 class _ObjectsOf:
@@ -144,13 +151,14 @@ class _ObjectsOf:
         return {**found, **dict.fromkeys(stale, ())}
 
 
+@cache
 def _newer(location: StoreLocation | None, applied: str, commit: str, folder: str) -> str:
     """Return why the journal is of something else than what is promoted; empty: it is of that."""
     from reconciler.errors import StoreError
     from reconciler.hydration import is_below
     from reconciler.store.git.snapshot import GitStore
 
-    told = f"{_UNKNOWN}: the service has {applied[:_REVISION_CHARS]}, where it is another"
+    told = f"{_UNKNOWN}: the service has {short_revision(applied)}, where it is another"
     if applied == commit:
         return ""
     if location is None or location.repository is None:
@@ -184,16 +192,14 @@ def _sick(picture: Mapping[str, Any], subjects: tuple[str, ...]) -> str:
     return ""
 
 
-def _since(journal: Path, subjects: tuple[str, ...]) -> str:
+def _since(journal: Journal, subjects: tuple[str, ...]) -> str:
     """Return since when nothing was written of healthy objects and nothing failed, in whichever cluster they are."""
     from reconciler.api.ledger import EventKind
     from reconciler.journal.events import EventFilter
-    from reconciler.journal.sqlite_journal import Journal
 
     kinds = tuple(map(str, (EventKind.CREATED, EventKind.UPDATED, EventKind.REPLACED, EventKind.ADOPTED,
                             EventKind.RECOVERED)))  # fmt: skip
-    with Journal.open(journal, read_only=True) as opened:
-        found = [opened.newest_events(EventFilter(about=subject, kinds=kinds), 1) for subject in subjects]
+    found = [journal.newest_events(EventFilter(about=subject, kinds=kinds), 1) for subject in subjects]
     if not all(found):
         return f"{_UNKNOWN}: nothing is recorded of it"
     return f"healthy there, without change or failure since {max(newest.event.time for (newest,) in found)}"

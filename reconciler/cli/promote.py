@@ -87,9 +87,9 @@ def command(
         made = promoted(rule, source.files, snapshot.files, dump_yaml)
         last = _last(location, base, rule)
         by_hand = conflicts(rule, source.files, last.files, made, dump_yaml) if last is not None else ()
-    told = origin_health(store, location, origin_of, journal, observations)
-    health = partial(told, rule.origin) if done is None else done.words
-    text = _text(f"{name} at {short_revision(source.revision)} to {target}", made, health)
+    with origin_health(store, location, origin_of, journal, observations) as told:
+        health = partial(told, rule.origin) if done is None else done.words
+        text = _text(f"{name} at {short_revision(source.revision)} to {target}", made, health)
     prose(text)
     if by_hand and not overwrite:
         fields = "\n".join(f"  {each}" for each in by_hand)

@@ -9,9 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote
 
-from reconciler.api.content import Json, JsonObject
-from reconciler.api.plan import Change
-from reconciler.secrets import is_secret_kind
+from reconciler.api.content import Json
 
 SHORTEST: Final = 4
 """Shorter values occur everywhere by chance."""
@@ -92,12 +90,3 @@ def forms_of(raw: bytes) -> Iterable[str]:
     except UnicodeDecodeError:
         return
     yield from (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], quote(text, safe=""))
-
-
-def secrets_among(changes: Iterable[Change]) -> list[JsonObject]:
-    """Return the manifests of Secrets and of encrypted objects that are sent: API servers may quote their values."""
-    return [
-        change.manifest
-        for change in changes
-        if change.manifest and (change.is_sealed or is_secret_kind(change.identity.kind))
-    ]

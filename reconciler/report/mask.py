@@ -260,12 +260,6 @@ class Masker:
             if values is not None:
                 self._hidden_data(values, plain=part == "stringData")
 
-    def learn_secrets(self, changes: Iterable[Change]) -> None:
-        """Take note of the values of Secrets and of encrypted objects that changes carry, as `learn` does."""
-        for change in changes:
-            if change.is_sealed or is_secret_kind(change.identity.kind):
-                self.change(change)
-
     def _worded(self, change: Change) -> Change:
         if change.hold is None and change.reason is None:
             return change
@@ -378,6 +372,15 @@ class Masker:
 
     def _numbered(self, raw: bytes, what: str = "value") -> str:
         return f"«{what} #{self._numbers.setdefault(raw, len(self._numbers) + 1)}»"
+
+
+def masker_of(changes: Iterable[Change]) -> Masker:
+    """Return a masker that knows the Secrets and encrypted objects of changes: API servers may quote what is sent."""
+    masker = Masker()
+    for change in changes:
+        if change.is_sealed or is_secret_kind(change.identity.kind):
+            masker.change(change)
+    return masker
 
 
 def _cut(text: str) -> str:

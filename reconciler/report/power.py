@@ -223,15 +223,18 @@ def gravest(holders: Holders, count: int) -> str:
 
 def rare_registries(all_holders: Iterable[Holders]) -> frozenset[str]:
     """Return the registries of images but for the one that most come from; empty: there is no such one."""
-    counts = Counter(
-        registry_of(power.value)
-        for holders in all_holders
-        for power, held in holders.items()
-        if power.aspect == "image"
-        for _ in held
-    )
-    (first, most), *others = counts.most_common() or [("", 0)]
-    return frozenset(counts) - {first} if others and most > counts.total() - most else frozenset()
+    return frozenset(registry for registry, _ in _counted_registries(all_holders)[1:])
+
+
+def _counted_registries(all_holders: Iterable[Holders]) -> list[tuple[str, int]]:
+    """Return the registries with the numbers of their images, the one of most first; empty: of none are most."""
+    counts: Counter[str] = Counter()
+    for holders in all_holders:
+        for power, held in holders.items():
+            if power.aspect == "image":
+                counts[registry_of(power.value)] += len(held)
+    found = counts.most_common()
+    return found if found and 2 * found[0][1] > counts.total() else []
 
 
 def has_image_of(holders: Holders, registries: frozenset[str]) -> bool:
@@ -241,16 +244,10 @@ def has_image_of(holders: Holders, registries: frozenset[str]) -> bool:
 
 def unlike_images(holders: Holders) -> str:
     """`59 images of r.example.com, 1 of evil.example (shop/web)`; empty unless most are of one registry."""
-    counts: Counter[str] = Counter()
-    named: dict[str, Identity] = {}
-    for power, held in holders.items():
-        if power.aspect == "image":
-            registry = registry_of(power.value)
-            counts[registry] += len(held)
-            named[registry] = held[0]
-    (first, most), *others = counts.most_common() or [("", 0)]
-    if not others or most <= counts.total() - most:
+    (first, most), *others = _counted_registries([holders]) or [("", 0)]
+    if not others:
         return ""
+    named = {registry_of(power.value): held[0] for power, held in holders.items() if power.aspect == "image"}
     told = [
         f"{number:,} of {shown(registry, _VALUE_CHARS_MAX)} ({_name(named[registry])})" for registry, number in others
     ]

@@ -26,10 +26,11 @@ from reconciler.controller.round.episodes import (
     freeze,
     holds_by_cluster,
 )
-from reconciler.controller.round.writes import drift_event, last_altered, masker_of
+from reconciler.controller.round.writes import drift_event, last_altered
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import age_s, later
+from reconciler.report.mask import masker_of
 from reconciler.report.status.remedies import behind
 from reconciler.state import (
     Condition,

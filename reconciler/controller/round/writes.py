@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.api.content import Json
@@ -13,8 +13,7 @@ from reconciler.controller.round.act import Result
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.report.difference import compact_json, shown_pair
-from reconciler.report.known_values import secrets_among
-from reconciler.report.mask import Masker
+from reconciler.report.mask import Masker, masker_of
 from reconciler.report.plan.groups import of_interest
 from reconciler.report.status.remedies import remedy
 from reconciler.state import THE_SERVER, Failed
@@ -30,14 +29,6 @@ _VALUE_CHARACTERS: Final = 200
 
 Behind = Mapping[str, str]
 """The person or cause (`who`) and the reason in words (`why`); empty: the commit, or nobody in particular."""
-
-
-def masker_of(changes: Iterable[Change]) -> Masker:
-    """Return a masker that knows the values of the Secrets that these changes send."""
-    masker = Masker()
-    for manifest in secrets_among(changes):
-        masker.learn(manifest)
-    return masker
 
 
 def write_events(

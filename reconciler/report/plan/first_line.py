@@ -178,11 +178,9 @@ def _loosened(plan: Plan, *, is_told: bool) -> list[list[Word]]:
         more = f" and {len(judges) - 1:,} more" if len(judges) > 1 else ""
         first = Word(visible(judges[0])[:_NAME_CHARS_MAX], is_code=True)
         said.append([Word("the check of pull requests itself changes: "), first, *([Word(more)] if more else [])])
-    said += [[Word(f"{counted(len(held), 'loosened setting')} held"), *_loosest(held, is_told)]] if held else []
-    return [
-        *said,
-        *([[Word(f"{counted(len(loose), 'setting')} loosened"), *_loosest(loose, is_told)]] if loose else []),
-    ]
+    told = ((f"{counted(len(held), 'loosened setting')} held", held),
+            (f"{counted(len(loose), 'setting')} loosened", loose))  # fmt: skip
+    return [*said, *([Word(words), *_loosest(changes, is_told)] for words, changes in told if changes)]
 
 
 def _loosest(changes: list[SettingChange], is_told: bool) -> list[Word]:

@@ -18,7 +18,7 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.planner import Round
 from reconciler.report.json_parts import resource_part
-from reconciler.report.mask import Masker, scrub_text
+from reconciler.report.mask import Masker, masker_of, scrub_text
 from reconciler.report.plan.plan_json import rollouts_part, summary
 from reconciler.report.status.broken_files import broken_part
 from reconciler.report.status.remedies import behind_state, todo_of
@@ -133,11 +133,9 @@ def state_document(
 
     `before`: the document of the round before. `tables`: its tables, so that only changed parts are made.
     """
-    tables, masker = tables or StatusTables(), Masker()
-    facts = picture.state.facts
-    policies, unclaimed = tables.of(picture.round.schedule, facts.journal.ledger, facts.frozen)
-    schedule, plan = picture.round.schedule, picture.round.plan
-    masker.learn_secrets(plan.changes)  # Messages of API servers may quote what is sent.
+    schedule, plan, facts = picture.round.schedule, picture.round.plan, picture.state.facts
+    tables, masker = tables or StatusTables(), masker_of(plan.changes)
+    policies, unclaimed = tables.of(schedule, facts.journal.ledger, facts.frozen)
     due = tuple(change for change in plan.changes if change.copy in facts.changes)
     held = [change for change in due if change.held is not None]
     clusters = _clusters(picture, before)
@@ -156,7 +154,7 @@ def state_document(
         "objects": sums(clusters, "objects"),
         "health": sums(clusters, "health"),
         "clusters": clusters,
-        **({"elsewhere": sorted(facts.elsewhere)} if facts is not None and facts.elsewhere else {}),
+        **({"elsewhere": sorted(facts.elsewhere)} if facts.elsewhere else {}),
         "policies": policies,
         # Where every file can be read, documents of before stay as they are.
         **({"broken": broken} if broken else {}),

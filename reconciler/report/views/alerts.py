@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from reconciler.api.binding import Constraint, Tick
+from reconciler.api.binding import Tick
 from reconciler.api.ledger import EventKind
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
@@ -187,10 +187,11 @@ _MOVED: Final = {
 
 def _moves(sight: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
     """Yield what a tick took out of clusters; those of one tick and cluster are one."""
-    groups: dict[tuple[Tick, str], list[Constraint]] = {}
-    for found in sight.noted.constraints or sight.observations.constraints:
-        if found.tick in _MOVED and only in (None, found.cluster) and identity in (None, found.identity):
-            groups.setdefault((found.tick, found.cluster), []).append(found)
+    groups = by_key(
+        ((found.tick, found.cluster), found)
+        for found in sight.constraints
+        if found.tick in _MOVED and only in (None, found.cluster) and identity in (None, found.identity)
+    )
     for (tick, cluster), constraints in groups.items():
         first, copies = constraints[0], [(cluster, found.identity) for found in constraints]
         yield Alert(

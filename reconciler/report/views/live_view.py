@@ -17,8 +17,7 @@ from reconciler.api.refs import Identity
 from reconciler.incremental import by_key
 from reconciler.kinds.body_fields import text
 from reconciler.observations import event_moment
-from reconciler.report.known_values import secrets_among
-from reconciler.report.mask import Masker
+from reconciler.report.mask import Masker, masker_of
 from reconciler.report.render_json import dump_yaml
 from reconciler.report.views.live_shapes import DiffLine, LiveEvent, LiveLog, LiveView, OwnedObject
 from reconciler.report.views.view_inputs import ViewModel
@@ -83,9 +82,7 @@ def live_view(sight: ViewModel, identity: Identity, cluster: str, found: LiveRea
 
 def _masker(sight: ViewModel, identity: Identity, cluster: str) -> Masker:
     """Return a masker that knows the Secrets that the store has there: a log may quote one."""
-    masker = Masker()
-    for manifest in secrets_among(sight.picture.round.plan.changes):
-        masker.learn(manifest)
+    masker = masker_of(sight.picture.round.plan.changes)
     for each, wanted in sight.facts.manifests.get(cluster, {}).items():
         if each.namespace == identity.namespace and is_secret_kind(each.kind):
             masker.learn(wanted.body)

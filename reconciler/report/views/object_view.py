@@ -70,7 +70,7 @@ def object_view(
 
 def _explanation(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rendered]) -> Explanation:
     schedule = sight.facts.schedule
-    known = replace(sight.observations, constraints=sight.noted.constraints or sight.observations.constraints)
+    known = replace(sight.observations, constraints=sight.constraints)
     known = without_outdated_caps(known, schedule.fleet.templates, schedule.policies, schedule.interpreters)
     in_force = constraints_in_force(known.constraints, sight.now).get(identity, ())
     return explain(schedule, rendered, identity, in_force, rollouts_part(sight.picture.rollouts, sight.text))

@@ -125,7 +125,7 @@ def timers_of(sight: ViewModel, *, cluster: str | None = None, identity: Identit
 
 
 def _all(sight: ViewModel) -> Iterator[Timer]:
-    for constraint in sight.noted.constraints or sight.observations.constraints:
+    for constraint in sight.constraints:
         if constraint.until:
             yield _constrained(sight, constraint)
     yield from _failovers(sight)

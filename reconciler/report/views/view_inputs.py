@@ -12,8 +12,7 @@ from reconciler.api.clusters import Observations, Workload, workload_in
 from reconciler.api.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
 from reconciler.api.plan import Change
 from reconciler.api.refs import Identity
-from reconciler.report.known_values import secrets_among
-from reconciler.report.mask import Masker
+from reconciler.report.mask import Masker, masker_of
 from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.report.status.state_document import LEFT_WHY, StateOfFleet
 from reconciler.report.views.view_shapes import ClusterHead, CopyPart, LastWrite, ResourceView
@@ -65,12 +64,7 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def masker(self) -> Masker:
         """Return a masker that knows all Secret values of pending changes: any text may quote them."""
-        changes = self.picture.round.plan.changes
-        masker = Masker()
-        for manifest in secrets_among(changes):
-            masker.learn(manifest)
-        masker.learn_secrets(changes)
-        return masker
+        return masker_of(self.picture.round.plan.changes)
 
     @property
     def facts(self) -> StateFacts:
@@ -81,6 +75,11 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
     def clusters(self) -> Mapping[str, ClusterState]:
         """The state of every cluster."""
         return self.picture.state.clusters
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return those of the journal; if it has none or cannot be read, those of the last round."""
+        return self.noted.constraints or self.observations.constraints
 
     def text(self, text: str) -> str:
         """Return redacted words."""

@@ -189,6 +189,16 @@ def test_health_is_told_from_the_journal(checkout: Checkout) -> None:
     assert f"health there is not known: the service has {head[:12]}" in checkout.promote(*args).out
 
 
+def test_artifacts_that_a_service_has_are_named_as_status_names_them(checkout: Checkout) -> None:
+    path, shown = journal_at(checkout.root.parent), picture(planned())
+    fleet = replace(shown.round.schedule.fleet, revision="ab" * 32)
+    with Journal.open(path) as journal:
+        schedule = replace(shown.round.schedule, fleet=fleet)
+        record_picture(journal, replace(shown, round=replace(shown.round, schedule=schedule)))
+    ran = checkout.promote("--from", "dev", "--to", "prod", "--dry-run", "--journal", str(path))
+    assert "the service has sha256:abababababab, where it is another" in ran.out
+
+
 def test_health_of_values_is_that_of_what_was_rendered_of_them(checkout: Checkout) -> None:
     text = (
         "apiVersion: fleet.reconciler/v1alpha1\nkind: Render\nmetadata: {name: front}\nspec: {output: rendered/front, "

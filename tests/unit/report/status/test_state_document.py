@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Member, Read
 from reconciler.api.plan import Action, Cause, Change
+from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.controller.round.picture import facts_of
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -107,6 +109,21 @@ def test_what_is_held_names_its_reason_and_the_digest() -> None:
         ("ConfigMap", "guard: too many"),
         ("Namespace", "guard: too many"),
     ]
+
+
+def test_the_value_of_a_secret_is_hidden_wherever_it_is_quoted() -> None:
+    secret, quoted, hidden = Identity("", "Secret", "demo", "db"), 'Invalid value: "hunter2-old"', "«value #1»"
+    body = {"apiVersion": "v1", "kind": "Secret", "stringData": {"password": "hunter2-old"}}
+    sent = Change(action=Action.CREATE, cluster="m1", gvk=GVK("", "v1", "Secret"), identity=secret,
+                  cause=Cause.DECLARED, manifest=body)  # fmt: skip
+    found, problem = planned(), Problem(source=Source("db.yaml", 1), code="would-be-refused", message=quoted)
+    changes = (*held(found, quoted).plan.changes, sent)
+    found = replace(found, plan=replace(found.plan, changes=changes, problems=(problem,)))
+    told = document(found, failed={sent.copy: Failed(quoted)})
+    places = {"held": "why", "failed": "error", "troubles": "why", "problems": "message"}
+    for place, key in places.items():
+        assert f'Invalid value: "{hidden}"' in [entry[key] for entry in told[place]], place
+    assert "hunter2" not in json.dumps(told)
 
 
 def test_two_changes_of_one_object_count_once() -> None:
