@@ -340,6 +340,8 @@ class Render(Struct, frozen=True, kw_only=True):
     helm: HelmChart | None = None
     kustomize: str = ""
     """The folder of the base's kustomization."""
+    namespace: str = ""
+    """The namespace of objects that say none: of the release, or `kustomize.namespace`."""
     variants: tuple[RenderVariant, ...] = ()
     placement: RenderPlacement | None = None
     left_out: tuple[LeftOut, ...] = ()
@@ -349,11 +351,6 @@ class Render(Struct, frozen=True, kw_only=True):
     digest: str
     """Of the name and the spec: the inputs of the output other than files."""
     source: Source = NOWHERE
-
-    @property
-    def tool(self) -> str:
-        """Return its renderer: `helm` or `kustomize`."""
-        return "helm" if self.helm is not None else "kustomize"
 
     @property
     def lock_path(self) -> str:

@@ -167,7 +167,7 @@ def _hydrate(
             files, tools, with_plugins(), _text, fleet, allow_network=allow_network, observed=observed
         )
         for render in renders:
-            if update and render.helm is not None and render.helm.is_remote:
+            if update:
                 is_good &= _fetched(render, files, tools, location.path)
             made.append((render, renderer.output(render, fleet.locks.get(render.lock_path), always=check)))
         made = _checked(made, snapshots[0], parsed)
@@ -211,18 +211,27 @@ def _tell(problems: list[Problem] | tuple[Problem, ...]) -> bool:
 
 
 def _fetched(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bool:
-    """Bring a chart into the store; whether it is there."""
-    from reconciler.helm.run_render import fetched, is_there, write_file
+    """Bring the charts that others serve into the store; whether they are there."""
+    from reconciler.helm.files import write_file
+    from reconciler.helm.inputs import inputs_of
+    from reconciler.helm.served_charts import fetched, fetched_for_kustomize, is_there
+    from reconciler.hydration import StorePathKind
 
-    assert render.helm is not None, "a chart"
-    if is_there(render.helm, files):
-        return True
-    data, problems = fetched(render, tools.tool("helm"), os.environ)
-    if _tell(problems):
-        return False
-    write_file(root, render.helm.path, data)
-    prose(f"{render.name}: fetched {render.helm.path}\n")
-    return True
+    is_good = True
+
+    def take(chart: str, found: Mapping[str, bytes], problems: tuple[Problem, ...]) -> bool:
+        for path, data in found.items():
+            write_file(root, path, data)
+        if found:
+            prose(f"{render.name}: fetched {chart}\n")
+        return not _tell(problems)
+
+    if render.helm is not None and render.helm.is_remote and not is_there(render.helm, files):
+        is_good &= take(render.helm.path, *fetched(render, tools.tool("helm"), os.environ))
+    for chart in inputs_of(render, files).charts:
+        if chart.repository and files.standing(chart.path) is StorePathKind.NOTHING:
+            is_good &= take(chart.path, *fetched_for_kustomize(render, chart, tools.tool("helm"), os.environ))
+    return is_good
 
 
 def _checked(
@@ -261,7 +270,7 @@ def _text(body: JsonObject) -> str:
 
 def _finish(fleet: Fleet, render: Render, files: RenderFiles, output: Output, root: Path, *, check: bool) -> bool:
     """Write an output, or compare it; whether all is well."""
-    from reconciler.helm.run_render import write_file
+    from reconciler.helm.files import write_file
     from reconciler.hydration import blob_id
 
     if _tell(output.problems):

@@ -21,7 +21,7 @@ _SHOWN_CHARS = 19
 
 def update_charts(renders: tuple[Render, ...], root: Path, tools: Tools) -> bool:
     """Write the newest version that the range of each Render allows, with its digest; whether all could be asked."""
-    from reconciler.helm.run_render import newest
+    from reconciler.helm.served_charts import newest
     from reconciler.hydration import is_newer
 
     is_good = True
@@ -121,7 +121,7 @@ def _edit(root: Path, path: str, changed: Callable[[Mapping[str, Any]], Mapping[
     Raises:
         NotEdited: its layout does not allow it.
     """
-    from reconciler.helm.run_render import write_file
+    from reconciler.helm.files import write_file
     from reconciler.report.render_json import dump_yaml
     from reconciler.yaml import edited
 

@@ -46,9 +46,9 @@ def import_told(told: ImportArguments, folder: Path) -> int:
 
     pairs = _pairs(told.sources, "--source")
     with ExitStack() as stack:
-        checkouts = Checkouts(
-            {url: stack.enter_context(checkout_of(Path(path).expanduser())) for url, path in pairs.items()}
-        )
+        ignore_file = ".sourceignore" if told.flux else ""
+        opened = {url: checkout_of(Path(path).expanduser(), ignore_file) for url, path in pairs.items()}
+        checkouts = Checkouts({url: stack.enter_context(checkout) for url, checkout in opened.items()})
         fleet = told.fleet or safe_name(folder.absolute().name, 63)
         store, is_read = _argocd(told, checkouts, fleet) if told.argocd else _flux(told, checkouts, fleet)
     if store.count:
@@ -148,7 +148,7 @@ def _texts(path: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _write(folder: Path, store: ImportedStore) -> None:
-    from reconciler.helm.run_render import write_file
+    from reconciler.helm.files import write_file
 
     kept = [name for name in store.files if name.startswith(_KEPT) and (folder / name).exists()]
     texts = {name: _bytes(content) for name, content in store.files.items() if name not in kept}

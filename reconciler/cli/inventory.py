@@ -123,7 +123,7 @@ def _write(location: StoreLocation, made: InventoryEdits) -> None:
         ConfigurationError: the store has no files.
         StoreError: a link is on the way.
     """
-    from reconciler.helm.run_render import write_file
+    from reconciler.helm.files import write_file
     from reconciler.store.location import StoreKind
 
     if location.kind is StoreKind.BARE_REPOSITORY:

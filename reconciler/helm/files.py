@@ -5,6 +5,7 @@ Checkouts of other repositories, and documents of other tools, as files: links a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from reconciler.errors import StoreError
 from reconciler.hydration import StorePathKind, blob_id, input_paths, overlaps, staleness
 from reconciler.store.directory import DirectoryTree
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable
+from reconciler.store.ignore import IgnoreRules, is_ignored, with_rules
 from reconciler.store.location import StoreKind, StoreLocation
 
 MAX_FILE_BYTES: Final = 64 * 2**20
@@ -166,14 +168,33 @@ def check_ordinary(location: StoreLocation) -> None:
         raise StoreError(f"{location}: hydrate writes files, and a bare repository has none; name a work tree")
 
 
+def write_file(root: Path, name: str, data: bytes) -> None:
+    """Put a file into a store at once, so that nobody reads half of it.
+
+    Raises:
+        StoreError: a link is on the way, so that it would be written elsewhere.
+    """
+    path = root / name
+    for folder in list(path.relative_to(root).parents)[:-1]:
+        if (root / folder).is_symlink():
+            raise StoreError(f"{folder} is a link, and nothing is written through one; use an ordinary folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}~")
+    part.write_bytes(data)
+    part.replace(path)
+
+
 class FolderCheckout:
     """A folder with a checkout. Paths are from it, "" is the folder itself; `.git` and other hidden names are not seen.
+
+    `ignore_file`: the name of files with patterns of what is not listed, or empty.
 
     Every method raises StoreError: it cannot be read, a link is among the files, or there is too much.
     """
 
-    def __init__(self, tree: DirectoryTree) -> None:
-        self._tree, self._files = tree, RenderFiles(tree)
+    def __init__(self, tree: DirectoryTree, ignore_file: str = "") -> None:
+        self._tree, self._files, self._ignore_file = tree, RenderFiles(tree), ignore_file
+        self._rules: dict[str, IgnoreRules | None] = {}
 
     def standing(self, path: str) -> StorePathKind:
         """Return the kind of entry at a path; a link is nothing."""
@@ -191,7 +212,28 @@ class FolderCheckout:
         found: list[str] = []
         for path in paths:
             found += self._top() if not path else [path]
-        return list(self._files.listed(sorted(set(found))))
+        listed = self._files.listed(sorted(set(found)))
+        return [path for path in listed if not (self._ignore_file and self._is_ignored(path))]
+
+    def _is_ignored(self, path: str) -> bool:
+        """Return whether patterns leave a file or a folder above it out."""
+        folders = [path[:at] for at, letter in enumerate(path) if letter == "/"]
+        rules = self._rules_of("", None)
+        for folder in folders:
+            if is_ignored(rules, folder, is_folder=True):
+                return True
+            rules = self._rules_of(folder, rules)
+        return is_ignored(rules, path, is_folder=False)
+
+    def _rules_of(self, folder: str, above: IgnoreRules | None) -> IgnoreRules | None:
+        if folder not in self._rules:
+            path = f"{folder}/{self._ignore_file}".lstrip("/")
+            self._rules[folder] = above
+            if self._files.standing(path) is StorePathKind.FILE:
+                self._rules[folder], problems = with_rules(above, folder, self._files.read(path))
+                for problem in problems:
+                    raise StoreError(f"{path}:{problem.source.line}: {problem.message}")
+        return self._rules[folder]
 
     def _top(self) -> Iterator[str]:
         """Yield the entries of the folder; a link leads elsewhere and is ignored."""
@@ -204,11 +246,11 @@ class FolderCheckout:
 
 
 @contextmanager
-def checkout_of(folder: Path) -> Iterator[FolderCheckout]:
-    """A folder while it is read.
+def checkout_of(folder: Path, ignore_file: str = "") -> Iterator[FolderCheckout]:
+    """A folder while it is read. `ignore_file`: as of `FolderCheckout`.
 
     Raises:
         StoreError: it is no directory that can be read.
     """
     with DirectoryTree(folder) as tree:
-        yield FolderCheckout(tree)
+        yield FolderCheckout(tree, ignore_file)

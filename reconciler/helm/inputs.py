@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,6 +17,7 @@ from reconciler.helm.files import MAX_BYTES, MAX_FILES, InputRefused, RenderFile
 from reconciler.hydration import (
     HELM_OUTPUT,
     KUSTOMIZATIONS,
+    KustomizeChart,
     StorePathKind,
     input_paths,
     kustomize_folders,
@@ -33,19 +34,21 @@ _MAX_UNPACKED_BYTES: Final = 64 * 2**20
 
 
 _ASKED: Final = re.compile(rb'APIVersions\.Has\s+\(?["`]([A-Za-z0-9./-]{1,200})["`]')
+_SCHEMA: Final = "values.schema.json"
 _REMOTE_SCHEMA: Final = re.compile(rb'"\$ref"\s*:\s*"(https?://[^"\s]{1,300})"')
 
 
 class ToolInputs(NamedTuple):
     """Blob ids of the files of a render, or why it is not rendered. `served`: the API versions that its chart sees.
 
-    `helm_output`: the paths where its kustomizations take the output of helm.
+    `helm_output`: the paths where its kustomizations take the output of helm. `charts`: those that kustomize renders.
     """
 
     ids: dict[str, str]
     problems: tuple[Problem, ...]
     helm_output: frozenset[str] = frozenset()
     served: Mapping[str, tuple[str, ...]] = {}
+    charts: tuple[KustomizeChart, ...] = ()
 
 
 def inputs_of(render: Render, files: RenderFiles) -> ToolInputs:
@@ -55,10 +58,11 @@ def inputs_of(render: Render, files: RenderFiles) -> ToolInputs:
         StoreError: the store cannot be read.
     """
     try:
-        folders, problems, helm_output = _folders(render, files)
+        folders, problems, helm_output, charts = _folders(render, files)
         if render.helm is not None:
-            folders, problems = folders | {*input_paths(render)}, (*problems, *_missing(render, files))
-        return ToolInputs({} if problems else files.ids(sorted(folders)), problems, helm_output)
+            folders |= {*input_paths(render)}
+        problems = (*problems, *_missing(render, charts, files))
+        return ToolInputs({} if problems else files.ids(sorted(folders)), problems, helm_output, charts=charts)
     except InputRefused as error:
         return ToolInputs({}, (problem(render, "render-refused", str(error)),))
 
@@ -68,21 +72,26 @@ def problem(render: Render, code: str, message: str) -> Problem:
     return Problem(source=render.source, code=code, message=f"Render {render.name}: {message}")
 
 
-def _missing(render: Render, files: RenderFiles) -> tuple[Problem, ...]:
-    assert render.helm is not None, "of helm"
+def _missing(render: Render, charts: Iterable[KustomizeChart], files: RenderFiles) -> tuple[Problem, ...]:
+    chart = render.helm
+    served = {chart.path} if chart is not None and chart.is_remote else set()
+    served |= {each.path for each in charts if each.repository}
     found = []
-    for path in input_paths(render):
+    named = input_paths(render) if chart is not None else ()
+    for path in sorted({*named, *(each.path for each in charts)}):
         if files.standing(path) is not StorePathKind.NOTHING:
             continue
         advice = "put it there, as an ordinary file or folder"
-        if path == render.helm.path and render.helm.is_remote:
+        if path in served:
             advice = "reconciler hydrate --update brings it into the store"
         found.append(problem(render, "render-refused", f"{path} is not in the store; {advice}"))
     return tuple(found)
 
 
-def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Problem, ...], frozenset[str]]:
-    """The folders that kustomizations lead to, their problems, and the paths where they take the output of helm."""
+def _folders(
+    render: Render, files: RenderFiles
+) -> tuple[set[str], tuple[Problem, ...], frozenset[str], tuple[KustomizeChart, ...]]:
+    """The folders that kustomizations lead to, their problems, where they take the output of helm, and their charts."""
     references: dict[str, tuple[str, ...]] = {}
     found: list[Problem] = []
     pending = [*kustomize_folders(render)]
@@ -91,6 +100,7 @@ def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Proble
     if is_patched and files.standing(made) is not StorePathKind.NOTHING:
         raise InputRefused(f"{made} stands for the output of helm; give the file another name")
     taken: set[str] = set()
+    charts: set[KustomizeChart] = set()
     while pending:
         folder = pending.pop()
         if folder in references:
@@ -107,6 +117,7 @@ def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Proble
         )
         found += read.problems
         taken |= {made} & set(read.named)
+        charts |= {*read.charts}
         references[folder] = read.folders
         pending += read.folders
     if is_patched and not taken:
@@ -117,7 +128,7 @@ def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Proble
     circle = round_trip(references)
     if circle:
         found.append(problem(render, "render-refused", f"{' → '.join(circle)} lead round in a circle"))
-    return set(references), tuple(sorted(set(found))), frozenset(taken)
+    return set(references), tuple(sorted(set(found))), frozenset(taken), tuple(sorted(charts))
 
 
 def _standing(files: RenderFiles, made: str, path: str) -> StorePathKind:
@@ -137,18 +148,23 @@ def _read(files: RenderFiles, path: str) -> bytes | None:
         return None
 
 
-def export(render: Render, ids: dict[str, str], files: RenderFiles, folder: Path) -> None:
+def export(render: Render, inputs: ToolInputs, files: RenderFiles, folder: Path) -> None:
     """Write the files of a render into an empty folder of our own, without links and executables.
+
+    A schema that refers to an address is left out of the charts of kustomize, which checks values by no other option.
 
     Raises:
         InputRefused: they are too large, or the archive of the chart is not what it should be.
     """
-    total = 0
+    total, ids = 0, inputs.ids
+    charts = tuple(f"{chart.path}/" for chart in inputs.charts)
     for path in ids:
         data = files.read(path)
         total += len(data)
         if total > MAX_BYTES:
             raise InputRefused(f"what is rendered is larger than {MAX_BYTES:,} bytes together")
+        if path.startswith(charts) and path.endswith(_SCHEMA) and _REMOTE_SCHEMA.search(data):
+            continue
         if render.helm is not None and path == render.helm.path:
             _check_archive(render.helm, data)
         target = folder / path
@@ -218,22 +234,22 @@ def _unpacked(path: str, data: bytes) -> list[bytes]:
 
 def asked_apis(chart: HelmChart, ids: Mapping[str, str], files: RenderFiles) -> frozenset[str]:
     """Return the API versions of which a chart asks whether they are served, as its templates write them."""
-    return _found_in(_ASKED, chart, ids, files, "")
+    return _found_in(_ASKED, chart.path, ids, files, "")
 
 
-def remote_schemas(chart: HelmChart, ids: Mapping[str, str], files: RenderFiles) -> frozenset[str]:
-    """Return the addresses of schemas that those of a chart refer to: no tool here can fetch them."""
-    return _found_in(_REMOTE_SCHEMA, chart, ids, files, "values.schema.json")
+def remote_schemas(chart: str, ids: Mapping[str, str], files: RenderFiles) -> frozenset[str]:
+    """Return the addresses of schemas that those of a chart refer to, by its path: no tool here can fetch them."""
+    return _found_in(_REMOTE_SCHEMA, chart, ids, files, _SCHEMA)
 
 
 def _found_in(
-    pattern: re.Pattern[bytes], chart: HelmChart, ids: Mapping[str, str], files: RenderFiles, suffix: str
+    pattern: re.Pattern[bytes], chart: str, ids: Mapping[str, str], files: RenderFiles, suffix: str
 ) -> frozenset[str]:
     """Return what a pattern finds in the files of a chart, or in its whole archive. `suffix`: of the files."""
-    if files.standing(chart.path) is StorePathKind.FILE:
-        texts = [decompressed(files.read(chart.path), _MAX_UNPACKED_BYTES, is_gzip=True)]
+    if files.standing(chart) is StorePathKind.FILE:
+        texts = [decompressed(files.read(chart), _MAX_UNPACKED_BYTES, is_gzip=True)]
     else:
-        inside = f"{chart.path}/"
+        inside = f"{chart}/"
         texts = [files.read(path) for path in ids if path.startswith(inside) and path.endswith(suffix)]
     return frozenset(found.decode(errors="replace") for text in texts for found in pattern.findall(text))
 

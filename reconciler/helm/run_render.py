@@ -1,11 +1,7 @@
-"""One render: from its inputs to the files of its output, or why there are none. Writes nothing into a store.
-
-Bringing charts that others serve into the store: the one step with a network, and nothing is rendered by it.
-"""
+"""One render: from its inputs to the files of its output, or why there are none. Writes nothing into a store."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,22 +12,20 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import ClusterObservation
 from reconciler.api.content import JsonObject
-from reconciler.api.fleet import LOCK_NAME, UNKNOWN_DIGEST, Fleet, HelmChart, LeftOut, Render, RenderLock, Served
+from reconciler.api.fleet import LOCK_NAME, Fleet, LeftOut, Render, RenderLock, Served
 from reconciler.api.problem import Problem, Severity, warning
-from reconciler.errors import StoreError
 from reconciler.helm.encrypt import encrypted
 from reconciler.helm.files import InputRefused, RenderFiles
 from reconciler.helm.inputs import (
     ToolInputs,
     asked_apis,
     chart_texts,
-    digest_of_archive,
     export,
     inputs_of,
     problem,
     remote_schemas,
 )
-from reconciler.helm.sandbox import RenderFailed, render_twice, run_once
+from reconciler.helm.sandbox import RenderFailed, render_twice
 from reconciler.helm.tools import Tool, Tools
 from reconciler.hydration import (
     Bodies,
@@ -88,7 +82,8 @@ class ToolRenderer:
         inputs = inputs_of(render, self._files)
         if inputs.problems:
             return Output({}, inputs.problems)
-        names = [name for name, is_used in (("helm", render.helm), ("kubectl", render.kustomize)) if is_used]
+        is_used = {"kubectl": render.kustomize, "helm": render.helm or inputs.charts}
+        names = [name for name in (("helm", "kubectl") if render.helm else ("kubectl", "helm")) if is_used[name]]
         tools = [self._tools.tool(name) for name in names]
         tool = Tool(tools[0].path, {name: version for tool in tools for name, version in tool.versions.items()})
         try:
@@ -130,14 +125,20 @@ class ToolRenderer:
     def _run(self, render: Render, inputs: ToolInputs, tool: Tool) -> list[tuple[bytes, bytes]]:
         with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
             folder = Path(made)
-            export(render, inputs.ids, self._files, folder / "store")
+            export(render, inputs, self._files, folder / "store")
             names = ["", *(variant.name for variant in render.variants)]
             unchecked = bool(self._remote_schemas(render, inputs))
+            helm = self._helm_of_kustomize(inputs)
             commands = [
-                command(render, name, tool, folder / "store", inputs.served, unchecked=unchecked) for name in names
+                command(render, name, tool, folder / "store", inputs.served, unchecked=unchecked, helm=helm)
+                for name in names
             ]
-            written = render_twice(commands, folder, allow_network=self._allow_network)
+            readable = [Path(helm)] if helm else []
+            written = render_twice(commands, folder, allow_network=self._allow_network, readable=readable)
             return self._patched(render, inputs, names, written, folder) if inputs.helm_output else written
+
+    def _helm_of_kustomize(self, inputs: ToolInputs) -> str:
+        return self._tools.tool("helm").path if inputs.charts else ""
 
     def _patched(
         self,
@@ -149,7 +150,7 @@ class ToolRenderer:
     ) -> list[tuple[bytes, bytes]]:
         """Return both outputs of helm for each variant, each built by kustomize."""
         overlays = {variant.name: variant.overlay for variant in render.variants}
-        kubectl, commands = self._tools.tool("kubectl"), []
+        kubectl, helm, commands = self._tools.tool("kubectl"), self._helm_of_kustomize(inputs), []
         after = folder / "after"
         after.mkdir(mode=0o700)
         texts = [(name, text) for name, pair in zip(names, written, strict=True) for text in pair]
@@ -158,8 +159,10 @@ class ToolRenderer:
             shutil.copytree(folder / "store", store)
             for path in inputs.helm_output:
                 (store / path).write_bytes(text)
-            commands.append([kubectl.path, "kustomize", str(store / (overlays.get(name) or render.kustomize))])
-        built = [pair[0] for pair in render_twice(commands, after, allow_network=self._allow_network)]
+            commands.append(_building(kubectl.path, store / (overlays.get(name) or render.kustomize), helm))
+        readable = [Path(helm)] if helm else []
+        twice = render_twice(commands, after, allow_network=self._allow_network, readable=readable)
+        built = [pair[0] for pair in twice]
         return list(zip(built[::2], built[1::2], strict=True))
 
     def _compiled(
@@ -207,7 +210,8 @@ class ToolRenderer:
         return Output({**texts_of, render.lock_path: text}, tuple(sorted(set(problems))))
 
     def _remote_schemas(self, render: Render, inputs: ToolInputs) -> list[str]:
-        return sorted(remote_schemas(render.helm, inputs.ids, self._files)) if render.helm is not None else []
+        charts = [chart.path for chart in (render.helm, *inputs.charts) if chart is not None]
+        return sorted({found for chart in charts for found in remote_schemas(chart, inputs.ids, self._files)})
 
     def _unnamed_apis(self, render: Render, inputs: ToolInputs) -> Iterator[Problem]:
         """Yield a hint for each API version that a chart asks for, that the store defines, and that no one named."""
@@ -263,122 +267,33 @@ def _has_errors(problems: Sequence[Problem]) -> bool:
 
 
 def command(
-    render: Render, name: str, tool: Tool, store: Path, served: Served, *, unchecked: bool = False
+    render: Render, name: str, tool: Tool, store: Path, served: Served, *, unchecked: bool = False, helm: str = ""
 ) -> list[str]:
     """Return the fixed command line for a variant (empty: the base); `store`: the folder with the exported files.
 
     `served`: API versions beside those that the document names. `unchecked`: helm does not compare values with the
-    schema of the chart.
+    schema of the chart. `helm`: the path of the one that kustomize runs; empty: it renders no charts.
     """
     variant = next((found for found in render.variants if found.name == name), None)
     if render.helm is None:
         folder = render.kustomize if variant is None else variant.overlay
-        return [tool.path, "kustomize", str(store / folder)]
-    helm = render.helm
-    options = ["--namespace", helm.namespace, "--kube-version", helm.kube_version]
-    for path in (*helm.values, *(variant.values if variant is not None else ())):
+        return _building(tool.path, store / folder, helm)
+    chart = render.helm
+    options = ["--namespace", chart.namespace, "--kube-version", chart.kube_version]
+    for path in (*chart.values, *(variant.values if variant is not None else ())):
         options += ["--values", str(store / path)]
-    for api in (*_SERVED_BY_ALL, *helm.api_versions, *served.get(name, ())):
+    for api in (*_SERVED_BY_ALL, *chart.api_versions, *served.get(name, ())):
         options += ["--api-versions", api]
-    if helm.include_crds:
+    if chart.include_crds:
         options.append("--include-crds")
     if unchecked:
         options.append("--skip-schema-validation")
-    return [tool.path, "template", helm.release_name, str(store / helm.path), *options]
+    return [tool.path, "template", chart.release_name, str(store / chart.path), *options]
+
+
+def _building(kubectl: str, folder: Path, helm: str) -> list[str]:
+    return [kubectl, "kustomize", str(folder), *(("--enable-helm", "--helm-command", helm) if helm else ())]
 
 
 _SERVED_BY_ALL: Final = ("apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1/APIService")
 """Served by every cluster, and unknown to `helm template`, so that charts would write removed versions."""
-_PASSED_ON: Final = (
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
-    "HELM_REGISTRY_CONFIG",
-)  # fmt: skip
-"""Variables that the person's machine needs to reach a registry, and to sign in."""
-_LOCAL: Final = ("oci://127.0.0.1", "oci://localhost", "oci://[::1]")
-
-
-def is_there(chart: HelmChart, files: RenderFiles) -> bool:
-    """Return whether the store has the archive that the digest names."""
-    try:
-        return digest_of_archive(files.read(chart.path)) == chart.digest
-    except InputRefused:
-        return False
-
-
-def fetched(render: Render, tool: Tool, environ: Mapping[str, str]) -> tuple[bytes, tuple[Problem, ...]]:
-    """The archive of a chart that others serve, when it is the one that the digest names; else why not."""
-    chart = render.helm
-    assert chart is not None and chart.is_remote, "a chart that others serve"
-    try:
-        _, data = _pulled(chart, chart.version, tool, environ)
-    except RenderFailed as error:
-        return b"", (problem(render, "render-failed", f"{chart.chart} {chart.version}: {error}"),)
-    if digest_of_archive(data) != chart.digest:
-        message = f"{chart.chart} {chart.version} has {digest_of_archive(data)}; write it as spec.helm.digest"
-        if chart.digest != UNKNOWN_DIGEST:
-            message = (
-                f"{chart.chart} {chart.version} has {digest_of_archive(data)}, not the digest that the document names; "
-                "write it only if you know why it is another one"
-            )
-        return b"", (problem(render, "render-refused", message),)
-    return data, ()
-
-
-class Newest(NamedTuple):
-    """The newest version of a chart in the range of its Render, and its digest; or why it is not known."""
-
-    version: str
-    digest: str
-    problems: tuple[Problem, ...] = ()
-
-
-def newest(render: Render, tool: Tool, environ: Mapping[str, str]) -> Newest:
-    """Return the newest version that is served in the range of `spec.helm.update`."""
-    chart = render.helm
-    assert chart is not None and chart.update, "a chart with a range"
-    try:
-        name, data = _pulled(chart, chart.update, tool, environ)
-    except RenderFailed as error:
-        told = problem(render, "render-failed", f"{chart.chart} {chart.update}: {error}")
-        return Newest("", "", (replace(told, severity=Severity.WARNING),))
-    prefix = f"{chart.chart.rstrip('/').rpartition('/')[2]}-"
-    return Newest(name.removeprefix(prefix).removesuffix(".tgz"), digest_of_archive(data))
-
-
-def _pulled(chart: HelmChart, version: str, tool: Tool, environ: Mapping[str, str]) -> tuple[str, bytes]:
-    """The name of an archive and its content. `version`: one, or a range.
-
-    Raises:
-        RenderFailed: it is not served.
-    """
-    with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
-        folder = Path(made)
-        into = folder / "chart"
-        into.mkdir(mode=0o700)
-        command = [tool.path, "pull", chart.chart, "--version", version, "--destination", str(into)]
-        if chart.repository:
-            command += ["--repo", chart.repository]
-        elif chart.chart.startswith(_LOCAL):
-            command.append("--plain-http")  # As container tools do: a registry of this machine has no certificate.
-        passed = {name: environ[name] for name in _PASSED_ON if name in environ}
-        run_once(command, folder, environ=passed, allow_network=True)
-        found = sorted(into.iterdir())
-        if len(found) != 1:
-            raise RenderFailed(f"helm brought {len(found)} files, not one")
-        return found[0].name, found[0].read_bytes()
-
-
-def write_file(root: Path, name: str, data: bytes) -> None:
-    """Put a file into a store at once, so that nobody reads half of it.
-
-    Raises:
-        StoreError: a link is on the way, so that it would be written elsewhere.
-    """
-    path = root / name
-    for folder in list(path.relative_to(root).parents)[:-1]:
-        if (root / folder).is_symlink():
-            raise StoreError(f"{folder} is a link, and nothing is written through one; use an ordinary folder")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}~")
-    part.write_bytes(data)
-    part.replace(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import struct
 import time
@@ -11,11 +12,13 @@ from typing import Final, NamedTuple
 
 from reconciler.errors import ReconcilerError
 from reconciler.processes.run_program import Command, Exited, Files, Limits, Terminated, Termination, run
+from reconciler.regex import regex
 
 _MARGIN_S: Final = 0.01
 _PROCESSES_OF_USER: Final = 8192
 """In place of `Limits.processes` where all processes of the user count."""
 _SAID_BYTES: Final = 4000
+_TEMPORARY: Final = regex(r"/[^\s']{0,200}/fleet-render-\w+/(?:after/\d+|store)/", re.ASCII)
 
 USUAL: Final = Limits(
     cpu_s=120, wall_s=180.0, file_bytes=16 * 2**20, output_bytes=16 * 2**20, error_bytes=16 * 2**20, processes=512
@@ -140,5 +143,5 @@ def _complaint(ran: Exited | Terminated, limits: Limits) -> str:
         return f"it was ended: it took more than {limits.cpu_s} s of processor time, or more memory than there is"
     if ran.code == -signal.SIGXFSZ:
         return too_much
-    said = ran.error[-_SAID_BYTES:].decode(errors="replace")
+    said = _TEMPORARY.sub("", ran.error[-_SAID_BYTES:].decode(errors="replace"))
     return " ".join(said.split()) or f"it ended with {ran.code}"

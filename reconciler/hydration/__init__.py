@@ -3,9 +3,9 @@
 from reconciler.hydration.chart_dependencies import merged_values, missing_dependencies
 from reconciler.hydration.image_updates import ImageVersion, image_versions, with_newer
 from reconciler.hydration.kustomization import (
-    CHART_FIELDS,
     HELM_OUTPUT,
     Kustomization,
+    KustomizeChart,
     StorePathKind,
     builds_on,
     is_kustomization,

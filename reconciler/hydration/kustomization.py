@@ -1,33 +1,33 @@
 """References of a kustomization, and parts of it that are refused before kustomize runs.
 
-Nothing is fetched and nothing is run: remote bases, charts, and plugins of any kind are refused by name. kustomize
-would refuse some of them itself; it is not asked.
+Nothing is fetched and nothing is run: remote bases and plugins of any kind are refused by name. kustomize would refuse
+some of them itself; it is not asked. Charts are rendered where they stand below the folder.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.problem import Document, Problem, Severity, Source
+from reconciler.documents import is_dns_subdomain
 from reconciler.hydration.lock import KUSTOMIZATIONS
+from reconciler.hydration.render_document import is_below
+from reconciler.regex import regex
 from reconciler.yaml import read_yaml
 
 _FOLDERS: Final = ("resources", "components", "bases")
+_CHARTS: Final = "helmCharts"
 _FILES: Final = ("crds", "configurations", "patchesStrategicMerge")
 _WITH_PATH: Final = ("patches", "patchesJson6902", "replacements")
 _GENERATORS: Final = ("configMapGenerator", "secretGenerator")
 HELM_OUTPUT: Final = "helm.yaml"
 """The name under which a kustomization of a Render finds the output of helm, where the store has no such file."""
-CHART_FIELDS: Final = ("helmCharts", "helmGlobals")
-"""Fields of charts that kustomize would have rendered."""
 _OLD_CHARTS: Final = "helmChartInflationGenerator"
-_NO_CHARTS: Final = (
-    f"charts are rendered by a Render with helm, not by kustomize: write spec.helm there, and {HELM_OUTPUT} among the "
-    "resources here"
-)
+_CHART_NAME: Final = regex(r"[0-9A-Za-z][0-9A-Za-z._-]*", re.ASCII)
 _PLUGINS: Final = ("generators", "transformers", "validators")
 _FUNCTIONS: Final = ("config.kubernetes.io/function", "config.k8s.io/function")
 
@@ -40,12 +40,22 @@ class StorePathKind(Enum):
     NOTHING = auto()
 
 
+class KustomizeChart(NamedTuple):
+    """A chart that kustomize renders. `path`: its folder in the store; `repository`: who serves it, or empty."""
+
+    name: str
+    path: str
+    repository: str
+    version: str
+
+
 class Kustomization(NamedTuple):
-    """Folders and files that a kustomization builds upon, and why it is not rendered."""
+    """Folders, files and charts that a kustomization builds upon, and why it is not rendered."""
 
     folders: tuple[str, ...]
     problems: tuple[Problem, ...]
     named: tuple[str, ...] = ()
+    charts: tuple[KustomizeChart, ...] = ()
 
 
 def is_kustomization(path: str) -> bool:
@@ -106,18 +116,34 @@ class _KustomizationReader:
 
     def result(self) -> Kustomization:
         body = self._document.body
-        for key in CHART_FIELDS:
-            if key in body:
-                self._refuse(_NO_CHARTS, key)
         if _OLD_CHARTS in body:
-            self._refuse(f"{_NO_CHARTS} ('kustomize edit fix' makes helmCharts of it, which import takes)", _OLD_CHARTS)
+            self._refuse("write helmCharts: 'kustomize edit fix' makes it of this", _OLD_CHARTS)
+        charts = tuple(self._charts())
         for key in _PLUGINS:
             for index, entry in enumerate(_list(body.get(key))):
                 self._plugin(entry, key, index)
         folders = [path for key in _FOLDERS for path in self._folders(key)]
         for path, steps in named_files(body):
             self._inside(path, steps)
-        return Kustomization(tuple(sorted(set(folders))), tuple(sorted(set(self._problems))), builds_on(self._document))
+        problems = tuple(sorted(set(self._problems)))
+        return Kustomization(tuple(sorted(set(folders))), problems, builds_on(self._document), charts)
+
+    def _charts(self) -> Iterator[KustomizeChart]:
+        """Yield the charts. Source: kustomize, HelmChartInflationGenerator (absChartHome, AsHelmArgs)."""
+        home = dig(self._document.body, "helmGlobals", "chartHome") or "charts"
+        for index, entry in enumerate(_list(self._document.body.get(_CHARTS))):
+            name, version, url = (str(dig(entry, key) or "") for key in ("name", "version", "repo"))
+            path = resolved(self._folder, f"{home}/{f'{name}-{version}/' if version and url else ''}{name}")
+            if not _CHART_NAME.fullmatch(name):
+                self._refuse("this names no chart", _CHARTS, index, "name")
+            elif path is None or (self._folder and not is_below(path, self._folder)):
+                self._refuse("kustomize takes charts from below its folder: write such a chartHome", _CHARTS, index)
+            elif not is_dns_subdomain(str(dig(entry, "releaseName") or "")):
+                self._refuse("write a name, by which the objects are named", _CHARTS, index, "releaseName")
+            elif url and not version:
+                self._refuse("a chart that others serve needs its version", _CHARTS, index, "version")
+            else:
+                yield KustomizeChart(name, path, url, version)
 
     def _folders(self, key: str) -> Iterator[str]:
         for index, text in enumerate(_list(self._document.body.get(key))):
@@ -168,19 +194,21 @@ def named_files(body: JsonObject) -> Iterator[tuple[str, tuple[Step, ...]]]:
     schema = dig(body, "openapi", "path")
     if isinstance(schema, str):
         yield schema, ("openapi", "path")
-    for key in _GENERATORS:
+    for key in (*_GENERATORS, _CHARTS):
         for index, entry in enumerate(_list(body.get(key))):
-            yield from _generated(entry, (key, index))
+            yield from _files_of(entry, (key, index))
 
 
-def _generated(entry: Json, steps: tuple[Step, ...]) -> Iterator[tuple[str, tuple[Step, ...]]]:
-    for name in ("files", "envs"):
+def _files_of(entry: Json, steps: tuple[Step, ...]) -> Iterator[tuple[str, tuple[Step, ...]]]:
+    """Yield the files that a generator or a chart names; those of a generator may begin with `key=`."""
+    for name in ("files", "envs", "additionalValuesFiles"):
         for number, text in enumerate(_list(dig(entry, name))):
             if isinstance(text, str):
                 yield text.rpartition("=")[2], (*steps, name, number)
-    env = dig(entry, "env")
-    if isinstance(env, str):
-        yield env, (*steps, "env")
+    for name in ("env", "valuesFile"):
+        text = dig(entry, name)
+        if isinstance(text, str):
+            yield text, (*steps, name)
 
 
 def _list(value: Json) -> list[Json]:

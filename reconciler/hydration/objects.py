@@ -232,9 +232,8 @@ class _ObjectReader:
 
     def _is_left_out(self, body: JsonObject) -> bool:
         """Return whether an entry of `leaveOut` matches an object, in the namespace of the release if it has none."""
-        helm = self._render.helm
         gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
-        namespace = dig(body, "metadata", "namespace") or (helm.namespace if helm is not None else "")
+        namespace = dig(body, "metadata", "namespace") or self._render.namespace
         if is_namespaced(*gvk.group_kind) is False:
             namespace = ""
         identity = Identity(gvk.group, gvk.kind, str(namespace), str(dig(body, "metadata", "name")))
@@ -269,18 +268,23 @@ class _ObjectReader:
         return with_value(pruned, ("metadata", "annotations", TAKE_OVER), placement.take_over)
 
     def _in_namespace(self, body: JsonObject, subject: str) -> JsonObject:
-        """Return the body as Helm installs it: a namespaced object without a namespace is in that of the release."""
-        helm = self._render.helm
-        if helm is None or dig(body, "metadata", "namespace") or not isinstance(body.get("metadata"), dict):
+        """Return the body as Helm installs it: a namespaced object without a namespace is in that of the release.
+
+        Of kustomize too, which takes a kind that it does not know for a namespaced one.
+        """
+        namespace = self._render.namespace
+        if not namespace or dig(body, "metadata", "namespace") or not isinstance(body.get("metadata"), dict):
             return body
         gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
         namespaced = is_namespaced(*gvk.group_kind)
         if namespaced is None:
             namespaced = self.scopes.get(gvk.group_kind)
+        if namespaced is None and self._render.helm is None:
+            namespaced = True
         if namespaced is None:
             message = f"{subject} says no namespace, and nothing tells whether its kind has any; it is left without"
             self.error("render-scope-unknown", message, Severity.WARNING)
-        return with_value(body, ("metadata", "namespace"), helm.namespace) if namespaced else body
+        return with_value(body, ("metadata", "namespace"), namespace) if namespaced else body
 
 
 def is_in_clear(body: JsonObject) -> bool:

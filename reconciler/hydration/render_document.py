@@ -95,6 +95,7 @@ RENDER_SHAPE: Final = document_shape(
             "kustomize",
             "A folder with a kustomization; with helm as well, `helm.yaml` among the resources is the output of helm.",
             text_field("path", "The folder.", required=True),
+            text_field("namespace", "The namespace of objects that say none; with helm it is that of the release."),
         ),
         objects_field("variants", "Other values or overlays for some clusters.", shape=_VARIANT),
         object_field(
@@ -158,11 +159,14 @@ def _render(document: Fields, spec: Fields, name: str) -> Render:
     helm, kustomize = spec.child("helm"), spec.child("kustomize")
     if spec.is_empty("helm") and spec.is_empty("kustomize"):
         spec.error("render-source", "write helm, kustomize or both")
-    path = _path(kustomize, "path") if kustomize else ""
+    if helm and kustomize and kustomize.has("namespace"):
+        kustomize.error("render-source", "with helm it is helm.namespace", "namespace")
+    path, chart = _path(kustomize, "path") if kustomize else "", _helm(helm, name) if helm else None
     render = Render(
         name=name,
-        helm=_helm(helm, name) if helm else None,
+        helm=chart,
         kustomize=path,
+        namespace=chart.namespace if chart else _namespace(kustomize) if kustomize else "",
         variants=tuple(_variants(spec, is_helm=helm is not None, is_kustomize=kustomize is not None)),
         placement=_placement(spec),
         left_out=tuple(_left_out(fields) for fields in spec.children("leaveOut")),
@@ -184,7 +188,7 @@ def _helm(fields: Fields, name: str) -> HelmChart:
         digest=fields.text("digest"),
         update=fields.text("update"),
         release_name=fields.text("releaseName", name),
-        namespace=fields.text("namespace"),
+        namespace=_namespace(fields),
         values=_paths(fields, "values"),
         kube_version=fields.text("kubeVersion"),
         api_versions=fields.texts("apiVersions"),
@@ -200,8 +204,6 @@ def _helm(fields: Fields, name: str) -> HelmChart:
                 fields.error("render-chart", message, field)
     if not (is_dns_subdomain(chart.release_name) and len(chart.release_name) <= _NAME_MAX):
         fields.error("name-illegal", f"{chart.release_name!r} names no release", "releaseName")
-    if fields.has("namespace") and not is_dns_label(chart.namespace):
-        fields.error("name-illegal", f"{chart.namespace!r} names no namespace", "namespace")
     if fields.has("kubeVersion") and not _VERSION.fullmatch(chart.kube_version):
         fields.error("render-version", f"{chart.kube_version!r} is no version; write one as 1.36", "kubeVersion")
     for index, served in enumerate(chart.api_versions):
@@ -210,6 +212,13 @@ def _helm(fields: Fields, name: str) -> HelmChart:
             message = f"{served!r} is no API version; write one as policy/v1, or policy/v1/PodDisruptionBudget"
             fields.error("render-version", message, "apiVersions", index)
     return chart
+
+
+def _namespace(fields: Fields) -> str:
+    namespace = fields.text("namespace")
+    if fields.has("namespace") and not is_dns_label(namespace):
+        fields.error("name-illegal", f"{namespace!r} names no namespace", "namespace")
+    return namespace
 
 
 def _check_remote(fields: Fields, chart: HelmChart) -> None:

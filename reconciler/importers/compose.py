@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -83,7 +83,9 @@ def compose_store(
 ) -> tuple[dict[str, Content], tuple[Failure, ...]]:
     """The files of a store with these applications, and why some are not among them. Earlier ones come first."""
     names = {app.cluster for app in apps}
-    files: dict[str, Content] = {"fleet.yaml": (_fleet(fleet, rules, {app.target for app in apps}),)}
+    files: dict[str, Content] = {
+        "fleet.yaml": (_fleet(fleet, rules, {name for app in apps for name in _namespaces(app)}),)
+    }
     for member in sorted(members, key=lambda member: member.name):
         if member.name in names or member.labels:
             files[f"clusters/{member.name}.yaml"] = (_cluster(member),)
@@ -106,6 +108,24 @@ def compose_store(
         files.update(composing.files)
         files[f"renders/{name}.yaml"] = (document,)
     return dict(sorted(files.items())), tuple(failed)
+
+
+def _namespaces(app: App) -> Iterator[str]:
+    """Yield the namespaces of an application's objects, as far as documents beside charts say."""
+    yield app.target
+    files = {**app.files, **app.folder}
+    charts = tuple(path.removesuffix("Chart.yaml") for path in files if path.endswith("/Chart.yaml"))
+    for path, content in files.items():
+        if isinstance(content, bytes):
+            is_read = b"kube-" in content and path.endswith(SUFFIXES) and not path.startswith(charts)
+            bodies = [document.body for document in read_yaml(path, content).documents] if is_read else []
+        else:
+            bodies = list(content)
+        for body in bodies:
+            is_namespace = body.get("kind") == "Namespace"
+            yield str(dig(body, "metadata", "name" if is_namespace else "namespace") or "")
+            # Of a kustomization: of all objects, and of the releases of charts.
+            yield from (str(dig(one, "namespace") or "") for one in (body, *(body.get("helmCharts") or ())))
 
 
 def _fault(path: str, document: JsonObject) -> str:
@@ -173,7 +193,9 @@ class _Composing:
         if first.helm is not None:
             spec["helm"] = {**first.helm, **({"values": shared} if shared else {})}
         if first.folder:
-            spec["kustomize"] = {"path": self._folder(first.folder, self._name)}
+            # A release has a namespace of its own.
+            namespace = {"namespace": first.namespace} if first.namespace and first.helm is None else {}
+            spec["kustomize"] = {"path": self._folder(first.folder, self._name), **namespace}
         if variants:
             spec["variants"] = variants
         # Where clusters differ, one that comes later has no values of its own.

@@ -10,18 +10,17 @@ from msgspec import Struct, field
 from reconciler.api.content import JsonObject
 
 FILE: Final = "kustomization.yaml"
-NAMESPACE_FILE: Final = "namespace.yaml"
 _DELETE: Final = '{"apiVersion": "any/v1", "kind": "Any", "metadata": {"name": "any"}, "$patch": "delete"}'
 
 
 class Overlay(Struct, frozen=True, kw_only=True):
     """Additions to the resources. `fields` are kustomize's own, as they are to be written.
 
-    `default_namespace`: for namespaced objects without one. `without`: removed objects, as kustomize's targets.
+    `without`: removed objects, as kustomize's targets. `kube_version`: the one that charts see that name none.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
-    default_namespace: str = ""
+    kube_version: str = ""
     without: tuple[Mapping[str, str], ...] = ()
 
 
@@ -40,14 +39,4 @@ def overlay_of(
     removals = [{"target": dict(target), "patch": _DELETE} for target in overlay.without]
     if removals:
         body["patches"] = [*removals, *body.get("patches", [])]
-    if not overlay.default_namespace or "namespace" in overlay.fields:
-        return {FILE: (body,)}
-    # `namespace` would also move objects with a namespace of their own.
-    body["transformers"] = [NAMESPACE_FILE]
-    transformer = {
-        "apiVersion": "builtin",
-        "kind": "NamespaceTransformer",
-        "metadata": {"name": "namespace", "namespace": overlay.default_namespace},
-        "unsetOnly": True,
-    }
-    return {FILE: (body,), NAMESPACE_FILE: (transformer,)}
+    return {FILE: (body,)}

@@ -8,11 +8,9 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from reconciler.api.content import JsonObject, Step, dig, with_leaf
-from reconciler.api.problem import Document, Severity
+from reconciler.api.problem import Severity
 from reconciler.errors import StoreError
 from reconciler.hydration import (
-    CHART_FIELDS,
-    HELM_OUTPUT,
     KUSTOMIZATIONS,
     StorePathKind,
     is_below,
@@ -31,7 +29,6 @@ _ABOVE: Final = "../.."
 """From a folder `apps/NAME` to the root of the store."""
 _OUTSIDE: Final = "outside"
 """The folder of a kustomization for copies of files from outside of it."""
-_HOOKS: Final = (("annotationSelector", "helm.sh/hook"),)
 Edit = Callable[[str, bytes], bytes]
 """A change of a file's text, by its path in the store."""
 
@@ -39,14 +36,14 @@ Edit = Callable[[str, bytes], bytes]
 class Manifests(NamedTuple):
     """`folder`: the files of the kustomization by their paths in it; `files`: its bases, in the store.
 
-    `bases`: the bases of the checkout's folders, which identify overlays of one base. `inflating`: kustomizations with
-    charts, by their paths in the checkout; their copies take the output of helm instead.
+    `bases`: the bases of the checkout's folders, which identify overlays of one base. `with_charts`: the path of a
+    kustomization with charts in the checkout; empty: there is none.
     """
 
     folder: Mapping[str, Content]
     files: Mapping[str, Content]
     bases: tuple[str, ...]
-    inflating: tuple[Document, ...] = ()
+    with_charts: str = ""
 
 
 class _Followed(NamedTuple):
@@ -58,7 +55,7 @@ class _Followed(NamedTuple):
     references: Mapping[str, tuple[str, ...]]
     changed: Mapping[str, Content]
     outside: Mapping[str, bytes]
-    inflating: tuple[Document, ...]
+    with_charts: str
 
 
 def manifests_of(
@@ -81,12 +78,10 @@ def manifests_of(
         Uncarried: they cannot be read, hold nothing for a cluster, lead out of their repository, or do what no
             rendering may.
     """
-    followed = _follow(place, (*folders, *components), edit)
+    followed = _follow(place, (*folders, *components), edit, overlay.kube_version)
     found = {**(place.copied(followed.references) if followed.references else {}), **followed.outside}
     plain = _plain(place, paths, steers, is_alone=not folders)
     without = {tuple(sorted(target.items())) for target in _steering({**found, **plain}, steers)}
-    if any(dig(chart, "skipHooks") for one in followed.inflating for chart in one.body.get("helmCharts") or ()):
-        without.add(_HOOKS)
     overlay = replace(overlay, without=tuple(dict(target) for target in sorted(without)))
     at = {name: f"manifests/{name.removeprefix(f'{place.folder}/')}" for name in plain}
     above, change = ("files", edit) if edit is not None else (_ABOVE, _unchanged)
@@ -99,7 +94,7 @@ def manifests_of(
     parts = tuple(f"{above}/{place.at(component)}" for component in components)
     bases = [base for folder in folders for base in followed.references[folder] or (folder,)]
     return Manifests(
-        {**overlay_of(overlay, resources, parts), **copies}, files, (*bases, *sorted(at.values())), followed.inflating
+        {**overlay_of(overlay, resources, parts), **copies}, files, (*bases, *sorted(at.values())), followed.with_charts
     )
 
 
@@ -125,11 +120,11 @@ def _plain(
     return kept
 
 
-def _follow(place: Place, starts: Iterable[str], edit: Edit | None) -> _Followed:
+def _follow(place: Place, starts: Iterable[str], edit: Edit | None, kube_version: str) -> _Followed:
     references: dict[str, tuple[str, ...]] = {}
     changed: dict[str, Content] = {}
     outside: dict[str, bytes] = {}
-    inflating: list[Document] = []
+    with_charts = ""
     pending = list(starts)
     while pending:
         folder = pending.pop()
@@ -141,23 +136,25 @@ def _follow(place: Place, starts: Iterable[str], edit: Edit | None) -> _Followed
             raise Uncarried(f"{folder or '.'} in {place.url} has {len(names)} kustomizations; it must have one")
         data = _read(place, names[0])
         read = read_kustomization(names[0], data, place.standing, lambda path: _read_if_there(place, path))
-        first = next((found for found in read.problems if found.path not in CHART_FIELDS), None)
-        if first is not None:
+        for first in read.problems:
             raise Uncarried(f"{first.source.path}:{first.source.line} {first.path}: {first.message}")
         document = read_yaml(names[0], edit(place.at(names[0]), data) if edit else data).documents[0]
         body, copies = _with_files_inside(place, folder, document.body)
         outside |= copies
-        if any(key in body for key in CHART_FIELDS):
-            inflating.append(document)
-            body = {key: value for key, value in body.items() if key not in CHART_FIELDS}
-            body["resources"] = [*(body.get("resources") or []), HELM_OUTPUT]
+        for chart in read.charts:
+            with_charts = names[0]
+            if not chart.repository and place.standing(chart.path) is not StorePathKind.FOLDER:
+                raise Uncarried(f"the chart {chart.name} is not in {chart.path} of {place.url}, and no repo serves it")
+        if read.charts and kube_version:
+            charts = [{"kubeVersion": kube_version, **chart} for chart in body["helmCharts"]]
+            body = {**body, "helmCharts": charts}
         if body is not document.body:
             changed[place.at(names[0])] = (body,)
         references[folder] = read.folders
         pending += read.folders
     if round_trip(references):
         raise Uncarried(f"kustomizations of {place.url} lead round in a circle")
-    return _Followed(references, changed, outside, tuple(inflating))
+    return _Followed(references, changed, outside, with_charts)
 
 
 def _with_files_inside(place: Place, folder: str, body: JsonObject) -> tuple[JsonObject, dict[str, bytes]]:

@@ -33,6 +33,7 @@ RENDER_ROWS: Final[Rows] = {
         "spec.",
         ("helm", *(f"helm.{name}" for name in ("chart", "repository", "version", "digest", "update", "releaseName",
          "namespace", "values", "kubeVersion", "apiVersions", "includeCRDs")), "kustomize", "kustomize.path",
+         "kustomize.namespace",
          "variants",
          "variants[].name", *(f"variants[].clusters{path}" for path in AFFINITY), "variants[].values",
          "variants[].overlay", "leaveOut", *(f"leaveOut[].{name}" for name in ("kind", "group", "namespace", "name")),

@@ -444,17 +444,26 @@ def test_a_chart_sees_what_the_clusters_serve_and_the_lock_says_so(store: Path, 
     assert "ServiceMonitor" not in kinds()
 
 
-def test_an_imported_kustomization_with_a_chart_is_what_kustomize_makes_of_it(store: Path, tmp_path: Path) -> None:
+def test_an_imported_kustomization_with_charts_is_what_kustomize_makes_of_it(store: Path, tmp_path: Path) -> None:
     checkout, fleet = tmp_path / "checkout", tmp_path / "fleet"
     shutil.copytree(store / "charts/web", checkout / "base/charts/web")
+    shutil.copytree(store / "charts/web", checkout / "second/helm/web")
+    schema = {"properties": {"replicas": {"$ref": "https://schemas.example.com/replicas.json"}}}
+    (checkout / "second/helm/web/values.schema.json").write_text(json.dumps(schema))
     chart = {"name": "web", "releaseName": "shop", "namespace": "shop", "kubeVersion": "1.36", "skipHooks": True,
              "valuesFile": "values.yaml", "valuesInline": {"replicas": 3}}  # fmt: skip
     # kustomize of Argo CD takes files from outside where --load-restrictor says so.
-    base = {"resources": ["../extra.yaml"], "labels": [{"pairs": {"by": "kustomize"}}], "helmCharts": [chart]}
+    more = {"name": "web", "releaseName": "more", "valuesInline": {"greeting": "ho"}, "skipTests": True,
+            "additionalValuesFiles": ["v.yaml"]}  # fmt: skip
+    second = {"namePrefix": "x-", "helmGlobals": {"chartHome": "helm"},
+              "helmCharts": [{**more, "releaseName": "third", "valuesMerge": "merge"}]}  # fmt: skip
+    base = {"resources": ["../extra.yaml", "../second"], "labels": [{"pairs": {"by": "kustomize"}}],
+            "helmCharts": [chart, {**more, "includeCRDs": True}]}  # fmt: skip
     patch = json.dumps([{"op": "replace", "path": "/spec/replicas", "value": 5}])
     overlay = {"resources": ["../base"], "patches": [{"target": {"kind": "Deployment"}, "patch": patch}]}
     files = {"base/kustomization.yaml": base, "eu/kustomization.yaml": {"resources": ["../base"]},
              "us/kustomization.yaml": overlay, "base/values.yaml": {"replicas": 2, "greeting": "hi"},
+             "base/v.yaml": {"replicas": 4}, "second/v.yaml": {"of": None}, "second/kustomization.yaml": second,
              "extra.yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}}}  # fmt: skip
     for path, body in files.items():
         (checkout / path).parent.mkdir(parents=True, exist_ok=True)
@@ -469,13 +478,12 @@ def test_an_imported_kustomization_with_a_chart_is_what_kustomize_makes_of_it(st
     imported = run("import", "--from-argocd", tmp_path / "told.json", "--source", f"{url}={checkout}",
                    "--cluster-name", "eu=eu", "--cluster-name", "us=us", "--folder", fleet)  # fmt: skip
     assert imported.exit_code == 0, imported.output
-    assert hydrate(fleet).exit_code == 0
-    # The kustomize of kubectl looks for helm 3.
-    helm = tmp_path / "helm"
-    helm.write_text('#!/bin/sh\n[ "$1" = version ] && exec echo v3.0.0\nexec helm "$@"\n')
-    helm.chmod(0o755)
+    hydrated = hydrate(fleet)
+    assert hydrated.exit_code == 0, hydrated.output
+    assert "https://schemas.example.com/replicas.json" in hydrated.output
+    (checkout / "second/helm/web/values.schema.json").unlink()
     for cluster in ("eu", "us"):
-        options = ["--enable-helm", "--load-restrictor", "LoadRestrictionsNone", "--helm-command", str(helm)]
+        options = ["--enable-helm", "--load-restrictor", "LoadRestrictionsNone", "--helm-kube-version", "1.36"]
         made = subprocess.run(
             ["kubectl", "kustomize", *options, str(checkout / cluster)], capture_output=True, check=True
         )
@@ -484,5 +492,5 @@ def test_an_imported_kustomization_with_a_chart_is_what_kustomize_makes_of_it(st
         held = {key: body for key, body in bodies(tmp_path / f"{cluster}.yaml").items() if key[0] != "Namespace"}
         assert held.keys() == wanted.keys()
         for key, body in wanted.items():
-            expected = {**body, "metadata": {**body["metadata"], "namespace": "shop"}}
+            expected = {**body, "metadata": {"namespace": "shop", **body["metadata"]}}
             assert lacks(expected, held[key]) == [], f"{key} @ {cluster}"

@@ -16,6 +16,7 @@ import pytest
 from tests.fakes.store_trees import commit_all
 from tests.hydration import copied_store, folder_of_helm
 from tests.hydration.test_hydrate import hydrate, one_render, run
+from tests.yaml_text import load_documents
 
 pytestmark = pytest.mark.usefixtures("tools_on_path")
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -121,6 +122,30 @@ def test_a_chart_is_vendored_and_then_rendered_without_network(store: Path, char
     asked = len(charts.asked)
     assert hydrate(store, "--update").exit_code == 0
     assert hydrate(store, "--check").exit_code == 0
+    assert len(charts.asked) == asked
+
+
+@pytest.mark.parametrize("repo", ["http://{}", "oci://{}/charts/"])
+def test_a_chart_of_a_kustomization_is_unpacked_where_kustomize_looks_for_it(
+    store: Path, charts: Charts, repo: str
+) -> None:
+    chart = {"name": "jobs", "repo": repo.format(charts.address), "version": "0.0.3", "releaseName": "jobs",
+             "namespace": "shop", "skipTests": True}  # fmt: skip
+    (store / "kustom").mkdir()
+    (store / "kustom/kustomization.yaml").write_text(json.dumps({"namespace": "shop", "helmCharts": [chart]}))
+    document = load_documents((store / "renders/jobs.yaml").read_text())[0]
+    spec = {"output": "rendered/jobs", "kustomize": {"path": "kustom"}}
+    (store / "renders/jobs.yaml").write_text(json.dumps({**document, "spec": spec}))
+    assert "kustom/charts/jobs-0.0.3/jobs is not in the store; reconciler hydrate --update" in " ".join(
+        hydrate(store).output.split()
+    )
+    done = hydrate(store, "--update")
+    assert done.exit_code == 0, done.output
+    assert (store / "kustom/charts/jobs-0.0.3/jobs/Chart.yaml").exists()
+    assert (store / "rendered/jobs/base.yaml").exists()
+    assert run("validate", store).exit_code == 0
+    asked = len(charts.asked)
+    assert "jobs: fresh" in hydrate(store, "--update").output
     assert len(charts.asked) == asked
 
 

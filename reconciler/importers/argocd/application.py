@@ -15,7 +15,7 @@ from reconciler.importers.app import App
 from reconciler.importers.argocd.destinations import Destinations
 from reconciler.importers.argocd.helm import Names, charted
 from reconciler.importers.argocd.manifests import kustomized, listed
-from reconciler.importers.charts import inflated_chart, plain
+from reconciler.importers.charts import plain
 from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.ignore import Ignored, ignored
 from reconciler.importers.names import safe_name
@@ -122,17 +122,12 @@ def _rendered(source: Reading, references: Mapping[str, str], names: Names, cont
         return {"helm": found.helm, "values": found.values, "files": found.files, "missing": found.missing,
                 "kinship": kinship}  # fmt: skip
     place = context.checkouts.get(url)
-    manifests = (kustomized if kind == "kustomize" else listed)(source, place, names.namespace)
+    manifests = kustomized(source, place, names.kube_version) if kind == "kustomize" else listed(source, place)
     block = source.map("kustomize")
     same: list[Any] = [kind, place.folder, names.namespace]
     same += [block.get(key) for key in ("namePrefix", "nameSuffix", "namespace")]
     source.rest()
-    if not manifests.inflating:
-        return {"folder": manifests.folder, "files": manifests.files, "kinship": digest_of([*same, manifests.bases])}
-    chart = inflated_chart(place, manifests.inflating, source.notes, names.kube_version)
-    files = {**manifests.files, **{path: data for path, data in chart.files.items() if path not in manifests.files}}
-    return {"helm": chart.helm, "values": chart.values, "folder": manifests.folder, "files": files,
-            "kinship": digest_of([*same, chart.helm])}  # fmt: skip
+    return {"folder": manifests.folder, "files": manifests.files, "kinship": digest_of([*same, manifests.bases])}
 
 
 def _kind(source: Reading, checkouts: Checkouts) -> str:

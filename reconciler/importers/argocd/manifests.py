@@ -29,8 +29,8 @@ def steers(body: JsonObject) -> Mapping[str, str] | None:
     return {"group": r"argoproj\.io", "kind": str(body["kind"])} if is_own else None
 
 
-def kustomized(source: Reading, place: Place, namespace: str) -> Manifests:
-    """Return the kustomization of a source, with the additions of its block.
+def kustomized(source: Reading, place: Place, kube_version: str) -> Manifests:
+    """Return the kustomization of a source, with the additions of its block. `kube_version`: the cluster's.
 
     Raises:
         Uncarried: it cannot be read, or something of it has no counterpart.
@@ -63,15 +63,15 @@ def kustomized(source: Reading, place: Place, namespace: str) -> Manifests:
         fields["patches"] = patches
     components = tuple(plain(f"{path}/{text}") if path else plain(text) for text in block.texts("components"))
     block.leave("version", "kubectl builds it")
-    for key in ("kubeVersion", "apiVersions"):
-        block.leave(key, "only charts that kustomize renders see it: write it into spec.helm of their Render")
+    kube_version = block.text("kubeVersion") or kube_version
+    block.leave("apiVersions", "only charts that kustomize renders see it: write it into helmCharts")
     block.leave("ignoreMissingComponents", "all components are there")
     block.rest()
-    overlay = Overlay(fields=fields, default_namespace=namespace)
+    overlay = Overlay(fields=fields, kube_version=kube_version)
     return manifests_of(place, overlay, folders=(path,), components=components, steers=steers)
 
 
-def listed(source: Reading, place: Place, namespace: str) -> Manifests:
+def listed(source: Reading, place: Place) -> Manifests:
     """The manifests of a folder, as Argo CD chooses them.
 
     Raises:
@@ -93,7 +93,7 @@ def listed(source: Reading, place: Place, namespace: str) -> Manifests:
         is_taken = name.endswith((*SUFFIXES, ".json")) and (recurse or "/" not in below)
         if is_taken and (not include or _globbed(below, include)) and not (exclude and _globbed(below, exclude)):
             chosen.append(name)
-    return manifests_of(place, Overlay(default_namespace=namespace), paths=chosen, steers=steers)
+    return manifests_of(place, Overlay(), paths=chosen, steers=steers)
 
 
 def _image(text: str) -> dict[str, str]:

@@ -148,8 +148,8 @@ def _manifests(
     made = manifests_of(
         place, overlay, folders=tuple(folders), components=components, paths=manifests, steers=steers, edit=edit
     )
-    if made.inflating:
-        raise Uncarried(f"{made.inflating[0].path} has charts, which Flux does not render; write a HelmRelease")
+    if made.with_charts:
+        raise Uncarried(f"{made.with_charts} has charts, which Flux does not render; write a HelmRelease")
     return made
 
 

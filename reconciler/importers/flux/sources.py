@@ -21,7 +21,7 @@ _WHY: Final = {
     "ref": "the files of the checkout are taken as they lie; check this revision out there before",
     "verify": "a signature is not looked at; the digest of a chart says what it is",
     "suspend": "nothing fetches it here",
-    "ignore": "all files of a folder are copied",
+    "ignore": "only .sourceignore leaves files out; write the patterns into it, and import again",
     "include": "copy what it includes into the checkout",
     "recurseSubmodules": "check submodules out before",
     "type": "",

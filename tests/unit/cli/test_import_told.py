@@ -183,6 +183,42 @@ def test_options_that_do_not_fit_are_told(args: list[str], why: str, tmp_path: P
     assert why in " ".join(done.err.split())
 
 
+def test_files_that_sourceignore_leaves_out_are_no_part_of_what_flux_makes_of_a_folder(
+    desk: Desk, tmp_path: Path
+) -> None:
+    documents = [
+        {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": "p"},
+         "spec": {"url": URL}},
+        {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": "all"},
+         "spec": {"path": "deploy", "sourceRef": {"kind": "GitRepository", "name": "p"}}},
+    ]  # fmt: skip
+    (tmp_path / "eu.yaml").write_text(yaml.safe_dump_all(documents))
+    names = ("a.yaml", "tests/b.yaml", "web/tests/c.yaml", "web/d.yaml", "web/e.yaml", "old/f.yaml")
+    for name in names:
+        path = desk.checkout / "deploy" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {path.stem}}}\n")
+    (desk.checkout / ".sourceignore").write_text("# all but deploy\n/*\n!/deploy\ntests/\n")
+    (desk.checkout / "deploy/.sourceignore").write_text("/old\n")
+    (desk.checkout / "deploy/web/.sourceignore").write_text("*.yaml\n!d.yaml\n")
+    arguments = (
+        "--from-flux",
+        f"eu={tmp_path}/eu.yaml",
+        "--source",
+        f"{URL}={desk.checkout}",
+        "--folder",
+        str(desk.store),
+    )
+    done = run("import", *arguments)
+    assert done.code == 0, done.err
+    made = load_yaml((desk.store / "apps/all/kustomization.yaml").read_text())
+    assert made["resources"] == ["manifests/deploy/a.yaml", "manifests/deploy/web/d.yaml"]
+    (desk.checkout / ".sourceignore").write_text("!\n")
+    done = run("import", *arguments)
+    assert ".sourceignore:1: not in gitignore syntax" in done.err
+    assert done.code == 1
+
+
 def test_the_same_release_of_flux_in_two_clusters_is_one_render_with_variants(desk: Desk, tmp_path: Path) -> None:
     for cluster, size in (("eu", 1), ("us", 2)):
         documents = [
