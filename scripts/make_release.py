@@ -32,7 +32,7 @@ from reconciler.cli.main import all_commands, cli
 from reconciler.fleet import KINDS
 from reconciler.report.schema_json import kind_schema, store_schema
 from reconciler.report.views import live_shapes, view_shapes
-from reconciler.report.views.matrix import FILTERS, FOLDS
+from reconciler.report.views.questions import FILTERS, FOLDS
 
 ROOT: Final = make_chart.ROOT
 PROJECT: Final[Mapping[str, Any]] = make_chart.PROJECT

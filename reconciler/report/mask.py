@@ -327,10 +327,13 @@ class Masker:
             text = BASE64_PEM.sub(self._base64_pem, text)
         if "eyJ" in text:
             text = JWT.sub(lambda found: self._hidden(found[0]), text)
+        if len(text) < _SHORTEST_KEY:
+            return text
         text = BASE64_JSON.sub(self._base64_json, text)
         text = SIGNATURE.sub(lambda found: found[1] + self._hidden(found[2]), text)
         text = TOKENS.sub(lambda found: self._hidden(found[0]), text)
-        text = NAMED_KEY.sub(lambda found: found[1] + found[2] + self._hidden(found[3]), text)
+        if "=" in text or ":" in text:
+            text = NAMED_KEY.sub(lambda found: found[1] + found[2] + self._hidden(found[3]), text)
         return BEARER.sub(lambda found: found[1] + self._hidden(found[2]), text)
 
     def _userinfo(self, found: re.Match[str]) -> str:

@@ -148,7 +148,7 @@ def is_file_of_secrets(text: str) -> bool:
     """Return whether a text is a file that is secret as a whole: a Secret, a kubeconfig, credentials for registries."""
     is_kubeconfig = "Config" in text and "users" in text and KUBECONFIG_KIND.search(text) is not None
     is_login = "auths" in text and REGISTRY_LOGIN.search(text) is not None
-    return is_kubeconfig or is_login or SECRET_MANIFEST.search(text) is not None
+    return is_kubeconfig or is_login or (":" in text and SECRET_MANIFEST.search(text) is not None)
 
 
 _LINE: Final = regex(r"([\s{\[]*(?:- +)?)[\"']?([\w.-]{1,60})[\"']?(\s*:(?=\s|$)[ \t]*)(.*)")

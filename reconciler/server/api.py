@@ -20,8 +20,7 @@ from reconciler.controller.tasks import first_of
 from reconciler.controller.vitals.status_store import StatusStore
 from reconciler.errors import ConfigurationError, NotShown
 from reconciler.observations import told_moment
-from reconciler.report.views.matrix import FILTERS, FOLDS
-from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views.questions import FILTERS, FOLDS, ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.report.views.view_shapes import ObjectView
 from reconciler.server.limits import ReaderLimits, Slots, keep_buffer_small
 from reconciler.server.live_views import LiveViews

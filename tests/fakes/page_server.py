@@ -12,8 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from reconciler.report.views.matrix import FILTERS, FOLDS
-from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views.questions import FILTERS, FOLDS, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.server.pages import (
     CONTENT_SECURITY_POLICY,
     STATIC_FILES,

@@ -147,8 +147,10 @@ def _clusters_part(binding: Binding | None) -> list[Json]:
     if binding is None:
         return []
 
+    placed = frozenset(binding.clusters)
+
     def part(cluster: str, reason: Reason) -> Json:
-        return {"cluster": cluster, "in": cluster in binding.clusters, "rule": reason.rule, "reason": str(reason)}
+        return {"cluster": cluster, "in": cluster in placed, "rule": reason.rule, "reason": str(reason)}
 
     return [part(cluster, reason) for cluster, reason in sorted(binding.cluster_reasons.items())]
 

@@ -78,6 +78,11 @@ def _held_key(sight: ViewModel, cluster: str, identity: Identity, sync: Held) ->
         yield NeedKey(AlertKind.SUSPENDED if sync.by is HeldBy.SUSPENDED else AlertKind.HELD, sync.why, sync.by)
 
 
+def order_of(key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> tuple[Weight, AlertKind, int, str]:
+    """Return the properties by which the need of these copies is ordered, without the rest of it."""
+    return _weight(key), key.what, len(copies), _title(key, copies)
+
+
 def need_of(sight: ViewModel, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> Alert:
     """The need of these copies."""
     cluster, identity = copies[0]

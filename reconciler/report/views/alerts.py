@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from heapq import nsmallest
 from itertools import chain
 from typing import Final
 
@@ -16,7 +17,7 @@ from reconciler.incremental import by_key
 from reconciler.observations import MOVE_STALLED
 from reconciler.report.status.remedies import NO_ROOM, remedy_of, remedy_of_problem, todo_of
 from reconciler.report.status.state_document import LEFT_WHY
-from reconciler.report.views.alert_words import NeedKey, key_of, need_of, these_copies
+from reconciler.report.views.alert_words import NeedKey, key_of, need_of, order_of, these_copies
 from reconciler.report.views.rollout_views import rollout_needs
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
@@ -54,7 +55,9 @@ class Alerts(Struct, frozen=True, kw_only=True):
 
 def needs_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity | None = None) -> Alerts:
     """Return the alerts. `cluster`, `identity`: only those in that cluster, or about that object."""
-    found = [*no_room(sight.text(sight.journal_error)), *_of_objects(sight, cluster, identity)]
+    groups = _copies_by_need(sight, cluster, identity)
+    worst = nsmallest(NEEDS_MAX, groups.items(), key=lambda group: _rank(*order_of(*group)))
+    found = [*no_room(sight.text(sight.journal_error)), *(need_of(sight, key, copies) for key, copies in worst)]
     found += _of_clusters(sight, cluster, identity)
     if identity is None:
         found += _suspensions(sight, cluster)
@@ -65,12 +68,12 @@ def needs_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity
         found += chain(_of_the_store(sight), _problems(sight, sight.picture.round.plan.problems))
     elif identity is not None:
         found += _problems(sight, sight.facts.problems.get(identity, ()))
-    found.sort(key=_order)
-    return Alerts(listed=tuple(found[:NEEDS_MAX]), total=len(found))
+    found.sort(key=lambda need: _rank(need.weight, need.what, need.count, need.title))
+    return Alerts(listed=tuple(found[:NEEDS_MAX]), total=len(found) + len(groups) - len(worst))
 
 
-def _order(need: Alert) -> tuple[int, int, int, str]:
-    return _WEIGHTS.index(need.weight), _WHATS.index(need.what), -need.count, need.title
+def _rank(weight: Weight, what: AlertKind, count: int, title: str) -> tuple[int, int, int, str]:
+    return _WEIGHTS.index(weight), _WHATS.index(what), -count, title
 
 
 def no_room(error: str) -> Iterator[Alert]:
@@ -128,8 +131,10 @@ def _away(sight: ViewModel, name: str, found: ClusterState) -> Alert:
     )
 
 
-def _of_objects(sight: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
-    """Yield the alerts of copies that are not synced or not healthy, in the clusters that were read."""
+def _copies_by_need(
+    sight: ViewModel, only: str | None, identity: Identity | None
+) -> dict[NeedKey, list[tuple[str, Identity]]]:
+    """Return the copies of each alert that are not synced or not healthy, in the clusters that were read."""
     groups: dict[NeedKey, list[tuple[str, Identity]]] = {}
     for name, cluster in sorted(sight.clusters.items()):
         if only not in (None, name) or cluster.why_away is not None or cluster.is_left:
@@ -139,8 +144,7 @@ def _of_objects(sight: ViewModel, only: str | None, identity: Identity | None) -
         for each, state in chosen:
             for key in key_of(sight, name, each, state):
                 groups.setdefault(key, []).append((name, each))
-    for key, copies in groups.items():
-        yield need_of(sight, key, copies)
+    return groups
 
 
 def _suspensions(sight: ViewModel, only: str | None) -> Iterator[Alert]:

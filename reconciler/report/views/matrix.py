@@ -1,15 +1,13 @@
-"""The matrix of workloads by clusters: filters of rows and columns, folding, and one part of its rows.
-
-`FILTERS` and `FOLDS` are the one table of what may be asked for: the address, the form and the view read it.
-"""
+"""The matrix of workloads by clusters: filters of rows and columns, folding, and one part of its rows."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
+from reconciler.api.binding import TargetCluster
 from reconciler.api.clusters import Workload
 from reconciler.api.refs import Identity
 from reconciler.incremental import by_key
@@ -32,29 +30,6 @@ _NONE: Final = "none"
 """The fold of a row or column that has nothing to be folded by."""
 
 
-class MatrixFilter(NamedTuple):
-    """A field of `MatrixQuestion`, its name for people, and an example. `is_first`: it is shown without unfolding."""
-
-    name: str
-    words: str
-    example: str
-    is_first: bool = False
-
-
-FILTERS: Final = (
-    MatrixFilter("q", "Name contains", "name", is_first=True),
-    MatrixFilter("namespace", "Namespace", "namespace", is_first=True),
-    MatrixFilter("team", "Team, by owner label or folder", "team or folder"),
-    MatrixFilter("kind", "Kind", "kind"),
-    MatrixFilter("label", "Label of workloads", "label=value"),
-    MatrixFilter("cluster", "Clusters, by name or label", "cluster or label=value"),
-    MatrixFilter("region", "Region", "region"),
-    MatrixFilter("stage", "Stage of a rollout", "stage"),
-)
-FOLDS: Final[Mapping[str, tuple[str, ...]]] = {"rows": ("namespace", "team"), "columns": ("region", "stage")}
-"""Properties by which rows and columns may be folded; each is a filter as well, which unfolds one of them."""
-
-
 def rows_at_once(question: MatrixQuestion, columns: int) -> int:
     """Return how many rows a part has: fewer where each has many cells."""
     if not question.cells_max:
@@ -70,27 +45,26 @@ def matrix_view(sight: ViewModel, question: MatrixQuestion) -> MatrixView:
     of_kind = list(filter(_is_of_kind(sight, question.kind), _identities(sight)))
     found = [identity for identity in of_kind if _has_row(sight, question, identity)]
     if len(shown) < len(every):
-        there = _in_columns(sight, shown)
-        found = [identity for identity in found if identity in there]
+        found = _in_columns(sight, shown, found)
     if question.troubles:
         ranks = _worst(sight, shown)
         found = sorted((one for one in found if one in ranks), key=lambda one: (ranks[one], _by_name(one)))
     else:
         found.sort(key=_by_name)
     folding = _Folding.of(sight, question, stages, shown)
-    groups = _grouped(sight, question, found)
-    at_once = rows_at_once(question, len(folding.heads))
-    part = list(groups.items())[question.offset : question.offset + at_once]
+    groups = _grouped(sight, question, found) if question.rows else {}
+    every_row: list[Any] = list(groups or found)
+    part = every_row[question.offset : question.offset + rows_at_once(question, len(folding.heads))]
     if question.rows or question.columns:
-        rows = tuple(_folded_rows(sight, question, folding, dict(part)))
+        rows = tuple(_folded_rows(sight, question, folding, {key: groups.get(key, [key]) for key in part}))
     else:
-        columns = _columns(sight, shown)
-        rows = tuple(_row(sight, columns, identities[0]) for _, identities in part)
+        columns = _Columns(sight, shown, set(part))
+        rows = tuple(_row(sight, columns, identity) for identity in part)
     return MatrixView(
         round=sight.picture.number,
         clusters=folding.heads,
         rows=rows,
-        total=len(groups),
+        total=len(every_row),
         offset=question.offset,
         namespaces=tuple(sorted({identity.namespace for identity in of_kind if identity.namespace})),
         choices=_choices(sight, of_kind, every, stages),
@@ -157,8 +131,10 @@ def _is_of_team(sight: ViewModel, identity: Identity, wanted: str) -> bool:
 
 
 def _owner(sight: ViewModel, identity: Identity) -> str:
-    labels = _labels(sight, identity)
-    return next((value for key, value in labels.items() if key.rpartition("/")[2] in _OWNER_LABELS), "")
+    for key, value in _labels(sight, identity).items():
+        if key.endswith(_OWNER_LABELS) and key.rpartition("/")[2] in _OWNER_LABELS:
+            return value
+    return ""
 
 
 def _folder(sight: ViewModel, identity: Identity) -> str:
@@ -180,13 +156,11 @@ def _stages(sight: ViewModel) -> dict[str, str]:
     return found
 
 
-def _in_columns(sight: ViewModel, shown: Iterable[ClusterHead]) -> set[Identity]:
-    found: set[Identity] = set()
-    for head in shown:
-        found |= sight.clusters[head.name].kept.keys()
-        if head.is_up:
-            found |= sight.facts.manifests.get(head.name, {}).keys()
-    return found
+def _in_columns(sight: ViewModel, shown: Sequence[ClusterHead], found: Iterable[Identity]) -> list[Identity]:
+    """Return those that have a cell in a column. Most have one in the first columns."""
+    known: list[Mapping[Identity, Any]] = [sight.clusters[head.name].kept for head in shown]
+    known[:0] = [sight.facts.manifests.get(head.name, {}) for head in shown if head.is_up]
+    return [identity for identity in found if any(identity in there for there in known)]
 
 
 def _choices(
@@ -218,80 +192,99 @@ def _worst(sight: ViewModel, shown: Iterable[ClusterHead]) -> dict[Identity, Ran
 class _Column(NamedTuple):
     """The inputs for the cells of a cluster, looked up once for all rows."""
 
-    number: int
     name: str
-    kept: Mapping[Identity, ObjectState]
     well: Mapping[Identity, Any]
-    """Scheduled objects: synced and healthy unless in `kept`."""
+    """Scheduled objects: synced and healthy unless they are among the troubled ones."""
     workloads: Mapping[Identity, Workload]
     cells: dict[int | None, Cell]
     """Cells of healthy copies, by replicas: rows share them."""
 
 
-def _columns(sight: ViewModel, shown: Iterable[ClusterHead]) -> list[_Column]:
-    found = []
-    for number, head in enumerate(shown):
-        cluster, seen = sight.clusters[head.name], sight.observations.clusters.get(head.name)
-        found.append(
-            _Column(
-                number=number,
-                name=head.name,
-                kept=cluster.kept,
-                well=sight.facts.manifests.get(head.name, {}) if head.is_up else {},
-                workloads=seen.workloads if seen is not None and seen.reachable else {},
-                cells={},
-            )
-        )
-    return found
+class _Columns:
+    """The columns, and what rows share: most of twenty-five thousand cells are of healthy copies."""
+
+    def __init__(self, sight: ViewModel, shown: Iterable[ClusterHead], rows: Set[Identity]) -> None:
+        """`rows`: the objects that are shown."""
+        self._found, self._shared = list[_Column](), dict[int, tuple[Cell, ...]]()
+        self.troubled: dict[Identity, dict[int, ObjectState]] = {}
+        """Copies of the rows that are not as wanted or not well, by column."""
+        for number, head in enumerate(shown):
+            seen, kept = sight.observations.clusters.get(head.name), sight.clusters[head.name].kept
+            well = sight.facts.manifests.get(head.name, {}) if head.is_up else {}
+            workloads = seen.workloads if seen is not None and seen.reachable else {}
+            self._found.append(_Column(head.name, well, workloads, {}))
+            for identity in kept.keys() & rows:
+                self.troubled.setdefault(identity, {})[number] = kept[identity]
+
+    def __getitem__(self, number: int) -> _Column:
+        return self._found[number]
+
+    def healthy(self, targets: tuple[TargetCluster, ...]) -> tuple[Cell, ...]:
+        """Return the cells of healthy copies in every column; equal ones are the same tuple."""
+        # Bindings share their targets; as long as the schedule lives, no other tuple gets that number.
+        if id(targets) not in self._shared:
+            replicas = dict[str, int | None](targets)
+            columns = enumerate(self._found)
+            self._shared[id(targets)] = tuple([_healthy(at, one, replicas.get(one.name)) for at, one in columns])
+        return self._shared[id(targets)]
+
+    def missing(self, identity: Identity) -> list[int]:
+        """Return the columns where the object is not scheduled, or whose cluster is not up."""
+        return [number for number, column in enumerate(self._found) if identity not in column.well]
 
 
-def _row(sight: ViewModel, columns: Sequence[_Column], identity: Identity) -> MatrixRow:
+def _healthy(number: int, column: _Column, count: int | None) -> Cell:
+    cell = column.cells.get(count)
+    if cell is None:
+        sync, health = NOMINAL.sync, NOMINAL.health.word
+        cell = Cell(cluster=number, sync=sync.sync, state=sync.lag, health=health, replicas=count, ready=count)
+        column.cells[count] = cell
+    return cell
+
+
+def _row(sight: ViewModel, columns: _Columns, identity: Identity) -> MatrixRow:
     template = sight.facts.schedule.fleet.templates.get(identity)
-    cells = tuple(_cells(sight, columns, identity))
+    troubled = columns.troubled.get(identity, {})
+    cells = _cells(sight, columns, identity, troubled)
     return MatrixRow(
         resource=sight.resource(columns[cells[0].cluster].name if cells else "", identity),
         where=str(template.source) if template is not None else "",
         cells=cells,
         copies=len(cells),
-        fine=sum(cell.state == NOMINAL.sync.lag and cell.health == NOMINAL.health.word for cell in cells),
+        fine=len(cells) - sum(not _is_fine(state) for state in troubled.values()),
     )
 
 
-def _cells(sight: ViewModel, columns: Sequence[_Column], identity: Identity) -> Iterator[Cell]:
-    """Yield the cells of an object. Most of twenty-five thousand are healthy and share their parts."""
+def _is_fine(state: ObjectState) -> bool:
+    return state.sync.lag == NOMINAL.sync.lag and state.health.word == NOMINAL.health.word
+
+
+def _cells(
+    sight: ViewModel, columns: _Columns, identity: Identity, troubled: Mapping[int, ObjectState]
+) -> tuple[Cell, ...]:
     binding = sight.facts.schedule.bindings.get(identity)
-    replicas: Mapping[str, int | None] = dict(binding.targets) if binding is not None else {}
-    sync, lag, word = NOMINAL.sync.sync, NOMINAL.sync.lag, NOMINAL.health.word
-    for number, name, kept, well, workloads, cells in columns:
-        state = kept.get(identity)
-        if state is None and identity not in well:
-            continue
-        count = replicas.get(name)
-        if state is None:
-            cell = cells.get(count)
-            if cell is None:
-                cell = cells[count] = Cell(
-                    cluster=number, sync=sync, state=lag, health=word, replicas=count, ready=count
-                )
-            yield cell
-        else:
-            ready = ready_of(state, workloads.get(identity), count)
-            yield Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
-                       replicas=count, ready=ready, why=_why(sight, state))  # fmt: skip
+    healthy, left_out = columns.healthy(binding.targets if binding is not None else ()), columns.missing(identity)
+    if not troubled and not left_out:
+        return healthy
+    cells = list[Cell | None](healthy)
+    for number in left_out:
+        cells[number] = None
+    for number, state in troubled.items():
+        workloads, count = columns[number].workloads, healthy[number].replicas
+        cells[number] = Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
+                             replicas=count, ready=ready_of(state, workloads.get(identity), count),
+                             why=_why(sight, state))  # fmt: skip
+    return tuple([cell for cell in cells if cell is not None])
 
 
 def _why(sight: ViewModel, state: ObjectState) -> str:
     return sight.text("; ".join(part for part in (state.sync.why, state.health.why) if part))
 
 
-def _grouped(sight: ViewModel, question: MatrixQuestion, found: Iterable[Identity]) -> dict[Any, list[Identity]]:
-    """Return the objects of each row; unfolded, each by itself. The worst first if asked, else by name."""
-    by = question.rows
-    if not by:
-        return {identity: [identity] for identity in found}
-    groups = by_key(
-        (identity.namespace or _NONE if by == "namespace" else _team(sight, identity), identity) for identity in found
-    )
+def _grouped(sight: ViewModel, question: MatrixQuestion, found: Iterable[Identity]) -> dict[str, list[Identity]]:
+    """Return the objects of each folded row: the worst first if asked, else by name."""
+    is_by_namespace = question.rows == "namespace"
+    groups = by_key((one.namespace or _NONE if is_by_namespace else _team(sight, one), one) for one in found)
     return groups if question.troubles else dict(sorted(groups.items()))
 
 
@@ -344,9 +337,13 @@ def _folded_rows(
     tallies = {key: _Tally(Counter(), Counter(), {}) for key in groups}
     bindings, column_of = sight.facts.schedule.bindings, folding.numbers.get
     placed: dict[Identity, frozenset[str]] = {}
-    for identity, key in row_of.items():
-        if identity in bindings:
-            tallies[key].copies.update(map(column_of, map(_FIRST, bindings[identity].targets)))
+    # Bindings share their targets.
+    targets = {id(bindings[one].targets): bindings[one].targets for one in row_of if one in bindings}
+    counted = {number: Counter(map(column_of, map(_FIRST, found))) for number, found in targets.items()}
+    many = Counter((key, id(bindings[one].targets)) for one, key in row_of.items() if one in bindings)
+    for (key, number), bound in many.items():
+        for column, copies in counted[number].items():
+            tallies[key].copies[column] += bound * copies
     for name, number in folding.numbers.items():
         for identity, state in sight.clusters[name].kept.items():
             if identity not in row_of:

@@ -56,7 +56,7 @@ def object_view(
         resource=sight.resource(names[0] if names else "", identity),
         where=str(template.source) if template is not None else "",
         reasons=tuple(_reasons(sight, found)) if found is not None else (),
-        explanation=sight.masker.document(explanation_document(found)) if found is not None else {},
+        explanation=explanation_document(found) if found is not None else {},
         owners=tuple(map(str, binding.owners)) if binding is not None else (),
         brought=tuple(sorted(str(each) for each, one in schedule.bindings.items() if identity in one.owners)),
         copies=tuple(_copies(sight, identity, names, _last_writes(sight, writes))),
@@ -96,8 +96,9 @@ def _reasons(sight: ViewModel, found: Explanation) -> Iterator[Reasoned]:
         return
     for line in in_force_lines(found.in_force):
         yield Reasoned(words=sight.text(line))
+    placed = frozenset(binding.clusters)
     for cluster, reason in sorted(binding.cluster_reasons.items()):
-        mark = "in" if cluster in binding.clusters else "not in"
+        mark = "in" if cluster in placed else "not in"
         yield Reasoned(
             words=sight.text(f"{mark} {cluster}: {reason.text}"), where=_place(reason.source.path, reason.source)
         )

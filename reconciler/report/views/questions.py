@@ -1,8 +1,12 @@
-"""Questions to the views, and all problems with their remedies."""
+"""Questions to the views, and all problems with their remedies.
+
+`FILTERS` and `FOLDS` are the one table of what the matrix may be asked for: address, form and view read it.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -39,6 +43,29 @@ class MatrixQuestion(Struct, frozen=True, kw_only=True):
     offset: int = 0
     limit: int = ROWS_MAX
     cells_max: int = 0
+
+
+class MatrixFilter(NamedTuple):
+    """A field of `MatrixQuestion`, its name for people, and an example. `is_first`: it is shown without unfolding."""
+
+    name: str
+    words: str
+    example: str
+    is_first: bool = False
+
+
+FILTERS: Final = (
+    MatrixFilter("q", "Name contains", "name", is_first=True),
+    MatrixFilter("namespace", "Namespace", "namespace", is_first=True),
+    MatrixFilter("team", "Team, by owner label or folder", "team or folder"),
+    MatrixFilter("kind", "Kind", "kind"),
+    MatrixFilter("label", "Label of workloads", "label=value"),
+    MatrixFilter("cluster", "Clusters, by name or label", "cluster or label=value"),
+    MatrixFilter("region", "Region", "region"),
+    MatrixFilter("stage", "Stage of a rollout", "stage"),
+)
+FOLDS: Final[Mapping[str, tuple[str, ...]]] = {"rows": ("namespace", "team"), "columns": ("region", "stage")}
+"""Properties by which rows and columns may be folded; each is a filter as well, which unfolds one of them."""
 
 
 class HistoryQuestion(Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ their content, so they may be kept.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -17,7 +18,8 @@ from msgspec import Struct
 
 from reconciler.api.refs import short_revision
 from reconciler.report.safe import visible
-from reconciler.report.views.matrix import FILTERS, FOLDS, rows_at_once
+from reconciler.report.views.matrix import rows_at_once
+from reconciler.report.views.questions import FILTERS, FOLDS
 from reconciler.report.views.view_shapes import FleetView, Weight
 from reconciler.server.pages.page_links import (
     ago,
@@ -42,6 +44,7 @@ from reconciler.server.pages.styles import (
     NEEDS,
     STATES,
     WEIGHTS,
+    StateStyle,
     copy_look,
     count_words,
     health_look,
@@ -97,6 +100,13 @@ def field_path(path: str) -> Markup:
     return Markup(text(path).replace(".", ".<wbr>").replace("[", "<wbr>["))  # noqa: S704 - escaped
 
 
+@lru_cache(maxsize=256)
+def pill(look: StateStyle) -> Markup:
+    """Return a state as HTML: its sign and its words. A page has a thousand of a few kinds."""
+    sign = f'<span aria-hidden="true">{text(look.sign)}</span>'
+    return Markup(f'<span class="pill {text(look.tone)}">{sign} {text(look.words)}</span>')  # noqa: S704 - escaped
+
+
 def counted(count: int, noun: str) -> str:
     """Return `1 cluster`, `1,200 workloads`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
@@ -125,7 +135,7 @@ def _environment() -> Environment:
     functions = (
         *(object_link, cluster_link, subject_link, copy_anchor, shown_name, ago, lasting, until, clock_time),
         *(state_look, health_look, copy_look, stage_look, phase_look, count_words),
-        *(short_revision, is_narrowed, matrix_query, rows_at_once, field_path, counted, column_link),
+        *(short_revision, is_narrowed, matrix_query, rows_at_once, field_path, counted, column_link, pill),
         *(live_link, commit_link, file_link),
     )
     made.globals.update({function.__name__: function for function in functions})

@@ -14,8 +14,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec.structs import replace
 
-from reconciler.report.views.matrix import FILTERS, FOLDS
-from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion
+from reconciler.report.views.questions import FILTERS, FOLDS, ROWS_MAX, HistoryQuestion, MatrixQuestion
 from reconciler.report.views.view_shapes import ClusterHead, ResourceView, SourcePart
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

@@ -15,8 +15,7 @@ from msgspec import Struct
 from reconciler.incremental import by_key
 from reconciler.report.difference import cut
 from reconciler.report.views.live_shapes import DayView, LiveView
-from reconciler.report.views.matrix import FILTERS, FOLDS
-from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views.questions import FILTERS, FOLDS, ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.report.views.view_shapes import (
     CapacityPart,
     ClusterHead,
@@ -60,8 +59,9 @@ def body_of(view: MatrixView, asked: MatrixQuestion) -> Body:
     """Return the content below the head of the matrix. `asked`: a folded cell leads to what it stands for."""
     by_namespace = by_key(("" if row.workloads else row.resource.namespace, row) for row in view.rows)
     names, counted, groups = [text(cluster.name) for cluster in view.clusters], Counter[int](), list[NamespaceRows]()
+    fine: dict[int, str] = {}
     for namespace, rows in by_namespace.items():
-        drawn = [_row(row, view.clusters, names, asked) for row in rows]
+        drawn = [_row(row, view, names, asked, fine) for row in rows]
         groups.append(
             NamespaceRows(
                 namespace, len(rows), sum(bool(found.troubled) for found in drawn), "".join(r.html for r in drawn)
@@ -79,27 +79,36 @@ class _Drawn(NamedTuple):
     troubled: list[int]
 
 
-def _row(row: MatrixRow, clusters: Sequence[ClusterHead], names: Sequence[str], asked: MatrixQuestion) -> _Drawn:
+def _row(
+    row: MatrixRow, matrix: MatrixView, names: Sequence[str], asked: MatrixQuestion, fine: dict[int, str]
+) -> _Drawn:
+    """`fine`: cells without troubles that rows of the matrix share, as markup."""
+    cells, troubled = fine.get(id(row.cells), ""), list[int]()
     link, within = text(_row_link(row, asked)), text(shown_name(row.resource))
-    cells, troubled = [_NOTHING] * len(clusters), list[int]()
-    counted = "copies fine" if asked.rows or asked.columns else "ready"
-    for cell in row.cells:
-        look = copy_look(cell.state, cell.health, cell.replicas, cell.ready, counted)
-        column = cell.cluster
-        if look.tone == "ok":
-            cells[column] = f'<td class="ok" aria-label="{look.words}">{look.sign}</td>'
-            continue
-        if look.tone in _TROUBLES:
-            troubled.append(column)
-        cells[column] = _linked(look, cell.why, within, names[column], text(_row_link(row, asked, clusters[column])))
-    tone, fine, copies = "few" if troubled else "most", row.fine, row.copies
-    kind = "" if row.resource.kind in ("", _USUAL_KIND) else f" <small>{text(row.resource.kind)}</small>"
+    if not cells:
+        found, is_fine = [_NOTHING] * len(names), True
+        counted = "copies fine" if asked.rows or asked.columns else "ready"
+        for cell in row.cells:
+            look, column = copy_look(cell.state, cell.health, cell.replicas, cell.ready, counted), cell.cluster
+            if look.tone == "ok":
+                found[column] = f'<td class="ok" aria-label="{look.words}">{look.sign}</td>'
+                continue
+            is_fine = False
+            if look.tone in _TROUBLES:
+                troubled.append(column)
+            address = text(_row_link(row, asked, matrix.clusters[column]))
+            found[column] = _linked(look, cell.why, within, names[column], address)
+        cells = "".join(found)
+        if is_fine:
+            fine[id(row.cells)] = cells
+    tone, kind = "few" if troubled else "most", row.resource.kind
+    kind_words = "" if kind in ("", _USUAL_KIND) else f" <small>{text(kind)}</small>"
     many = f" <small>{row.workloads:,}</small>" if row.workloads else ""
     html = (
-        f'<tr data-key="{link}"><th scope="row" title="{text(row.resource.kind)} {within}">'
-        f'<a href="{link}">{text(row.resource.name)}</a>{kind}{many}</th>'
-        f'<td class="sum {tone}" aria-label="{fine} of {copies} in sync and healthy">{fine}/{copies}</td>'
-        f"{''.join(cells)}</tr>\n"
+        f'<tr data-key="{link}"><th scope="row" title="{text(kind)} {within}">'
+        f'<a href="{link}">{text(row.resource.name)}</a>{kind_words}{many}</th>'
+        f'<td class="sum {tone}" aria-label="{row.fine} of {row.copies} in sync and healthy">{row.fine}/{row.copies}'
+        f"</td>{cells}</tr>\n"
     )
     return _Drawn(html, troubled)
 

@@ -10,8 +10,8 @@ from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.fleet import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import render_schedule
-from reconciler.report.views.matrix import FILTERS, FOLDS, ROWS_LEAST, matrix_view, rows_at_once
-from reconciler.report.views.questions import MatrixQuestion
+from reconciler.report.views.matrix import ROWS_LEAST, matrix_view, rows_at_once
+from reconciler.report.views.questions import FILTERS, FOLDS, MatrixQuestion
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.scheduler import schedule_fleet
 from reconciler.server.pages import matrix_query
