@@ -9,7 +9,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to, journal_path
-from reconciler.cli.printing import answer, document_text, remark, run
+from reconciler.cli.printing import answer, document_pieces, document_text, remark, run
 from reconciler.cli.store_reading import check_clusters, full_name, read_fleet
 
 
@@ -97,9 +97,12 @@ def export(*, store: str | None, journal: Path | None, output: str) -> None:
     from reconciler.journal.sqlite_journal import Journal
     from reconciler.report.mask import Masker
 
-    with Journal.open(journal_path(journal, store), read_only=True) as opened:
+    masker = Masker()
+    with Journal.open(journal_path(journal, store), read_only=True) as opened, opened.transaction():
         # Credentials also occur in wrong places: in URLs of an env, in ConfigMaps.
-        answer(document_text(Masker().document(opened.export()), output))
+        document = {name: map(masker.document, pieces) for name, pieces in opened.export().items()}
+        for text in document_pieces(document, output):
+            click.echo(text, nl=False)
 
 
 @command.command(context_settings=options.SETTINGS)

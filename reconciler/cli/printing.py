@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -112,6 +112,27 @@ def document_text(document: Json, form: str) -> str:
     from reconciler.report.render_json import dump_yaml
 
     return json_text(document) if form == "json" else dump_yaml(document)
+
+
+def document_pieces(parts: Mapping[str, Iterable[Json]], form: str) -> Iterator[str]:
+    """Yield what `document_text` returns, of a document whose members come in pieces that are not empty but for one."""
+    is_json, end = form == "json", "{"
+    for name in parts if is_json else sorted(parts):
+        for number, piece in enumerate(parts[name]):
+            text = document_text({name: piece}, form)
+            if not is_json:
+                yield text.partition("\n")[2] if number else text
+                continue
+            # Between the braces, and without the bracket that the last piece closes.
+            text = text[1:-3]
+            body = text[:-4] if piece and isinstance(piece, list | dict) else text
+            if number:
+                yield "," + body[body.index("\n", 1) :]
+            else:
+                yield (end if end == "{" else f"{end},") + body
+            end = text[len(body) :]
+    if is_json:
+        yield f"{end}\n}}\n"
 
 
 def answer_rows(

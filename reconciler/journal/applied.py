@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reconciler.api.content import JsonObject
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.refs import Identity
 from reconciler.errors import JournalCorrupt
@@ -116,6 +116,19 @@ def manifests(file: JournalFile, where: str = "", values: Row = ()) -> dict[str,
             raise JournalCorrupt(f"{file.path}: the recorded manifest {digest} was changed; {REBUILD}")
         bodies[digest] = body
     return bodies
+
+
+def manifest_pieces(file: JournalFile, size: int) -> Iterator[dict[str, Json]]:
+    """Yield recorded manifests by digest, so many at a time; one empty piece if there are none."""
+    last = ""
+    next_ones = "WHERE digest IN (SELECT digest FROM manifest WHERE digest > ? ORDER BY digest LIMIT ?)"
+    while True:
+        piece = manifests(file, next_ones, (last, size))
+        if piece or not last:
+            yield dict(piece)
+        if len(piece) < size:
+            return
+        last = max(piece)
 
 
 def broken_manifests(file: JournalFile) -> Iterator[str]:

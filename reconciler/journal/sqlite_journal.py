@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from reconciler.api.binding import Constraint, PreviousPlacement
-from reconciler.api.content import Json, JsonObject
+from reconciler.api.content import JsonObject
 from reconciler.api.ledger import AppliedRow, Intent, IntentOutcome, Ledger, RecordedLoss
 from reconciler.api.refs import Identity
 from reconciler.errors import JournalCorrupt, JournalError
@@ -340,10 +340,9 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
         problems.extend(journal_applied.broken_manifests(self._file))
         return tuple(problems)
 
-    def export(self) -> dict[str, Json]:
-        """Everything as one JSON document, without the key of the hashes."""
-        with self.transaction():
-            return journal_trail.export(self._file, self.uuid, self.fleet)
+    def export(self) -> journal_trail.Document:
+        """Return everything as one document in pieces, without the key of the hashes. It is read in a transaction."""
+        return journal_trail.export(self._file, self.uuid, self.fleet)
 
     def reset(self) -> None:
         """Delete objects, placements, timers and rounds, to be rebuilt from the members' marks.

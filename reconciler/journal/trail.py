@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 
 import orjson
 
@@ -173,15 +174,25 @@ def _list_parts(rows: list[Json]) -> list[list[Json]]:
     return [rows[start:end] for start, end in zip([0, *begins], [*begins, len(rows)], strict=True)]
 
 
-def export(file: JournalFile, uuid: str, fleet: str) -> dict[str, Json]:
+Document = Mapping[str, Iterator[Json]]
+"""A document whose members come in pieces: lists, and mappings, of one member belong together."""
+_PIECE = 100
+"""Rows of a piece."""
+
+
+def export(file: JournalFile, uuid: str, fleet: str) -> Document:
     """Every table as a list of objects; manifests once, by digest; neither the key nor a Secret value."""
-    tables = tuple(table for table in TABLES if table is not META)
-    document: dict[str, Json] = {"version": 1, "uuid": uuid, "fleet": fleet}
-    for table in tables:
-        key = ", ".join(table.columns[: table.keys])
-        document[table.name] = [_object(table, row) for row in file.rows(table, f"ORDER BY {key}")]
-    document["manifest"] = journal_applied.manifests(file)
-    return document
+    tables = {table.name: _table_pieces(file, table) for table in TABLES if table is not META}
+    facts: dict[str, Json] = {"version": 1, "uuid": uuid, "fleet": fleet}
+    singles = {name: iter((value,)) for name, value in facts.items()}
+    return {**singles, **tables, "manifest": journal_applied.manifest_pieces(file, _PIECE)}
+
+
+def _table_pieces(file: JournalFile, table: SqlTable) -> Iterator[Json]:
+    rows = file.each_row(table, f"ORDER BY {', '.join(table.columns[: table.keys])}")
+    yield [_object(table, row) for row in islice(rows, _PIECE)]
+    while piece := [_object(table, row) for row in islice(rows, _PIECE)]:
+        yield piece
 
 
 _JSON_COLUMNS = frozenset({"targets", "before", "data", "summary", "document"})

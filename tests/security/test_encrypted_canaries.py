@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
+from tests.fakes.journals import exported
 from tests.fakes.sops import Sops
 from tests.fakes.store_trees import commit_all
 from tests.security.canaries import Canaries
@@ -100,7 +101,7 @@ class Scenario:
     def kept(self) -> bytes:
         """Return what the journal holds; its rows are compressed."""
         with Journal.open(self.journal, read_only=True) as journal:
-            return json.dumps(journal.export(), ensure_ascii=False).encode()
+            return json.dumps(exported(journal), ensure_ascii=False).encode()
 
     def live(self, cluster: str) -> bytes:
         def objects(box: FleetInABox) -> bytes:

@@ -10,7 +10,9 @@ import pytest
 
 from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, EventKind
+from reconciler.cli.printing import document_text
 from reconciler.journal.sqlite_journal import Journal
+from tests.fakes.journals import exported
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import journal_at
 
@@ -77,6 +79,18 @@ def test_export_prints_everything_but_the_key(path: Path) -> None:
     assert document["state"][0]["document"]["round"] == 1
     assert len(document["event"]) == 4
     assert key not in done.out
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+@pytest.mark.parametrize("events", [0, 96, 97, 300])  # beside four: pieces have a hundred
+def test_an_export_in_pieces_is_one_document(path: Path, form: str, events: int) -> None:
+    time = "2026-11-21T10:00:00Z"
+    with Journal.open(path) as journal:
+        journal.record_events([Event(round=1, time=time, kind=EventKind.UPDATED, subject=f"x{number}\n", data={})
+                               for number in range(events)])  # fmt: skip
+        document = exported(journal)
+    assert len(document["event"]) == 4 + events
+    assert run("journal", "export", "-o", form, "--journal", str(path)).out == document_text(document, form)
 
 
 def test_rebuild_wants_to_know_the_fleet(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from reconciler.api.rollout_progress import EarlierRevision, Record
 from reconciler.errors import JournalCorrupt
 from reconciler.journal.sqlite_file import migrations
 from reconciler.journal.sqlite_journal import Journal
+from tests.fakes.journals import exported
 
 BEGUN = Record(revision="c2", begun_at="2026-11-21T10:00:00Z")
 DONE = Record(revision="c1", begun_at="2026-11-20T10:00:00Z", completed_at="2026-11-20T10:05:00Z")
@@ -48,8 +49,8 @@ def test_every_field_of_a_record_is_kept(journal: Journal) -> None:
     with Journal.open(path) as again:
         assert again.rollout_records() == kept
         assert again.verify() == ()
-        exported: Any = again.export()["rollout"]
-        assert [row["completed_at"] for row in exported if row["rollout"] == "api"] == [DONE.completed_at]
+        rows: Any = exported(again)["rollout"]
+        assert [row["completed_at"] for row in rows if row["rollout"] == "api"] == [DONE.completed_at]
 
 
 def test_what_is_removed_is_gone_and_the_rest_stays(journal: Journal) -> None:

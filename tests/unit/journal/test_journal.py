@@ -27,6 +27,7 @@ from reconciler.errors import JournalError
 from reconciler.journal import applied as journal_applied
 from reconciler.journal.sqlite_file import META, JournalFile, Row, migrations, statements
 from reconciler.journal.sqlite_journal import Journal
+from tests.fakes.journals import exported
 
 GVK_WEB = GVK("apps", "v1", "Deployment")
 WEB = Identity("apps", "Deployment", "demo", "web")
@@ -122,11 +123,11 @@ def test_shares_equal_manifests_and_drops_them_with_their_last_row(journal: Jour
     journal.record_applied([replace(ROW, cluster=name, recorded=dict(ROW.recorded or {})) for name in ("m1", "m2")])
     ledger = journal.ledger()
     assert ledger["m1"][WEB].recorded is ledger["m2"][WEB].recorded
-    assert len(journal.export()["manifest"]) == 1
+    assert len(exported(journal)["manifest"]) == 1
     journal.remove_applied("m1", [WEB])
     journal.remove_applied("m2", [WEB])
     with reopened(journal) as again:
-        assert again.export()["manifest"] == {}
+        assert exported(again)["manifest"] == {}
 
 
 def test_never_writes_a_secret_value(tmp_path: Path) -> None:
@@ -149,19 +150,28 @@ def test_never_writes_a_secret_value(tmp_path: Path) -> None:
     journal.record_applied([row])
     intent = journal.begin([replace(INTENT, identity=row.identity, gvk=row.gvk)])[0]
     journal.finish([(intent, "done", "")], applied=[row])
-    exported = orjson.dumps(journal.export())
+    text = orjson.dumps(exported(journal))
     recorded = journal.applied("m1")[row.identity].recorded
     live_bytes = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     key = journal.hash_key
     journal.close()
     closed_bytes = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    texts = (live_bytes, closed_bytes, exported, orjson.dumps(recorded))
+    texts = (live_bytes, closed_bytes, text, orjson.dumps(recorded))
     for form in (canary.encode(), encoded.encode(), orjson.dumps(canary)[1:-1], b"Pa$$w0rd"):
         assert not any(form in text for text in texts), form
     assert recorded is not None
     assert sorted(recorded["data"]) == ["other", "password"]
     assert recorded["data"]["password"] == recorded["data"]["other"]
-    assert key.hex().encode() not in exported
+    assert key.hex().encode() not in text
+
+
+@pytest.mark.parametrize("count", [0, 1, 100, 250])  # a piece has a hundred
+def test_an_export_has_every_manifest(journal: Journal, count: int) -> None:
+    names = [f"c{number}" for number in range(count)]
+    journal.record_applied(
+        replace(ROW, identity=WEB._replace(name=name), recorded={"data": {"name": name}}) for name in names
+    )
+    assert sorted(body["data"]["name"] for body in exported(journal)["manifest"].values()) == sorted(names)
 
 
 def test_replaces_placements_and_writes_only_what_differs(journal: Journal) -> None:
@@ -172,9 +182,9 @@ def test_replaces_placements_and_writes_only_what_differs(journal: Journal) -> N
     )
     other = PreviousPlacement(identity=Identity("", "ConfigMap", "demo", "c"), targets=())
     journal.record_bindings("r1", {WEB: placement, other.identity: other})
-    before = journal.export()["binding"]
+    before = exported(journal)["binding"]
     journal.record_bindings("r2", {other.identity: other, WEB: placement})
-    assert journal.export()["binding"] == before
+    assert exported(journal)["binding"] == before
     journal.record_bindings("r3", {WEB: placement})
     assert journal.previous_placements() == {WEB: placement}
 
@@ -265,7 +275,7 @@ def test_keeps_only_the_newest_events_and_rounds(tmp_path: Path) -> None:
         assert [event.time for event in journal.events()] == [
             *("late3", "late2", "late1", "late0", "t24", "t23", "t22", "t21", "t20", "t19")
         ]
-        assert len(journal.export()["round"]) == 10
+        assert len(exported(journal)["round"]) == 10
         assert journal.complete_rounds() == 25
 
 
@@ -485,12 +495,12 @@ def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_pa
     with Journal.open(path, read_only=True) as old:
         assert old.state() is None
         assert old.verify() == ()
-        assert old.export()["state"] == []
+        assert exported(old)["state"] == []
         assert old.constraints() == ()
         assert old.evictions() == ()
         assert old.losses() == Losses()
         assert old.rollout_records() == {}
-        assert old.export()["rollout"] == []
+        assert exported(old)["rollout"] == []
     with Journal.open(path) as current:
         current.record_state({"version": 1})
         assert current.state() == {"version": 1}

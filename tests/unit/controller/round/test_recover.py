@@ -14,6 +14,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from tests.fakes.clocks import TestClock
+from tests.fakes.journals import exported
 from tests.fakes.members import Open, opened
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply
 from tests.fakes.worlds import config_map, fleet_of, policy
@@ -31,7 +32,7 @@ def crashed(scene: Open, action: Action) -> None:
 
 
 def outcome(journal: Journal) -> str:
-    rows = journal.export()["intent"]
+    rows = exported(journal)["intent"]
     assert isinstance(rows, list)
     last = rows[-1]
     assert isinstance(last, dict)
