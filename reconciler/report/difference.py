@@ -32,6 +32,9 @@ _LINE_CHARS_MAX = 200
 _LONG_LINES_MAX = 40
 _LOOKS_ELSE = frozenset({"", "null", "true", "false", "~", ABSENT})
 _LOOKS_LIKE_ESCAPE = regex(r"\\(?=[nrtxuUN\\\"])")
+_WORD = regex(r"\w+")
+_ODD_WORDS_MAX = 5
+_TWINS = str.maketrans("0I1|", "Olll")
 _TOKEN = regex(r"\\(?:x..|u....|U.{8}|N\{[^}]*\}|.)|\w+|[^\w\\]|\\")
 
 
@@ -127,7 +130,10 @@ def _pair(before: str, after: str, chars_max: int) -> tuple[str, str]:
             texts = kept, kept
         else:
             spelled = (_spelled_out(old), _spelled_out(new)) if _look_alike(old, new) else (old, new)
-            old_text, new_text = (_without_middle(text, room) if is_cut else text for text in spelled)
+            old_text, new_text = (
+                _without_middle(text, room, other) if is_cut else text
+                for text, other in zip(spelled, reversed(spelled), strict=True)
+            )
             texts = f"[-{old_text}-]" if old else "", f"{{+{new_text}+}}" if new else ""
         for side, text in zip(sides, texts, strict=True):
             side.append(text)
@@ -140,9 +146,21 @@ def shown_cut(text: str, chars_max: int) -> str:
     return text if len(text) <= chars_max else f"{text[:chars_max]}…({_rest(text[chars_max:])})"
 
 
-def _without_middle(text: str, chars_max: int) -> str:
+def _without_middle(text: str, chars_max: int, other: str) -> str:
+    """Return the ends of a text; of what is left out, the words that it alone has."""
     half = chars_max // 2
-    return text if len(text) <= chars_max else f"{text[:half]}…({_rest(text[half:-half])})…{text[-half:]}"
+    if len(text) <= chars_max:
+        return text
+    middle = text[half:-half]
+    odd = sorted(word for word, count in _new_words(_WORD.findall(middle), [other]).items() if count == 1)
+    told = f", with {' '.join(odd)}" if 0 < len(odd) <= _ODD_WORDS_MAX and len(max(odd, key=len)) < _CONTEXT else ""
+    return f"{text[:half]}…({_rest(middle)}{told})…{text[-half:]}"
+
+
+def _new_words(texts: Sequence[str], others: Sequence[str]) -> Counter[str]:
+    """Return in how many of the texts each word is, but for those of the others."""
+    known = {word for text in others for word in _WORD.findall(text)}
+    return Counter(word for text in texts for word in {*_WORD.findall(text)} - known)
 
 
 def _context(text: str, *, has_head: bool, has_tail: bool) -> str:
@@ -201,9 +219,13 @@ def _shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
 def _look_alike(old: str, new: str) -> bool:
     """Return whether two different texts could be taken for each other. Source: Unicode UTS 39, confusables."""
     one, other = (unicodedata.normalize("NFKC", text) for text in (old, new))
-    if one.split() == other.split():
+    if one.split() == other.split() or _skeleton(one) == _skeleton(other):
         return True
     return len(one) == len(other) and any(map(_could_be, one, other))
+
+
+def _skeleton(text: str) -> str:
+    return text.translate(_TWINS).replace("rn", "m").replace("vv", "w")
 
 
 def _could_be(char: str, other: str) -> bool:
@@ -301,13 +323,25 @@ def _moved_lines(old: Sequence[str], new: Sequence[str], chars_max: int, *, is_w
     """Return the lines that are on one side alone, of texts that are too long to be compared in order."""
     if is_whole:
         return [*(f"- {_line(line)}" for line in old), *(f"+ {_line(line)}" for line in new)]
-    sides = ("- ", _apart(old, new)), ("+ ", _apart(new, old))
+    sides = ("- ", _apart(old, new), new), ("+ ", _apart(new, old), old)
     lines = [f"… {len(old):,} lines become {len(new):,} lines; those that are on one side alone:"]
-    for mark, found in sides:
-        lines += [f"{mark}{shown_cut(_line(line), chars_max)}" for line in found[:_LONG_LINES_MAX]]
-        if rest := found[_LONG_LINES_MAX:]:
+    for mark, found, others in sides:
+        kept = _oddest(found, others)
+        lines += [f"{mark}{shown_cut(_line(found[place]), chars_max)}" for place in sorted(kept)]
+        if rest := [line for place, line in enumerate(found) if place not in kept]:
             lines.append(f"… {len(rest):,} more of {mark.strip()} ({_rest(chr(10).join(rest))})")
     return lines
+
+
+def _oddest(lines: Sequence[str], others: Sequence[str]) -> set[int]:
+    """Return the places of the lines to show: those first that have a word that few others have."""
+    if len(lines) <= _LONG_LINES_MAX:
+        return {*range(len(lines))}
+    counts = _new_words(lines, others)
+    ranks = [
+        min((counts[word] for word in _WORD.findall(line) if word in counts), default=len(lines)) for line in lines
+    ]
+    return {*sorted(range(len(lines)), key=ranks.__getitem__)[:_LONG_LINES_MAX]}
 
 
 def _apart(lines: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import orjson
@@ -20,6 +20,7 @@ from reconciler.api.content import CIPHERTEXT_MARK, Json, JsonObject, dig
 from reconciler.api.plan import MISSING, Action, Change, FieldChange, Plan, SettingChange, Unjudged
 from reconciler.api.problem import Problem
 from reconciler.ownership import ENCRYPTED_ANNOTATION, LAST_APPLIED, decoded, is_marked_encrypted
+from reconciler.regex import regex
 from reconciler.report.known_values import SHORTEST, KnownValues, forms_of, texts_in
 from reconciler.report.power import powers_in
 from reconciler.secrets import (
@@ -42,6 +43,7 @@ from reconciler.secrets import (
     is_password,
     is_private_key,
     is_secret_kind,
+    key_form,
     lines_of_secrets,
     may_hold_credentials,
 )
@@ -61,6 +63,7 @@ _OPEN_OF_SEALED = frozenset({"apiVersion", "kind", "metadata"})
 _MARKS = tuple(name.encode() for name in sorted(SECRET_ANNOTATIONS))
 _SHORTEST_KEY = 12
 """Shorter names of members are no credentials."""
+_OWN_MARK = regex(rf"«(?:{_SEALED_VALUE}|value) #\d+»")  # a text of the store that looks hidden
 _LONGEST = 2_000
 """Characters of a message or a path of a problem."""
 
@@ -256,20 +259,17 @@ class Masker:
                 self._hidden_below(name, value)
             return
         for part in ("data", "stringData"):
-            values = dig(manifest, part)
-            if values is not None:
-                self._hidden_data(values, plain=part == "stringData")
+            self._hidden_data(dig(manifest, part), plain=part == "stringData")
 
     def _worded(self, change: Change) -> Change:
         if change.hold is None and change.reason is None:
             return change
         hold = replace(change.hold, why=self.text(change.hold.why)) if change.hold is not None else None
-        reason = self.reason(change.reason) if change.reason is not None else None
-        return replace(change, hold=hold, reason=reason)
+        return replace(change, hold=hold, reason=change.reason and self.reason(change.reason))
 
     def _walked(self, value: Json) -> Json:
         if isinstance(value, str):
-            return self._cleaned(value)
+            return self._cleaned(_OWN_MARK.sub(self._hide, value) if "«" in value else value)
         if isinstance(value, Mapping):
             masked = self._members(value)
             return masked if any(masked.get(name) is not value[name] for name in value) else value
@@ -322,16 +322,16 @@ class Masker:
         if "://" in text and "@" in text:
             text = USERINFO.sub(self._userinfo, text)
         if "PRIVATE KEY" in text:
-            text = PRIVATE_KEY.sub(lambda found: self._hidden(found[0]), text)
+            text = PRIVATE_KEY.sub(lambda found: key_form(found[0]).sub(self._hide, found[0]), text)
         if "LS0tLS1CRUdJTi" in text:
-            text = BASE64_PEM.sub(self._base64_pem, text)
+            text = BASE64_PEM.sub(self._hidden_if(is_private_key), text)
         if "eyJ" in text:
-            text = JWT.sub(lambda found: self._hidden(found[0]), text)
+            text = JWT.sub(self._hide, text)
         if len(text) < _SHORTEST_KEY:
             return text
-        text = BASE64_JSON.sub(self._base64_json, text)
+        text = BASE64_JSON.sub(self._hidden_if(lambda form: has_credential(base64_text(form))), text)
         text = SIGNATURE.sub(lambda found: found[1] + self._hidden(found[2]), text)
-        text = TOKENS.sub(lambda found: self._hidden(found[0]), text)
+        text = TOKENS.sub(self._hide, text)
         if "=" in text or ":" in text:
             text = NAMED_KEY.sub(lambda found: found[1] + found[2] + self._hidden(found[3]), text)
         return BEARER.sub(lambda found: found[1] + self._hidden(found[2]), text)
@@ -339,11 +339,11 @@ class Masker:
     def _userinfo(self, found: re.Match[str]) -> str:
         return f"://{self._hidden(found[1] or found[2])}@" if is_password(found) else found[0]
 
-    def _base64_pem(self, found: re.Match[str]) -> str:
-        return self._hidden(found[0]) if is_private_key(found[0]) else found[0]
+    def _hide(self, found: re.Match[str]) -> str:
+        return self._hidden(found[0])
 
-    def _base64_json(self, found: re.Match[str]) -> str:
-        return self._hidden(found[0]) if has_credential(base64_text(found[0])) else found[0]
+    def _hidden_if(self, is_secret: Callable[[str], bool]) -> Callable[[re.Match[str]], str]:
+        return lambda found: self._hidden(found[0]) if is_secret(found[0]) else found[0]
 
     def _without_known(self, value: Json) -> Json:
         if isinstance(value, str):

@@ -29,7 +29,7 @@ class Power(NamedTuple):
 
 _ASPECTS: Final = (
     *("image", "privilege", "host path", "ServiceAccount", "secret", "rule", "role", "subject", "webhook"),
-    *("command", "args", "env", "network", "identity", "port"),
+    *("command", "args", "env", "network", "identity", "port", "volume"),
 )
 """In the order in which they are shown."""
 _GRAVE: Final = frozenset({"privilege", "host path", "rule", "role", "webhook"})
@@ -37,26 +37,40 @@ _GRAVE: Final = frozenset({"privilege", "host path", "rule", "role", "webhook"})
 _FLAGS: Final = frozenset(
     {
         *("privileged", "hostNetwork", "hostPID", "hostIPC", "allowPrivilegeEscalation", "insecureSkipTLSVerify"),
-        *("automountServiceAccountToken", "shareProcessNamespace"),
+        *("automountServiceAccountToken", "shareProcessNamespace", "hostProcess"),
     }
 )
 _TEXTS: Final = {
     "image": "image", "serviceAccountName": "ServiceAccount", "serviceAccount": "ServiceAccount",
     "secretName": "secret", "audience": "secret", "nodeName": "privilege", "priorityClassName": "privilege",
-    "host": "network", "externalName": "network",
+    "host": "network", "externalName": "network", "cidr": "network", "claimName": "volume", "signerName": "secret",
+    "schedulerName": "privilege", "runtimeClassName": "privilege", "localhostProfile": "privilege",
+    "gmsaCredentialSpecName": "privilege", "resourceClaimName": "privilege",
 }  # fmt: skip
-_WEAK: Final = {"type": "Unconfined", "procMount": "Unmasked", "effect": "NoExecute"}
-"""Fields with the value by which a pod is less contained."""
-_OF_SECRETS: Final = frozenset({"secretRef", "secretKeyRef", "imagePullSecrets", "nodePublishSecretRef"})
-_MOUNTED: Final = frozenset({"nfs", "csi", "iscsi", "cephfs", "glusterfs"})
+_WEAK: Final = {
+    "type": "Unconfined", "procMount": "Unmasked", "effect": "NoExecute", "mountPropagation": "Bidirectional",
+    "failurePolicy": "Ignore",
+}  # fmt: skip
+"""Fields with the value by which a pod is less contained, or a webhook judges less."""
+_IDS: Final = frozenset({"runAsUser", "runAsGroup", "fsGroup", "supplementalGroups"})
+_OF_SECRETS: Final = frozenset(
+    {"secretRef", "secretKeyRef", "imagePullSecrets", "nodePublishSecretRef", "secret", "secrets"}
+)
+_MOUNTED: Final = frozenset(
+    {"nfs", "csi", "iscsi", "cephfs", "glusterfs", "flexVolume", "gitRepo", "rbd", "fc", "local"}
+)
+_PLACES: Final = ("server", "driver", "targetPortal", "repository", "path", "monitors")
 _API_SERVICE: Final = frozenset({"group", "service", "groupPriorityMinimum"})
 _STEERING_ENV: Final = re.compile(
-    r"LD_.*|PATH|.*_PROXY|.*_OPTIONS|PYTHON.*|NODE_.*|KUBECONFIG|BASH_ENV|ENV", re.IGNORECASE
+    r"LD_.*|PATH|.*_PROXY|.*_(?:OPTIONS|OPTS)|PYTHON.*|NODE_.*|KUBECONFIG|BASH_ENV|ENV|GIT_.*|PERL5.*|RUBY.*|CLASSPATH"
+    r"|GCONV_PATH|SSL_CERT_.*|.*_CA_BUNDLE|CORECLR_.*|DOTNET_.*|PROMPT_COMMAND",
+    re.IGNORECASE,
 )
 """Variables by which a program runs other code, or sends elsewhere what it sends."""
 _TELLING: Final = re.compile(
     r"pod-security\.kubernetes\.io/(enforce|exempt).*|rbac\.authorization\.k8s\.io/aggregate-to-.*|.*-snippet"
     r"|eks\.amazonaws\.com/.*|iam\.gke\.io/.*|azure\.workload\.identity/.*|(.*/)?service-account\.name"
+    r"|(container\.)?(apparmor\.security\.beta|seccomp\.security\.alpha)\.kubernetes\.io/.*|istio-injection|.*/inject"
     r"|external-dns\.alpha\.kubernetes\.io/.*|.*/(auth-url|permanent-redirect|mirror-target)"
 )
 """Labels and annotations that give rights, or by which others serve the object. Source: Pod Security Admission; RBAC;
@@ -64,7 +78,11 @@ workload identities of clouds; ingress-nginx."""
 _PORTS: Final = frozenset({"containerPort", "hostPort", "nodePort", "port", "externalIPs", "externalName"})
 _LOGIN: Final = re.compile(r"»@([\w.:\[\]-]{1,253})")
 """The host of a URL whose user and password are hidden."""
-_VALUES_MAX: Final = 4
+_VALUES_MAX, _GRAVE_VALUES_MAX = 4, 12
+_TELLS: Final = re.compile(
+    r"\*|system:|/(?:exec|attach|proxy|token|portforward)\b|(?:secret|role|webhook|node)s?\b|escalate|\bbind|impersonate"
+)
+"""Parts of the rules and subjects that give the most; they are shown first."""
 _VALUE_CHARS_MAX: Final = 100
 
 
@@ -87,9 +105,11 @@ def powers_in(body: Json, name: str = "") -> Iterator[Power]:
 
 def _of_leaf(name: str, body: Json) -> Iterator[Power]:
     if name in _TEXTS and isinstance(body, str) and body:
-        yield Power(_TEXTS[name], body)
-    elif (name in _FLAGS and body is True) or (name == "runAsUser" and body == 0):
-        yield Power("privilege", "runs as root" if body == 0 and body is not False else name)
+        yield Power(_TEXTS[name], f"{name} {body}" if _TEXTS[name] == "privilege" else body)
+    elif name in _IDS and body == 0 and body is not False:
+        yield Power("privilege", "runs as root" if name == "runAsUser" else f"{name} 0")
+    elif (name in _FLAGS and body is True) or (name == "runAsNonRoot" and body is False):
+        yield Power("privilege", name if body else f"{name} false")
     elif name in ("nameservers", "hostnames") and isinstance(body, str):
         yield Power("network", f"{name} {body}")
     elif name in _PORTS and isinstance(body, int | str):
@@ -97,7 +117,7 @@ def _of_leaf(name: str, body: Json) -> Iterator[Power]:
     elif name == "type" and body in ("LoadBalancer", "NodePort", "ExternalName"):
         yield Power("port", str(body))
     elif name in _WEAK and body == _WEAK[name]:
-        yield Power("privilege", str(body))
+        yield Power("privilege", str(body) if name == "type" else f"{name} {body}")
 
 
 def _of_mapping(name: str, body: Mapping[str, Json]) -> Iterator[Power]:
@@ -108,8 +128,9 @@ def _of_mapping(name: str, body: Mapping[str, Json]) -> Iterator[Power]:
     if name in _OF_SECRETS and body.get("name"):
         yield Power("secret", str(body["name"]))
     if name in _MOUNTED:
-        place = body.get("server") or body.get("driver") or body.get("targetPortal") or ""
-        yield Power("host path", f"{name} {place}".strip())
+        places = [_words(body[place]) for place in _PLACES if body.get(place)]
+        if places or name != "local":
+            yield Power("host path", " ".join([name, *places[:1]]))
     if name in ("labels", "annotations"):
         yield from (Power("identity", f"{key}: {value}") for key, value in body.items() if _TELLING.fullmatch(str(key)))
     if name == "data":
@@ -120,9 +141,10 @@ def _of_mapping(name: str, body: Mapping[str, Json]) -> Iterator[Power]:
 
 
 def _rule(body: Mapping[str, Json]) -> tuple[str, str]:
-    things = body.get("resources", body.get("nonResourceURLs", []))
-    verbs, groups = _words(body.get("verbs", [])), _words(body.get("apiGroups", []))
-    return "rule", f"{verbs} {_words(things)} in {groups}" if "verbs" in body else ""
+    things = _words(body.get("resources", body.get("nonResourceURLs", [])))
+    groups = f" in {_words(body['apiGroups'])}" if body.get("apiGroups") else ""
+    names = f" named {_words(body['resourceNames'])}" if body.get("resourceNames") else ""
+    return "rule", f"{_words(body['verbs'])} {things}{groups}{names}" if "verbs" in body else ""
 
 
 def _subject(body: Mapping[str, Json]) -> str:
@@ -138,6 +160,11 @@ def _webhook(body: Mapping[str, Json]) -> tuple[str, str]:
 
 def _tolerated(body: Mapping[str, Json]) -> tuple[str, str]:
     return "privilege", "tolerates every taint" if body.get("operator") == "Exists" and not body.get("key") else ""
+
+
+def _opens(way: str) -> Callable[[Mapping[str, Json]], tuple[str, str]]:
+    """A rule of a NetworkPolicy that names no peer is one for all of them."""
+    return lambda body: ("network", f"{way} of everything" if body.keys() <= {"ports"} else "")
 
 
 def _variable(body: Mapping[str, Json]) -> tuple[str, str]:
@@ -157,11 +184,16 @@ _PARTS: Final[Mapping[str, Callable[[Mapping[str, Json]], tuple[str, str]]]] = {
     "env": _variable,
     "hostAliases": lambda body: ("network", f"{_words(body.get('hostnames', []))} is {body.get('ip')}"),
     "aggregationRule": lambda body: ("rule", "aggregationRule: the rules of other roles, by their labels"),
+    "serviceAccountToken": lambda body: ("secret", "" if body.get("audience") else "serviceAccountToken"),
+    "claimRef": lambda body: ("volume", f"for {body.get('namespace')}/{body.get('name')}"),
+    "seLinuxOptions": lambda body: ("privilege", f"seLinuxOptions {':'.join(map(str, body.values()))}"),
+    "ingress": _opens("ingress"),
+    "egress": _opens("egress"),
     "image": lambda body: ("image", str(body.get("reference") or "")),
 }
 """By the name of a mapping the power that it is; an empty one is none."""
 _TELLING_MAPPINGS: Final = _PARTS.keys() | _OF_SECRETS | _MOUNTED | {"labels", "annotations", "data", "spec"}
-_LEAVES: Final = _TEXTS.keys() | _FLAGS | _PORTS | _WEAK.keys() | {"runAsUser", "nameservers", "hostnames"}
+_LEAVES: Final = _TEXTS.keys() | _FLAGS | _PORTS | _WEAK.keys() | _IDS | {"runAsNonRoot", "nameservers", "hostnames"}
 """Names of fields that are asked for their values. `command` and `args` are lists."""
 
 
@@ -181,15 +213,17 @@ def gained(fields: Iterable[FieldChange], *, in_parts: bool) -> set[Power]:
     return found
 
 
-def power_lines(holders: Holders, count: int) -> list[str]:
+def power_lines(holders: Holders, count: int, *, grave_max: int = _GRAVE_VALUES_MAX) -> list[str]:
     """Return a line for each aspect; of `count` objects, those that few of them have come first, with a name."""
     lines = []
     for aspect in _ASPECTS:
-        found = sorted((len(held), power.value, held) for power, held in holders.items() if power.aspect == aspect)
-        told = [f"{shown(value, _VALUE_CHARS_MAX)}{_of(held, count)}" for _, value, held in found[:_VALUES_MAX]]
+        found = [(power.value, held) for power, held in holders.items() if power.aspect == aspect]
+        found.sort(key=lambda one: (len(one[1]), _TELLS.search(one[0]) is None, one))
+        most = grave_max if aspect in _GRAVE else _VALUES_MAX
+        told = [f"{shown(value, _VALUE_CHARS_MAX)}{_of(held, count)}" for value, held in found[:most]]
         if more := len(found) - len(told):
             told.append(f"and {more:,} more")
-        if aspect == "image" and (unlike := unlike_images(holders)):
+        if aspect == "image" and (unlike := unlike_images(holders, is_any=len(found) > most)):
             told = [unlike]
         if told:
             lines.append(f"{aspect}  {', '.join(told)}")
@@ -218,7 +252,8 @@ def gravest(holders: Holders, count: int) -> str:
     An image that is not from where most are, or else the first power that reaches beyond its object.
     """
     grave = {power: held for power, held in holders.items() if power.aspect in _GRAVE}
-    return unlike_images(holders) or next(iter(power_lines(grave, count)), "").replace("  ", " ", 1)
+    lines = power_lines(grave, count, grave_max=_VALUES_MAX)
+    return unlike_images(holders) or next(iter(lines), "").replace("  ", " ", 1)
 
 
 def rare_registries(all_holders: Iterable[Holders]) -> frozenset[str]:
@@ -226,15 +261,15 @@ def rare_registries(all_holders: Iterable[Holders]) -> frozenset[str]:
     return frozenset(registry for registry, _ in _counted_registries(all_holders)[1:])
 
 
-def _counted_registries(all_holders: Iterable[Holders]) -> list[tuple[str, int]]:
-    """Return the registries with the numbers of their images, the one of most first; empty: of none are most."""
+def _counted_registries(all_holders: Iterable[Holders], *, is_any: bool = False) -> list[tuple[str, int]]:
+    """Return the registries with the numbers of their images, the one of most first; empty: none has most."""
     counts: Counter[str] = Counter()
     for holders in all_holders:
         for power, held in holders.items():
             if power.aspect == "image":
                 counts[registry_of(power.value)] += len(held)
     found = counts.most_common()
-    return found if found and 2 * found[0][1] > counts.total() else []
+    return found if is_any or (found and 2 * found[0][1] > counts.total()) else []
 
 
 def has_image_of(holders: Holders, registries: frozenset[str]) -> bool:
@@ -242,14 +277,14 @@ def has_image_of(holders: Holders, registries: frozenset[str]) -> bool:
     return any(power.aspect == "image" and registry_of(power.value) in registries for power in holders)
 
 
-def unlike_images(holders: Holders) -> str:
-    """`59 images of r.example.com, 1 of evil.example (shop/web)`; empty unless most are of one registry."""
-    (first, most), *others = _counted_registries([holders]) or [("", 0)]
+def unlike_images(holders: Holders, *, is_any: bool = False) -> str:
+    """`59 images of r.example.com, 1 of evil.example (shop/web)`; empty unless one registry has most, or `is_any`."""
+    (first, most), *others = _counted_registries([holders], is_any=is_any) or [("", 0)]
     if not others:
         return ""
     named = {registry_of(power.value): held[0] for power, held in holders.items() if power.aspect == "image"}
     told = [
         f"{number:,} of {shown(registry, _VALUE_CHARS_MAX)} ({_name(named[registry])})" for registry, number in others
     ]
-    more = [f"and {len(told) - _VALUES_MAX:,} more registries"] if len(told) > _VALUES_MAX else []
-    return ", ".join([f"{most:,} images of {shown(first, _VALUE_CHARS_MAX)}", *told[:_VALUES_MAX], *more])
+    more = [f"and {len(told) - _GRAVE_VALUES_MAX:,} more registries"] if len(told) > _GRAVE_VALUES_MAX else []
+    return ", ".join([f"{most:,} images of {shown(first, _VALUE_CHARS_MAX)}", *told[:_GRAVE_VALUES_MAX], *more])

