@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -38,13 +39,15 @@ def read_secret_file(
     *,
     bytes_max: int = SECRET_BYTES_MAX,
     is_private: bool = True,
+    remedy: str = "write the secret into it",
 ) -> bytes:
     """Return the content of a file. `what`: the option or variable that names it, for messages.
 
     `is_private`: refuse a file that others can read or own; not so for one whose content decides about that.
 
     Raises:
-        ConfigurationError: it cannot be read, is no file, is too large, or is not private.
+        ConfigurationError: it cannot be read, is no file, is too large, or is not private or empty: an empty key would
+            switch off what it is for.
     """
     try:
         # A pipe that nobody writes to would otherwise block.
@@ -58,6 +61,8 @@ def read_secret_file(
         raise ConfigurationError(f"{what} {path}: {fault}")
     if len(data) > bytes_max:
         raise ConfigurationError(f"{what} {path}: it is larger than {bytes_max:,} bytes; is it the right file?")
+    if is_private and not data.removeprefix(BOM_UTF8).strip():
+        raise ConfigurationError(f"{what} {path}: it is empty; {remedy}")
     return data
 
 
@@ -65,14 +70,12 @@ def secret_text(path: Path, what: str, environ: Mapping[str, str] = os.environ) 
     """Return the text of a file, without blanks around it.
 
     Raises:
-        ConfigurationError: as `read_secret_file`; or it is empty, or no text.
+        ConfigurationError: as `read_secret_file`; or it is no text.
     """
     try:
         text = read_secret_file(path, what, environ).decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         raise ConfigurationError(f"{what} {path}: it is no text (UTF-8); write it anew") from None
-    if not text:
-        raise ConfigurationError(f"{what} {path}: it is empty; write the secret into it")
     return text
 
 
@@ -84,10 +87,9 @@ def token_in(
     Raises:
         ConfigurationError: as `read_secret_file`; or it holds no token.
     """
-    data = read_secret_file(path, what, environ, is_private=is_private)
+    remedy = "`openssl rand -hex 32` makes a token"
+    data = read_secret_file(path, what, environ, is_private=is_private, remedy=remedy)
     text = data.decode("utf-8-sig", errors="replace").strip()
-    if not text:
-        raise ConfigurationError(f"{what} {path}: it is empty; `openssl rand -hex 32` makes a token")
     if len(text) > max_length or _TOKEN.fullmatch(text) is None:
         raise ConfigurationError(
             f"{what} {path}: a token is one line of at most {max_length:,} letters, digits and signs"

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler import secret_files
 from reconciler.api.clusters import Cluster
-from reconciler.cli.run_options import NotifyOptions, telling_of
+from reconciler.cli.run_options import NotifyOptions, prometheus_of, telling_of
 from reconciler.cli.served import ServiceAddress
 from reconciler.clock import SystemClock
 from reconciler.errors import ReconcilerError
@@ -20,6 +20,7 @@ from reconciler.secret_files import is_mounted_for_us, read_secret_file, secret_
 from reconciler.server.http_server import Listening
 from reconciler.sops.keyring import read_identities
 from reconciler.store.git.url import access_from, parse_git_url
+from reconciler.store.oci.registry_client import registry_access
 
 CANARY = "planted-canary-of-a-secret-0123456789"
 AGE = "AGE-SECRET-KEY-184JMZMVQH3E6U0PSL869004Y3U2NYV7R30EU99CSEDNPH02YUVFSZW44VU"
@@ -45,6 +46,10 @@ def told(path: Path, **named: object) -> object:
 
 def git(variable: str, url: str) -> Reader:
     return lambda path: access_from({variable: str(path)}, parse_git_url(url))
+
+
+def registry(variable: str) -> Reader:
+    return lambda path: registry_access({variable: str(path)})
 
 
 def members(path: Path, server: str = FAR) -> object:
@@ -74,6 +79,9 @@ KINDS: dict[str, tuple[Reader, str]] = {
     "git user": (git("RECONCILER_GIT_USERNAME_FILE", "https://git.example.com/a"), CANARY),
     "git key": (git("RECONCILER_GIT_SSH_KEY", "ssh://git.example.com/a"), CANARY),
     "passphrase": (git("RECONCILER_GIT_SSH_KEY_PASSPHRASE_FILE", "ssh://git.example.com/a"), CANARY),
+    "registry login": (registry("RECONCILER_OCI_AUTH_FILE"), '{"auths": {"r.example.com": {"auth": "dTpw"}}}'),
+    "registry key": (registry("RECONCILER_OCI_VERIFY_KEY"), CANARY),
+    "prometheus token": (lambda path: prometheus_of("p=https://p.example.com", path, allows_http=False), CANARY),
     "kubeconfig": (members, KUBECONFIG),
     "cluster token": (cluster_token, CANARY),
     "cluster key": (cluster_key, CANARY),
@@ -169,6 +177,18 @@ def test_every_kind_refuses_what_is_no_file_at_once(kind: tuple[Reader, str], tm
     assert "No such file" in refusal(read, tmp_path / "gone")
 
 
+@pytest.mark.parametrize("text", [b"", b" \n\r\n", b"\xef\xbb\xbf\n"])
+def test_every_kind_refuses_an_empty_file(kind: tuple[Reader, str], text: bytes, tmp_path: Path) -> None:
+    """An empty key of signatures would let every artifact in."""
+    read, _ = kind
+    if read is members:
+        pytest.skip("a kubeconfig without the cluster is refused as that")
+    path = tmp_path / "secret"
+    path.write_bytes(text)
+    path.chmod(0o600)
+    assert "it is empty;" in refusal(read, path)
+
+
 def test_every_kind_refuses_what_is_too_large(
     kind: tuple[Reader, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +215,8 @@ def test_a_git_token_of_several_lines_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text(f"{CANARY}\npassword=x\n")
     assert "it has several lines" in refusal(KINDS["git token"][0], path)
+    path.write_text(f"{CANARY}\0x")
+    assert "do not print" in refusal(KINDS["git token"][0], path)
 
 
 def test_webhooks_may_come_from_a_file(tmp_path: Path) -> None:

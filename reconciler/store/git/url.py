@@ -306,8 +306,8 @@ def _secret(files: Mapping[str, Path], name: str, environ: Mapping[str, str]) ->
         text = secret_text(files[name], name, environ)
     except ConfigurationError as error:
         raise StoreError(str(error)) from error
-    if name != "git-ssh-key" and len(text.splitlines()) > 1:
-        raise StoreError(f"{name} {files[name]}: it has several lines; write one")
+    if name != "git-ssh-key" and not text.isprintable():
+        raise StoreError(f"{name} {files[name]}: it has several lines, or signs that do not print; write one line")
     return text
 
 
