@@ -198,6 +198,13 @@ class Reader:
             left = {name: why for name, why in held.items() if names is not None and name not in names}
             held = left | await self._hold(met, fleet, known, now)
             known = remembered(parts.journal)  # The marks may have told it something.
+        else:
+            # Nothing is held, so what another journal recorded there is read with the first meeting.
+            first = [member for name in uids.keys() - known.cluster_uids.keys()
+                     if isinstance(member := reachable.get(name), MemberCluster)]  # fmt: skip
+            unread = await parts.holder.read_back(first, fleet.settings.name)
+            uids = {name: uid for name, uid in uids.items() if name not in unread}
+            known = remembered(parts.journal)
         new = sorted(uids.items() - known.cluster_uids.items())
         with parts.journal.transaction(durable=True) if new else nullcontext():
             for name, uid in new:

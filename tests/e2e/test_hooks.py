@@ -169,15 +169,31 @@ def test_a_kill_at_a_point_runs_no_hook_twice_and_leaves_none_out(
     assert set(Counter(clusters.turns).values()) == {1}
 
 
+def lose_journal(daemon: Daemon) -> None:
+    for file in daemon.journal.parent.glob("journal.db*"):
+        file.unlink()
+
+
 def test_another_journal_runs_no_hook_again_that_was_deleted(tmp_path: Path) -> None:
     with background_stage(tmp_path / "run") as (clusters, store, daemon, fleet):
         release(store, "nginx:1")
         daemon.start()
         runs(clusters, daemon, wanted("nginx:1"))
         assert daemon.stop() == 0
-        for file in daemon.journal.parent.glob("journal.db*"):
-            file.unlink()
+        lose_journal(daemon)
         options = ("--kubeconfig", fleet.kubeconfig, "--journal", daemon.journal)
+        assert run_text("diff", store.folder, *options).stdout.startswith("no changes")
+        mode = {"mode": "observe"}
+        document = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "hooks"}}
+        store.write("fleet.yaml", {**document, "spec": mode})
+        observed = store.commit("observe")
+        daemon.start()
+        daemon.rests(observed)
+        assert daemon.stop() == 0
+        assert run_text("diff", store.folder, *options).stdout.startswith("no changes")
+        lose_journal(daemon)
+        store.write("fleet.yaml", document)
+        store.commit("write")
         run_text("journal", "rebuild", store.folder, "--takeover", *options)
         daemon.start()
         store.write("web/all.yaml", *package("nginx:1", replicas=5))

@@ -36,6 +36,8 @@ from reconciler.controller.rollouts.rollout_inputs import (
 )
 from reconciler.controller.round.contents import Contents
 from reconciler.controller.round.dry_runs import dry_run
+from reconciler.controller.round.hold import marks_of
+from reconciler.controller.round.mark import recorded_hooks
 from reconciler.controller.round.picture import facts_of, looked_health, not_healthy
 from reconciler.controller.round.recover import answered
 from reconciler.errors import ConfigurationError
@@ -232,7 +234,9 @@ def _with_what_served(snapshot: FleetSnapshot) -> Iterator[tuple[str, ClusterObs
 
 async def _known(fleet: Fleet, members: MemberClusters, path: Path | None) -> JournalSnapshot:
     if path is None or not path.exists():
-        return JournalSnapshot()
+        reachable, _ = await answering(fleet, members, {})
+        met = [member for member in reachable.values() if isinstance(member, MemberCluster)]
+        return JournalSnapshot(ledger=recorded_hooks(await marks_of(met, fleet.settings.name)))
     with Journal.open(path, read_only=True) as journal, journal.transaction():
         known = remembered(journal)
     if not known.unanswered:

@@ -183,11 +183,6 @@ class OwnershipLock:
                 del pending[name]
         return None if is_entered else _error_of(member, found.fault)
 
-    async def marks(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
-        """The mark of each member that has one, whoever wrote it. A member that cannot be asked is left out."""
-        found = await _marks_in(members, fleet)
-        return {name: mark for name, mark in found.items() if isinstance(mark, Mark)}
-
     async def read_back(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, MemberClusterError]:
         """Take the records' rollouts into the journal, whoever wrote them; no record is written.
 
@@ -348,7 +343,7 @@ class OwnershipLock:
 
     async def held_by(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
         """Per member the mark of somebody else; only read. A member that cannot be asked is left out."""
-        found = await self.marks(members, fleet)
+        found = await marks_of(members, fleet)
         return {
             name: mark for name, mark in found.items() if not (self._is_own(name, mark) or self._is_past_leader(mark))
         }
@@ -387,6 +382,11 @@ def _error_of(member: MemberCluster, fault: Exception | None) -> MemberClusterEr
 
 async def _mark_in(member: MemberCluster, fleet: str) -> Mark:
     return read_mark(await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet)))
+
+
+async def marks_of(members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
+    """The mark of each member that has one, whoever wrote it. A member that cannot be asked is left out."""
+    return {name: mark for name, mark in (await _marks_in(members, fleet)).items() if isinstance(mark, Mark)}
 
 
 async def _marks_in(members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark | MemberClusterError]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.content import JsonObject, dig, digest_of
-from reconciler.api.ledger import AppliedRow, HoldRecord
+from reconciler.api.ledger import AppliedRow, HoldRecord, Ledger
 from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import GVK, Identity
 from reconciler.containment import try_call
@@ -123,6 +123,11 @@ def record_hooks(changes: Iterable[Change], acting: Acting) -> None:
 def hooks_in(entries: Mapping[str, str]) -> dict[str, str]:
     """Return the entries of hooks."""
     return {key: text for key, text in entries.items() if key.startswith(_HOOK_PREFIX)}
+
+
+def recorded_hooks(marks: Mapping[str, Mark]) -> Ledger:
+    """Return the runs of deleted hooks that the records in clusters tell of, for a command without a journal."""
+    return {name: {row.identity: row for row in _hook_rows(name, mark.entries)} for name, mark in marks.items()}
 
 
 def hook_news(cluster: str, entries: Mapping[str, str], known: Mapping[Identity, AppliedRow]) -> tuple[AppliedRow, ...]:

@@ -27,7 +27,7 @@ from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.journal_from_marks import placements_of, rows_of_all
 from reconciler.controller.once.planning import record_new_clusters
 from reconciler.controller.reading.read_clusters import answering
-from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round.hold import OwnershipLock, marks_of
 from reconciler.controller.round.mark import Mark, is_own
 from reconciler.controller.service.elector import Elector
 from reconciler.controller.service.handover import HandoverFile
@@ -71,7 +71,7 @@ async def take_over(
     reachable, uids = await answering(fleet, members, journal.cluster_uids())
     met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster)}
     holder = OwnershipLock(journal, clock)
-    marks = await holder.marks(met.values(), fleet.settings.name)
+    marks = await marks_of(met.values(), fleet.settings.name)
     if not await _leads_above(elector, marks, left):
         return None
     if _is_known(journal, marks, left):
