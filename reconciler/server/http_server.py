@@ -123,12 +123,12 @@ class _Request(web.BaseRequest):
 class _Connection(web.RequestHandler):
     """A connection that answers malformed requests with a short line and logs nothing."""
 
-    __slots__ = ("_address", "_server", "is_answering")
+    __slots__ = ("_server", "address", "is_answering")
 
     def __init__(self, server: _Server, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
         self._server = server
-        self._address: str | None = None
+        self.address: str | None = None
         self.is_answering = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -143,7 +143,7 @@ class _Connection(web.RequestHandler):
             transport.write(f"{head}Content-Type: text/plain\r\n\r\n{error}\n".encode())
             transport.close()
             return
-        self._address = address
+        self.address = address
         end_if_not_read(transport)
         super().connection_made(transport)
 
@@ -157,9 +157,9 @@ class _Connection(web.RequestHandler):
             self.transport.abort()
 
     def _give_back(self) -> None:
-        if self._address is not None:
-            self._server.slots.give_back(self._address)
-            self._address = None
+        if self.address is not None:
+            self._server.slots.give_back(self.address)
+            self.address = None
 
     def handle_error(
         self,
@@ -199,13 +199,18 @@ class _Server(web.Server):
         return _Connection(self, keepalive_timeout=self._limits.idle_s, **self._options)
 
     def admit(self, address: str) -> None:
-        """Take a slot for a connection; if none is free, that of the oldest one that asks nothing. Raises TooMany."""
+        """Take a slot for a connection; if none is free, that of the oldest one that asks nothing. Raises TooMany.
+
+        Where those of the address are taken, it is one of the address: behind one may be many readers, and a probe.
+        """
         try:
             self.slots.take(address)
         except TooMany as error:
             made = (each for each in self.connections if isinstance(each, _Connection))
-            oldest = next((each for each in made if each.connected and not each.is_answering), None)
-            if error.status is HTTPStatus.TOO_MANY_REQUESTS or oldest is None:
+            is_any = error.status is not HTTPStatus.TOO_MANY_REQUESTS
+            idle = (each for each in made if each.connected and not each.is_answering)
+            oldest = next((each for each in idle if is_any or each.address == address), None)
+            if oldest is None:
                 raise
             oldest.end()
             self.slots.take(address)

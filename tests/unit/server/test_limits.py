@@ -174,15 +174,21 @@ async def test_streams_are_bounded_over_all_and_end() -> None:
 async def test_connections_of_one_address_are_bounded_and_idle_ones_make_room() -> None:
     async with served(connections=3, connections_of_one=2) as address:
         idle = [await opened(address, 1) for _ in range(2)]
-        assert await asked(address, 1) == b"HTTP/1.1 429 Too Many Requests"
         third = await opened(address, 2)
-        assert await asked(address, 3) == b"HTTP/1.1 200 OK"
-        assert await idle[0][0].read() == b"", "the oldest one has ended"
-        for _, write in (*idle, third):
+        assert await asked(address, 1) == b"HTTP/1.1 200 OK"
+        assert await idle[0][0].read() == b"", "the oldest one of the address has ended"
+        fourth = await opened(address, 3)
+        assert await asked(address, 4) == b"HTTP/1.1 200 OK"
+        assert await idle[1][0].read() == b"", "the oldest one has ended"
+        for _, write in (*idle, third, fourth):
             write.close()
 
 
 async def test_connections_that_are_answered_keep_their_slots() -> None:
+    async with served(connections_of_one=1) as address, reader(1) as one:
+        stream = await one.get(f"http://{address}/api/v1/events")
+        assert await asked(address, 1) == b"HTTP/1.1 429 Too Many Requests"
+        stream.close()
     async with served(connections=2) as address, reader(1) as one:
         streams = [await one.get(f"http://{address}/api/v1/events") for _ in range(2)]
         assert await asked(address, 2) == b"HTTP/1.1 503 Service Unavailable"
