@@ -157,8 +157,9 @@ def _review(store: Path, output: str) -> NoReturn:
     folder = store.resolve()
     root = next((found for found in (folder, *folder.parents) if (found / ".git").exists()), folder)
     found = {path.relative_to(root).as_posix(): path for path in root.glob("*") if path.is_file()}
-    for below in (".reconciler", ".github", ".gitlab", "docs"):
-        found |= {path.relative_to(root).as_posix(): path for path in (root / below).rglob("*") if path.is_file()}
+    for below in root.iterdir():
+        if is_judge(below.name) or below.name == "docs":
+            found |= {path.relative_to(root).as_posix(): path for path in below.rglob("*") if path.is_file()}
     faults = review_faults({path: file.read_bytes() for path, file in found.items() if is_judge(path)})
     if output == "json":
         answer(json_text({"version": 1, "review": faults}))

@@ -9,13 +9,15 @@ import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
+from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet, FrozenReach, Template
-from reconciler.api.policies import PropagationPolicy, ResourceSelector
+from reconciler.api.plan import MISSING, Direction, SettingChange
+from reconciler.api.policies import ConflictResolution, PropagationPolicy, ResourceSelector, Suspension
 from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef, listed
 from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_never_distributed
 from reconciler.incremental import by_key
-from reconciler.policy import Claims
+from reconciler.policy import Claims, claim
 
 _SAY_THAT_SOMETHING_IS_MISSING: Final = frozenset(
     {
@@ -182,3 +184,42 @@ def _overlap(loser: PropagationPolicy, winner: PolicyRef, templates: list[tuple[
     shown = listed([name for name, _ in templates], _OVERLAPS_SHOWN)
     message = f"{winner} wins {shown} from {loser.ref}: {templates[0][1]}"
     return hint(loser.source, "spec.resourceSelectors", "policies-overlap", message)
+
+
+def takeover_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
+    """Yield what a policy holds less strictly of the objects that it takes from another one, by pair of policies.
+
+    Both may stand as they did: another name, selector, priority or label does here what an edit of the field does.
+    Source: design#settings-plan.
+    """
+    both = base.templates.keys() & head.templates.keys()
+    if base.propagation == head.propagation and all(
+        base.templates[one] is head.templates[one] or base.templates[one].labels == head.templates[one].labels
+        for one in both
+    ):
+        return
+    old, new = ({policy.ref: policy for policy in fleet.propagation} for fleet in (base, head))
+    before, after = claim(base).claims, claim(head).claims
+    taken = by_key(
+        ((before[one].policy, after[one].policy), one)
+        for one in sorted(both & before.keys() & after.keys())
+        if before[one].policy != after[one].policy
+    )
+    for (loser, winner), identities in sorted(taken.items()):
+        names = f"{listed(identities, _OVERLAPS_SHOWN)}, taken from {loser}: "
+        for path, values, meaning in _looser(old[loser], new[winner]):
+            yield SettingChange(source=new[winner].source, document=str(winner), path=path, before=values[0],
+                                after=values[1], meaning=names + meaning, direction=Direction.LOOSENS)  # fmt: skip
+
+
+def _looser(before: PropagationPolicy, after: PropagationPolicy) -> Iterator[tuple[str, tuple[Json, Json], str]]:
+    """Yield the fields that one policy has looser than another: path, both values, and the effect."""
+    if before.keep and not after.keep:
+        yield "spec.preserveResourcesOnDeletion", (True, False), "what leaves the store is deleted and not released"
+    values = before.conflict_resolution, after.conflict_resolution
+    if values == (ConflictResolution.ABORT, ConflictResolution.OVERWRITE):
+        yield "spec.conflictResolution", (str(values[0]), str(values[1])), "those of others are taken over"
+    stopped = [policy.suspension.joined(Suspension()) for policy in (before, after)]
+    if stopped[0].joined(stopped[1]) != stopped[1]:
+        shown = ["everywhere" if one.dispatching else [*one.clusters] or MISSING for one in stopped]
+        yield "spec.suspension", (shown[0], shown[1]), "they are written where they were not"

@@ -39,6 +39,8 @@ def window_direction(item: Json, others: list[Json], *, is_new: bool) -> Directi
 
 
 def _compared(effect: Effect, before: Size | None, after: Size | None) -> Direction:
+    if before is None and effect.looser is Looser.MORE and after == ("order", 0):
+        return Direction.TIGHTENS  # Whatever was there, nothing is stricter.
     if before is None or after is None or before[0] != after[0]:
         return Direction.LOOSENS
     if before[1] == after[1]:

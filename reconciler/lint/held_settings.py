@@ -19,6 +19,7 @@ from reconciler.api.problem import Problem, with_problems
 from reconciler.api.rollouts import WindowKind
 from reconciler.fleet import ParsedFile, inputs_of, memo_key
 from reconciler.hydration import is_input
+from reconciler.lint.claims import takeover_changes
 from reconciler.lint.lint_store import errors_of_review
 from reconciler.lint.settings_diff import has_settings, setting_changes, settings_digest
 from reconciler.lint.sops_changes import sops_changes
@@ -57,7 +58,8 @@ def held_settings(
     path of a file, its last author and the time of that.
     """
     changes = tuple(changes)
-    found = tuple(_with_moves(change, plan, base, head) for change in changes)
+    moved = (_with_moves(change, plan, base, head) for change in changes)
+    found = sorted(moved, key=lambda change: change.direction is not Direction.LOOSENS)
     old, new = base.settings, head.settings
     is_allowed = _is_allowed(old, new)
     confirms_losses = _is_new(old.guards, new.guards)
@@ -157,7 +159,8 @@ def confirmation_of(
 
 
 def content_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
-    """Yield what steers the service and changes in objects: their encryption, and annotations of ours."""
+    """Yield what steers the service and changes in objects: their encryption, annotations of ours, their policies."""
+    yield from takeover_changes(base, head)
     yield from sops_changes(base, head)
     yield from annotation_changes(base, head)
 

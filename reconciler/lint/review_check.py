@@ -5,6 +5,7 @@ Source: docs/how-to/pull-request-check.md#what-must-be-protected.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -18,6 +19,12 @@ WORKFLOWS: Final = ".github/workflows"
 NOT_SEEN: Final = (
     "not seen from here: protection of branches and of the branch observations, required checks, scopes of tokens"
 )
+_JUDGE: Final = re.compile(
+    r"\.(?:reconciler|github|gitlab|gitea|forgejo|circleci|woodpecker|buildkite|tekton|bitbucket)(?:/.*)?|"
+    r"(?:.*[/.-])?\.?gitlab-ci\.ya?ml|(?:.*/)?Jenkinsfile(?:\..*)?|azure-pipelines.*\.ya?ml|bitbucket-pipelines\.ya?ml"
+    r"|\.(?:drone|woodpecker|travis|cirrus|appveyor|pre-commit-config)\.(?:ya?ml|jsonnet|star)|(?:atlantis|appveyor)\.ya?ml"
+)
+"""The program of the check, and definitions of jobs by their usual names, of whatever runs them."""
 _JUDGES: Final = "it takes part in judging pull requests: the next ones are judged by it"
 _BESIDE: Final = {
     ".gitattributes": "the forge may show differences of files collapsed, or none, by what it says",
@@ -35,7 +42,7 @@ def repository_effect(path: str) -> str:
 def is_judge(path: str) -> bool:
     """Return whether a file of a repository takes part in judging its pull requests."""
     # A link or a submodule may stand in the place of a folder.
-    return path.partition("/")[0] in (PROGRAM, ".github", ".gitlab") or path in (GITLAB, *OWNER_FILES)
+    return path in OWNER_FILES or _JUDGE.fullmatch(path) is not None
 
 
 def review_faults(files: Mapping[str, bytes]) -> list[str]:

@@ -23,7 +23,15 @@ from reconciler.regex import regex
 from reconciler.report.difference import cut, shown_pair
 from reconciler.report.plan.alike import EqualChanges, alike
 from reconciler.report.plan.change_lines import spoken_losses, unjudged_count
-from reconciler.report.plan.groups import FieldLine, by_importance, counted, counted_kind, leaf, without_chart_labels
+from reconciler.report.plan.groups import (
+    OWNER_PATH,
+    FieldLine,
+    by_importance,
+    counted,
+    counted_kind,
+    leaf,
+    without_chart_labels,
+)
 from reconciler.report.power import Holders, Power, gravest
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import DESTRUCTIVE, cluster_list
@@ -301,6 +309,8 @@ def _what(group: _Group) -> list[Word]:
     if not lines:
         return []
     paths = by_importance(line.path for line in lines)
+    if paths[0] == OWNER_PATH:
+        return [Word(": the record of its policy")]
     name = leaf(paths[0])
     shape = _shape(paths[0])
     said = "scaled" if name == "replicas" else name

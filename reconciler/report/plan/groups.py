@@ -68,7 +68,7 @@ def _rank(name: str) -> int:
     return _LEADING.index(name) if name in _LEADING else len(_LEADING)
 
 
-_OWNER_PATH = f"metadata.annotations['{OWNER_ANNOTATION}']"
+OWNER_PATH = f"metadata.annotations['{OWNER_ANNOTATION}']"
 
 
 class FieldLine(Struct, frozen=True, kw_only=True):
@@ -131,7 +131,7 @@ def without_chart_labels(changes: Iterable[Change]) -> tuple[list[Change], list[
     rest = []
     for change in changes:
         fields = tuple(field for field in change.fields if _chart_label(change, field) not in kept)
-        if of_interest(fields) and [field.path for field in fields] != [_OWNER_PATH]:
+        if of_interest(fields) and [field.path for field in fields] != [OWNER_PATH]:
             rest.append(replace(change, fields=fields) if fields != change.fields else change)
     touched: set[Identity] = set().union(*kept.values())
     alone = touched - {change.identity for change in rest}
@@ -203,7 +203,7 @@ def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:
 
 def of_interest(fields: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
     """Without our own mark where anything else changes: it follows from that (assigned replicas, policy)."""
-    others = tuple(field for field in fields if field.path != _OWNER_PATH)
+    others = tuple(field for field in fields if field.path != OWNER_PATH)
     return others or fields
 
 
