@@ -71,7 +71,7 @@ WITHOUT_ROW: dict[str, str] = {
     ".reconcilerignore ": "files that go are counted by the guards; files that come are documents of the revision",
     "sops ": "who can read a value is decided when it is encrypted",
     "Cluster metadata.labels": "guards count what it moves; windows are kept by the names of clusters",
-    "PropagationPolicy spec.suspension": "a policy that has an object no more suspends nothing of it, as one that is removed",
+    "PropagationPolicy spec.suspension": "a policy suspends nothing of what it has no more, as one that is removed",
     "Job ": "an annotation of the object itself, as all that is in it",
     "Deployment ": "an annotation of the object itself, as all that is in it",
 }
