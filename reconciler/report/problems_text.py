@@ -51,7 +51,7 @@ def by_kind(problems: Iterable[Problem]) -> Iterator[Problem]:
 def spoken_problems(problems: Iterable[Problem]) -> str:
     """`2 errors, 1 warning`; `no problems` when there are none."""
     counts = Counter(problem.severity for problem in problems)
-    parts = [f"{counts[kind]} {kind}{'s' if counts[kind] != 1 else ''}" for kind in Severity if counts[kind]]
+    parts = [f"{counts[kind]:,} {kind}{'s' if counts[kind] != 1 else ''}" for kind in Severity if counts[kind]]
     return ", ".join(parts) or "no problems"
 
 

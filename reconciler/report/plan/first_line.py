@@ -269,7 +269,9 @@ def _changes(plan: Plan, groups_max: int) -> list[list[Word]]:
     parts = [_described(group) for group in told]
     if rest := sum(group.count for group in ordered[groups_max:]):
         parts.append([Word(f"{counted(rest, 'more change' if told else 'change')}")])
-    return [*parts, *([[Word("labels of charts")]] if labels else [])]
+    charts = [found for line in labels if (found := line.strip().partition("helm.sh/chart  ")[2])]
+    named = [Word(": "), Word(cut(", ".join(charts), _NAME_CHARS_MAX), is_code=True)] if charts else []
+    return [*parts, *([[Word("labels of charts"), *named]] if labels else [])]
 
 
 def _described(group: _Group) -> list[Word]:

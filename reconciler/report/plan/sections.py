@@ -318,7 +318,7 @@ def _placements(found: Sequence[PlacementChange]) -> Section:
 def _problems(problems: Sequence[Problem], severity: Severity, title: str, rank: int) -> Section:
     found = [problem for problem in problems if problem.severity is severity]
     items = tuple(Item(lines=(line,)) for line in problem_lines(found, is_all=False))
-    is_open = severity is Severity.ERROR and len(found) <= _OPEN_ERRORS_MAX
+    is_open = severity is Severity.ERROR and len(items) <= _OPEN_ERRORS_MAX
     return Section(
         title=title, count=len(found), forms=(Form(items=items),), ranks=(rank,), is_folded=not is_open, noun="lines"
     )

@@ -43,6 +43,14 @@ def test_never_exceeds_its_budget_and_never_leaves_its_code(plan: Plan, budget: 
     assert all(char == "\n" or char.isprintable() for char in text)
 
 
+def test_errors_are_above_the_fold_unless_their_lines_are_many() -> None:
+    errors = [Problem(source=Source("a.yaml", line), code="wrong-type", message="quote it") for line in range(4_000)]
+    text = plan_markdown(Plan(base=BASE, head=HEAD, problems=tuple(errors)))
+    assert "\n**Errors (4,000)**\n" in text and "4,000 of this kind" in text
+    other = [replace(error, code=f"kind-{error.source.line}") for error in errors[:20]]
+    assert "<details><summary>Errors (20)</summary>" in plan_markdown(Plan(base=BASE, head=HEAD, problems=tuple(other)))
+
+
 OUR_HTML = re.compile(
     r"(<!-- fleet-plan( [\w./-]+)? -->|</details>"
     r"|<details( open)?><summary>[A-Z][a-z]+( in <code>[^<>]*</code>)? \([\d,]+\)</summary>)\n?"
