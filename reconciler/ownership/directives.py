@@ -272,7 +272,7 @@ _BY_KEY: Final[Mapping[str, tuple[Directive, ...]]] = {
 @lru_cache(maxsize=8192)
 def is_directive(key: str) -> bool:
     """Return whether a label or annotation is in one of the domains."""
-    domain, slash, _ = key.partition("/")
+    domain, slash, _ = key.lower().partition("/")
     return bool(slash) and any(domain == known or domain.endswith(f".{known}") for known in DOMAINS)
 
 

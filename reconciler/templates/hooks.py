@@ -7,15 +7,17 @@ Waves: the rest of a package in turns, each healthy before the next. Source: Arg
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 
-from reconciler.api.content import JsonObject
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import Template
 from reconciler.documents import Findings
+from reconciler.regex import regex
 
 RUNS_ONCE: Final = frozenset({("batch", "Job"), ("", "Pod")})
 """Kinds that run to an end, and must not begin a second time elsewhere."""
@@ -28,7 +30,8 @@ WAVE: Final = "fleet.reconciler/wave"
 _WAVES: Final = (WAVE, "argocd.argoproj.io/sync-wave")
 """Annotations with the wave of what is no hook; the first one counts."""
 _CONTINUE: Final = "continue"
-_WEIGHT_DIGITS_MAX: Final = 9
+_WEIGHT: Final = regex(r"[+-]?\d{1,9}", re.ASCII)
+_ENDING: Final = ("Never", "OnFailure")
 
 
 class HookTime(StrEnum):
@@ -137,9 +140,9 @@ def is_run_of_hook(template: Template | None) -> bool:
     return template is not None and template.identity[:2] in RUNS_ONCE and is_hook(template)
 
 
-def check_hook(metadata: JsonObject, findings: Findings) -> None:
+def check_hook(kind: str, body: JsonObject, findings: Findings) -> None:
     """Report values of the annotations of hooks that are none. Others than texts are reported already."""
-    annotations = metadata.get("annotations")
+    annotations = dig(body, "metadata", "annotations")
     if not isinstance(annotations, dict):
         return
     time, weight, failure, ends = (annotations.get(key) for key in (HOOK, HOOK_WEIGHT, HOOK_FAILURE, HOOK_DELETE))
@@ -152,7 +155,14 @@ def check_hook(metadata: JsonObject, findings: Findings) -> None:
         findings.error("hook-illegal", f"{failure[:80]!r} is neither stop nor continue", *place, HOOK_FAILURE)
     if isinstance(ends, str) and not {*_ends(ends)} <= set(HookEnd):
         findings.error("hook-illegal", f"{ends[:80]!r} is no list of {', '.join(HookEnd)}", *place, HOOK_DELETE)
-    wave = annotations.get(WAVE)
+    if time is not None and kind == "Pod" and dig(body, "spec", "restartPolicy") not in _ENDING:
+        message = f"a Pod that is always restarted never ends: write {' or '.join(_ENDING)}"
+        findings.error("hook-illegal", message, "spec", "restartPolicy")
+    wave, argo_wave = (annotations.get(key) for key in _WAVES)
+    if isinstance(argo_wave, str) and argo_wave and not _is_weight(argo_wave):
+        findings.warning(
+            "directive-dropped", f"{argo_wave[:80]!r} is no whole number: 0, as in Argo CD", *place, _WAVES[1]
+        )
     if isinstance(wave, str) and not _is_weight(wave):
         findings.error("hook-illegal", f"{wave[:80]!r} is no whole number", *place, WAVE)
     if wave is not None and time is not None:
@@ -167,5 +177,4 @@ def _ends(text: str) -> list[str]:
 
 
 def _is_weight(text: str) -> bool:
-    digits = text.removeprefix("-").removeprefix("+") if text[:1] in "+-" else text
-    return digits.isascii() and digits.isdecimal() and len(digits) <= _WEIGHT_DIGITS_MAX
+    return _WEIGHT.fullmatch(text) is not None

@@ -107,7 +107,7 @@ def judge(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema | None
     check_take_over(metadata, findings)
     check_foreign_marks(metadata, findings)
     check_directives(gvk.kind, metadata, findings)
-    check_hook(metadata, findings)
+    check_hook(gvk.kind, body, findings)
     if has_rules_of_its_own(gvk.group_kind):
         check = _BY_KIND.get(gvk.group_kind)
         check_workload(body, gvk.group_kind, findings) if check is None else check(body, findings)
