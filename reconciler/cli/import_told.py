@@ -192,6 +192,11 @@ def _tell(store: ImportedStore, folder: Path, *, is_all: bool) -> None:
     if store.without_digest:
         renders = ", ".join(store.without_digest)
         steps.append(f"'reconciler hydrate --update {folder}' says the digest of each chart; write it into {renders}")
+    if store.kustomize_charts:
+        names = ", ".join(store.kustomize_charts)
+        steps.append(
+            f"'reconciler hydrate --update {folder}' brings charts of kustomizations that others serve: {names}"
+        )
     steps.append(f"commit {folder} to a Git repository of its own, or in one")
     steps.append(f"'reconciler hydrate {folder}' renders all of it: commit that; then 'reconciler validate {folder}'")
     steps.append(f"'reconciler diff {folder}' must say adopt: spec.mode is observe, so that nothing is written")

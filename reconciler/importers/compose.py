@@ -12,7 +12,7 @@ from reconciler.api.content import Json, JsonObject, canonical_bytes, dig
 from reconciler.api.fleet import UNKNOWN_DIGEST
 from reconciler.api.problem import Document, Severity
 from reconciler.documents import may_be_allowed
-from reconciler.hydration import parse_render
+from reconciler.hydration import is_kustomization, parse_render
 from reconciler.importers.app import App, Content, Inline, Member, Membership
 from reconciler.importers.ignore import Ignored
 from reconciler.importers.names import safe_name
@@ -65,6 +65,18 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def kustomize_charts(self) -> tuple[str, ...]:
+        """Return the names of charts that others serve and kustomize renders."""
+        bodies = (
+            body
+            for path, content in self.files.items()
+            if is_kustomization(path)
+            for body in (content if isinstance(content, tuple) else _bodies(path, content))
+        )
+        charts = (chart for body in bodies for chart in body.get("helmCharts") or ())
+        return tuple(sorted({str(dig(chart, "name")) for chart in charts if dig(chart, "repo")}))
+
+    @property
     def without_digest(self) -> tuple[str, ...]:
         """Renders whose chart has a digest that is not known yet."""
         return tuple(
@@ -72,6 +84,10 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
             for path, content in self.files.items()
             if isinstance(content, tuple) and dig(content[0], "spec", "helm", "digest") == UNKNOWN_DIGEST
         )
+
+
+def _bodies(path: str, data: bytes) -> list[JsonObject]:
+    return [document.body for document in read_yaml(path, data).documents]
 
 
 def compose_store(
@@ -118,7 +134,7 @@ def _namespaces(app: App) -> Iterator[str]:
     for path, content in files.items():
         if isinstance(content, bytes):
             is_read = b"kube-" in content and path.endswith(SUFFIXES) and not path.startswith(charts)
-            bodies = [document.body for document in read_yaml(path, content).documents] if is_read else []
+            bodies = _bodies(path, content) if is_read else []
         else:
             bodies = list(content)
         for body in bodies:

@@ -183,6 +183,18 @@ def test_options_that_do_not_fit_are_told(args: list[str], why: str, tmp_path: P
     assert why in " ".join(done.err.split())
 
 
+def test_charts_of_kustomizations_that_others_serve_are_to_be_brought(desk: Desk) -> None:
+    charts = [{"name": name, "releaseName": name, "repo": "https://x", "version": "1"} for name in ("b", "a")]
+    (desk.checkout / "k").mkdir()
+    (desk.checkout / "k/kustomization.yaml").write_text(yaml.safe_dump({"helmCharts": charts}))
+    done = desk.types(
+        told=SECRET + APPLICATION.replace('path: charts/web, helm: {values: "password: canary-1"}', "path: k")
+    )
+    assert done.code == 0, done.err
+    assert f"next 1: 'reconciler hydrate --update {desk.store}' brings charts of kustomizations" in done.err
+    assert "serve: a, b" in done.err
+
+
 def test_files_that_sourceignore_leaves_out_are_no_part_of_what_flux_makes_of_a_folder(
     desk: Desk, tmp_path: Path
 ) -> None:
