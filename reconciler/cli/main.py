@@ -112,12 +112,8 @@ class LazyGroup(click.Group):
                 from reconciler.cli.printing import remark
 
                 remark(f"note: variables give options: {', '.join(given)}")
-            if isinstance(error, click.BadOptionUsage) and command is not None:
-                raise click.BadOptionUsage(error.option_name, _with_metavar(error, command), error.ctx) from error
-            if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
-                raise click.MissingParameter(error.message or error.param.help, error.ctx, error.param) from error
-            if isinstance(error, click.NoSuchOption) and (hint := _OPTIONS_ELSEWHERE.get(error.option_name)):
-                raise click.NoSuchOption(error.option_name, f"{error.message} {hint}", ctx=error.ctx) from error
+            if isinstance(error, click.UsageError) and (better := _with_next_step(error, command)) is not None:
+                raise better from error
             raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -158,6 +154,31 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "--selector": "app=web", "--since": "2h", "--store": ".", "--to": "production",
 }  # fmt: skip
 """Values of options that are often typed without one."""
+
+
+def _with_next_step(error: click.UsageError, command: click.Command | None) -> click.UsageError | None:
+    """Return an error with an example, or the counterpart of what was typed; None: it has its next step."""
+    match error:
+        case click.BadOptionUsage() if command is not None:
+            return click.BadOptionUsage(error.option_name, _with_metavar(error, command), error.ctx)
+        case click.MissingParameter(param=click.Option() as option):
+            return click.MissingParameter(error.message or option.help, error.ctx, option)
+        case click.NoSuchOption() if hint := _OPTIONS_ELSEWHERE.get(error.option_name):
+            return click.NoSuchOption(error.option_name, f"{error.message} {hint}", ctx=error.ctx)
+        case click.NoSuchCommand(ctx=click.Context(command=click.Group() as group)):
+            known = ", ".join(sorted(group.commands))
+            return click.UsageError(f"{group.name} has no command {error.command_name}; it has {known}", error.ctx)
+        case click.BadParameter(param=click.Option(type=click.types.FloatParamType()) as option):
+            given = option.default if isinstance(option.default, float) else 60
+            message = f"{error.message.rstrip('.')}; for example {option.opts[0]} {given:g}"
+            return click.BadParameter(message, error.ctx, option)
+        case click.UsageError(message=message, ctx=click.Context(command=click.Command() as typed) as ctx) if type(
+            error
+        ) is click.UsageError and message.startswith("Got unexpected extra argument"):
+            taken = " ".join(typed.collect_usage_pieces(ctx)[1:])
+            return click.UsageError(f"{message}; {typed.name} takes {taken or 'options and nothing else'}", ctx)
+        case _:
+            return None
 
 
 def _with_metavar(error: click.BadOptionUsage, command: click.Command) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -262,6 +262,9 @@ def _report_duplicates(subject: str, sources: list[Source], collected: _Collecte
         collected.problems.append(Problem(source=source, code="duplicate-identity", message=message))
 
 
+_RENDERED: Final = ("Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization")
+
+
 def _hint_skipped(collected: _Collected) -> None:
     """Say once how much was passed over, with the first of them."""
     if not collected.skipped:
@@ -270,6 +273,8 @@ def _hint_skipped(collected: _Collected) -> None:
     number = len(collected.skipped)
     what = f"{number} documents were" if number > 1 else "1 document was"
     message = f"{what} skipped: Helm and kustomize files, and what has neither apiVersion nor kind"
+    if any(source.path.rpartition("/")[2] in _RENDERED for source in collected.skipped):
+        message += "; 'reconciler hydrate' renders charts and kustomizations"
     collected.problems.append(hint(first, "", "documents-skipped", message))
 
 

@@ -112,6 +112,17 @@ def _described(selector: ResourceSelector) -> str:
     return f"{selector.api_version} {selector.kind}{named}{labels}{where}"
 
 
+_ARGOCD: Final = ("Argo CD", "--from-argocd")
+_FLUX: Final = ("Flux", "--from-flux")
+_OTHER_TOOLS: Final = {
+    **dict.fromkeys((f"{kind}.argoproj.io" for kind in ("Application", "ApplicationSet", "AppProject")), _ARGOCD),
+    "kustomize.toolkit.fluxcd.io": _FLUX,
+    "helm.toolkit.fluxcd.io": _FLUX,
+    "source.toolkit.fluxcd.io": _FLUX,
+}
+"""By group, or kind and group, the tool that acts on them, and the option of `import` for its documents."""
+
+
 def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) -> Iterator[Problem]:
     """Yield a hint for each template that is placed nowhere.
 
@@ -138,6 +149,11 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
                 f"no policy claims {identity}, so it goes nowhere unless a workload that propagates its dependencies "
                 "refers to it; add it to a policy, or take it out"
             )
+            if tool := _OTHER_TOOLS.get(identity.group) or _OTHER_TOOLS.get(f"{identity.kind}.{identity.group}"):
+                message = (
+                    f"{identity} is for {tool[0]} and does nothing here; 'reconciler import {tool[1]}' makes policies "
+                    "and objects of such documents"
+                )
         yield hint(template.source, "", "template-unclaimed", message)
 
 

@@ -24,6 +24,7 @@ from reconciler.documents import (
     surely_fits,
 )
 from reconciler.kinds.jobs import with_labels_of_its_pods
+from reconciler.templates.field_values import KINDS_WITH_VALUES, check_field_values
 from reconciler.templates.hooks import check_hook
 from reconciler.templates.metadata import (
     check_annotations,
@@ -108,15 +109,17 @@ def judge(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema | None
     check_foreign_marks(metadata, findings)
     check_directives(gvk.kind, metadata, findings)
     check_hook(gvk.kind, body, findings)
-    if has_rules_of_its_own(gvk.group_kind):
-        check = _BY_KIND.get(gvk.group_kind)
-        check_workload(body, gvk.group_kind, findings) if check is None else check(body, findings)
+    if gvk.group_kind in WORKLOADS:
+        check_workload(body, gvk.group_kind, findings)
+    elif (check := _BY_KIND.get(gvk.group_kind)) is not None:
+        check(body, findings)
+    check_field_values(body, gvk.group_kind, findings)
     check_schema(gvk, body, findings, defined)
 
 
 def has_rules_of_its_own(group_kind: tuple[str, str]) -> bool:
     """Return whether the kind has more rules than its schema."""
-    return group_kind in WORKLOADS or group_kind in _BY_KIND
+    return group_kind in WORKLOADS or group_kind in _BY_KIND or group_kind in KINDS_WITH_VALUES
 
 
 def _read_gvk(body: JsonObject, findings: Findings) -> GVK | None:
