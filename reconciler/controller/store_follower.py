@@ -14,6 +14,7 @@ from typing import Final
 from reconciler.api.fleet import Fleet, Snapshot
 from reconciler.api.ledger import EventKind, ReviewConfirmation
 from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import short_revision
 from reconciler.containment import INTERNAL_ERROR, Contained, fault_fields, try_await
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import rename_advice
@@ -26,6 +27,7 @@ from reconciler.errors import StoreError, StoreFault
 from reconciler.fleet import LAST_GOOD, why_nameless
 from reconciler.incremental import changed_keys
 from reconciler.lint import HeldDifference, confirmation_of, held_difference, with_confirmation
+from reconciler.ownership import fleet_names
 from reconciler.planner import with_former_suspensions
 from reconciler.report.status.remedies import todo_of
 from reconciler.rollouts import refused_without_revisions
@@ -108,7 +110,9 @@ class StoreFollower:
         parsed = await try_await(in_thread(parts.store.parse, snapshot))
         if parsed.value is None:
             assert parsed.fault is not None, "what gives nothing has failed"
-            return None, self._why_not(parsed.fault, f"revision {snapshot.revision.removeprefix('dir:')[:12]}")
+            return None, self._why_not(
+                parsed.fault, f"revision {short_revision(snapshot.revision).removeprefix('dir:')}"
+            )
         why = self._why_refused(parsed.value)
         if why:
             parts.store.reject()
@@ -267,8 +271,8 @@ class StoreFollower:
         their delayed changes would be immediate, so that nothing changes until they are removed.
         """
         bound, settings = self._parts.journal.fleet, fleet.settings
-        revision = f"revision {fleet.revision.removeprefix('dir:')[:12]} is refused"
-        if settings.name and bound in ("", settings.name, *settings.previous_names):
+        revision = f"revision {short_revision(fleet.revision).removeprefix('dir:')} is refused"
+        if settings.name and bound in ("", *fleet_names(settings)):
             refused = refused_without_revisions(fleet.rollouts) if fleet.revision.startswith("dir:") else ()
             return f"{revision}: {'; '.join(map(str, refused))}" if refused else ""
         if not settings.name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from reconciler.api.content import Json, canonical_bytes
+from reconciler.api.content import Json, is_same
 from reconciler.api.fleet import StoreFile
 from reconciler.api.plan import MISSING, Direction, FieldChange, SettingChange
 from reconciler.api.promotions import Promotion
@@ -114,4 +114,4 @@ def _row(rule: Promotion, carried: Carried, path: str, before: Json, after: Json
 
 
 def _is_same(one: Json, other: Json) -> bool:
-    return one is other or (MISSING not in (one, other) and canonical_bytes(one) == canonical_bytes(other))
+    return one is other or (MISSING not in (one, other) and is_same(one, other))

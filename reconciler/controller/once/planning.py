@@ -49,6 +49,7 @@ from reconciler.kube.connection.kubeconfig import MemberConfig, load_members
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.lint import with_confirmation
 from reconciler.observations import in_force, moment_of
+from reconciler.ownership import fleet_names
 from reconciler.planner import Round, copies_in, former_windows, plan_round, with_former_suspensions, with_standing
 from reconciler.policy import closed_clusters
 from reconciler.rollouts import lay_out
@@ -115,7 +116,7 @@ async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[MemberClus
 def check_fleet(journal: Journal, fleet: Fleet) -> None:
     """Bind a new journal to the fleet; refuse a journal of another one, unless the fleet was renamed openly."""
     name = fleet.settings.name
-    if journal.fleet not in ("", name, *fleet.settings.previous_names):
+    if journal.fleet not in ("", *fleet_names(fleet.settings)):
         raise ConfigurationError(
             f"{journal.path}: it is the journal of fleet {journal.fleet}, and the store is fleet {name}; name the "
             f"journal of {name} with --journal, or none: each fleet has its own ({rename_advice(journal.fleet, name)})"

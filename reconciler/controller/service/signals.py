@@ -20,6 +20,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from reconciler.api.refs import short_revision
 from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.tasks import ended, start
@@ -192,7 +193,7 @@ def status_line(vitals: Vitals, *, is_alive: bool = True) -> str:
     """Return the text for `systemctl status`: the phase, the revision, and faults."""
     parts = [vitals.phase if is_alive else f"stalled while {vitals.phase}"]
     if vitals.revision:
-        parts.append(f"revision {vitals.revision.removeprefix('dir:')[:12]}")
+        parts.append(f"revision {short_revision(vitals.revision).removeprefix('dir:')}")
     down = sorted(name for name, cluster in vitals.shown.clusters.items() if not cluster.is_up)
     if vitals.is_ready and down:
         shown = ", ".join(down[:3]) + (", …" if len(down) > 3 else "")

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Event, EventKind
+from reconciler.api.refs import short_revision
 from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
@@ -217,7 +218,8 @@ async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None
         age = await in_thread(_age, parts, revision, left)
         if age is _Age.NOT_OLDER:
             return
-        why = f"it is at {revision[:12]}, and {left[:12]} was in force: {fault or 'nothing newer came'}"
+        what = f"it is at {short_revision(revision)}, and {short_revision(left)} was in force"
+        why = f"{what}: {fault or 'nothing newer came'}"
         if asked < _ASKED_MAX:
             told.enter("older", why, logging.WARNING, "the store that was read is older than what was in force",
                        event="StoreIsOlder", rev=revision, error=why)  # fmt: skip

@@ -167,7 +167,7 @@ def test_much_work_at_once_may_take_longer() -> None:
 
 
 def test_the_status_line_names_what_is_in_the_way() -> None:
-    vitals = Vitals(phase="idle", revision="dir:0123456789abcdef", is_ready=True)
+    vitals = Vitals(phase="idle", revision="dir:0123456789abcdef0123456789abcdef", is_ready=True)
     assert status_line(vitals) == "idle; revision 0123456789ab"
     names = ("m1", "m2", "m3", "m4", "m5")
     clusters = {name: ClusterVitals(name=name, is_up=name == "m1") for name in names}
