@@ -168,8 +168,10 @@ def _with_next_step(error: click.UsageError, command: click.Command | None) -> c
         case click.NoSuchCommand(ctx=click.Context(command=click.Group() as group)):
             known = ", ".join(sorted(group.commands))
             return click.UsageError(f"{group.name} has no command {error.command_name}; it has {known}", error.ctx)
-        case click.BadParameter(param=click.Option(type=click.types.FloatParamType()) as option):
-            given = option.default if isinstance(option.default, float) else 60
+        case click.BadParameter(
+            param=click.Option(type=click.types.FloatParamType() | click.types.IntParamType()) as option
+        ):
+            given = option.default if isinstance(option.default, float | int) else 60
             message = f"{error.message.rstrip('.')}; for example {option.opts[0]} {given:g}"
             return click.BadParameter(message, error.ctx, option)
         case click.UsageError(message=message, ctx=click.Context(command=click.Command() as typed) as ctx) if type(

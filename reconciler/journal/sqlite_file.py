@@ -37,6 +37,8 @@ _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ", "SQLITE
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")
 ROOM_BYTES: Final = 1024 * 1024
 """A disk with less room is as good as full."""
+LOW_BYTES: Final = 256 * 1024 * 1024
+"""With less room `status` warns: the log beside the journal alone may grow to `WAL_BYTES_MAX`."""
 REBUILD = "`reconciler journal rebuild` keeps the file aside and builds a new one from the members' marks"
 
 
@@ -369,14 +371,14 @@ class JournalFile:
             self._connection.close()
 
 
-def lack_of_room(journal: Path) -> str:
+def lack_of_room(journal: Path, least_bytes: int = ROOM_BYTES) -> str:
     """Return how little room the disk of a journal has left; empty: enough, or nobody knows."""
     try:
         disk = os.statvfs(journal.parent)
     except OSError:
         return ""
     free = disk.f_bavail * disk.f_frsize
-    return f"{journal.parent}: only {free // 1024} KiB of its disk are free" if free < ROOM_BYTES else ""
+    return f"{journal.parent}: only {free // 1024} KiB of its disk are free" if free < least_bytes else ""
 
 
 def statements(script: str) -> Iterator[str]:

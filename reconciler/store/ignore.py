@@ -49,7 +49,7 @@ def is_leftover(name: str) -> bool:
     return name.startswith((".#", "._", "#")) or name.endswith(("~", ".swp", ".swo", ".swx", "#"))
 
 
-_MISNAMED: Final = regex(r".+\.(?:txt|bak|orig|old|ya?ml[._-].+|ymal|yalm|ylm|yam|yaml_)", re.IGNORECASE)
+_MISNAMED: Final = regex(r".+\.(?:(?i:txt|bak|orig|old|ya?ml[._-].+|ymal|yalm|ylm|yam|yaml_)|(?!ya?ml$)(?i:ya?ml))")
 _DOCUMENT: Final = regex(rb"(?:\s*#[^\n]*\n|---\s*\n|\s)*(?:apiVersion|kind):")
 
 

@@ -30,6 +30,9 @@ _POD: Final[_Values] = {
     },
 }
 _UPDATES: Final = ("RollingUpdate", "OnDelete")
+_ACCESS: Final = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+_SUBJECTS: Final = ("ServiceAccount", "User", "Group")
+_OPERATORS: Final[_Values] = {"spec.selector.matchExpressions.[].operator": ("In", "NotIn", "Exists", "DoesNotExist")}
 
 
 def _pods(path: str, *restarts: str) -> _Values:
@@ -48,6 +51,7 @@ _BY_KIND: Final[Mapping[tuple[str, str], _Values]] = {
         **_pods(_TEMPLATE, "Always"),
         "spec.updateStrategy.type": _UPDATES,
         "spec.podManagementPolicy": ("OrderedReady", "Parallel"),
+        "spec.volumeClaimTemplates.[].spec.accessModes.[]": _ACCESS,
     },
     ("batch", "Job"): _pods(_TEMPLATE, "OnFailure", "Never"),
     ("batch", "CronJob"): {
@@ -62,13 +66,37 @@ _BY_KIND: Final[Mapping[tuple[str, str], _Values]] = {
         "spec.internalTrafficPolicy": ("Cluster", "Local"),
     },
     ("", "PersistentVolumeClaim"): {
-        "spec.accessModes.[]": ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
+        "spec.accessModes.[]": _ACCESS,
         "spec.volumeMode": ("Filesystem", "Block"),
     },
     ("networking.k8s.io", "Ingress"): {
         "spec.rules.[].http.paths.[].pathType": ("Exact", "Prefix", "ImplementationSpecific")
     },
-    ("networking.k8s.io", "NetworkPolicy"): {"spec.policyTypes.[]": ("Ingress", "Egress")},
+    ("networking.k8s.io", "NetworkPolicy"): {
+        "spec.policyTypes.[]": ("Ingress", "Egress"),
+        "spec.ingress.[].ports.[].protocol": _PROTOCOLS,
+        "spec.egress.[].ports.[].protocol": _PROTOCOLS,
+    },
+    ("", "PersistentVolume"): {
+        "spec.accessModes.[]": _ACCESS,
+        "spec.persistentVolumeReclaimPolicy": ("Retain", "Delete", "Recycle"),
+    },
+    ("policy", "PodDisruptionBudget"): {
+        "spec.unhealthyPodEvictionPolicy": ("IfHealthyBudget", "AlwaysAllow"),
+        **_OPERATORS,
+    },
+    ("rbac.authorization.k8s.io", "RoleBinding"): {
+        "subjects.[].kind": _SUBJECTS,
+        "roleRef.kind": ("Role", "ClusterRole"),
+    },
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): {
+        "subjects.[].kind": _SUBJECTS,
+        "roleRef.kind": ("ClusterRole",),
+    },
+    ("storage.k8s.io", "StorageClass"): {
+        "reclaimPolicy": ("Delete", "Retain"),
+        "volumeBindingMode": ("Immediate", "WaitForFirstConsumer"),
+    },
 }
 
 

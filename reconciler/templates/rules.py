@@ -165,7 +165,10 @@ def check_schema(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema
 def _required(body: JsonObject, field: str, findings: Findings) -> str:
     value: Json = body.get(field)
     if value is None or value == "":
-        findings.error("field-missing", f"{field} is missing", field)
+        near = next(
+            (f"; {key} is to be written so" for key in body if key != field and key.lower() == field.lower()), ""
+        )
+        findings.error("field-missing", f"{field} is missing{near}", field)
     elif isinstance(value, str):
         return value
     else:

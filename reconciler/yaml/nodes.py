@@ -225,8 +225,8 @@ def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
 
 
 def _repeated(key: str, node: Node) -> YamlRefused:
-    tip = "; a line --- begins a new document" if key in ("apiVersion", "kind") else ""
-    return YamlRefused("duplicate-key", f"the key {key!r} is already in this mapping{tip}", line_of(node))
+    tip = "a line --- begins a new document" if key in ("apiVersion", "kind") else "keep one of them"
+    return YamlRefused("duplicate-key", f"the key {key!r} is already in this mapping; {tip}", line_of(node))
 
 
 def _new_key(node: Node, notes: list[Note]) -> str:

@@ -143,7 +143,8 @@ def refused(error: YAMLError, data: bytes) -> YamlRefused:
     if isinstance(error, ReaderError):
         # libyaml reports a byte offset for encodings, and a character offset for characters that YAML forbids.
         line = data.count(b"\n", 0, min(max(error.position, 0), len(data))) + 1
-        return YamlRefused("control-character", f"{error.reason}: write it as an escape in double quotes", line)
+        tip = "save the file as UTF-8" if b"\0" in data else "write it as an escape in double quotes"
+        return YamlRefused("control-character", f"{error.reason}: {tip}", line)
     if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
         return YamlRefused("yaml-syntax", *syntax_error(error, data))
     return YamlRefused("yaml-syntax", str(error))

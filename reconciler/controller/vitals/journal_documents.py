@@ -23,7 +23,7 @@ from reconciler.controller.reading.read_clusters import constraints_in
 from reconciler.errors import ConfigurationError, JournalError, NotShown
 from reconciler.journal.events import EventFilter, Recorded
 from reconciler.journal.journal_lock import holder
-from reconciler.journal.sqlite_file import lack_of_room
+from reconciler.journal.sqlite_file import LOW_BYTES, lack_of_room
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import in_force
 from reconciler.report.naming import called, close_to
@@ -171,7 +171,7 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
             journal=str(journal.path),
             writer=str(holder(journal.path) or ""),
             led_by=journal.led_by,
-            no_room=lack_of_room(journal.path),
+            no_room=lack_of_room(journal.path, LOW_BYTES),
             picture=picture,
             words=commits.words,
             last_change=commits.last_change,
