@@ -84,7 +84,8 @@ def command(
         is_sound = _hydrate(place, only, tools, observed, check=check, update=update, allow_network=allow_network)
         return _Hydrated(is_current=is_current, is_sound=is_sound)
 
-    sys.exit(0 if all(_on_branch(location, branch, hydrate) if branch else hydrate(location)) else 1)
+    subject = "Update charts, images and what is rendered of them" if update else "Render what changed"
+    sys.exit(0 if all(_on_branch(location, branch, subject, hydrate) if branch else hydrate(location)) else 1)
 
 
 class _Hydrated(NamedTuple):
@@ -110,7 +111,9 @@ def _read(
     return read_fleet(str(location.path), as_directory=is_directory, parsed=parsed, snapshots=snapshots)
 
 
-def _on_branch(location: StoreLocation, branch: str, hydrate: Callable[[StoreLocation], _Hydrated]) -> _Hydrated:
+def _on_branch(
+    location: StoreLocation, branch: str, subject: str, hydrate: Callable[[StoreLocation], _Hydrated]
+) -> _Hydrated:
     """Hydrate a copy of the newest commit, and commit what that changes, if it is sound. Files stay as they are.
 
     Raises:
@@ -129,7 +132,6 @@ def _on_branch(location: StoreLocation, branch: str, hydrate: Callable[[StoreLoc
             prose("nothing is committed\n")
             return ran
         edits = edits_of(location.repository, base, copy)
-    subject = "Update charts, images and what is rendered of them" if edits else ""
     names = "".join(f"{edit.path}\n" for edit in edits)
     done = commit_on(location.repository, branch, base, edits, f"{subject}\n\n{names}", os.environ) if edits else None
     if done is None:

@@ -223,7 +223,9 @@ def test_newer_charts_and_images_are_a_commit_on_a_branch(store: Path, charts: C
     assert f"jobs: {image} 1.2.0 → 1.3.0 (values/jobs-images.yaml)" in " ".join(result.output.split())
     assert {path: path.read_bytes() for path in store.rglob("*.yaml")} == before
     assert git.head.target == head
-    tree = git.lookup_branch("updates").peel(pygit2.Commit).tree
+    made = git.lookup_branch("updates").peel(pygit2.Commit)
+    assert made.message.startswith("Update charts, images and what is rendered of them\n\n")
+    tree = made.tree
     changed = tree / "values/jobs-images.yaml"
     assert isinstance(changed, pygit2.Blob)
     assert changed.data.decode() == values.replace("1.2.0", "1.3.0")
@@ -232,6 +234,15 @@ def test_newer_charts_and_images_are_a_commit_on_a_branch(store: Path, charts: C
     }
     again = hydrate(store, "--update", "--branch", "updates")
     assert (again.exit_code, "nothing to commit" in again.output) == (0, True), again.output
+
+
+def test_what_is_only_rendered_says_so(store: Path) -> None:
+    commit_all(store, new=True)
+    git = pygit2.Repository(str(store))
+    git.config["user.name"], git.config["user.email"] = "Ada", "ada@example.com"
+    ran = hydrate(store, "--branch", "rendered")
+    assert ran.exit_code == 0, ran.output
+    assert git.lookup_branch("rendered").peel(pygit2.Commit).message.startswith("Render what changed\n\nrendered/")
 
 
 def test_a_registry_that_cannot_be_asked_is_told_and_its_images_stay(store: Path, charts: Charts) -> None:
