@@ -85,7 +85,7 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
     rollouts = _unique_rollouts(collected)
     renders = unique_renders(files, collected.problems, collected.frozen)
     promotions = unique_promotions(files, collected.problems)
-    _hint_skipped(collected)
+    _hint_skipped(collected, has_renders=bool(renders))
     return Fleet(
         revision=revision,
         settings=settings,
@@ -265,7 +265,7 @@ def _report_duplicates(subject: str, sources: list[Source], collected: _Collecte
 _RENDERED: Final = ("Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
-def _hint_skipped(collected: _Collected) -> None:
+def _hint_skipped(collected: _Collected, *, has_renders: bool) -> None:
     """Say once how much was passed over, with the first of them."""
     if not collected.skipped:
         return
@@ -273,7 +273,7 @@ def _hint_skipped(collected: _Collected) -> None:
     number = len(collected.skipped)
     what = f"{number} documents were" if number > 1 else "1 document was"
     message = f"{what} skipped: Helm and kustomize files, and what has neither apiVersion nor kind"
-    if any(source.path.rpartition("/")[2] in _RENDERED for source in collected.skipped):
+    if not has_renders and any(source.path.rpartition("/")[2] in _RENDERED for source in collected.skipped):
         message += "; 'reconciler hydrate' renders charts and kustomizations"
     collected.problems.append(hint(first, "", "documents-skipped", message))
 

@@ -87,6 +87,8 @@ _POD_SPECS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("", "Pod"): ("spec",),
 }
 
+_ENDING: Final = frozenset({("batch", "Job"), ("batch", "CronJob")})
+
 WORKLOADS: Final = frozenset(_POD_SPECS)
 """(group, kind) of workloads."""
 
@@ -110,6 +112,9 @@ def check_workload(body: JsonObject, group_kind: tuple[str, str], findings: Find
         check_labels(dig(body, *metadata, "labels"), findings, *metadata, "labels")
         check_annotations(dig(body, *metadata, "annotations"), findings, *metadata, "annotations")
     if isinstance(spec, dict):
+        if group_kind in _ENDING and not spec.get("restartPolicy"):
+            message = "restartPolicy is missing, and its default is for what never ends; write OnFailure or Never"
+            findings.error("field-missing", message, *steps, "restartPolicy")
         _check_pod(spec, steps, findings)
     elif group_kind != ("", "ReplicationController"):
         findings.error("field-missing", f"{'.'.join(steps)} is missing", *steps)

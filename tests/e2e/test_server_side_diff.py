@@ -49,10 +49,10 @@ def test_updates_are_judged_by_the_api_server_on_request(fleet: FleetOnClusters)
 
 def test_what_the_api_server_refuses_is_held_and_its_words_are_shown(fleet: FleetOnClusters) -> None:
     policy = fleet.policy("web", "Deployment", clusters=["m1"])
-    fleet.write("web", fleet.deployment("web", replicas=0, restartPolicy="Never"), policy)
+    fleet.write("web", fleet.deployment("web", replicas=0, activeDeadlineSeconds=5), policy)
     store = parse(read_directory(fleet.store))
     plan = asyncio.run(plan_once(store, fleet.access, server_side=True)).plan
     (judged,) = plan.changes
     assert judged.held == "the API server would refuse it"
     (problem,) = [problem for problem in plan.problems if problem.code == "refused-by-api-server"]
-    assert "restartPolicy" in problem.message
+    assert "activeDeadlineSeconds" in problem.message
