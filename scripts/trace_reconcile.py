@@ -46,8 +46,8 @@ MADE_BY_COMPILER: Final = frozenset({"<module>", "<listcomp>", "<setcomp>", "<di
 VALUE: Final = "a changed value, until its PATCH"
 MOVE: Final = "a pod condition, until the first write of a move"
 LIMITS: Final = {
-    VALUE: {"functions": 875, "files": 188, "packages": 38},
-    MOVE: {"functions": 1_190, "files": 208, "packages": 40},
+    VALUE: {"functions": 862, "files": 185, "packages": 36},
+    MOVE: {"functions": 1_150, "files": 204, "packages": 38},
 }
 """The figures of the last step and 2 %; lowered with each step."""
 
