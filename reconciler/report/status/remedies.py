@@ -76,10 +76,29 @@ _HEALTH: Final = {
     **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"), _CONFIGURATION),
     "HookFailed": f"its pods and their log have gone with it; correct {{place}}, {_REVERT}",
     EVICTED: "relieve the nodes of {cluster} of what runs out there, or have {place} request and limit it",
-    "FailedCreate": f"raise the limit in {{cluster}} that refuses its pods, lower what {{place}} asks for, {_REVERT}",
     "Unschedulable": f"give {{cluster}} nodes that fit, lower what {{place}} asks for, {_REVERT}",
 }
 """By the reason that the kubelet, the scheduler or a controller gives. Source: Kubernetes, waiting containers."""
+_LIMIT: Final = f"raise the limit in {{cluster}} that refuses its pods, lower what {{place}} asks for, {_REVERT}"
+_BY_WORDS: Final = {
+    "FailedCreate": (
+        ("must specify", f"let {{place}} say what its pods ask for, {_REVERT}"),
+        ("quota", _LIMIT),
+        ("usage per", _LIMIT),
+        (
+            "serviceaccount",
+            f"make the ServiceAccount that its pods name in {{cluster}}, or correct {{place}}, {_REVERT}",
+        ),
+        ("podsecurity", f"take out of {{place}} what the level of its namespace in {{cluster}} forbids, {_REVERT}"),
+        ("webhook", f"correct {{place}} as the webhook of {{cluster}} wants it, or mend the webhook, {_REVERT}"),
+    ),
+    "Unschedulable": (
+        ("insufficient", _HEALTH["Unschedulable"]),
+        ("persistentvolumeclaim", f"give {{cluster}} the claim or the volume that its pods wait for, {_REVERT}"),
+        ("taint", f"tolerate the taint in {{place}}, take it from nodes of {{cluster}}, {_REVERT}"),
+    ),
+}
+"""By a reason with several causes: words of the API server or the scheduler in lower case, and what to do."""
 _DESCRIBE: Final = (
     f"`kubectl --context {{cluster}} describe{{namespace}} {{object}}` shows it; correct {{place}}, {_REVERT}"
 )
@@ -132,10 +151,13 @@ def remedy(cluster: str, identity: Identity, found: SyncState | HealthState, sou
             return remedy_of_problem(code, revision)
         case Failed(todo=todo):
             wanted = todo or MemberClusterError.todo
-        case Degraded(reason=reason):
-            wanted = _HEALTH.get(reason, _DESCRIBE)
-        case Progressing(reason=reason):
-            wanted = _HEALTH.get(reason, "")
+        case Degraded(reason=reason) | Progressing(reason=reason):
+            said, usual = (
+                f"{found.why} {found.unmade}".lower(),
+                _DESCRIBE if isinstance(found, Degraded) or reason in _BY_WORDS else "",
+            )
+            by_words = (todo for word, todo in _BY_WORDS.get(reason, ()) if word in said)
+            wanted = next(by_words, _HEALTH.get(reason, usual))
         case _:
             wanted = ""
     return wanted.format(

@@ -1,0 +1,48 @@
+"""Remedies of troubles whose reason has several causes: each fits the cause that Kubernetes names."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.api.refs import Identity
+from reconciler.report.status.remedies import remedy
+from reconciler.state import Degraded, Progressing
+
+WEB = Identity("apps", "Deployment", "demo", "web")
+FORBIDDEN = 'pods "web-1" is forbidden: '
+
+
+@pytest.mark.parametrize(
+    ("reason", "said", "todo"),
+    [
+        ("FailedCreate", f"{FORBIDDEN}exceeded quota: few, requested: pods=1", "raise the limit in m1 that refuses"),
+        ("FailedCreate", f"{FORBIDDEN}failed quota: few: must specify limits.cpu", "let web.yaml:1 say what its pods"),
+        ("FailedCreate", f"{FORBIDDEN}maximum cpu usage per Container is 1, but limit is 2", "raise the limit in m1"),
+        (
+            "FailedCreate",
+            f'{FORBIDDEN}error looking up service account demo/w: serviceaccount "w" not found',
+            "make the ServiceAccount that its pods name in m1",
+        ),
+        (
+            "FailedCreate",
+            f'{FORBIDDEN}violates PodSecurity "restricted:latest"',
+            "take out of web.yaml:1 what the level",
+        ),
+        ("FailedCreate", 'admission webhook "pods.example" denied the request: no', "as the webhook of m1 wants it"),
+        ("FailedCreate", "something that nobody knows yet", "describe -n demo deployment/web` shows it"),
+        ("Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.", "give m1 nodes that fit"),
+        (
+            "Unschedulable",
+            "0/2 nodes: 1 Insufficient cpu, 1 node(s) had untolerated taint {a: b}",
+            "give m1 nodes that fit",
+        ),
+        ("Unschedulable", '0/3 nodes are available: persistentvolumeclaim "d" not found.', "the claim or the volume"),
+        ("Unschedulable", "pod has unbound immediate PersistentVolumeClaims.", "the claim or the volume"),
+        ("Unschedulable", "3 node(s) had untolerated taint {a: b}.", "tolerate the taint in web.yaml:1"),
+        ("Unschedulable", "3 node(s) didn't match Pod's node affinity/selector.", "give m1 nodes that fit"),
+    ],
+)
+def test_a_remedy_fits_the_cause(reason: str, said: str, todo: str) -> None:
+    for found in (Degraded(said, reason=reason), Progressing("0 of 1 replicas are available", said, reason=reason)):
+        assert todo in remedy("m1", WEB, found, "web.yaml:1", "ab" * 20)
+        assert "`git revert abababababab`" in remedy("m1", WEB, found, "web.yaml:1", "ab" * 20)
