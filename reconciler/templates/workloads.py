@@ -114,7 +114,7 @@ def check_workload(body: JsonObject, group_kind: tuple[str, str], findings: Find
     if isinstance(spec, dict):
         if group_kind in _ENDING and not spec.get("restartPolicy"):
             message = "restartPolicy is missing, and its default is for what never ends; write OnFailure or Never"
-            findings.error("field-missing", message, *steps, "restartPolicy")
+            findings.warning("field-missing", message, *steps, "restartPolicy")
         _check_pod(spec, steps, findings)
     elif group_kind != ("", "ReplicationController"):
         findings.error("field-missing", f"{'.'.join(steps)} is missing", *steps)

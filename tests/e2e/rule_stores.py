@@ -225,7 +225,7 @@ def template(kind: str, name: str, given: dict[str, Any]) -> dict[str, Any]:
         metadata["annotations"] = given["annotations"]
     body: dict[str, Any] = {"apiVersion": given.get("api", API_VERSIONS[kind]), "kind": kind, "metadata": metadata}
     spec = dict(given.get("spec", {}))
-    pod = pod_spec(given)
+    pod = {**({"restartPolicy": "Never"} if kind in ("Job", "CronJob") else {}), **pod_spec(given)}
     if kind in POD_TEMPLATES:
         if kind != "Job":
             spec["selector"] = {"matchLabels": {"app": name}}
