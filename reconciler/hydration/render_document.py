@@ -233,6 +233,8 @@ def _check_remote(fields: Fields, chart: HelmChart) -> None:
         fields.error("render-chart", message, "chart")
     if not _VERSION.fullmatch(chart.version):
         fields.error("render-chart", "a chart that others serve needs its exact version", "version")
+    if fields.has("update") and not is_range(chart.update):
+        _not_a_range(fields, chart.update)
     if not _DIGEST.fullmatch(chart.digest):
         message = "a chart that others serve needs the digest of its archive: sha256: and 64 digits"
         fields.error("render-chart", message, "digest")
@@ -316,8 +318,12 @@ def _images(spec: Fields) -> Iterator[ImageRule]:
         if fields.has("name") and (image is None or image.tag or image.digest):
             fields.error("render-version", f"{rule.name!r} is no image; write it without tag and digest", "name")
         if fields.has("update") and not is_range(rule.update):
-            fields.error("render-version", f"{rule.update!r} is no range of versions; write 1.x or >=1.2, <2", "update")
+            _not_a_range(fields, rule.update)
         yield rule
+
+
+def _not_a_range(fields: Fields, text: str) -> None:
+    fields.error("render-version", f"{text!r} is no range of versions; write 1.x or >=1.2, <2", "update")
 
 
 def _paths(fields: Fields, name: str) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """Versions by the rules of semver, and the newest one in a range.
 
-Source: Semantic Versioning 2.0.0, 11; ranges as helm writes them (Masterminds/semver): `1.x`, `~1.2`, `^1.2.3`,
-`>=1.2, <2`, `1.2 - 1.4`, `||`.
+Source: Semantic Versioning 2.0.0, 11; ranges as helm, Argo CD and Flux read them (Masterminds/semver, constraints.go).
 """
 
 from __future__ import annotations
@@ -12,13 +11,18 @@ from typing import Final, NamedTuple
 
 from reconciler.regex import regex
 
-_VERSION: Final = regex(
-    r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII
+_NUMBER: Final = r"[0-9]{1,19}"
+_ID: Final = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_TAIL: Final = rf"(?:-({_ID}(?:\.{_ID})*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+_VERSION: Final = regex(rf"v?({_NUMBER})(?:\.({_NUMBER}))?(?:\.({_NUMBER}))?{_TAIL}", re.ASCII)
+_ANY: Final = rf"(?:{_NUMBER}|[xX*])"
+_TERM: Final = regex(
+    rf"\s*(!=|>=|=>|<=|=<|~>|=|>|<|~|\^|)\s*v?({_ANY})(?:\.({_ANY}))?(?:\.({_ANY}))?{_TAIL}(?=[\s,]|\Z)\s*", re.ASCII
 )
-_WILD: Final = regex(r"v?(?:(\d{1,9})(?:\.(\d{1,9}))?\.)?[xX*](?:\.[xX*])?", re.ASCII)
-_TERM: Final = regex(r"(>=|<=|>|<|=|!=|\^|~)?\s*(v?[0-9xX*][0-9A-Za-z.*+-]*)", re.ASCII)
-_HYPHEN: Final = regex(r"\s*(\S+)\s+-\s+(\S+)\s*")
+_HYPHEN: Final = regex(rf"\s*(v?{_ANY}[^\s,|]*)\s+-\s+(v?{_ANY}[^\s,|]*)\s*", re.ASCII)
+_PRELIMINARY: Final = regex(r"(?:alpha|beta|rc|pre|preview|dev|snapshot|nightly|canary)(?:[.-]?[0-9]+)*", re.IGNORECASE)
 
+_Numbers = tuple[int, int, int]
 _Key = tuple[int, int, int, tuple[tuple[int, int, str], ...]]
 _LAST: Final = ((2, 0, ""),)
 """A release is newer than all of its preliminary versions."""
@@ -31,6 +35,11 @@ class SemanticVersion(NamedTuple):
     parts: int
     suffix: str
 
+    @property
+    def build(self) -> str:
+        """Return the suffix that tells builds of a version apart (`alpine`); empty for a preliminary version."""
+        return "" if _PRELIMINARY.fullmatch(self.suffix) else self.suffix
+
 
 def parse_version(text: str) -> SemanticVersion | None:
     """Return a version, with or without a `v`, of one to three numbers; None: it is none."""
@@ -39,33 +48,42 @@ def parse_version(text: str) -> SemanticVersion | None:
         return None
     numbers = [int(number) for number in match.groups()[:3] if number is not None]
     major, minor, patch = (*numbers, 0, 0)[:3]
-    suffix = match[4] or ""
+    return SemanticVersion((major, minor, patch, _order(match[4] or "")), len(numbers), match[4] or "")
+
+
+def _order(suffix: str) -> tuple[tuple[int, int, str], ...]:
     ids = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in suffix.split("."))
-    return SemanticVersion((major, minor, patch, ids if suffix else _LAST), len(numbers), suffix)
+    return ids if suffix else _LAST
 
 
 def is_range(text: str) -> bool:
     """Return whether a text is a range that can be read."""
-    return all(_bounds(part) is not None for part in text.split("||"))
+    return _ranges(text) is not None
+
+
+def is_in_range(text: str, range_text: str) -> bool:
+    """Return whether a version is in a range; a preliminary one is where the range names one (`~1.2.3-0`)."""
+    version = parse_version(text)
+    return version is not None and any(_holds(version.key, terms) for terms in _ranges(range_text) or ())
 
 
 def newest(versions: Iterable[str], range_text: str, current: str) -> str:
     """Return the newest version of a range that is newer than the current one; empty: there is none.
 
-    Only versions of the form of the current one count: as many numbers, and the same suffix (`1.27.3-alpine`), so that
+    Only versions of the form of the current one count: as many numbers, and the same build (`1.27.3-alpine`), so that
     tags that move (`1.27`) and other builds never replace it.
     """
     now = parse_version(current)
-    ranges = [found for part in range_text.split("||") if (found := _bounds(part)) is not None]
-    if now is None:
+    ranges = _ranges(range_text)
+    if now is None or ranges is None:
         return ""
     fit = [
         (version.key, text)
         for text in versions
         if (version := parse_version(text)) is not None
-        and (version.parts, version.suffix, text[:1] == "v") == (now.parts, now.suffix, current[:1] == "v")
+        and (version.parts, version.build, text[:1] == "v") == (now.parts, now.build, current[:1] == "v")
         and version.key > now.key
-        and any(_is_in(version.key[:3], bounds) for bounds in ranges)
+        and any(_holds((*version.key[:3], _LAST) if version.build else version.key, terms) for terms in ranges)
     ]
     return max(fit, default=((), ""))[1]
 
@@ -76,69 +94,75 @@ def is_newer(one: str, other: str) -> bool:
     return first is not None and second is not None and first.key > second.key
 
 
-_Numbers = tuple[int, int, int]
-_Bound = tuple[str, _Numbers]
+class _Term(NamedTuple):
+    """One condition. `parts`: how many numbers are written, before an x."""
+
+    sign: str
+    key: _Key
+    parts: int
 
 
-def _bounds(text: str) -> list[_Bound] | None:
-    """Return the conditions of a range without `||`; None: it cannot be read."""
-    if hyphen := _HYPHEN.fullmatch(text):
-        low, high = parse_version(hyphen[1]), parse_version(hyphen[2])
-        return None if low is None or high is None else [(">=", low.key[:3]), *_upper(high)]
-    found: list[_Bound] = []
+def _ranges(text: str) -> list[list[_Term]] | None:
+    """Return the conditions of each alternative; None: it cannot be read."""
+    found = [_terms(part) for part in _HYPHEN.sub(r">= \1, <= \2 ", text).split("||")]
+    return None if None in found else [terms for terms in found if terms is not None]
+
+
+def _terms(text: str) -> list[_Term] | None:
+    found: list[_Term] = []
     place = 0
-    stripped = text.strip()
-    while place < len(stripped):
-        match = _TERM.match(stripped, place)
-        bounds = _of_term(match[1] or "", match[2]) if match is not None else None
-        if match is None or bounds is None:
+    while place < len(text) or not found:
+        match = _TERM.match(text, place)
+        if match is None:
             return None
-        found += bounds
+        found.append(_term(match))
         place = match.end()
-        while stripped[place : place + 1] in (" ", ","):
+        if text[place : place + 1] == ",":
             place += 1
-    return found or None
+            if not text[place:].strip():
+                return None
+    return found
 
 
-def _upper(version: SemanticVersion) -> list[_Bound]:
-    """Return the condition of `<=`; a version of fewer numbers stands for all that begin with it."""
-    return [("<", _next(version.key[:3], version.parts - 1))] if version.parts < 3 else [("<=", version.key[:3])]
+def _term(match: re.Match[str]) -> _Term:
+    parts = 0
+    numbers = [0, 0, 0]
+    for place, number in enumerate(match.groups()[1:4]):
+        if number is None or not number.isdigit():
+            break
+        numbers[place], parts = int(number), parts + 1
+    sign = {"": "=", "=>": ">=", "=<": "<=", "~>": "~"}.get(match[1], match[1])
+    # What stands without its last numbers is all that begins with the others.
+    sign = "~" if sign == "=" and parts < 3 else sign
+    if sign == "~" and parts == 3 and not any(numbers):
+        parts = 0  # As in the source: ~0.0.0 is any version.
+    elif sign != "~" and parts == 0:
+        parts = 2 if sign == "<=" else 3  # As in the source: an x alone is 0.0.0 for each other sign.
+    return _Term(sign, (numbers[0], numbers[1], numbers[2], _order(match[5] or "")), parts)
 
 
-def _next(numbers: _Numbers, place: int) -> _Numbers:
-    """Return the first version after all that are equal up to a number."""
-    found = [*numbers[: place + 1], 0, 0, 0][:3]
-    found[place] += 1
-    return found[0], found[1], found[2]
+def _holds(key: _Key, terms: list[_Term]) -> bool:
+    takes_preliminary = any(term.key[3] != _LAST for term in terms)
+    return (takes_preliminary or key[3] == _LAST) and all(_holds_for(key, term) for term in terms)
 
 
-def _of_term(sign: str, text: str) -> list[_Bound] | None:
-    if wild := _WILD.fullmatch(text):
-        if wild[1] is None:
-            return [(">=", (0, 0, 0))]
-        low = (int(wild[1]), int(wild[2] or 0), 0)
-        return [(">=", low), ("<", _next(low, 0 if wild[2] is None or sign == "^" else 1))]
-    version = parse_version(text)
-    if version is None:
-        return None
-    numbers = version.key[:3]
+def _holds_for(key: _Key, term: _Term) -> bool:
+    sign, bound, parts = term
+    begins = key[:parts] == bound[:parts]
     match sign:
-        case "^":
-            place = next((place for place, number in enumerate(numbers[: version.parts]) if number), version.parts - 1)
-            return [(">=", numbers), ("<", _next(numbers, place))]
-        case "~":
-            return [(">=", numbers), ("<", _next(numbers, min(version.parts - 1, 1)))]
-        case "" | "=":
-            return [(">=", numbers), *_upper(version)]
+        case "=":
+            return key == bound
+        case "!=":
+            return key != bound if parts == 3 else not begins or (parts == 2 and key[3] != bound[3])
+        case ">":
+            return key > bound and not (parts < 3 and begins)
+        case "<":
+            return key < bound
+        case ">=":
+            return key >= bound
         case "<=":
-            return _upper(version)
-        case _:
-            return [(sign, numbers)]
-
-
-def _is_in(numbers: _Numbers, bounds: list[_Bound]) -> bool:
-    tests = {
-        ">=": lambda bound: numbers >= bound, "<": lambda bound: numbers < bound, ">": lambda bound: numbers > bound,
-        "<=": lambda bound: numbers <= bound, "!=": lambda bound: numbers != bound,
-    }  # fmt: skip
-    return all(tests[sign](bound) for sign, bound in bounds)
+            return key <= bound or (parts < 3 and begins)
+        case "~":
+            return key >= bound and (parts == 0 or key[: min(parts, 2)] == bound[: min(parts, 2)])
+    place = next((place for place, number in enumerate(bound[:parts]) if number), max(parts - 1, 0))
+    return key >= bound and (parts == 0 or key[: place + 1] == bound[: place + 1])

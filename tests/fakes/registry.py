@@ -58,6 +58,8 @@ class Registry:
         """The place that it sends to for a token; empty: itself."""
         self.blobs_at = ""
         """The place that it sends to for blobs; empty: it has them."""
+        self.tags: list[str] = []
+        """As it lists them, one a page."""
         self.is_silent = False
         self.hides_digests = False
         self._login, self._token = login, token
@@ -141,6 +143,10 @@ class Registry:
             await asyncio.Event().wait()
         if self.status:
             return web.Response(status=self.status)
+        if request.path.endswith("/tags/list"):
+            last = request.query.get("last")
+            after = self.tags.index(last) + 1 if last else 0
+            return web.json_response({"tags": self.tags[after : after + 1]})
         basic = f"Basic {base64.b64encode(self._login.encode()).decode()}"
         if request.path == "/token":
             is_known = not self._login or sent == basic

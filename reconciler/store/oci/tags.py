@@ -19,20 +19,22 @@ async def tags_of(image: str, access: RegistryAccess) -> tuple[str, ...]:
     """Return every tag of an image.
 
     Raises:
-        StoreError: the registry cannot be asked, refuses, or has no such image.
+        StoreError: the registry cannot be asked, refuses, has no such image, or more tags than are read.
     """
-    found: list[str] = []
+    found: dict[str, None] = {}
     async with open_session() as session:
         registry = RegistryClient(session, _url(image), access, lambda _: None)
-        for _ in range(_PAGES_MAX):
-            last = f"&last={found[-1]}" if found else ""
-            page = await registry.find(f"tags/list?n={_PAGE}{last}")
-            tags = _tags(page)
-            new = [tag for tag in tags if tag not in found] if last else tags
+        for _ in range(_PAGES_MAX + 1):
+            last = f"&last={next(reversed(found))}" if found else ""
+            page = _tags(await registry.find(f"tags/list?n={_PAGE}{last}"))
+            new = [tag for tag in page if tag not in found]
             if not new:
-                break
-            found += new
-    return tuple(found)
+                return tuple(found)
+            found |= dict.fromkeys(new)
+    raise StoreError(
+        f"the registry lists more than {_PAGES_MAX} pages of tags ({len(found):,} were read): write the tag yourself "
+        "and drop the rule, or name the image in a mirror that holds fewer"
+    )
 
 
 async def digest_of_tag(image: str, tag: str, access: RegistryAccess) -> str:
