@@ -1,8 +1,6 @@
 """RFC 6902 patches, compiled once and applied copy on write.
 
-Only add, replace and remove exist in overrides. Consecutive operations whose paths do not touch each other become one
-tree of steps, so that each container on the way is copied once; an operation that meets the path of an earlier one, or
-that shifts the items of a list which others index, begins a new tree.
+Only add, replace and remove exist in overrides.
 
 Source: RFC 6902; Karmada: `-` appends, negative indexes count from the end (an add at -1 appends), `01` reads as 1,
 replace and remove of a missing value and any operation below one are errors.
@@ -24,16 +22,6 @@ from reconciler.yaml import MAX_DEPTH
 _INDEX: Final = regex(r"-?\d{1,9}", re.ASCII)
 _END: Final = "-"
 """The place after the last item of a list."""
-_PLAIN_INDEX: Final = regex(r"0|[1-9]\d{0,8}", re.ASCII)
-
-
-class _Miss:
-    """The answer of a walk that did not find its place; distinct from every JSON value."""
-
-    __slots__ = ()
-
-
-_MISS: Final = _Miss()
 
 
 class PatchFault(NamedTuple):
@@ -50,25 +38,25 @@ class _Operation(NamedTuple):
     value: Json
 
 
-_Trie = dict[str, Any]
-"""Token to a trie below it, or to the operation that ends there."""
-
-
 class CompiledPatch(Struct, frozen=True):
-    """Operations in groups; those of one group are independent. `fault`: a path that is no JSON pointer."""
+    """Operations in their order. `fault`: a path that is no JSON pointer."""
 
-    groups: tuple[tuple[tuple[_Operation, ...], _Trie], ...]
+    operations: tuple[_Operation, ...]
     fault: PatchFault | None = None
 
     def apply(self, tree: Json) -> Json | PatchFault:
         """Return the patched tree; untouched parts are shared with the original, which is never written into."""
         if self.fault is not None:
             return self.fault
-        for operations, trie in self.groups:
-            patched = _walk(trie, tree)
-            if patched is _MISS:
-                return _first_fault(operations, tree)
-            tree = patched
+        own: dict[int, Any] = {}
+        for operation in self.operations:
+            if not operation.tokens and operation.operator is not OverrideOperator.REMOVE:
+                tree = operation.value
+                continue
+            top = _writable(tree, own)
+            if not _apply(operation, top, own):
+                return PatchFault(operation.number, _why(operation, tree))
+            tree = top
         return tree
 
 
@@ -84,7 +72,7 @@ def compile_patch(operations: Iterable[PatchOperation]) -> CompiledPatch:
             fault = PatchFault(number, f"{operation.path!r} is no JSON pointer; it begins with a slash")
             return CompiledPatch((), fault)
         compiled.append(_Operation(number, operation.operator, tokens, operation.value))
-    return CompiledPatch(tuple(_groups(compiled)))
+    return CompiledPatch(tuple(compiled))
 
 
 def pointer_tokens(pointer: str) -> tuple[str, ...] | None:
@@ -136,100 +124,28 @@ def _copied(tree: Json) -> Any:
     return tree.copy() if tree.__class__ is dict else dict(tree)
 
 
-_GROUP_MAX: Final = 64
-"""The check of an operation covers all in its group, so thousands in one group would take minutes."""
-
-
-def _groups(operations: list[_Operation]) -> Iterable[tuple[tuple[_Operation, ...], _Trie]]:
-    members: list[_Operation] = []
-    trie: _Trie = {}
-    for operation in operations:
-        if members and (len(members) >= _GROUP_MAX or not _fits(trie, operation)):
-            yield tuple(members), trie
-            members, trie = [], {}
-        members.append(operation)
-        _insert(trie, operation)
-    if members:
-        yield tuple(members), trie
-
-
-_ROOT: Final = ""
-"""The only key of the trie of an operation on the whole document; it has no tokens, so no other key can clash."""
-
-
-def _insert(trie: _Trie, operation: _Operation) -> None:
-    for token in operation.tokens[:-1]:
-        trie = trie.setdefault(token, {})
-    trie[operation.tokens[-1] if operation.tokens else _ROOT] = operation
-
-
-def _fits(trie: _Trie, operation: _Operation) -> bool:
-    """Return whether the operation is independent of all in the trie: applied in any order they give the same."""
-    if not operation.tokens or any(isinstance(below, _Operation) and not below.tokens for below in trie.values()):
-        return False
-    node: Any = trie
-    for depth, token in enumerate(operation.tokens):
-        if isinstance(node, _Operation):
-            return False
-        is_last = depth == len(operation.tokens) - 1
-        others = [key for key in node if key != token]
-        if others and (_may_alias(token) or any(_may_alias(key) for key in others)):
-            return False
-        if is_last:
-            shifts = operation.operator is not OverrideOperator.REPLACE and bool(_INDEX.fullmatch(token))
-            return token not in node and not (others and shifts)
-        if any(_shifts(node[key]) for key in others):
-            return False
-        if token not in node:
-            return True
-        node = node[token]
-    return True
-
-
-def _shifts(below: Any) -> bool:
-    """Return whether this is an operation that moves the later items, if its container is a list."""
-    if not isinstance(below, _Operation) or below.operator is OverrideOperator.REPLACE:
-        return False
-    return bool(_INDEX.fullmatch(below.tokens[-1]))
-
-
-def _may_alias(token: str) -> bool:
-    """Return whether the token could be a second name of a list item: `-`, `-1`, `01`."""
-    return token == _END or (bool(_INDEX.fullmatch(token)) and not _PLAIN_INDEX.fullmatch(token))
-
-
-def _walk(trie: _Trie, tree: Json) -> Json:
-    """The tree with every operation of the trie applied, `_MISS` when one does not apply."""
-    if isinstance(tree, dict):
-        copy: Any = tree.copy()
-    elif isinstance(tree, list):
-        copy = tree[:]
-    elif isinstance(tree, Mapping):
-        copy = dict(tree)
-    else:
-        return _on_root(trie)
-    for token, below in trie.items():
-        if isinstance(below, dict):
-            step = _step(copy, token)
-            if step is None:
-                return _MISS
-            patched = _walk(below, copy[step])
-            if patched is _MISS:
-                return _MISS
-            copy[step] = patched
-        elif not below.tokens:
-            return _on_root(trie)
-        elif not _finish(copy, token, below):
-            return _MISS
+def _writable(tree: Json, own: dict[int, Any]) -> Any:
+    """Return a container that is ours to write into, which is among `own`, by id; None: it is no container."""
+    if id(tree) in own:
+        return tree
+    if tree.__class__ not in _PLAIN and not isinstance(tree, Mapping | list):
+        return None
+    copy = tree.copy() if tree.__class__ in _PLAIN else _copied(tree)
+    own[id(copy)] = copy
     return copy
 
 
-def _on_root(trie: _Trie) -> Json:
-    """The value of an operation on the whole document, which only add and replace are."""
-    operation = trie.get(_ROOT)
-    if not isinstance(operation, _Operation) or operation.tokens or operation.operator is OverrideOperator.REMOVE:
-        return _MISS
-    return operation.value
+def _apply(operation: _Operation, here: Any, own: dict[int, Any]) -> bool:
+    """Apply an operation below a container that is ours; False when it does not apply, or there is none."""
+    for token in operation.tokens[:-1]:
+        step = _step(here, token)
+        if step is None:
+            return False
+        below = _writable(here[step], own)
+        if below is None:
+            return False
+        here[step] = here = below
+    return bool(operation.tokens) and here is not None and _finish(here, operation.tokens[-1], operation)
 
 
 def _finish(copy: Any, token: str, operation: _Operation) -> bool:
@@ -265,17 +181,6 @@ def _index(token: str, length: int) -> int | None:
     if index < 0:
         index += length
     return index if 0 <= index < length else None
-
-
-def _first_fault(operations: tuple[_Operation, ...], tree: Json) -> PatchFault:
-    for operation in operations:
-        trie: _Trie = {}
-        _insert(trie, operation)
-        patched = _walk(trie, tree)
-        if patched is _MISS:
-            return PatchFault(operation.number, _why(operation, tree))
-        tree = patched
-    raise AssertionError("operations that fail together fail one by one")
 
 
 def _why(operation: _Operation, tree: Json) -> str:

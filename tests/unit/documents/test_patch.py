@@ -168,12 +168,6 @@ def test_shares_what_no_operation_touches() -> None:
     assert patched["b"] is tree["b"]
 
 
-def test_independent_operations_are_applied_in_one_walk() -> None:
-    operations = [("replace", f"/spec/a{number}/x", 1) for number in range(20)]
-    assert len(patch(operations).groups) == 1
-    assert len(patch([("add", "/l/0", 1), ("add", "/l/1", 2)]).groups) == 2
-
-
 def test_resolves_an_existing_place_or_says_what_is_missing() -> None:
     tree = {"l": [{"k": 1}]}
     assert resolve(tree, ("l", "-1", "k")) == ("l", 0, "k")
