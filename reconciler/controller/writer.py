@@ -182,7 +182,7 @@ class Writer:
         is_drift = result.change.cause is Cause.DRIFT
         if not (result.error or is_drift):
             return {}
-        (event,) = write_events(0, revision, "", [result], lambda _: {}, lambda _: ())
+        (event,) = write_events(None, revision, "", [result])
         entry = history_entry(event, self._parts.words)
         found = {"author": entry["author"], "todo": entry.get("todo")}
         return found if result.error else {**found, "why": event_detail(entry)}

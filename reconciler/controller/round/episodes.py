@@ -16,16 +16,16 @@ An object that changes again and again is reported as degraded, and not as healt
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from reconciler.api.binding import Constraint, TargetCluster, Tick
+from reconciler.api.binding import Binding, Constraint, TargetCluster, Tick
 from reconciler.api.ledger import ENDS, Event, EventKind, EvictionRecord
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Copy, Identity
-from reconciler.controller.round.writes import Behind
+from reconciler.controller.round.writes import Behind, behind_event
 from reconciler.incremental import by_key
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
@@ -189,6 +189,8 @@ def freeze(frozen: Mapping[Copy, Frozen]) -> Mapping[str, Any]:
     }
 
 
+_KEPT_AWAY: Final = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
+"""Events that keep a copy out of a cluster, let it come back, or report that."""
 _COMMIT: Final[Behind] = {}
 _CLUSTERS: Final[Behind] = {"who": "clusters", "why": "what the clusters have room for, or are like, is another now"}
 
@@ -196,18 +198,15 @@ _CLUSTERS: Final[Behind] = {"who": "clusters", "why": "what the clusters have ro
 class Origins(Struct, frozen=True, kw_only=True):
     """The reasons of placements. `is_advanced`: another revision became active with this round.
 
-    `ticked`: constraints that took a cluster. `owners`: the owners of a dependency. `ordered`: for a copy that may come
-    back, the person who let it (None: nobody). `now`: the time of the round (RFC 3339).
+    `ticked`: constraints that took a cluster. `now`: the time of the round (RFC 3339).
     """
 
+    journal: Journal
     now: str
     is_advanced: bool
     ticked: Mapping[tuple[Identity, str], Constraint] = field(default_factory=dict)
     evictions: Sequence[EvictionRecord] = ()
-    owners: Callable[[Identity], Sequence[Identity]] = lambda identity: ()
-    freed: Callable[[Identity, str], Behind | None] = lambda identity, cluster: None
-    evicted_by: Callable[[Identity, str], str] = lambda identity, cluster: ""
-    """The person of the last eviction, if the order itself is gone already: it was undone during the round."""
+    bindings: Mapping[Identity, Binding] = field(default_factory=dict)
 
     def of(self, identity: Identity, before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Behind | None:
         """Return the reason of a move; None: it follows something else, or the clusters' state."""
@@ -218,33 +217,41 @@ class Origins(Struct, frozen=True, kw_only=True):
         if self.is_advanced or not before:
             return _COMMIT
         for cluster in _lost(after, before):
-            freed = self._ended(identity, cluster) or self.freed(identity, cluster)
+            freed = self._freed(identity, cluster)
             if freed is not None:
                 return freed
         return None
+
+    def followed(self, identity: Identity, placed: Iterable[Identity]) -> Iterable[Identity]:
+        """Return the owners of a follower, as far as they were placed anew too."""
+        if identity[:2] == ("", "Namespace"):
+            return sorted(each for each in placed if each.namespace == identity.name)
+        return self.bindings[identity].owners if identity in self.bindings else ()
 
     def _behind(self, taken: Constraint) -> Behind:
         if taken.tick is not Tick.EVICTION:
             return {"who": str(taken.tick), "why": taken.reason}
         order = self._order(taken.identity, taken.cluster)
-        who = order.who if order is not None else self.evicted_by(taken.identity, taken.cluster)
-        return {"who": who or "a person", "why": taken.reason}
+        if order is not None:
+            return {"who": order.who or "a person", "why": taken.reason}
+        # The order is gone already: it was undone during the round.
+        evicted = self._newest(taken.identity, taken.cluster, (EventKind.EVICTED,))
+        return {"who": (str(evicted.data.get("who", "")) if evicted else "") or "a person", "why": taken.reason}
 
-    def _ended(self, identity: Identity, cluster: str) -> Behind | None:
+    def _freed(self, identity: Identity, cluster: str) -> Behind | None:
+        """Return the reason of a copy's return since the last placement; None: nothing kept it away."""
         order = self._order(identity, cluster)
-        if order is None or not order.until or order.until > self.now:
-            return None
-        return {"who": order.who or "a person", "why": f"its eviction from {cluster} has ended"}
+        if order is not None and order.until and order.until <= self.now:
+            return {"who": order.who or "a person", "why": f"its eviction from {cluster} has ended"}
+        last = self._newest(identity, cluster, _KEPT_AWAY)
+        return behind_event(last) if last is not None and last.kind in (EventKind.READMITTED, EventKind.FREED) else None
+
+    def _newest(self, identity: Identity, cluster: str, kinds: tuple[EventKind, ...]) -> Event | None:
+        found = self.journal.newest_events(EventFilter(subject=f"{identity} @ {cluster}", kinds=kinds), 1)
+        return found[0].event if found else None
 
     def _order(self, identity: Identity, cluster: str) -> EvictionRecord | None:
         return next((one for one in self.evictions if (one.identity, one.cluster) == (identity, cluster)), None)
-
-
-def _followed(identity: Identity, origins: Origins, placed: Iterable[Identity]) -> Iterable[Identity]:
-    """Return the owners of a follower, as far as they were placed anew too."""
-    if identity[:2] == ("", "Namespace"):
-        return sorted(each for each in placed if each.namespace == identity.name)
-    return origins.owners(identity)
 
 
 def _lost(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> list[str]:
@@ -262,7 +269,7 @@ def placed_events(
     for found in placed:
         origin = behind[found.identity]
         if origin is None:
-            led = (behind.get(owner) for owner in _followed(found.identity, origins, behind))
+            led = (behind.get(owner) for owner in origins.followed(found.identity, behind))
             origin = next((one for one in led if one is not None), _CLUSTERS)
         yield Event(
             round=number,

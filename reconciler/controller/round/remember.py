@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.content import Json, JsonObject, dig
-from reconciler.api.ledger import AppliedRow, Event, EventKind, Ledger, Losses
+from reconciler.api.ledger import AppliedRow, Ledger, Losses
 from reconciler.api.plan import Manifest
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.act import Result
 from reconciler.controller.round.episodes import Origins, placed_events
 from reconciler.controller.round.picture import is_bound
-from reconciler.controller.round.writes import Behind, last_altered, write_events
+from reconciler.controller.round.writes import write_events
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import Run, has_succeeded, memory_of, run_of, with_rest
 from reconciler.ownership import OwnershipRecord, fleet_names, hashed_leaves, is_marked, read_owner, recorded_digest
@@ -28,9 +26,6 @@ from reconciler.report.status.state_document import StateOfFleet, state_document
 from reconciler.report.status.status_document import StatusTables
 from reconciler.scheduler import RUNS_ONCE
 from reconciler.templates import HOOK
-
-_KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
-"""Events that keep a copy out of a cluster, let it come back, or report that."""
 
 
 def remember(
@@ -53,7 +48,15 @@ def remember(
         for cluster, gone in _gone(planned, snapshot):
             journal.remove_applied(cluster, gone)
         journal.record_applied(_rested(planned, journal.ledger()))
-        origins = _origins(journal, planned, now)
+        last, schedule = journal.last_round(), planned.schedule
+        origins = Origins(
+            journal=journal,
+            now=now,
+            is_advanced=last is None or last.revision != schedule.fleet.revision,
+            ticked=schedule.ticked,
+            evictions=journal.evictions(),
+            bindings=schedule.bindings,
+        )
         recorded = journal.patch_bindings(fleet.revision, _placements(planned, snapshot, placed))
         number = 0
         # Whether everything was read: deletions wait for the first such round.
@@ -71,46 +74,7 @@ def remember(
 
 def remember_results(journal: Journal, revision: str, time: str, results: Sequence[Result]) -> None:
     """Record writes. `revision`, `time`: of the round that wanted them."""
-
-    def moved_by(identity: Identity) -> Behind:
-        placed = journal.events(subject=str(identity), kind=EventKind.PLACED, limit=1)
-        return _behind(placed[0]) if placed else {}
-
-    altered_before = partial(last_altered, journal)
-    journal.record_events(write_events(journal.complete_rounds(), revision, time, results, moved_by, altered_before))
-
-
-def _origins(journal: Journal, planned: Round, now: str) -> Origins:
-    """Return the reasons of a round's placements, before the round is recorded."""
-    last, schedule = journal.last_round(), planned.schedule
-
-    def freed(identity: Identity, cluster: str) -> Behind | None:
-        """Return the reason of its return since the last placement."""
-        wanted = EventFilter(subject=f"{identity} @ {cluster}", kinds=_KEPT_AWAY)
-        found = [event for _, event in journal.newest_events(wanted, 1)]
-        is_freed = bool(found) and found[0].kind in (EventKind.READMITTED, EventKind.FREED)
-        return _behind(found[0]) if is_freed else None
-
-    def evicted_by(identity: Identity, cluster: str) -> str:
-        wanted = EventFilter(subject=f"{identity} @ {cluster}", kinds=(EventKind.EVICTED,))
-        return next((str(event.data.get("who", "")) for _, event in journal.newest_events(wanted, 1)), "")
-
-    return Origins(
-        now=now,
-        is_advanced=last is None or last.revision != schedule.fleet.revision,
-        ticked=schedule.ticked,
-        evictions=journal.evictions(),
-        owners=lambda identity: schedule.bindings[identity].owners if identity in schedule.bindings else (),
-        freed=freed,
-        evicted_by=evicted_by,
-    )
-
-
-def _behind(event: Event) -> Behind:
-    data = event.data
-    by_kind = {EventKind.FREED: data.get("tick"), EventKind.READMITTED: "a person"}
-    who = data.get("who") or by_kind.get(EventKind(event.kind))
-    return {"who": str(who), "why": str(data.get("why", ""))} if who else {}
+    journal.record_events(write_events(journal, revision, time, results))
 
 
 def _losses(journal: Journal, planned: Round, snapshot: FleetSnapshot) -> Losses:

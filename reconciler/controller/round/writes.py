@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.api.content import Json
 from reconciler.api.ledger import MADE, DriftOutcome, Event, EventKind
 from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange
-from reconciler.api.refs import Identity
 from reconciler.controller.round.act import Result
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
@@ -31,19 +30,10 @@ Behind = Mapping[str, str]
 """The person or cause (`who`) and the reason in words (`why`); empty: the commit, or nobody in particular."""
 
 
-def write_events(
-    number: int,
-    revision: str,
-    time: str,
-    results: Sequence[Result],
-    moved_by: Callable[[Identity], Behind],
-    altered_before: Callable[[Change], Collection[str]],
-) -> Iterator[Event]:
-    """Yield the events of writes, with their results.
-
-    `moved_by`: the reason of an object's placement. `altered_before`: as `last_altered`.
-    """
+def write_events(journal: Journal | None, revision: str, time: str, results: Sequence[Result]) -> Iterator[Event]:
+    """Yield the events of writes, with their results. `journal`: tells of earlier events; None: it is not asked."""
     masker = masker_of(result.change for result in results)
+    number = journal.complete_rounds() if journal is not None else 0
     for result in results:
         change = result.change
         is_drift = change.cause is Cause.DRIFT
@@ -51,9 +41,10 @@ def write_events(
         altered = [found.path for found in result.altered]
         behind: Behind = {}
         if is_drift:
-            behind = _behind_drift(change, altered or altered_before(change))
-        elif change.cause in _MOVED:
-            behind = moved_by(change.identity)
+            behind = _behind_drift(change, altered or (last_altered(journal, change) if journal is not None else ()))
+        elif change.cause in _MOVED and journal is not None:
+            placed = journal.events(subject=str(change.identity), kind=EventKind.PLACED, limit=1)
+            behind = behind_event(placed[0]) if placed else {}
         yield Event(
             round=number,
             time=time,
@@ -70,6 +61,14 @@ def write_events(
                 **({"outcome": str(DriftOutcome.HEALED)} if is_drift and not result.error else {}),
             },
         )
+
+
+def behind_event(event: Event) -> Behind:
+    """Return the person or cause of an event."""
+    data = event.data
+    by_kind = {EventKind.FREED: data.get("tick"), EventKind.READMITTED: "a person"}
+    who = data.get("who") or by_kind.get(EventKind(event.kind))
+    return {"who": str(who), "why": str(data.get("why", ""))} if who else {}
 
 
 def _todo(result: Result, revision: str) -> str:

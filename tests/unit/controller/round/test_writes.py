@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from reconciler.api.ledger import EventKind
+from reconciler.api.ledger import Event, EventKind
 from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, FieldOwner
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.act import Result
@@ -23,27 +22,25 @@ def change(*fields: FieldChange, action: Action = Action.UPDATE, cause: Cause = 
     return Change(action=action, cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=APP, cause=cause, fields=fields)
 
 
-def told(*results: Result, altered_before: Collection[str] = ()) -> list[dict[str, Any]]:
-    return [
-        {"kind": str(event.kind), **event.data}
-        for event in write_events(
-            1, "r", NOW, results, lambda identity: {"who": "li@host", "why": "evicted"}, lambda change: altered_before
-        )
-    ]
+def told(*results: Result, journal: Journal | None = None) -> list[dict[str, Any]]:
+    return [{"kind": str(event.kind), **event.data} for event in write_events(journal, "r", NOW, results)]
 
 
-def test_what_the_server_changed_before_is_set_right_after_the_server_and_nobody_else() -> None:
+def test_what_the_server_changed_before_is_set_right_after_the_server_and_nobody_else(tmp_path: Path) -> None:
     field = FieldChange(path="data.a", before="theirs", after="1", cause=Cause.DRIFT)
     by_hand = FieldChange(path="data.b", before="2", after="1", owner=FieldOwner(manager="kubectl"), cause=Cause.DRIFT)
-    for fields, altered_before, who in (
-        ((field,), (), "somebody"),
-        ((field,), ("data.a",), "the server"),
-        ((field,), ("data.b",), "somebody"),
-        ((by_hand,), ("data.b",), "kubectl"),
-        ((field, by_hand), ("data.a",), "kubectl, the server"),
-    ):
-        (event,) = told(Result(change=change(*fields, cause=Cause.DRIFT)), altered_before=altered_before)
-        assert event["who"] == who
+    with Journal.open(tmp_path / "journal.db") as journal:
+        for fields, altered_before, who in (
+            ((field,), (), "somebody"),
+            ((field,), ("data.a",), "the server"),
+            ((field,), ("data.b",), "somebody"),
+            ((by_hand,), ("data.b",), "kubectl"),
+            ((field, by_hand), ("data.a",), "kubectl, the server"),
+        ):
+            data = {"altered": altered_before}
+            journal.record_events([Event(round=1, time=NOW, kind=EventKind.UPDATED, subject=f"{APP} @ m1", data=data)])
+            (event,) = told(Result(change=change(*fields, cause=Cause.DRIFT)), journal=journal)
+            assert event["who"] == who
     (failed,) = told(Result(change=change(field, cause=Cause.DRIFT), error="changed", altered=(field,)))
     assert (failed["who"], failed["altered"]) == ("the server", ["data.a"])
 
@@ -89,9 +86,12 @@ def test_credentials_in_values_are_masked() -> None:
     assert "hunter2" not in str(event)
 
 
-def test_what_moves_is_in_the_name_of_who_moved_it() -> None:
+def test_what_moves_is_in_the_name_of_who_moved_it(tmp_path: Path) -> None:
     moves = [Result(change=change(action=Action.DELETE, cause=cause)) for cause in (Cause.PLACEMENT, Cause.DEPENDENCY)]
-    assert [event["who"] for event in told(*moves)] == ["li@host", "li@host"]
+    with Journal.open(tmp_path / "journal.db") as journal:
+        data = {"who": "li@host", "why": "evicted"}
+        journal.record_events([Event(round=1, time=NOW, kind=EventKind.PLACED, subject=str(APP), data=data)])
+        assert [event["who"] for event in told(*moves, journal=journal)] == ["li@host", "li@host"]
 
 
 def test_a_drift_that_could_not_be_healed_is_a_failure() -> None:
