@@ -31,4 +31,4 @@ from reconciler.hydration.output_files import split_file
 from reconciler.hydration.render_document import RENDER_SHAPE, is_below, is_plain_path, parse_render
 from reconciler.hydration.served_apis import served_apis
 from reconciler.hydration.variants import Compiled, compile_variants, disproofs, encrypted_objects, overlaps
-from reconciler.hydration.version_range import is_newer, is_range, newest
+from reconciler.hydration.version_range import is_in_range, is_newer, is_range, newest

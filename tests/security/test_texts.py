@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from reconciler.containment import try_call
-from reconciler.importers.argocd.templating import filled as template_filled
+from reconciler.importers.argocd.templating import Templates
 from reconciler.importers.flux.substitution import substituting
 from reconciler.planner import urls_of_two_hosts
 from reconciler.report.difference import shown_pair, text_diff
@@ -56,7 +56,8 @@ SEARCHES: Final[dict[str, Callable[[str], object]]] = {
     "beside another": lambda text: shown_pair(f"a{text}", f"b{text}", 80),
     "a change inside": lambda text: shown_pair(f"{text}a{text}", f"{text}b{text}", 80),
     "a line beside another": lambda text: text_diff(f"a\n{text}\nb\n", f"a\n{text}\nc\n"),
-    "a template of Argo CD": lambda text: template_filled(text, {}, go=False),
+    "a template of Argo CD": lambda text: Templates().filled(text, {}),
+    "a template of Go": lambda text: try_call(Templates(go=True).filled, text, {}),
     "variables of Flux": lambda text: try_call(substituting({}), "a.yaml", text.encode()),
 }
 

@@ -27,6 +27,7 @@ class KnownCluster(Member, frozen=True, kw_only=True):
 
     known_as: str
     server: str
+    project: str
     all_labels: Mapping[str, str]
     annotations: Mapping[str, str]
 
@@ -55,7 +56,7 @@ class Destinations:
         annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)
         return KnownCluster(
             name=name, context=known_as, labels=fit, known_as=known_as, server=server, all_labels=labels,
-            annotations=annotations,
+            annotations=annotations, project=_datum(body, "project"),
         )  # fmt: skip
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.problem import Document
@@ -13,7 +13,7 @@ from reconciler.importers.argocd.destinations import SECRET_TYPE, Destinations
 from reconciler.importers.argocd.generators import Generating
 from reconciler.importers.argocd.manifests import is_of
 from reconciler.importers.argocd.rolling import Standing, rollout_of
-from reconciler.importers.argocd.templating import filled
+from reconciler.importers.argocd.templating import Templates, check_filled, patched
 from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.compose import ImportedStore, compose_store
 from reconciler.importers.ignore import Ignored
@@ -109,18 +109,23 @@ class _Reading:
                 self._take(one, Reading(one, one.body, (), self.notes), name)
 
     def _made(self, document: Document, spec: Reading, name: str) -> None:
-        go = spec.flag("goTemplate")
-        spec.texts("goTemplateOptions")
-        spec.refuse("templatePatch", "a patch of the template is not evaluated; write the applications out")
-        generating = Generating(self._context.destinations, self._context.checkouts, go=go)
+        go, options = spec.flag("goTemplate"), spec.texts("goTemplateOptions")
+        templates = Templates(go, is_strict=go and "missingkey=error" in options)
+        generating = Generating(self._context.destinations, self._context.checkouts, templates)
         generators = spec.children("generators")
-        rows = [row for generator in generators for row in generating.rows(generator)]
+        template, patch = spec.map("template"), spec.text("templatePatch")
+        rows = [row for generator in generators for row in generating.templated(generator, template)]
         if not rows:
             self.notes.leave(document, ("spec", "generators"), "they make no application of what the input has")
         before = len(self.apps)
-        template = spec.map("template")
-        for row in rows:
-            self._fill(document, template, row, name, go=go)
+        for own, row in rows:
+            try:
+                body = patched(templates.filled(own, row), templates.filled(patch, row))
+                check_filled(body)
+            except Uncarried as error:
+                self.failed.append(Failure(document.source, f"ApplicationSet {name}", str(error)))
+            else:
+                self._take(document, Reading(document, body, ("spec", "template"), self.notes), name)
         self._strategy(spec, name, self.apps[before:])
         spec.leave("syncPolicy", "nothing is generated later: what is in the store stays there until it is taken out")
         spec.leave("preservedFields", "nothing else writes the documents of a store")
@@ -128,14 +133,6 @@ class _Reading:
         spec.leave("applyNestedSelectors", "selectors are applied where they stand")
         spec.rest()
         self.memberships += _membership(name, generators)
-
-    def _fill(self, document: Document, template: JsonObject, row: Mapping[str, Any], name: str, *, go: bool) -> None:
-        try:
-            body = filled(template, row, go=go)
-        except Uncarried as error:
-            self.failed.append(Failure(document.source, f"ApplicationSet {name}", str(error)))
-            return
-        self._take(document, Reading(document, body, ("spec", "template"), self.notes), name)
 
     def _take(self, document: Document, application: Reading, group: str) -> None:
         found: list[App | Ignored] = []

@@ -1,4 +1,4 @@
-"""The templates of an ApplicationSet: `{{name}}`, and simple Go templates. All else is refused by name.
+"""The templates of an ApplicationSet: `{{name}}`, or Go's; and its patch of the template.
 
 Source: argo-cd.readthedocs.io/en/stable/operator-manual/applicationset/Template/ and /GoTemplate/.
 """
@@ -6,149 +6,141 @@ Source: argo-cd.readthedocs.io/en/stable/operator-manual/applicationset/Template
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
-from reconciler.api.content import Json
+from reconciler.api.content import Json, JsonObject, dig
+from reconciler.importers.argocd.go_functions import as_go, go_text
+from reconciler.importers.argocd.go_template import MissingParameter, render
 from reconciler.importers.reading import Uncarried
+from reconciler.yaml import EmbeddedTextFault, read_embedded
 
 _HOLE: Final = re.compile(r"\{\{(.*?)(\}\}|\Z)", re.DOTALL)
 """One that is not closed reaches to the end, so that no search begins anew behind it."""
-_TRIM: Final = re.compile(r"\{\{-|-\}\}")
-_TOKEN: Final = re.compile(r"\s*(?:(\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|(\.[\w.-]*)|(\|)|([A-Za-z]\w*)|(-?\d+))", re.ASCII)
-_MISSING: Final = object()
 Params = Mapping[str, Any]
 """Parameters of one application: flat names without Go's templates, nested ones with them."""
 
 
-def filled(template: Json, params: Params, *, go: bool) -> Any:
-    """A tree with the templates in its texts and keys filled in.
+class Templates(NamedTuple):
+    """How the templates of a set are read. `is_strict`: a missing parameter is an error."""
 
-    Raises:
-        Uncarried: a template is not known, or a parameter is missing.
-    """
-    if isinstance(template, str):
-        return _filled_text(template, params, go=go) if "{{" in template else template
-    if isinstance(template, Mapping):
-        return {filled(key, params, go=go): filled(value, params, go=go) for key, value in template.items()}
-    if isinstance(template, list):
-        return [filled(item, params, go=go) for item in template]
-    return template
+    go: bool = False
+    is_strict: bool = False
+
+    def filled(self, template: Json, params: Params) -> Any:
+        """A tree with the templates in its texts and keys filled in.
+
+        Raises:
+            Uncarried: a template is not evaluated, or a parameter is missing.
+        """
+        return self._filled(template, as_go(params) if self.go else params)
+
+    def _filled(self, template: Json, params: Params) -> Any:
+        if isinstance(template, str):
+            if "{{" not in template:
+                return template
+            return render(template, params, is_strict=self.is_strict) if self.go else _plain(template, params)
+        if isinstance(template, Mapping):
+            return {self._filled(key, params): self._filled(value, params) for key, value in template.items()}
+        if isinstance(template, list):
+            return [self._filled(item, params) for item in template]
+        return template
+
+    def interpolated(self, generator: JsonObject, params: Params) -> dict[str, Any]:
+        """Return a generator behind another one of a matrix with its parameters filled in.
+
+        Values that name parameters of the generator itself stay as they are.
+        """
+        found: dict[str, Any] = {}
+        for key, value in generator.items():
+            is_nested = key == "generators" and isinstance(value, list)
+            if key == "values" and isinstance(value, Mapping):
+                found[key] = {name: self._if_known(text, params) for name, text in value.items()}
+            elif is_nested and all(isinstance(each, Mapping) for each in value):
+                found[key] = [
+                    {kind: self.interpolated(body, params) if isinstance(body, Mapping) else body
+                     for kind, body in each.items()}
+                    for each in value
+                ]  # fmt: skip
+            else:
+                found[key] = self.filled(value, params)
+        return found
+
+    def _if_known(self, text: Json, params: Params) -> Json:
+        try:
+            return Templates(self.go, is_strict=True).filled(text, params)
+        except MissingParameter:
+            return text
 
 
-def _filled_text(text: str, params: Params, *, go: bool) -> str:
-    if go and _TRIM.search(text):
-        raise Uncarried("a template trims what is around it ({{- or -}}); it is not evaluated: write it out")
+def _plain(text: str, params: Params) -> str:
+    """Fill in the names that are parameters; others stay as they are, as with Argo CD."""
 
     def value(hole: re.Match[str]) -> str:
-        if not hole[2]:
-            return hole[0]
-        expression = hole[1].removeprefix("-").lstrip().removesuffix("-").rstrip()
-        return _go(expression, params) if go else _plain(expression, params)
+        found = params.get(hole[1].strip()) if hole[2] else None
+        return hole[0] if found is None else go_text(found)
 
     return _HOLE.sub(value, text)
 
 
-def _plain(name: str, params: Params) -> str:
-    if name not in params:
-        raise Uncarried(f"the template {{{{{name}}}}} names no parameter of the generator")
-    return _text(params[name], name)
+def check_filled(body: JsonObject) -> None:
+    """Check that no template is left in the name, the sources and the cluster of an application.
+
+    Raises:
+        Uncarried: one is.
+    """
+    spec = body.get("spec")
+    sources = [dig(spec, "source"), *(dig(spec, "sources") or [])]
+    places = [dig(source, key) for source in sources for key in ("repoURL", "path", "chart", "targetRevision")]
+    for place in (dig(body, "metadata", "name"), *(dig(spec, "destination") or {}).values(), *places):
+        left = _HOLE.search(place) if isinstance(place, str) else None
+        if left is not None:
+            raise Uncarried(f"the template {left[0]} names no parameter of the generator")
 
 
-def _go(expression: str, params: Params) -> str:
-    value: Any = _MISSING
-    for number, words in enumerate(_stages(expression)):
-        value = _call(words, [] if number == 0 else [value], params, expression)
-    if value is _MISSING:
-        raise Uncarried(f"the template {{{{ {expression} }}}} names no parameter of the generator")
-    return _text(value, expression)
+def patched(body: JsonObject, patch: str) -> dict[str, Any]:
+    """Return an application with the patch of its set.
+
+    Raises:
+        Uncarried: it is no single mapping.
+    """
+    if not patch.strip():
+        return dict(body)
+    try:
+        found = read_embedded(patch, "yaml")
+    except EmbeddedTextFault as error:
+        raise Uncarried(f"spec.templatePatch: {error}") from error
+    if not isinstance(found, Mapping):
+        raise Uncarried("spec.templatePatch: it is no single mapping")
+    return _over(body, found)
 
 
-def _stages(expression: str) -> list[list[tuple[str, Any]]]:
-    """Return the stages of a pipeline, each a list of words with their kinds."""
-    found: list[list[tuple[str, Any]]] = [[]]
-    at = 0
-    while at < len(expression):
-        token = _TOKEN.match(expression, at)
-        if token is None:
-            raise _refused(expression)
-        text, path, bar, name, number = token.groups()
-        if bar:
-            found.append([])
-        elif text:
-            found[-1].append(("value", re.sub(r"\\(.)", r"\1", text[1:-1]) if text[0] == '"' else text[1:-1]))
-        elif path:
-            found[-1].append(("path", [step for step in path.split(".") if step]))
-        else:
-            found[-1].append(("name", name) if name else ("value", int(number)))
-        at = token.end()
-    return found
-
-
-def _call(words: list[tuple[str, Any]], before: list[Any], params: Params, expression: str) -> Any:
-    if not words:
-        raise _refused(expression)
-    kind, first = words[0]
-    if kind != "name":
-        if before or len(words) > 1:
-            raise _refused(expression)
-        return _value(words[0], params)
-    arguments = [_value(word, params) for word in words[1:]] + before
-    match first, arguments:
-        case "default", [fallback, value]:
-            return fallback if value is _MISSING or value in ("", 0, False, None, [], {}) else value
-        case "index", [container, *steps]:
-            return _index(container, steps)
-        case (("lower" | "upper" | "trim" | "normalize" | "toString"), [value]) if value is not _MISSING:
-            text = _text(value, expression)
-            ways: dict[str, Callable[[str], str]] = {
-                "lower": str.lower, "upper": str.upper, "trim": str.strip, "normalize": normalized, "toString": str,
-            }  # fmt: skip
-            return ways[first](text)
-    raise _refused(expression)
-
-
-def _refused(expression: str) -> Uncarried:
-    return Uncarried(f"the template {{{{ {expression} }}}} is not evaluated here: write the applications out")
-
-
-def _value(word: tuple[str, Any], params: Params) -> Any:
-    kind, value = word
-    if kind == "name":
-        raise Uncarried(f"the template function {value} is not evaluated as an argument: write the applications out")
-    return _index(params, value) if kind == "path" else value
-
-
-def _index(container: Any, steps: list[Any]) -> Any:
-    for step in steps:
-        if isinstance(container, Mapping) and isinstance(step, str):
-            container = container.get(step, _MISSING)
-        elif isinstance(container, list) and isinstance(step, int) and 0 <= step < len(container):
-            container = container[step]
-        else:
-            return _MISSING
-    return container
-
-
-def _text(value: Any, name: str) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | int | float):
-        return str(value)
-    raise Uncarried(f"the parameter of the template {{{{{name}}}}} is no text")
-
-
-def normalized(text: str) -> str:
-    """A text as a name in DNS, as Argo CD's function of that name makes one."""
-    return re.sub(r"[^-a-z0-9.]", "-", text.lower())[:253].strip("-.")
-
-
-def flattened(params: Params) -> dict[str, Any]:
-    """Nested parameters by their dotted names, as templates without Go's see them."""
-    found: dict[str, Any] = {}
-    for key, value in params.items():
-        if isinstance(value, Mapping):
-            found |= {f"{key}.{name}": inner for name, inner in flattened(value).items()}
+def _over(below: JsonObject, above: JsonObject) -> dict[str, Any]:
+    """Patch a mapping: null deletes, and a list takes the place of a list."""
+    if any(key.startswith("$") for key in above):
+        raise Uncarried("spec.templatePatch: directives ($patch) are not evaluated; write the applications out")
+    found = dict(below)
+    for key, value in above.items():
+        if value is None:
+            found.pop(key, None)
+        elif isinstance(value, Mapping):
+            inner = found.get(key)
+            found[key] = _over(inner if isinstance(inner, Mapping) else {}, value)
         else:
             found[key] = value
     return found
+
+
+def flattened(params: Params) -> dict[str, str]:
+    """Nested parameters as texts by their dotted names, as templates without Go's and selectors see them."""
+    return dict(_flattened(as_go(params), ""))
+
+
+def _flattened(value: Any, name: str) -> list[tuple[str, str]]:
+    if isinstance(value, Mapping) and (value or not name):
+        below = value.items()
+    elif isinstance(value, list) and value:
+        below = {str(at): inner for at, inner in enumerate(value)}.items()
+    else:
+        return [(name, go_text(value))]
+    return [pair for key, inner in below for pair in _flattened(inner, f"{name}.{key}" if name else key)]

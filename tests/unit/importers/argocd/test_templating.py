@@ -1,77 +1,77 @@
-"""Templates of an ApplicationSet: what is plain is filled in, and all else is refused, never half evaluated."""
+"""Templates of an ApplicationSet: filled in as Go does, and all else is refused, never half evaluated."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.importers import Uncarried
-from reconciler.importers.argocd.generators import matches
-from reconciler.importers.argocd.templating import filled
+from reconciler.importers.argocd.generators import is_file_of, is_folder_of
+from reconciler.importers.argocd.templating import Templates, patched
+from tests.unit.yaml_cases import cases
 
-PARAMS = {"name": "EU_1", "path": {"basename": "web", "segments": ["apps", "web"]}, "labels": {"a/b": "c"}, "on": True}
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("x-{{ .name }}-{{.path.basename}}", "x-EU_1-web"),
-        ('{{ index .labels "a/b" }}', "c"),
-        ("{{ index .path.segments 1 }}", "web"),
-        ('{{ .absent | default "y" }}', "y"),
-        ('{{ default "y" .name }}', "EU_1"),
-        ("{{ .name | normalize }}", "eu-1"),
-        ("{{ .name | lower | upper }}", "EU_1"),
-        ("{{ .on }}", "true"),
-    ],
-)
-def test_what_is_plain_is_filled_in(text: str, wanted: str) -> None:
-    assert filled(text, PARAMS, go=True) == wanted
-    assert filled({"a": [text]}, PARAMS, go=True) == {"a": [wanted]}
+GO, STRICT, PLAIN = Templates(go=True), Templates(go=True, is_strict=True), Templates()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{{ .absent }}", "{{ .path }}", "{{ range .x }}", "{{ if .on }}x{{ end }}", "{{ env .name }}",
-        "{{ .name | b64enc }}",
-        "{{- .name }}", "{{ index .path.segments 9 }}", "{{ (index .labels .name) }}", "{{ $x := .name }}", "{{ }}",
-        "{{ default .name }}", "{{ lower .absent }}", "{{ .name .name }}", "{{ \"a\" | .name }}",
-    ],
-)  # fmt: skip
-def test_all_else_is_refused(text: str) -> None:
-    with pytest.raises(Uncarried):
-        filled(text, PARAMS, go=True)
+@pytest.mark.parametrize("case", cases("importing/go_templates.yaml"))
+def test_a_template_of_go_says_what_go_says(case: dict[str, Any]) -> None:
+    assert GO.filled({"a": [case["text"]]}, case["params"]) == {"a": [case["is"]]}
 
 
-def test_without_templates_of_go_a_name_is_a_parameter_or_refused() -> None:
+@pytest.mark.parametrize("case", cases("importing/go_templates_refused.yaml"))
+def test_all_else_is_refused_by_name(case: dict[str, Any]) -> None:
+    with pytest.raises(Uncarried, match=re.escape(case["why"])):
+        STRICT.filled(case["text"], case["params"])
+
+
+def test_without_templates_of_go_a_name_is_a_parameter_or_stays() -> None:
     flat = {"name": "a", "metadata.labels.x": "b", "path[0]": "c"}
-    assert filled("{{name}} {{ metadata.labels.x }} {{path[0]}}", flat, go=False) == "a b c"
-    with pytest.raises(Uncarried):
-        filled("{{other}}", flat, go=False)
+    assert PLAIN.filled("{{name}} {{ metadata.labels.x }} {{path[0]}}", flat) == "a b c"
+    assert PLAIN.filled("{{ $labels.pod }} {{", flat) == "{{ $labels.pod }} {{"
 
 
 @given(text=st.text("{}-a \n", max_size=20))
-def test_names_end_at_the_first_braces_and_lose_dashes_and_blanks(text: str) -> None:
+def test_names_end_at_the_first_braces_and_lose_blanks(text: str) -> None:
     """As the expression says that tries every end from every beginning."""
-    found = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
-    values = {hole[1]: f"<{hole[1]}>" for hole in found.finditer(text)}
-    assert filled(text, values, go=False) == found.sub(lambda hole: values[hole[1]], text)
+    found = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+    values = {hole[1].strip(): f"<{hole[1].strip()}>" for hole in found.finditer(text)}
+    assert PLAIN.filled(text, values) == found.sub(lambda hole: values[hole[1].strip()], text)
+
+
+@given(text=st.text('{}.a-b $|()"if end range\n', max_size=30))
+def test_no_text_breaks_the_reading_of_templates(text: str) -> None:
+    with contextlib.suppress(Uncarried):
+        assert isinstance(GO.filled(text, {"a": "1", "b": [1, {"c": True}]}), str)
+
+
+def test_a_patch_is_laid_over_an_application_and_null_deletes() -> None:
+    body = {"spec": {"source": {"helm": {"values": "a"}}, "syncPolicy": {"automated": {}}}}
+    patch = "spec: {syncPolicy: null, source: {helm: {parameters: [{name: a}]}}}"
+    assert patched(body, patch) == {"spec": {"source": {"helm": {"values": "a", "parameters": [{"name": "a"}]}}}}
+    assert patched(body, " \n") == body
+    for wrong in ("[1]", "a: b: c", "spec: {$patch: delete}"):
+        with pytest.raises(Uncarried, match="templatePatch"):
+            patched(body, wrong)
 
 
 @pytest.mark.parametrize(
-    ("path", "pattern", "is_one"),
+    ("path", "pattern", "is_folder", "is_file"),
     [
-        ("apps/web", "apps/*", True),
-        ("apps/web/x", "apps/*", False),
-        ("apps/web/x/config.json", "apps/**/config.json", True),
-        ("apps/config.json", "apps/**/config.json", True),
-        ("other", "**", True),
-        ("/".join("a" * 60), "/".join(["**"] * 60 + ["b"]), False),
+        ("apps/web", "apps/*", True, True),
+        ("apps/web/x", "apps/*", False, True),
+        ("apps/web", "apps/**", True, True),
+        ("apps/web/x", "apps/**", False, True),
+        ("apps/web/x/config.json", "apps/**/config.json", False, True),
+        ("apps/web/x/config.json", "apps/*/config.json", False, True),
+        ("apps/config.json", "apps/**/config.json", False, False),
+        ("apps/web/a.json", "apps", False, True),
+        ("other", "*", True, True),
     ],
 )
-def test_patterns_of_paths(path: str, pattern: str, is_one: bool) -> None:
-    assert matches(path, pattern) is is_one
+def test_patterns_of_paths(path: str, pattern: str, is_folder: bool, is_file: bool) -> None:
+    assert (is_folder_of(path, pattern), is_file_of(path, pattern)) == (is_folder, is_file)
