@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final, Protocol, TypeVar
 
@@ -198,3 +199,25 @@ class BackOff(Struct, frozen=True, kw_only=True):
         """
         pause_s = min(self.most_s, self.least_s * 2.0 ** min(max(failures - 1, 0), _DOUBLINGS_MAX))
         return pause_s * (1 - jitter() / 2) if jitter is not None else pause_s
+
+
+class SharedSlots:
+    """A limit of concurrent requests over all clusters; slow ones no longer count, so that they hold up nobody."""
+
+    def __init__(self, at_once: int, slow_after_s: float) -> None:
+        """All slots are free."""
+        self._semaphore = asyncio.Semaphore(at_once)
+        self._slow_after_s = slow_after_s
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold a slot until the end, or until this turns out slow."""
+        await self._semaphore.acquire()
+        held = ExitStack()
+        held.callback(self._semaphore.release)
+        timer = asyncio.get_running_loop().call_later(self._slow_after_s, held.close)
+        with held:
+            try:
+                yield
+            finally:
+                timer.cancel()

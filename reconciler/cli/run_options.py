@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconciler.api.problem import Problem
     from reconciler.api.refs import Identity
     from reconciler.controller.rollouts.prometheus import PrometheusAddress
-    from reconciler.controller.service.telling import Telling
+    from reconciler.controller.service.serve_fleet import Telling
     from reconciler.notify.commit_statuses import ForgeOptions
     from reconciler.notify.webhook import WebhookOptions
     from reconciler.sops.keyring import Keyring
@@ -160,7 +160,7 @@ def telling_of(asked: NotifyOptions, store: str) -> Telling | None:
     Raises:
         ConfigurationError: an option cannot be used, or one is missing beside another.
     """
-    from reconciler.controller.service.telling import Telling
+    from reconciler.controller.service.serve_fleet import Telling
 
     webhooks, forge = _webhooks(asked), _forge(asked, store)
     if not webhooks and forge is None:

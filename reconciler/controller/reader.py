@@ -24,7 +24,6 @@ from reconciler.controller.reading.capacity_need import is_room_needed, scaled_b
 from reconciler.controller.reading.cluster_filter import is_news
 from reconciler.controller.reading.read_clusters import ReadExtent, answering, observe_members, remembered
 from reconciler.controller.reading.scope import Copies, copies_since, joined, left_since
-from reconciler.controller.reading.suspensions import closed_by
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.round.recover import recover
 from reconciler.controller.tasks import in_thread
@@ -34,6 +33,7 @@ from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.errors import HeldByCopy
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import in_force
+from reconciler.placement import closed_by
 from reconciler.render import arrivals, changed_identities
 from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet, undecided
 

@@ -16,7 +16,6 @@ from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.reading.members import Reachable
-from reconciler.controller.reading.suspensions import restrained
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.workers import Task
 from reconciler.controller.round.act import (
@@ -38,7 +37,7 @@ from reconciler.errors import MemberClusterError
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import in_force
-from reconciler.planner import Round, kept_waves
+from reconciler.planner import Round, kept_waves, restrained
 from reconciler.report.status.history_text import event_detail, history_entry
 
 log = logging.getLogger("reconciler")

@@ -4,8 +4,7 @@ from reconciler.diff.applied_fields import Bodies, applied_fields
 from reconciler.diff.canonical import sendable
 from reconciler.diff.compare import Comparer, Comparison, overall_cause
 from reconciler.diff.immutable import as_replacement, refused_in_place
-from reconciler.diff.server_answers import dry_run_changes, is_write_needed
 from reconciler.diff.standings import Copies, OwnershipIndex, SeenCopies
 from reconciler.diff.substitutes import refused_beside
-from reconciler.diff.three_way import Desired, Difference, desired_of, difference_from
+from reconciler.diff.three_way import Desired, Difference, desired_of, difference_from, dry_run_changes, is_write_needed
 from reconciler.diff.trees import tree_changes

@@ -3,14 +3,17 @@
 Ownership, from managedFields and from the previous desired state, is the merge base; values come from the live object.
 Fields that we never mentioned are ignored, so that server defaults and other managers cause no difference.
 
-Source: design#three-way-diff; design#never-mentioned; design#removed-fields; server-side apply's pruning rules as
-measured on a kube-apiserver 1.36.
+Changes of a server-side apply with `dryRun=All`, from its answer: nothing is stripped or rebuilt, every difference is
+shown, and those outside our fields are labelled as side effects (defaults, webhooks), which never cause a write.
+
+Source: design#dry-run; design#three-way-diff; design#never-mentioned; design#removed-fields; the pruning rules of
+server-side apply as measured on a kube-apiserver 1.36.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -20,7 +23,7 @@ from reconciler.api.refs import GVK
 from reconciler.diff.canonical import equal
 from reconciler.diff.immutable import immutable_change
 from reconciler.diff.substitutes import Substitutes, substitutes
-from reconciler.diff.trees import declared, displaced
+from reconciler.diff.trees import declared, displaced, tree_changes
 from reconciler.diff.walk import Owned, Walk, indexed, key_names
 from reconciler.documents import FREE, Schema, SchemaNode, object_meta
 from reconciler.ownership import (
@@ -30,6 +33,7 @@ from reconciler.ownership import (
     Member,
     child_of,
     entries_of,
+    fields_of,
     is_applied_by,
     matches,
     owners_of,
@@ -330,3 +334,53 @@ def _item_step(value: Json, node: SchemaNode) -> Keyed | Member | None:
         return Member(value) if not isinstance(value, (dict, list)) else None
     assert isinstance(value, dict), "a list whose items have no keys is a leaf"
     return Keyed(tuple([(name, value.get(name, default)) for name, default in zip(*key_names(node), strict=True)]))
+
+
+def dry_run_changes(
+    live: JsonObject,
+    result: JsonObject,
+    *,
+    manager: str,
+    schema: Schema | None,
+    desired: JsonObject,
+    previous: JsonObject | None = None,
+) -> tuple[FieldChange, ...]:
+    """Return the fields that differ between the live object and the dry run's answer, sorted by path.
+
+    `previous` is as for `diff.difference_from`, and `desired` in the form of `previous`, where that has hashes. A field
+    of ours that went, or fell back to a default, is REMOVED; one that is neither ours before nor after is a
+    SIDE_EFFECT. The dry run does not cover fields that are to be taken over first (`Difference.removed_paths`).
+    """
+    ours_before, ours_after = fields_of(live, manager), fields_of(result, manager)
+    changes = []
+
+    def is_in(fields: Mapping[str, Any], path: FieldPath) -> bool:
+        # Without a schema the trees are compared below atomic maps as well, whose ownership is one leaf above.
+        return subtree(fields, path) is not None or (schema is None and _within_leaf(fields, path))
+
+    for path, before, after in tree_changes(live, result, schema):
+        if is_in(ours_after, path):
+            cause = cause_of(path, previous, desired)
+        elif is_in(ours_before, path):
+            cause = Cause.OWNERSHIP if path == OWNER_PATH else Cause.REMOVED
+        else:
+            cause = Cause.SIDE_EFFECT
+        owner = holder_of(live, manager, path) if before is not MISSING else None
+        changes.append(FieldChange(path=path_text(path), before=before, after=after, cause=cause, owner=owner))
+    return tuple(sorted(changes, key=lambda change: change.path))
+
+
+def is_write_needed(changes: tuple[FieldChange, ...]) -> bool:
+    """Return whether anything but side effects would change."""
+    return any(change.cause is not Cause.SIDE_EFFECT for change in changes)
+
+
+def _within_leaf(fields: Mapping[str, Any], path: FieldPath) -> bool:
+    """Return whether a place above the path is owned as a whole (an atomic list or map)."""
+    for end in range(1, len(path)):
+        found = subtree(fields, path[:end])
+        if found is None:
+            return False
+        if not found:
+            return True
+    return False

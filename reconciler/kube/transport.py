@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from reconciler.clock import BackOff, Clock, epoch_s, rfc3339
+from reconciler.clock import BackOff, Clock, SharedSlots, epoch_s, rfc3339
 from reconciler.errors import (
     AnswerTooLarge,
     BadAnswer,
@@ -33,7 +33,6 @@ from reconciler.kube.connection.cluster_credentials import Credentials, Headers
 from reconciler.kube.connection.http_call import Call, SessionFault, proxy_of, reason, retry_after_s
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.connection.session import SharedContexts
-from reconciler.kube.connection.shared_slots import SharedSlots
 from reconciler.kube.connection.shared_trees import SharedTrees
 from reconciler.kube.kube_requests import Purpose, Request, shown_without
 from reconciler.kube.refusal_errors import clean, refusal

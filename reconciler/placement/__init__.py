@@ -10,7 +10,7 @@ from reconciler.placement.capacity import (
     refusal_of_all,
     wants_capacity,
 )
-from reconciler.placement.closings import closed_by_order, closings, obstacles, suspended_by
+from reconciler.placement.closings import closed_by, closed_by_order, closings, obstacles, suspended_by
 from reconciler.placement.divide import webster
 from reconciler.placement.place import SHORTFALLS, constraints_in_force, place
 from reconciler.placement.placement_tables import PlacementTables, concerned_by, essentials

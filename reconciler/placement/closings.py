@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Observations, workload_in
 from reconciler.api.fleet import Fleet
+from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import FORMER_COUNTS, HeldBy, Hold
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
 from reconciler.api.refs import Identity
@@ -20,6 +21,11 @@ from reconciler.ownership import conflict_resolution, fleet_names
 from reconciler.placement.values import Situation
 
 FLEET = "fleet"
+
+
+def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
+    """Return the reason of each write block, by scope."""
+    return {found.scope: _words(found) for found in suspensions}
 
 
 def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str) -> Hold | None:
@@ -106,3 +112,10 @@ def _closing(
     if resolution is ConflictResolution.OVERWRITE and not seen.of_fleet:
         return None
     return f"{identity} exists there and is not ours"
+
+
+def _words(found: SuspensionRecord) -> str:
+    who = f" by {found.who}" if found.who else ""
+    until = f" until {found.until}" if found.until else ""
+    reason = f": {found.reason}" if found.reason else ""
+    return f"{found.scope} is suspended{who}{until}{reason}"

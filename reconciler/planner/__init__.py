@@ -18,7 +18,15 @@ from reconciler.planner.guard import (
     losses_of,
     with_former_suspensions,
 )
-from reconciler.planner.order import held_by_former_mode, held_by_windows, kept_waves, waves, waves_without
-from reconciler.planner.plan_round import Round, compare_revisions, copies_in, plan_round, render_one, render_schedule
-from reconciler.planner.purge import Scheduled, effective_after_failure, failures_of, is_grace_over, scheduled
+from reconciler.planner.order import kept_waves, waves, waves_without
+from reconciler.planner.plan_moves import Scheduled, effective_after_failure, failures_of, is_grace_over, scheduled
+from reconciler.planner.plan_round import (
+    Round,
+    compare_revisions,
+    copies_in,
+    plan_round,
+    render_one,
+    render_schedule,
+    restrained,
+)
 from reconciler.planner.revisions import previous_of, with_progress, with_standing

@@ -180,7 +180,8 @@ def _template(gvk: GVK, identity: Identity, body: JsonObject) -> Template:
 def _judged(
     changes: Sequence[Change], cluster: str, owners: Needs, finalized: Needs, snapshot: FleetSnapshot
 ) -> Iterator[Change]:
-    others = {change.identity: _as_ordered(change, snapshot) for change in changes if change.cluster == cluster}
+    closed = snapshot.observations.closed
+    others = {change.identity: as_ordered(change, closed) for change in changes if change.cluster == cluster}
     for change in changes:
         judged = change
         if change.cluster == cluster and _is_due(change):
@@ -191,11 +192,9 @@ def _judged(
         yield judged
 
 
-def _as_ordered(change: Change, snapshot: FleetSnapshot) -> Change:
-    """The change as a person's orders leave it."""
-    return replace(
-        change, hold=change.hold or closed_by_order(snapshot.observations.closed, change.identity, change.cluster)
-    )
+def as_ordered(change: Change, closed: Mapping[str, str]) -> Change:
+    """The change as a person's orders leave it. `closed`: as of `closed_by_order`."""
+    return replace(change, hold=change.hold or closed_by_order(closed, change.identity, change.cluster))
 
 
 def _after(

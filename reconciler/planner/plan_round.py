@@ -6,7 +6,7 @@ Both are pure functions of frozen values: the same input gives the same output, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -14,23 +14,25 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import NotRead, Observations
 from reconciler.api.fleet import Fleet
-from reconciler.api.ledger import AppliedRow, GuardsInForce
+from reconciler.api.ledger import AppliedRow, GuardsInForce, SuspensionRecord
 from reconciler.api.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.api.problem import Problem, with_problems
 from reconciler.api.refs import Copy, Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import Registry
-from reconciler.observations import Rest
+from reconciler.observations import Rest, moment_of
+from reconciler.placement import closed_by
 from reconciler.planner.causes import new_in_no_policy, urls_of_two_hosts
-from reconciler.planner.deletion_order import after_owners
+from reconciler.planner.deletion_order import after_owners, as_ordered
 from reconciler.planner.diff_all import PlanResult, diff_all
 from reconciler.planner.guard import guard, is_held_by_guard, is_stricter, judged_by, with_former_suspensions
 from reconciler.planner.open_questions import not_evaluated
-from reconciler.planner.order import TurnOrder, waves
+from reconciler.planner.order import TurnOrder, held_by_former_mode, held_by_windows, waves, waves_without
 from reconciler.planner.preview import placement_changes, with_overridden
 from reconciler.planner.revisions import named_alike, passage_between, with_stages
 from reconciler.planner.written import written_by, written_in
+from reconciler.policy import OBSERVED, closed_clusters
 from reconciler.render import (
     RenderCache,
     Rendered,
@@ -212,3 +214,22 @@ def _with_note(change: Change) -> Change:
     if change.hold is None or not is_held_by_guard(change):
         return change
     return replace(change, hold=replace(change.hold, why=f"{change.hold.why}{_STRICTER}"))
+
+
+def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str) -> Round:
+    """The round as far as persons allow it: suspensions in force, closed windows, a fleet that is only observed.
+
+    A suspension works without Git, and may expire by itself. `now`: RFC 3339.
+    """
+    schedule, fleet, plan = planned.schedule, planned.schedule.fleet, planned.plan
+    former = planned.guards.former_windows
+    if orders := closed_by(suspensions):
+        changes = tuple(as_ordered(change, orders) for change in plan.changes)
+        plan = replace(plan, changes=changes, waves=waves_without(plan.waves, changes))
+    if OBSERVED in former and not fleet.settings.observe_only:
+        plan = held_by_former_mode(plan)
+    closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now), former)
+    plan = held_by_windows(plan, closed, {identity for identity, _ in schedule.ticked})
+    if fleet.settings.observe_only:
+        plan = replace(plan, waves=())
+    return replace(planned, plan=plan)

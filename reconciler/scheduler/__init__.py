@@ -14,7 +14,6 @@ from reconciler.scheduler.dependencies import LinkTables, dependencies, may_be_m
 from reconciler.scheduler.following import Sources, travel
 from reconciler.scheduler.makers import NO_MAKERS, Makers, operator_parts
 from reconciler.scheduler.namespaces import NAMESPACE_FOLLOWS, bare_namespace, namespace_identity, namespaces
-from reconciler.scheduler.packages import package_mates
 from reconciler.scheduler.prerequisites import (
     dependents,
     differing_prerequisites,
@@ -26,6 +25,6 @@ from reconciler.scheduler.prerequisites import (
     without_definition,
 )
 from reconciler.scheduler.schedule import KindSchemas, Schedule, schedule_fleet
-from reconciler.scheduler.schedule_tables import ScheduleTables
+from reconciler.scheduler.schedule_tables import ScheduleTables, package_mates
 from reconciler.scheduler.undecided import undecided, undecided_in
 from reconciler.templates import RUNS_ONCE

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from reconciler.api.binding import Binding, Constraint, PreviousPlacement
 from reconciler.api.clusters import Observations
-from reconciler.api.fleet import Fleet
+from reconciler.api.fleet import Fleet, Template
 from reconciler.api.plan import Hold
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.refs import Identity
@@ -25,8 +25,8 @@ from reconciler.policy import ClaimTables
 from reconciler.scheduler.companions import Autoscaling, CompanionTables
 from reconciler.scheduler.dependencies import LinkTables
 from reconciler.scheduler.namespaces import NamespaceTables
-from reconciler.scheduler.packages import PackageTables
 from reconciler.scheduler.template_faults import TemplateFaults
+from reconciler.templates import has_turn, is_hook, package_of
 
 
 class ScheduleInputs(NamedTuple):
@@ -38,6 +38,48 @@ class ScheduleInputs(NamedTuple):
     interpreters: Registry
     copies: Mapping[Identity, Collection[str]]
     fresh: bool
+
+
+class PackageTables:
+    """The package of each hook or object with a wave, and that of each template beside one, by the last schedule."""
+
+    __slots__ = ("members", "turns")
+
+    def __init__(self) -> None:
+        self.turns = Table[Identity, str]()
+        self.members = Table[Identity, str]()
+
+    def follow(self, templates: Table[Identity, Template]) -> None:
+        """Take the templates of a schedule."""
+        rows, before = templates.rows, frozenset(self.turns.rows.values())
+
+        def turn(identity: Identity) -> str | None:
+            template = rows.get(identity)
+            return package_of(template.source.path) if template is not None and has_turn(template) else None
+
+        self.turns.derive(turn, templates)
+        packages = frozenset(self.turns.rows.values())
+
+        def member(identity: Identity) -> str | None:
+            package = package_of(rows[identity].source.path) if identity in rows else None
+            return package if package in packages else None
+
+        # Nearly no store has a hook or wave: then nothing is done for its templates.
+        if packages or before:
+            self.members.update(templates.changed if packages == before else union(rows, self.members.rows), member)
+
+    def frozen_hooks(self, fleet: Fleet, frozen: Collection[Identity]) -> AbstractSet[Identity]:
+        """Return the hooks whose release is not known, since files of their package are broken. `frozen`: templates."""
+        turns = self.turns.rows
+        if not turns or (fleet.is_complete and not fleet.frozen):
+            return frozenset()
+        broken = {package_of(reach.source.path) for reach in fleet.frozen}
+        broken |= {self.members.rows[identity] for identity in frozen if identity in self.members.rows}
+        return {
+            identity
+            for identity, package in turns.items()
+            if is_hook(fleet.templates[identity]) and (not fleet.is_complete or package in broken)
+        }
 
 
 class ScheduleTables:
@@ -129,3 +171,11 @@ def _alike(before: ScheduleInputs, after: ScheduleInputs) -> bool:
         and old.clusters == new.clusters
         and (old.overrides is new.overrides or of_replicas(old.overrides) == of_replicas(new.overrides))
     )
+
+
+def package_mates(packaged: Mapping[Identity, str], identities: Collection[Identity]) -> set[Identity]:
+    """Return all members of the packages with turns that any of these belongs to: they wait for one another."""
+    if not packaged:
+        return set()
+    packages = {packaged[identity] for identity in identities if identity in packaged}
+    return {identity for identity, package in packaged.items() if package in packages}

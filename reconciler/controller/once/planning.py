@@ -25,7 +25,6 @@ from reconciler.controller.reading.cluster_filter import ClusterFilter, pulling
 from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys, opened_for
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.reading.read_clusters import ReadExtent, RoundReading, answering, read, remembered
-from reconciler.controller.reading.suspensions import restrained
 from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import (
     RecordedRollouts,
@@ -50,7 +49,15 @@ from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.lint import with_confirmation
 from reconciler.observations import in_force, moment_of
 from reconciler.ownership import fleet_names
-from reconciler.planner import Round, copies_in, former_windows, plan_round, with_former_suspensions, with_standing
+from reconciler.planner import (
+    Round,
+    copies_in,
+    former_windows,
+    plan_round,
+    restrained,
+    with_former_suspensions,
+    with_standing,
+)
 from reconciler.policy import closed_clusters
 from reconciler.rollouts import lay_out
 from reconciler.scheduler import Schedule

@@ -38,7 +38,6 @@ from reconciler.controller.reading.members import (
     why_unread,
 )
 from reconciler.controller.reading.scope import ReadScope
-from reconciler.controller.reading.suspensions import closed_by
 from reconciler.documents import Schema, schema_of_openapi
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
@@ -48,6 +47,7 @@ from reconciler.kube.member_clusters import MemberClusters
 from reconciler.observations import in_force
 from reconciler.observe.observe_cluster import observe
 from reconciler.ownership import fleet_names
+from reconciler.placement import closed_by
 from reconciler.planner import copies_in
 from reconciler.scheduler import KindSchemas, Schedule, schedule_fleet
 from reconciler.ticks import remembered_times, tick

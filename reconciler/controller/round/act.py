@@ -21,7 +21,7 @@ from reconciler.api.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome
 from reconciler.api.plan import Action, Cause, Change, FieldChange, Plan
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
-from reconciler.clock import Clock, SystemClock
+from reconciler.clock import Clock, SharedSlots, SystemClock
 from reconciler.containment import INTERNAL_ERROR, fault_fields, internal_error, try_await, try_call
 from reconciler.controller import timing
 from reconciler.controller.round.perform import Done, altered_text, is_gone, perform
@@ -30,7 +30,6 @@ from reconciler.incremental import by_key
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
 from reconciler.kube.client import MemberCluster
-from reconciler.kube.connection.shared_slots import SharedSlots
 from reconciler.observations import memory_of
 from reconciler.ownership import read_owner, recorded_digest
 from reconciler.planner import is_held_by_number, losses_of

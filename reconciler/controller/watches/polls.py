@@ -19,7 +19,7 @@ from typing import Final
 from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import FleetSettings
 from reconciler.api.refs import GVK, Copy, Identity, ResourceRef
-from reconciler.clock import Clock
+from reconciler.clock import Clock, SharedSlots
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.vitals.logs import Transitions
@@ -27,7 +27,6 @@ from reconciler.controller.watches.handlers import ClusterTasks, PerClient, Poll
 from reconciler.controller.work_queue import WorkQueue
 from reconciler.errors import ClusterUnreachable, Forbidden, KindFault, MemberClusterError, ObjectNotFound
 from reconciler.kube.client import MemberCluster
-from reconciler.kube.connection.shared_slots import SharedSlots
 from reconciler.kube.watch_stream import WatchEvent
 
 _PARTS: Final = 2**64

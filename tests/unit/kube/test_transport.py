@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.clock import BackOff, epoch_s
+from reconciler.clock import BackOff, SharedSlots, epoch_s
 from reconciler.errors import (
     AnswerTooLarge,
     BadAnswer,
@@ -28,7 +28,6 @@ from reconciler.kube.connection.bounds import BreakerSettings, SumBudget
 from reconciler.kube.connection.http_call import proxy_of_environment
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.connection.session import open_session
-from reconciler.kube.connection.shared_slots import SharedSlots
 from reconciler.kube.kube_requests import READ_DEADLINE_S, Purpose, Request, read
 from reconciler.kube.transport import Shared, Transport, TransportSettings
 from tests.fakes.clocks import TestClock

@@ -15,7 +15,7 @@ from reconciler.api.policies import ApplicationFailover, PurgeMode
 from reconciler.api.refs import GVK, Identity
 from reconciler.observations import Available, CopyAvailability, Effective, Lacking, Replicas
 from reconciler.planner import Scheduled, effective_after_failure, failures_of, scheduled
-from reconciler.planner.purge import KEPT_BY_POLICY
+from reconciler.planner.plan_moves import KEPT_BY_POLICY
 from tests.tick_cases import NOW, moment
 
 WEB = Identity("apps", "Deployment", "demo", "web")

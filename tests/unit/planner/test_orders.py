@@ -4,16 +4,20 @@ import pytest
 
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import Plan
-from reconciler.controller.reading.suspensions import suspend
 from reconciler.observations import in_force
+from reconciler.planner import Round, restrained
 from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
 NOW = "2026-11-21T10:00:00Z"
 
 
-def plan_of_two() -> Plan:
+def round_of_two() -> Round:
     """Creates of a ConfigMap in m1 and m2, and of the Namespace there."""
-    return TestBed().plan(fleet_of(config_map(), policy("ConfigMap", "m1", "m2"))).plan
+    return TestBed().plan(fleet_of(config_map(), policy("ConfigMap", "m1", "m2")))
+
+
+def suspend(*records: SuspensionRecord) -> Plan:
+    return restrained(round_of_two(), records, NOW).plan
 
 
 def held(plan: Plan) -> set[str]:
@@ -31,7 +35,7 @@ def held(plan: Plan) -> set[str]:
     ],
 )
 def test_holds_what_the_scope_covers(scope: str, expected: set[str]) -> None:
-    plan = suspend(plan_of_two(), [SuspensionRecord(scope=scope)])
+    plan = suspend(SuspensionRecord(scope=scope))
     assert held(plan) == expected
     waiting = {f"{plan.changes[i].cluster} {plan.changes[i].identity.kind}" for wave in plan.waves for i in wave}
     assert waiting & expected == set()
@@ -40,13 +44,12 @@ def test_holds_what_the_scope_covers(scope: str, expected: set[str]) -> None:
 
 def test_says_who_until_when_and_why() -> None:
     record = SuspensionRecord(scope="fleet", who="ada", until="2026-11-22T00:00:00Z", reason="maintenance")
-    plan = suspend(plan_of_two(), [record])
+    plan = suspend(record)
     assert plan.changes[0].held == "fleet is suspended by ada until 2026-11-22T00:00:00Z: maintenance"
 
 
 def test_nothing_is_touched_without_a_suspension() -> None:
-    plan = plan_of_two()
-    assert suspend(plan, []) is plan
+    assert suspend() == round_of_two().plan
 
 
 def test_a_suspension_ends_by_itself() -> None:
