@@ -134,7 +134,7 @@ def _follow(place: Place, starts: Iterable[str], edit: Edit | None, kube_version
         names = [path for path in paths if place.standing(path) is StorePathKind.FILE]
         if len(names) != 1:
             raise Uncarried(f"{folder or '.'} in {place.url} has {len(names)} kustomizations; it must have one")
-        data = _read(place, names[0])
+        data = read_file(place, names[0])
         read = read_kustomization(names[0], data, place.standing, lambda path: _read_if_there(place, path))
         for first in read.problems:
             raise Uncarried(f"{first.source.path}:{first.source.line} {first.path}: {first.message}")
@@ -167,7 +167,7 @@ def _with_files_inside(place: Place, folder: str, body: JsonObject) -> tuple[Jso
         path = resolved(folder, text)
         if not folder or path is None or is_below(path, folder) or place.standing(path) is not StorePathKind.FILE:
             continue
-        copies[place.at(f"{folder}/{_OUTSIDE}/{path}")] = _read(place, path)
+        copies[place.at(f"{folder}/{_OUTSIDE}/{path}")] = read_file(place, path)
         key = str(dig(body, *steps)).removesuffix(text)
         body = _with(body, steps, f"{key}{_OUTSIDE}/{path}")
     return body, copies
@@ -188,7 +188,12 @@ def _resources(body: JsonObject) -> Iterator[tuple[str, tuple[Step, ...]]]:
             yield text, ("resources", index)
 
 
-def _read(place: Place, path: str) -> bytes:
+def read_file(place: Place, path: str) -> bytes:
+    """A file of a checkout.
+
+    Raises:
+        Uncarried: it cannot be read.
+    """
     try:
         return place.checkout.read(path)
     except StoreError as error:

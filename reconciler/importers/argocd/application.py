@@ -12,6 +12,7 @@ from reconciler.api.content import digest_of
 from reconciler.documents import is_system_namespace, may_be_allowed
 from reconciler.hydration import KUSTOMIZATIONS, StorePathKind
 from reconciler.importers.app import App
+from reconciler.importers.argocd.build_environment import environment_of
 from reconciler.importers.argocd.destinations import Destinations
 from reconciler.importers.argocd.helm import Names, charted
 from reconciler.importers.argocd.manifests import kustomized, listed
@@ -68,6 +69,7 @@ def read_application(application: Reading, group: str, context: Context) -> Iter
     destination.rest()
     if is_system_namespace(namespace) and not may_be_allowed(namespace):
         raise Uncarried(f"no policy may select what is in {namespace}; leave it to the tool that makes the cluster")
+    project = spec.text("project")
     spec.leave("project", "there are no projects: one identity for each cluster, that of the kubeconfig")
     spec.leave("revisionHistoryLimit", "the history is that of Git")
     spec.leave("info", "write it as a comment")
@@ -85,7 +87,9 @@ def read_application(application: Reading, group: str, context: Context) -> Iter
     for number, source in enumerate(rendered):
         synced = context.revisions.get(name, ())
         running = synced[sources.index(source)] if len(synced) == len(sources) else ""
-        found = _rendered(source, references, Names(name, namespace, context.kube_version, running), context)
+        environment = environment_of(source, name, namespace, project)
+        names = Names(name, namespace, context.kube_version, running, environment)
+        found = _rendered(source, references, names, context)
         suffix = f"-{number + 1}" if number else ""
         yield App(
             name=safe_name(f"{name}{suffix}"),
@@ -122,7 +126,7 @@ def _rendered(source: Reading, references: Mapping[str, str], names: Names, cont
         return {"helm": found.helm, "values": found.values, "files": found.files, "missing": found.missing,
                 "kinship": kinship}  # fmt: skip
     place = context.checkouts.get(url)
-    manifests = kustomized(source, place, names.kube_version) if kind == "kustomize" else listed(source, place)
+    manifests = kustomized(source, place, names) if kind == "kustomize" else listed(source, place)
     block = source.map("kustomize")
     same: list[Any] = [kind, place.folder, names.namespace]
     same += [block.get(key) for key in ("namePrefix", "nameSuffix", "namespace")]

@@ -5,15 +5,17 @@ Source: argo-cd.readthedocs.io/en/stable/user-guide/helm/: parameters over value
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reconciler.hydration import StorePathKind
 from reconciler.importers.app import Inline
+from reconciler.importers.argocd.build_environment import substituted
 from reconciler.importers.charts import local_chart, plain, remote_chart
 from reconciler.importers.checkouts import Checkouts, Place
 from reconciler.importers.reading import Reading, Uncarried, checked_url
-from reconciler.importers.settings import Settings, of_settings, values_of
+from reconciler.importers.settings import Settings, merged_values, of_settings, values_of
 
 
 class Charted(NamedTuple):
@@ -26,12 +28,16 @@ class Charted(NamedTuple):
 
 
 class Names(NamedTuple):
-    """Defaults for the release. `running`: the revision that was synced last; empty: nobody says."""
+    """Defaults for the release. `running`: the revision that was synced last; empty: nobody says.
+
+    `environment`: the variables of the build.
+    """
 
     release: str
     namespace: str
     kube_version: str
     running: str
+    environment: Mapping[str, str]
 
 
 def charted(source: Reading, references: Mapping[str, str], names: Names, checkouts: Checkouts) -> Charted:
@@ -58,10 +64,9 @@ def charted(source: Reading, references: Mapping[str, str], names: Names, checko
     }
     if block.has("apiVersions"):
         helm["apiVersions"] = list(block.texts("apiVersions"))
-    values: list[str | Inline] = []
-    reading = _Values(block, place, path, references, checkouts)
-    values += reading.of_files()
-    values += reading.inline()
+    reading = _Values(block, place, path, references, checkouts, names.environment)
+    values: list[str | Inline] = [*reading.of_files(), *reading.inline()]
+    values += reading.of_parameters(values, {**files, **reading.files})
     block.leave("version", "Helm 4 renders all of it")
     block.leave("passCredentials", "the login is that of HELM_REGISTRY_CONFIG")
     block.leave("skipTests", "tests of a chart are never taken")
@@ -75,9 +80,15 @@ class _Values:
     """The values of one chart while they are read."""
 
     def __init__(
-        self, block: Reading, place: Place | None, path: str, references: Mapping[str, str], checkouts: Checkouts
+        self,
+        block: Reading,
+        place: Place | None,
+        path: str,
+        references: Mapping[str, str],
+        checkouts: Checkouts,
+        environment: Mapping[str, str],
     ) -> None:
-        self._block, self._place, self._path = block, place, path
+        self._block, self._place, self._path, self._environment = block, place, path, environment
         self._references, self._checkouts = references, checkouts
         self.files: dict[str, bytes] = {}
         self.missing: dict[str, str] = {}
@@ -105,10 +116,13 @@ class _Values:
             raise Uncarried("a file with values is fetched from an address; copy it into the repository")
         if text.startswith("$"):
             name, _, rest = text[1:].partition("/")
+            if name not in self._references and (filled := substituted(text, self._environment)) != text:
+                return self._located(filled)
             if name not in self._references:
                 raise Uncarried(f"no source of the application has the ref {name}")
-            url = self._references[name]
+            url, rest = self._references[name], substituted(rest, self._environment)
             return self._checkouts.find(url), plain(rest.lstrip("/")), url
+        text = substituted(text, self._environment)
         if self._place is None and self._path == "":
             raise Uncarried(
                 f"the file with values {text!r} is inside the chart that others serve; copy it out of there"
@@ -122,21 +136,39 @@ class _Values:
 
     def inline(self) -> list[Inline]:
         """Return the values in the document itself."""
-        found = []
+        found: list[Inline] = []
         block = self._block
         values_object, values = block.map("valuesObject"), block.text("values")
         if values_object:
             found.append(Inline(values_object))
         elif values.strip():
             found.append(Inline(values_of(values)))
-        settings = []
-        for parameter in block.children("parameters"):
-            settings.append(Settings(parameter.text("name"), parameter.text("value"), parameter.flag("forceString")))
-            parameter.rest()
-        settings += self._of_file_parameters()
-        if settings:
-            found.append(Inline(of_settings(settings)))
         return found
+
+    def of_parameters(self, values: Sequence[str | Inline], files: Mapping[str, bytes]) -> list[Inline]:
+        """Return the parameters as values over others: as Helm takes them, texts after the rest, and files last."""
+        settings: list[Settings] = []
+        for parameter in self._block.children("parameters"):
+            text = _cleaned(substituted(parameter.text("value"), self._environment))
+            settings.append(Settings(parameter.text("name"), text, parameter.flag("forceString")))
+            parameter.rest()
+        settings = [*sorted(settings, key=lambda setting: setting.is_text), *self._of_file_parameters()]
+        if not settings:
+            return []
+        base: dict[str, Any] = {}
+        if any("[" in setting.name for setting in settings):
+            for value in values:
+                base = merged_values(base, value.values if isinstance(value, Inline) else self._read(value, files))
+        return [Inline(of_settings(settings, base))]
+
+    @staticmethod
+    def _read(path: str, files: Mapping[str, bytes]) -> dict[str, Any]:
+        if path not in files:
+            raise Uncarried(f"a parameter leads into a list that {path} may have; give --source for its repository")
+        try:
+            return values_of(files[path].decode())
+        except UnicodeDecodeError as error:
+            raise Uncarried(f"{path} is no text") from error
 
     def _of_file_parameters(self) -> list[Settings]:
         found = []
@@ -147,8 +179,14 @@ class _Values:
                 raise Uncarried(f"the file of the parameter {name} is not there; give --source for its repository")
             data = next(iter(place.copied([path]).values()))
             try:
-                found.append(Settings(name, data.decode(), is_text=True))
+                found.append(Settings(name, data.decode(), is_literal=True))
             except UnicodeDecodeError as error:
                 raise Uncarried(f"the file of the parameter {name} is no text") from error
             parameter.rest()
         return found
+
+
+def _cleaned(text: str) -> str:
+    """Return a value as Argo CD gives it to Helm: commas escaped, but for a list in braces."""
+    is_list = text.startswith("{") and text.endswith("}")
+    return text if is_list else re.sub(r"(?<!\\),", r"\\,", text)

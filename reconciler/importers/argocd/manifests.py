@@ -9,14 +9,18 @@ from typing import Any, Final
 
 from reconciler.api.content import JsonObject, dig
 from reconciler.errors import StoreError
+from reconciler.importers.argocd.build_environment import substituted
+from reconciler.importers.argocd.helm import Names
 from reconciler.importers.charts import plain
 from reconciler.importers.checkouts import Place
 from reconciler.importers.kustomization import Overlay
-from reconciler.importers.kustomized import Manifests, manifests_of
+from reconciler.importers.kustomized import Manifests, manifests_of, read_file
 from reconciler.importers.reading import Reading, Uncarried
 from reconciler.yaml import SUFFIXES
 
 _OWN_KINDS: Final = ("Application", "ApplicationSet", "AppProject")
+_SKIPPED: Final = b"+argocd:skip-file-rendering"
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _IMAGE: Final = re.compile(
     r"(?:(?P<name>[^=]+)=)?(?P<new>[^=:@]+(?::\d+/[^:@]+)?)(?::(?P<tag>[^@]+))?(?:@(?P<digest>.+))?"
 )
@@ -29,8 +33,8 @@ def steers(body: JsonObject) -> Mapping[str, str] | None:
     return {"group": r"argoproj\.io", "kind": str(body["kind"])} if is_own else None
 
 
-def kustomized(source: Reading, place: Place, kube_version: str) -> Manifests:
-    """Return the kustomization of a source, with the additions of its block. `kube_version`: the cluster's.
+def kustomized(source: Reading, place: Place, names: Names) -> Manifests:
+    """Return the kustomization of a source, with the additions of its block.
 
     Raises:
         Uncarried: it cannot be read, or something of it has no counterpart.
@@ -39,10 +43,13 @@ def kustomized(source: Reading, place: Place, kube_version: str) -> Manifests:
     fields: dict[str, Any] = {
         key: block.text(key) for key in ("namePrefix", "nameSuffix", "namespace") if block.text(key)
     }
-    labels, annotations = block.map("commonLabels"), block.map("commonAnnotations")
+    environment = names.environment
+    labels = {key: substituted(str(value), environment) for key, value in block.map("commonLabels").items()}
+    annotations = block.map("commonAnnotations")
+    if block.flag("commonAnnotationsEnvsubst"):
+        annotations = {key: substituted(str(value), environment) for key, value in annotations.items()}
     for key in ("forceCommonLabels", "forceCommonAnnotations"):
         block.leave(key, "labels and annotations of this kind win here in any case")
-    block.refuse("commonAnnotationsEnvsubst", "annotations from the surroundings of the build are not known here")
     without_selectors = block.flag("labelWithoutSelector")
     in_templates = block.flag("labelIncludeTemplates") or not without_selectors
     if labels:
@@ -50,7 +57,7 @@ def kustomized(source: Reading, place: Place, kube_version: str) -> Manifests:
         fields["labels"] = [{**pairs, "includeTemplates": in_templates} if in_templates else pairs]
     if annotations:
         fields["commonAnnotations"] = annotations
-    images = [_image(text) for text in block.texts("images")]
+    images = [_image(substituted(text, environment)) for text in block.texts("images")]
     if images:
         fields["images"] = images
     replicas = [_replica(found) for found in block.children("replicas")]
@@ -63,7 +70,7 @@ def kustomized(source: Reading, place: Place, kube_version: str) -> Manifests:
         fields["patches"] = patches
     components = tuple(plain(f"{path}/{text}") if path else plain(text) for text in block.texts("components"))
     block.leave("version", "kubectl builds it")
-    kube_version = block.text("kubeVersion") or kube_version
+    kube_version = block.text("kubeVersion") or names.kube_version
     block.leave("apiVersions", "only charts that kustomize renders see it: write it into helmCharts")
     block.leave("ignoreMissingComponents", "all components are there")
     block.rest()
@@ -85,14 +92,15 @@ def listed(source: Reading, place: Place) -> Manifests:
         names = list(place.checkout.listed([path]))
     except StoreError as error:
         raise Uncarried(f"{place.url}: {error}") from error
-    if any(name.endswith(".jsonnet") for name in names):
-        raise Uncarried("nothing here evaluates jsonnet; commit what it makes")
     chosen = []
     for name in names:
         below = name.removeprefix(f"{path}/") if path else name
-        is_taken = name.endswith((*SUFFIXES, ".json")) and (recurse or "/" not in below)
+        is_taken = name.endswith((*SUFFIXES, ".json", ".jsonnet")) and (recurse or "/" not in below)
         if is_taken and (not include or _globbed(below, include)) and not (exclude and _globbed(below, exclude)):
             chosen.append(name)
+    if any(name.endswith(".jsonnet") for name in chosen):
+        raise Uncarried("nothing here evaluates jsonnet; commit what it makes")
+    chosen = [name for name in chosen if _SKIPPED not in read_file(place, name)]
     return manifests_of(place, Overlay(), paths=chosen, steers=steers)
 
 
@@ -119,9 +127,12 @@ def _replica(found: Reading) -> dict[str, Any]:
 
 
 def _globbed(name: str, pattern: str) -> bool:
-    """Return whether a file matches a pattern, or one of those in braces."""
-    patterns = pattern[1:-1].split(",") if pattern.startswith("{") and pattern.endswith("}") else [pattern]
-    return any(fnmatchcase(name, each) for each in patterns)
+    """Return whether a file matches a pattern, or one of those in braces; `*` passes slashes too."""
+    found = _BRACES.search(pattern)
+    if found is None:
+        return fnmatchcase(name, pattern)
+    before, after = pattern[: found.start()], pattern[found.end() :]
+    return any(_globbed(name, f"{before}{each}{after}") for each in found[1].split(","))
 
 
 def is_of(body: JsonObject, *kinds: str) -> bool:

@@ -18,7 +18,7 @@ from reconciler.importers.flux.sources import spoken_for as source_spoken_for
 from reconciler.importers.ignore import Ignored, ignored
 from reconciler.importers.names import safe_name
 from reconciler.importers.reading import Reading, Uncarried, checked_url
-from reconciler.importers.settings import Settings, of_settings, values_of
+from reconciler.importers.settings import Settings, merged_values, of_settings, values_of
 
 _NAME_MAX: Final = 53
 _KEPT: Final = 40
@@ -196,10 +196,12 @@ class _Chart:
 
 def _values_from(spec: Reading, namespace: str, context: Context) -> list[Inline]:
     """Return the values from ConfigMaps among the documents, in their order."""
-    found = []
+    found: list[Inline] = []
+    below: dict[str, Any] = {}
     for reference in spec.children("valuesFrom"):
         kind, name, key = reference.text("kind"), reference.text("name"), reference.text("valuesKey", "values.yaml")
         target, may_lack = reference.text("targetPath"), reference.flag("optional")
+        is_literal = reference.flag("literal")
         reference.rest()
         if kind != "ConfigMap":
             raise Uncarried(
@@ -213,15 +215,17 @@ def _values_from(spec: Reading, namespace: str, context: Context) -> list[Inline
                 reference.leave("name", f"the ConfigMap {name} has no {key} among the documents, and may lack it")
                 continue
             raise Uncarried(f"the ConfigMap {namespace}/{name} with {key} is not among the documents; give it too")
-        found.append(Inline(_values(text, target)))
+        made = _at(text, target, below, is_literal=is_literal) if target else values_of(text)
+        below = merged_values(below, made)
+        found.append(Inline(made))
     return found
 
 
-def _values(text: str, target: str) -> Mapping[str, Any]:
-    if target:
-        is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-        return of_settings([Settings(target, text[1:-1] if is_quoted else text, is_quoted)])
-    return values_of(text)
+def _at(text: str, target: str, below: Mapping[str, Any], *, is_literal: bool) -> dict[str, Any]:
+    """Return a text as the value at a path, as Flux gives it to Helm. `below`: the values before it."""
+    is_quoted = not is_literal and len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    setting = Settings(target, text[1:-1] if is_quoted else text, is_quoted, is_literal)
+    return of_settings([setting], below)
 
 
 def _ignored(spec: Reading) -> Iterator[Ignored]:

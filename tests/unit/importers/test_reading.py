@@ -13,6 +13,7 @@ from reconciler.api.problem import Source
 from reconciler.importers import Notes, Reading, Settings, Uncarried, grouped, of_settings
 from reconciler.importers.reading import Failure
 from tests.unit.importers.told import documents_of
+from tests.unit.yaml_cases import cases
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
 VALUES = st.integers(1, 9) | st.sampled_from(["canary", True]) | st.lists(st.integers(0, 9), min_size=1)
@@ -35,29 +36,29 @@ def test_each_field_was_asked_for_or_is_told(body: dict[str, Any], asked: set[st
         assert "canary" not in str(found)
 
 
+@pytest.mark.parametrize("case", cases("importing/settings.yaml"))
+def test_parameters_are_read_as_helm_reads_them(case: dict[str, Any]) -> None:
+    settings = [Settings(name, value, is_text) for name, value, is_text in case["set"]]
+    assert of_settings(settings, case.get("over", {})) == case["is"]
+
+
 @pytest.mark.parametrize(
-    ("settings", "values"),
-    [
-        ([("a.b", "1"), ("a.c", "x")], {"a": {"b": 1, "c": "x"}}),
-        ([(r"a.b\.c/d", "true")], {"a": {"b.c/d": True}}),
-        ([("a", "null"), ("b", "007"), ("c", "-5"), ("d", "1.5")], {"a": None, "b": "007", "c": -5, "d": "1.5"}),
-        ([("a", "x,y")], {"a": "x,y"}),
-    ],
+    "name", ["a[", "a[x]", "a[0]x", "[0]", "a..b", ".a", "a.", "", "a,b", "a={x", "a[99999]", "s.x", "s[0]"]
 )
-def test_parameters_are_read_as_helm_reads_them(settings: list[tuple[str, str]], values: dict[str, Any]) -> None:
-    assert of_settings(Settings(*setting) for setting in settings) == values
-
-
-@pytest.mark.parametrize("name", ["a[0]", "a..b", ".a", "a.", "", "a,b", "a={x"])
-def test_a_parameter_that_is_no_plain_name_is_refused(name: str) -> None:
+def test_a_parameter_that_names_no_value_is_refused(name: str) -> None:
     with pytest.raises(Uncarried):
-        of_settings([Settings(name, "x")])
+        of_settings([Settings(name, "x")], {"s": "text"})
 
 
-@pytest.mark.parametrize("value", ["{a,b}", r"a\,b"])
-def test_a_parameter_with_a_list_or_an_escape_is_refused(value: str) -> None:
+@pytest.mark.parametrize("value", ["{a,b", "{a}x", "a,b=c", "a\\"])
+def test_a_value_that_helm_would_not_read_as_one_is_refused(value: str) -> None:
     with pytest.raises(Uncarried):
         of_settings([Settings("a", value)])
+
+
+def test_an_empty_value_below_a_list_is_refused_since_helm_leaves_it_out() -> None:
+    with pytest.raises(Uncarried, match="Helm leaves it out"):
+        of_settings([Settings("a[0].b", "")])
 
 
 @pytest.mark.parametrize(
