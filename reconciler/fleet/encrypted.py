@@ -129,7 +129,7 @@ def without_secrets(file: StoreFile) -> StoreFile:
     if not read.broken and all(body is document.body for document, body in kept):
         return file
     lines = [(document.line, body) for document, body in kept]
-    lines += [(broken.line, _sketch(broken.body or {})) for broken in read.broken]
+    lines += [(broken.line, _sketch(broken.body)) for broken in read.broken]
     return replace(file, blob=withheld_blob(file.blob), data=_written(sorted(lines, key=itemgetter(0))))
 
 

@@ -17,16 +17,15 @@ from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import FrozenReach
 from reconciler.api.problem import Document, Problem, Source, warning
 from reconciler.api.refs import GVK, PolicyRef
-from reconciler.documents import TypeFault, type_fault
-from reconciler.fleet.documents import WITHHELD, DocumentKind, ParsedFile, classify, kind_of
+from reconciler.documents import type_fault
+from reconciler.fleet.documents import WITHHELD, DocumentKind, ParsedFile, classify
 from reconciler.incremental import by_key
 from reconciler.policy import readable_selectors
 from reconciler.templates import DEFAULT_NAMESPACE, told_identities
-from reconciler.yaml import BrokenDocument
 
 
 def reach_of_document(document: Document) -> FrozenReach:
-    """The reach of a document that is YAML and that its parser refused."""
+    """The reach of a document that its parser refused, or of the recognisable fields of one that is no YAML."""
     kind = classify(document)
     if kind is DocumentKind.WITHHELD:
         rest = {field: value for field, value in document.body.items() if field != WITHHELD}
@@ -40,58 +39,28 @@ def reach_of_document(document: Document) -> FrozenReach:
     return _reach_of_object(document.body, document.source, kind)
 
 
-def reach_of_text(broken: BrokenDocument) -> FrozenReach:
-    """Return the reach of a document that is no YAML, from its recognisable lines."""
-    source = Source(broken.path, broken.line)
-    if broken.body is None:
-        return FrozenReach(source=source, everything=True)
-    api_version, kind_name = broken.body.get("apiVersion"), broken.body.get("kind")
-    assert isinstance(api_version, str) and isinstance(kind_name, str), "a sketch has both"
-    kind = kind_of(api_version, kind_name)
-    if kind is DocumentKind.MISTYPED:
-        fault = type_fault(api_version, kind_name)
-        assert fault is not None, "a document is mistyped because of it"
-        return _reach_of_meant(broken.body, source, fault)
-    if kind in (DocumentKind.PROPAGATION_POLICY, DocumentKind.OVERRIDE_POLICY):
-        return _reach_of_policy(broken.body, source)
-    return _reach_of_object(broken.body, source, kind)
-
-
 def _reach_of_mistyped(document: Document) -> FrozenReach:
-    """The reach of the document that was probably meant."""
-    body = document.body
+    """Return that of the policy or cluster that was probably meant, else the namespace that a policy names.
+
+    Of a resource: the written and the probable one.
+    """
+    body, source = document.body, document.source
     fault = type_fault(body["apiVersion"], body["kind"])
     assert fault is not None, "a document is mistyped because of it"
-    if fault.is_ours and fault.meant is not None:
-        return reach_of_document(replace(document, body=_as_meant(body, fault.meant)))
-    selectors = readable_selectors(replace(document, body=_as_policy(body))) if fault.is_ours else None
-    if selectors:
-        return FrozenReach(source=document.source, selectors=selectors)
-    return _reach_of_meant(body, document.source, fault)
-
-
-def _reach_of_meant(body: JsonObject, source: Source, fault: TypeFault) -> FrozenReach:
-    """Return the namespace of an unknown policy kind, if it names one; of a resource the written and probable one."""
-    meant = fault.meant
     if not fault.is_ours:
-        written = told_identities(body)
-        identities = written | told_identities(_as_meant(body, meant)) if meant else written
+        meant = told_identities(_as_meant(body, fault.meant)) if fault.meant is not None else frozenset()
+        identities = told_identities(body) | meant
         return FrozenReach(source=source, identities=identities, everything=not identities)
-    if meant is not None:
-        body = _as_meant(body, meant)
-        if kind_of(meant.api_version, meant.kind) in (DocumentKind.PROPAGATION_POLICY, DocumentKind.OVERRIDE_POLICY):
-            return _reach_of_policy(body, source)
-        return FrozenReach(source=source, everything=True)
+    if fault.meant is not None:
+        return reach_of_document(replace(document, body=_as_meant(body, fault.meant)))
+    # A document of no known kind as the policy that it may be: of its namespace, if it names one.
     namespace = dig(body, "metadata", "namespace")
-    if isinstance(namespace, str) and namespace:
-        return FrozenReach(source=source, namespace=namespace)
-    return FrozenReach(source=source, everything=True)
-
-
-def _as_policy(body: JsonObject) -> JsonObject:
-    """A document of no known kind as the policy that it may be: of its namespace, if it names one."""
-    is_of_namespace = isinstance(dig(body, "metadata", "namespace"), str)
-    return {**body, "kind": "PropagationPolicy" if is_of_namespace else "ClusterPropagationPolicy"}
+    kind = "PropagationPolicy" if isinstance(namespace, str) else "ClusterPropagationPolicy"
+    selectors = readable_selectors(replace(document, body={**body, "kind": kind}))
+    if selectors:
+        return FrozenReach(source=source, selectors=selectors)
+    place = namespace if isinstance(namespace, str) else ""
+    return FrozenReach(source=source, everything=not place, namespace=place)
 
 
 def _as_meant(body: JsonObject, meant: GVK) -> JsonObject:

@@ -16,7 +16,7 @@ from reconciler.fleet.assemble import assemble
 from reconciler.fleet.cluster_documents import parse_cluster
 from reconciler.fleet.documents import DocumentKind, ParsedFile, classify
 from reconciler.fleet.encrypted import of_whole_file, read_encrypted, stray_ciphertext, with_one_block
-from reconciler.fleet.last_good import reach_of_document, reach_of_text
+from reconciler.fleet.last_good import reach_of_document
 from reconciler.fleet.promotion_document import parse_promotion
 from reconciler.fleet.settings import parse_fleet_settings
 from reconciler.hydration import builds_on, is_kustomization, is_lock, parse_lock, parse_render
@@ -113,7 +113,7 @@ def _parse_documents(file: StoreFile) -> ParsedFile:
     broken = () if is_lock(file.path) else read.broken
     said = _Said(
         problems=list(read.problems),
-        frozen=[reach_of_text(found) for found in broken],
+        frozen=[*map(reach_of_document, broken)],
         has_ciphertext=CIPHERTEXT_MARK.encode() in file.data,
     )
     whole = of_whole_file(file) if read.broken else None

@@ -6,4 +6,4 @@ from reconciler.yaml.edits import NotEdited, Write, edited
 from reconciler.yaml.json_text import EmbeddedTextFault, read_embedded, write_embedded
 from reconciler.yaml.nodes import compose
 from reconciler.yaml.yaml_limits import MAX_BYTES, MAX_DEPTH, YamlRefused, check_encoding, check_shape
-from reconciler.yaml.yaml_reader import SUFFIXES, BrokenDocument, YamlFile, read_yaml
+from reconciler.yaml.yaml_reader import SUFFIXES, YamlFile, read_yaml

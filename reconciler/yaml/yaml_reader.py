@@ -119,23 +119,16 @@ _MAX_SMALL_BYTES: Final = 100_000
 """Usual text of this size has a value far smaller than the largest object: `Document.is_small`."""
 
 
-class BrokenDocument(Struct, frozen=True, kw_only=True):
-    """An unreadable document. `body` has its recognisable fields: apiVersion, kind, metadata.name, namespace.
-
-    `line` is its first line, 0 when it is the file as a whole.
-    """
-
-    path: str
-    line: int
-    body: JsonObject | None = None
-
-
 class YamlFile(Struct, frozen=True, kw_only=True):
-    """The content of a file. Documents without content (comments only) are left out."""
+    """The content of a file. Documents without content (comments only) are left out.
+
+    `broken`: unreadable documents, with the recognisable fields of each (`sketch`), and its first line: 0 for the file
+    as a whole.
+    """
 
     documents: tuple[Document, ...] = ()
     problems: tuple[Problem, ...] = ()
-    broken: tuple[BrokenDocument, ...] = ()
+    broken: tuple[Document, ...] = ()
 
 
 def read_yaml(path: str, data: bytes) -> YamlFile:
@@ -168,7 +161,7 @@ class _FileReader:
         self.marks = FileMarks(data)
         self.documents: list[Document] = []
         self.problems: list[Problem] = []
-        self.broken: list[BrokenDocument] = []
+        self.broken: list[Document] = []
         self.is_small = False
 
     def result(self) -> YamlFile:
@@ -250,11 +243,15 @@ class _FileReader:
         at = before + error.line if line is None else line
         begins = before + _first_line(text) if line is None else line
         self.problems.append(Problem(source=Source(self.path, at), code=error.code, message=str(error)))
-        self.broken.append(BrokenDocument(path=self.path, line=begins, body=sketch(text)))
+        self.add_broken(begins, sketch(text))
 
     def refuse_whole(self, line: int, problem: Problem) -> None:
         self.problems.append(problem)
-        self.broken.append(BrokenDocument(path=self.path, line=line))
+        self.add_broken(line, {})
+
+    def add_broken(self, line: int, body: JsonObject) -> None:
+        locate = Locator(marks=self.marks, line=line)
+        self.broken.append(Document(path=self.path, line=line, body=body, locate=locate))
 
 
 def _bodies(text: bytes) -> Iterator[tuple[int, Json, list[Note]]]:
@@ -291,15 +288,15 @@ _FIELD: Final = regex(rb"^(apiVersion|kind|metadata):[ \t]*(?:([\"']?)([A-Za-z0-
 _NAME: Final = regex(rb"^( +)(name|namespace):[ \t]+([\"']?)([A-Za-z0-9.:-]+)\3[ \t]*(?:#.*)?\r?$")
 
 
-def sketch(text: bytes) -> JsonObject | None:
-    """Return the recognisable fields of a broken document: apiVersion, kind, name, namespace; None: too few.
+def sketch(text: bytes) -> JsonObject:
+    """Return the recognisable fields of a broken document: apiVersion, kind, name, namespace; empty: too few.
 
     A value counts only if it is unique, so that a guess never names the wrong object.
     """
     fields = [(match[1].decode(), match[3] or b"", match.end()) for match in _FIELD.finditer(text)]
     names = [name for name, _, _ in fields]
     if names.count("apiVersion") != 1 or names.count("kind") != 1:
-        return None
+        return {}
     values = {name: value.decode() for name, value, _ in fields}
     body: dict[str, Json] = {"apiVersion": values["apiVersion"], "kind": values["kind"]}
     if names.count("metadata") == 1:
