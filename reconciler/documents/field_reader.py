@@ -243,11 +243,11 @@ def _fits(report: Report, field: Field, value: Json, steps: tuple[Step, ...]) ->
     if field.refused:
         report.error("field-refused", f"{field.name} is not supported: {field.refused}", *steps)
         return False
-    misfit = _misfit(field.type, value)
+    misfit, remedy = _misfit(field.type, value)
     if misfit:
         article = "an" if field.type[0] in "aio" else "a"
-        example = "" if ";" in misfit or ":" in misfit else f"; for example {field.name}: {_example(field)}"
-        report.error("wrong-type", f"must be {article} {field.type}, {misfit}{example}", *steps)
+        remedy = remedy or f"; for example {field.name}: {_example(field)}"
+        report.error("wrong-type", f"must be {article} {field.type}, {misfit}{remedy}", *steps)
         return False
     if field.no_effect:
         report.warning(
@@ -290,29 +290,29 @@ def _known_value(report: Report, field: Field, value: str, steps: tuple[Step, ..
     return True
 
 
-def _misfit(expected: FieldType, value: Json) -> str:
-    """Return the fault of a value's type, empty if it fits."""
+def _misfit(expected: FieldType, value: Json) -> tuple[str, str]:
+    """Return the fault of a value's type, empty if it fits, and its remedy; empty where an example is the best one."""
     if expected in (FieldType.TEXTS, FieldType.OBJECTS):
         if isinstance(value, str) and value.lstrip().startswith("-"):
-            return "is a string: a list item needs a space after its dash"
+            return "is a string", ": a list item needs a space after its dash"
         if not isinstance(value, list | tuple):
-            return f"is {_type_of(value)}"
+            return f"is {_type_of(value)}", ""
         items = enumerate(value) if expected is FieldType.TEXTS else ()
         return _misfit_of_items((f"item {index}", item) for index, item in items)
     if expected is FieldType.MAP:
-        return _misfit_of_items(value.items()) if isinstance(value, Mapping) else f"is {_type_of(value)}"
+        return _misfit_of_items(value.items()) if isinstance(value, Mapping) else (f"is {_type_of(value)}", "")
     if isinstance(value, bool):
         fits = expected in (FieldType.FLAG, FieldType.ANY)
     else:
         fits = isinstance(value, _PYTHON_TYPES[expected])
     if expected is FieldType.INTEGER and is_number(value):
-        return "is a string; take the quotes away"
-    return "" if fits else f"is {_type_of(value)}{_quote_tip(expected, value)}"
+        return "is a string", "; take the quotes away"
+    return ("", "") if fits else (f"is {_type_of(value)}", _quote_tip(expected, value))
 
 
-def _misfit_of_items(items: Iterable[tuple[str, Json]]) -> str:
+def _misfit_of_items(items: Iterable[tuple[str, Json]]) -> tuple[str, str]:
     wrong = ((name, item) for name, item in items if not isinstance(item, str))
-    return next((f"{name} is {_type_of(item)}{_quote_tip(FieldType.TEXT, item)}" for name, item in wrong), "")
+    return next(((f"{name} is {_type_of(item)}", _quote_tip(FieldType.TEXT, item)) for name, item in wrong), ("", ""))
 
 
 def is_number(value: Json) -> bool:

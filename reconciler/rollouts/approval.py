@@ -23,7 +23,7 @@ def approved(path: str, data: bytes, rollout: str, approval: Approval, write: Wr
         bodies: list[JsonObject] = [one.body for one in read_yaml(path, data).documents]
         places = [place for place, body in enumerate(bodies) if _is_of(body, rollout)]
         if len(places) != 1:
-            raise NotEdited(f"{path}: it has {len(places) or 'no'} documents of the Rollout {rollout}")
+            raise NotEdited(path, f"it has {len(places) or 'no'} documents of the Rollout {rollout}")
         body = bodies[places[0]]
         entry = {"stage": approval.stage, "revision": approval.revision}
         entry |= {"until": approval.until} if approval.until else {}
@@ -31,9 +31,8 @@ def approved(path: str, data: bytes, rollout: str, approval: Approval, write: Wr
         bodies[places[0]] = {**body, "spec": {**(dig(body, "spec") or {}), "approvals": approvals}}
         return edited(path, data, bodies, write)
     except NotEdited as error:
-        why = str(error).removesuffix("; edit it by hand")
         shown = approval_entry(approval.stage, approval.revision, approval.until)
-        raise NotClear(f"{why}; add it by hand under spec.approvals: - {shown}") from error
+        raise NotClear(f"{error.place}: {error.reason}; add it by hand under spec.approvals: - {shown}") from error
 
 
 def _is_of(body: JsonObject, rollout: str) -> bool:

@@ -29,7 +29,13 @@ _BOM: Final = "\ufeff"
 
 
 class NotEdited(ConfigurationError):
-    """The values cannot be written into the text as it is laid out. The message names the place."""
+    """The values cannot be written into the text as it is laid out, for a `reason` at a `place`."""
+
+    def __init__(self, place: object, reason: str, *, is_for_hand: bool = False) -> None:
+        """`is_for_hand`: a person can make the edit, and is told to."""
+        super().__init__(f"{place}: {reason}{'; edit it by hand' if is_for_hand else ''}")
+        self.place = str(place)
+        self.reason = reason
 
 
 Write = Callable[[Json], str]
@@ -52,7 +58,7 @@ def edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write) -
     """
     read = read_yaml(path, data)
     if read.broken or len(read.documents) != len(bodies):
-        raise NotEdited(f"{path}: it is not read as {len(bodies)} documents; correct it first")
+        raise NotEdited(path, f"it is not read as {len(bodies)} documents; correct it first")
     text = data.decode()
     spans: list[_Span] = []
     for document, body in zip(read.documents, bodies, strict=True):
@@ -61,7 +67,7 @@ def edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write) -
         assert isinstance(document.locate, Locator), "a document that was read"
         before, node = document.locate.node()
         if node is None:
-            raise NotEdited(f"{document.source}: its layout is not known; edit it by hand")
+            raise NotEdited(document.source, "its layout is not known", is_for_hand=True)
         editor = _Editor(path, text.removeprefix(_BOM), before, write)
         editor.change(node, document.body, body, is_flow=False)
         spans += editor.spans
@@ -71,7 +77,7 @@ def edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write) -
     found = [document.body for document in again.documents]
     if again.broken or len(found) != len(bodies) or not all(map(is_same, found, bodies)):
         wrong = next(old for old, new in zip(read.documents, bodies, strict=True) if not is_same(old.body, new))
-        raise NotEdited(f"{wrong.source}: an edit of its text would change something else as well")
+        raise NotEdited(wrong.source, "an edit of its text would change something else as well")
     return made.encode()
 
 
@@ -79,7 +85,7 @@ def _spliced(path: str, text: str, spans: list[_Span]) -> str:
     # An anchor is reached by each of its aliases: the same edit of it counts once.
     ordered = sorted(dict.fromkeys(spans), key=lambda span: (span.start, span.end))
     if any(after.start < before.end for before, after in pairwise(ordered)):
-        raise NotEdited(f"{path}: one text stands for several values that become different; write them out by hand")
+        raise NotEdited(path, "one text stands for several values that become different; write them out by hand")
     parts, done = [], 0
     for span in ordered:
         parts += [text[done : span.start], span.text]
@@ -276,7 +282,7 @@ class _Editor:
         return match.end() if match is not None else len(self._text)
 
     def _refused(self, node: Node, why: str) -> NotEdited:
-        return NotEdited(f"{self._path}:{self._before + node.start_mark.line + 1}: {why}; edit it by hand")
+        return NotEdited(f"{self._path}:{self._before + node.start_mark.line + 1}", why, is_for_hand=True)
 
 
 class _Moves(NamedTuple):
