@@ -17,6 +17,7 @@ from reconciler.containment import fault_fields
 from reconciler.controller.inbox import ClusterChanged, Inbox, Published
 from reconciler.controller.loop_state import Established, LoopParts, State
 from reconciler.controller.retries.caches import RoundCaches
+from reconciler.controller.retries.conflicts import differing_fields
 from reconciler.controller.retries.restores import Suspicion
 from reconciler.controller.retries.workers import ApplyResult
 from reconciler.controller.watches.handlers import PollHandler
@@ -170,11 +171,11 @@ class EventHandler(PollHandler):
 
     def _is_left(self, change: Change, pause_s: float) -> bool:
         """Return whether all differing fields are in back-off; then enqueue the copy for its end."""
-        cluster, identity, now_s = change.cluster, change.identity, self._parts.clock.monotonic_s()
-        paths = [field.path for field in change.fields]
-        is_left = change.cause is Cause.DRIFT and self._fights.leaves_alone(cluster, identity, paths, now_s)
+        differing, now_s = differing_fields(change), self._parts.clock.monotonic_s()
+        is_left = change.cause is Cause.DRIFT and self._fights.leaves_alone(change.copy, differing, now_s)
         if is_left:
-            self._unfinished.requeue_change(cluster, identity, pause_s)
+            self._fights.compared(change.copy, differing, now_s)
+            self._unfinished.requeue_change(change.cluster, change.identity, pause_s)
         return is_left
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:

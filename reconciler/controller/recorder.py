@@ -357,7 +357,8 @@ class Recorder:
             self._parts.vitals.drifts[change.cluster] += 1
         undone = undone_by(result)
         if not result.error:
-            known = self._fights.came_through(change.cluster, change.identity, undone, now_s)
+            written = [field.path for field in change.fields]
+            known = self._fights.came_through(change.cluster, change.identity, written, now_s)
             undone = {path: who for path, who in undone.items() if path not in known}
         if undone and self._fights.undone(change.cluster, change.identity, undone, now_s):
             self._parts.vitals.fights[change.cluster] += 1

@@ -11,12 +11,14 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from reconciler.api.clusters import Read
 from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.retries.caches import RoundCaches
+from reconciler.controller.retries.conflicts import differing_fields
 from reconciler.controller.retries.workers import Task
 from reconciler.controller.round.act import (
     Acting,
@@ -109,13 +111,22 @@ class Writer:
         suspensions = in_force(self._parts.journal.suspensions(), snapshot.now)
         plan = restrained(planned, suspensions, snapshot.now).plan
         now_s = self._parts.clock.monotonic_s()
+        self._end_pauses(planned, snapshot, now_s)
         left = {index for index, change in enumerate(plan.changes) if self._is_left(change, now_s)}
         waves = kept_waves(plan.waves, lambda index: index not in left)
         return replace(planned, plan=replace(plan, waves=waves))
 
+    def _end_pauses(self, planned: Round, snapshot: FleetSnapshot, now_s: float) -> None:
+        differing = {change.copy: differing_fields(change) for change in planned.plan.changes}
+        for copy in self._fights.paused(now_s):
+            cluster, identity = copy
+            member = snapshot.members.get(cluster)
+            is_in_scope = snapshot.only is None or identity in snapshot.only
+            if is_in_scope and isinstance(member, Read) and member.shows(identity):
+                self._fights.compared(copy, differing.get(copy, ()), now_s)
+
     def _is_left(self, change: Change, now_s: float) -> bool:
-        paths = [field.path for field in change.fields]
-        is_fought = self._fights.leaves_alone(change.cluster, change.identity, paths, now_s)
+        is_fought = self._fights.leaves_alone(change.copy, differing_fields(change), now_s)
         return (is_fought and change.cause is Cause.DRIFT) or self._unfinished.is_too_early(change)
 
     def begin(self, planned: Round, snapshot: FleetSnapshot, reachable: Reachable) -> None:

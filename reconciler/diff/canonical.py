@@ -88,8 +88,8 @@ def says_nothing(value: Json, node: SchemaNode, *, keeps_empty: bool) -> bool:
     return node.drops_zero and not value
 
 
-def null_in_map(node: SchemaNode) -> str:
-    """Return the stored form of a null among the values of a typed map."""
+def stored_null(node: SchemaNode) -> str:
+    """Return the stored form of a null among the values of a typed map, or the items of a list."""
     return "0" if node.format is Format.QUANTITY else ""
 
 
@@ -112,6 +112,8 @@ def covered(wanted: Json, found: Json, before: Json, node: SchemaNode, *, keeps_
         if len(wanted) != len(found):
             return ValueComparison.DIFFERENT
         item = node.item or FREE
+        if not keeps_empty and item.shape is NodeForm.SCALAR:
+            wanted = [stored_null(item) if entry is None else entry for entry in wanted]
         known = before if isinstance(before, list) and len(before) == len(found) else [MISSING] * len(found)
         verdicts = (
             covered(w, f, b, item, keeps_empty=keeps_empty) for w, f, b in zip(wanted, found, known, strict=True)

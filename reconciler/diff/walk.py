@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.plan import MISSING
-from reconciler.diff.canonical import ALLOCATED, ValueComparison, covered, null_in_map, same_scalar, says_nothing
+from reconciler.diff.canonical import ALLOCATED, ValueComparison, covered, same_scalar, says_nothing, stored_null
 from reconciler.diff.substitutes import SharedList
 from reconciler.documents import FREE, NodeForm, Schema, SchemaNode
 from reconciler.ownership import (
@@ -112,8 +112,8 @@ class Walk:
                 self.changed.append((path_of(trail), found, None))
             return False
         if is_entry:
-            if not same_scalar(null_in_map(node), found, node.format):
-                self.changed.append((path_of(trail), found, null_in_map(node)))
+            if not same_scalar(stored_null(node), found, node.format):
+                self.changed.append((path_of(trail), found, stored_null(node)))
             return False
         return True
 

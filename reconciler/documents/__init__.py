@@ -94,4 +94,4 @@ from reconciler.documents.schema import (
     schema_of_crd,
     schema_of_openapi,
 )
-from reconciler.documents.schema_check import body_faults, may_not_fit, surely_fits
+from reconciler.documents.schema_check import body_faults, may_not_fit, repeated_entries, surely_fits

@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -44,6 +45,64 @@ def body_faults(root: SchemaNode, body: JsonObject) -> list[SchemaFault]:
         return []  # Nearly every object.
     judged = ((name, value) for name, value in body.items() if name not in NOT_JUDGED)
     return [fault for name, value in judged for fault in _field_faults(root, name, value, ())]
+
+
+def repeated_entries(root: SchemaNode, body: JsonObject) -> list[SchemaFault]:
+    """Entries of lists with a key, or of sets, that are there twice: server-side apply refuses the object for them."""
+    judged = {name: value for name, value in body.items() if name not in NOT_JUDGED}
+    return list(_repeated(root, judged, ()))
+
+
+def _repeated(node: SchemaNode, value: Json, steps: tuple[PathStep, ...]) -> Iterator[SchemaFault]:
+    if value.__class__ is dict:
+        for name, below in value.items():
+            child = node.child(name)
+            if child is not None and below.__class__ in (dict, list) and _has_keys(child):
+                yield from _repeated(child, below, (*steps, name))
+    elif value.__class__ is list and node.item is not None:
+        if len(value) > 1 and (node.keys or node.is_set):
+            yield from _repeats_in(node, value, steps)
+        for index, item in enumerate(value):
+            yield from _repeated(node.item, item, (*steps, index))
+
+
+def _repeats_in(node: SchemaNode, items: list[Json], steps: tuple[PathStep, ...]) -> Iterator[SchemaFault]:
+    seen: set[tuple[Json, ...]] = set()
+    for index, item in enumerate(items):
+        key = _key_of(node, item)
+        if key in seen:
+            shown = (
+                ", ".join(f"{name} {str(value)[:80]}" for name, value in zip(node.keys, key, strict=False)) or "value"
+            )
+            message = f"another entry has this {shown}; server-side apply refuses that: keep one of them"
+            yield SchemaFault((*steps, index), "duplicate-entry", message)
+        seen.update([key] if key else ())
+
+
+def _key_of(node: SchemaNode, item: Json) -> tuple[Json, ...]:
+    """Return the values by which an entry is known; empty where one is missing or no scalar."""
+    if not node.keys:
+        return (item,) if isinstance(item, str | int | float) else ()
+    if not isinstance(item, dict) or node.item is None:
+        return ()
+    child = node.item.fields
+    key = tuple(item.get(name, child[name].default if name in child else None) for name in node.keys)
+    return key if all(isinstance(value, str | int | float) for value in key) else ()
+
+
+@cache
+def _has_keys(node: SchemaNode) -> bool:
+    """Return whether a list with a key, or a set, can be at a place or below it."""
+    return _is_above_keys(node, frozenset())
+
+
+def _is_above_keys(node: SchemaNode, above: frozenset[int]) -> bool:
+    if node.keys or node.is_set:
+        return True
+    if node.is_atomic or id(node) in above:
+        return False
+    below = chain(node.fields.values(), filter(None, (node.item,)))
+    return any(_is_above_keys(child, above | {id(node)}) for child in below)
 
 
 def may_not_fit(root: SchemaNode, operation: PatchOperation) -> bool:

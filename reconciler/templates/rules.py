@@ -21,6 +21,7 @@ from reconciler.documents import (
     not_a_mapping,
     not_a_string,
     refused_kind,
+    repeated_entries,
     surely_fits,
 )
 from reconciler.kinds.jobs import with_labels_of_its_pods
@@ -151,14 +152,18 @@ def _usual_gvk(api_version: str, kind: str) -> GVK | None:
 
 def check_schema(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema | None = None) -> None:
     """Report violations of a kind's schema, if no other problem has been reported there yet."""
-    schema = defined
-    if schema is None and (surely_fits(gvk, body) or (schema := builtin_schema(gvk)) is None):
+    schema = defined or builtin_schema(gvk)
+    if schema is None:
         return
-    faults = body_faults(schema.root, body)
+    faults = repeated_entries(schema.root, body)
+    if defined is not None or not surely_fits(gvk, body):
+        faults += body_faults(schema.root, body)
+    if not faults:
+        return
     said = {problem.path for problem in findings.problems}
     for steps, code, message in faults:
-        places = (dotted(steps[:depth]) for depth in range(1, len(steps) + 1))
-        if said.isdisjoint(places):
+        places = [dotted(steps[:depth]) for depth in range(1, len(steps) + 1)]
+        if said.isdisjoint(places) and not any(path.startswith(places[-1]) for path in said):
             findings.error(code, message, *steps)
 
 

@@ -186,6 +186,9 @@ def _check_container(container: JsonObject, seen: set[str], at: tuple[Step, ...]
     else:
         seen.add(name)
     _check_env(container.get("env"), at, findings)
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        for way in ("httpGet", "tcpSocket"):
+            _check_port_name(dig(container, probe, way, "port"), findings, *at, probe, way, "port")
     _check_resources(container.get("resources"), at, findings)
 
 
@@ -282,6 +285,7 @@ def check_service(body: JsonObject, findings: Findings) -> None:
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 65535:
             findings.error("port-invalid", "a port is a number from 1 to 65535", "spec", "ports", index, "port")
             continue
+        _check_port_name(dig(port, "targetPort"), findings, "spec", "ports", index, "targetPort")
         protocol = dig(port, "protocol") or "TCP"
         key = (number, protocol if isinstance(protocol, str) else "")  # the schema reports another type
         if key in seen:
@@ -291,3 +295,9 @@ def check_service(body: JsonObject, findings: Findings) -> None:
         seen.add(key)
         if isinstance(name, str):
             names.add(name)
+
+
+def _check_port_name(port: Json, findings: Findings, *steps: Step) -> None:
+    """Report a number as text. Source: Kubernetes validation: the name of a port has a letter."""
+    if isinstance(port, str) and port.isdecimal():
+        findings.error("port-invalid", "a text is the name of a port here; take the quotes away", *steps)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.documents import body_faults, builtin_schema
+from reconciler.documents import body_faults, builtin_schema, repeated_entries
 from tests.apiserver.requests_to import ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER
 from tests.real_clusters import RealCluster
@@ -49,6 +49,10 @@ DEPLOYMENTS: list[tuple[dict[str, Any], bool]] = [
     ({"pod": {"env": None}}, True),
     ({"pod": {"resources": {"requests": {"cpu": 1, "memory": "1Gi"}}}}, True),
     ({"pod": {"resources": {"requests": {"cpu": True}}}}, False),
+    ({"pod": {"env": [{"name": "A"}, {"name": "B"}, {"name": "A", "value": "1"}]}}, False),
+    ({"pod": {"ports": [{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}]}}, True),
+    ({"pod": {"ports": [{"containerPort": 53}, {"containerPort": 53, "protocol": "TCP", "name": "x"}]}}, False),
+    ({"pod": {"args": ["a", "a"]}}, True),
     ({"strategy": {"rollingUpdate": {"maxSurge": "25%"}}}, True),
     ({"strategy": {"rollingUpdate": {"maxSurge": 1}}}, True),
     ({"strategy": {"rollingUpdate": {"maxsurge": 1}}}, False),
@@ -80,7 +84,7 @@ def test_config_map_is_refused_where_an_api_server_refuses_it(
 def assert_judged_alike(server: ApiServer, body: Body, fits: bool) -> None:
     schema = builtin_schema(GVK.parse(body["apiVersion"], body["kind"]))
     assert schema is not None
-    assert (body_faults(schema.root, body) == []) is fits
+    assert ([*body_faults(schema.root, body), *repeated_entries(schema.root, body)] == []) is fits
     if fits:
         server.apply(path_of(body), body, MANAGER, dry_run=True)
         return

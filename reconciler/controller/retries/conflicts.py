@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from reconciler.api.ledger import DriftOutcome, Event, EventKind
+from reconciler.api.plan import Change
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
 from reconciler.observations import age_s, later
@@ -40,6 +41,8 @@ class _Field(Struct):
     until_s: float = -inf
     is_altered: bool = False
     """The server altered it in the last write: setting it right is not counted again."""
+    is_left: bool = False
+    """It was not as the store wants it since it was written last, and was left alone."""
 
     @property
     def is_fought(self) -> bool:
@@ -64,7 +67,11 @@ class _Field(Struct):
     def left_alone_from(self, now_s: float) -> None:
         """Leave it alone for a while, each time for longer."""
         self.bouts += 1
-        self.until_s = now_s + timing.FIGHT_BACK_OFF.pause_s(self.bouts)
+        self.until_s, self.is_left = now_s + timing.FIGHT_BACK_OFF.pause_s(self.bouts), False
+
+    def end_pause(self, now_s: float) -> None:
+        """Leave it alone no longer; undone once more, it is left alone for longer than before."""
+        self.until_s, self.is_left = min(self.until_s, now_s), False
 
 
 class WriteConflicts:
@@ -89,8 +96,21 @@ class WriteConflicts:
         fields = self._of(cluster, identity)
         found = frozenset(path for path in paths if path in fields and fields[path].is_altered)
         for path in found:
-            fields[path].is_altered, fields[path].until_s = False, min(fields[path].until_s, now_s)
+            fields[path].is_altered = False
+            fields[path].end_pause(now_s)
         return found
+
+    def compared(self, copy: Copy, differing: Collection[str], now_s: float) -> None:
+        """End the back-off of fields that were left alone and are as the store wants them now.
+
+        Whoever undid them has given up, or a commit gave in. `differing`: the fields of the copy that are not.
+        """
+        for path, one in self._of(*copy).items():
+            if path in differing:
+                one.is_left = True
+            elif one.is_left or one.is_altered:
+                one.is_altered = False
+                one.end_pause(now_s)
 
     def remember(self, events: Iterable[Event], now: str, now_s: float) -> None:
         """Continue from history, oldest first (`TOLD_BY`): undone fields, and unfinished conflicts."""
@@ -128,15 +148,19 @@ class WriteConflicts:
                 found[copy] = Fought(tuple(managers), until, tuple(sorted(filter(None, paused))))
         return found
 
+    def paused(self, now_s: float) -> tuple[Copy, ...]:
+        """Return the copies with a field in back-off."""
+        return tuple(copy for copy, found in self._fields.items() if any(one.until_s > now_s for one in found.values()))
+
     def pause_left_s(self, cluster: str, identity: Identity, now_s: float) -> float:
         """Return the remaining back-off of the copy's fields; 0 without a conflict."""
         fields = self._of(cluster, identity).values()
         return max((one.until_s - now_s for one in fields if one.until_s > now_s), default=0.0)
 
-    def leaves_alone(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> bool:
-        """Return whether all of these fields of a copy are in back-off. No path: the object itself."""
-        fields = self._of(cluster, identity)
-        return all(path in fields and fields[path].until_s > now_s for path in paths or (THE_OBJECT,))
+    def leaves_alone(self, copy: Copy, differing: Collection[str], now_s: float) -> bool:
+        """Return whether all of these fields of a copy are in back-off."""
+        fields = self._of(*copy)
+        return all(path in fields and fields[path].until_s > now_s for path in differing)
 
     def going_on(self, now_s: float) -> frozenset[str]:
         """The copies whose fight is not over, as subjects of history."""
@@ -155,6 +179,11 @@ class WriteConflicts:
                 return {}
             self._fields[copy] = remembered
         return self._fields[copy]
+
+
+def differing_fields(change: Change) -> tuple[str, ...]:
+    """Return the fields that a conflict about a change is over."""
+    return tuple(field.path for field in change.fields) or (THE_OBJECT,)
 
 
 def _count(fields: dict[str, _Field], undone: Undone, now_s: float) -> bool:

@@ -9,6 +9,7 @@ from reconciler.controller.retries.conflicts import THE_OBJECT, UNDONE_MAX, Writ
 from reconciler.state import THE_SERVER
 
 APP = Identity("", "ConfigMap", "demo", "app")
+COPY = ("m1", APP)
 SUBJECT = f"{APP} @ m1"
 BY_HAND = {"data.value": ("kubectl",)}
 NOW = "2026-11-21T10:00:00Z"
@@ -52,9 +53,9 @@ def test_each_field_is_counted_by_itself() -> None:
         assert not undone(fights, number, one=())
         assert not undone(fights, number, two=())
     assert undone(fights, 10, one=())
-    assert fights.leaves_alone("m1", APP, ["one"], 10)
-    assert not fights.leaves_alone("m1", APP, ["one", "two"], 10)
-    assert not fights.leaves_alone("m1", APP, [], 10), "that it was deleted is another thing"
+    assert fights.leaves_alone(COPY, ["one"], 10)
+    assert not fights.leaves_alone(COPY, ["one", "two"], 10)
+    assert not fights.leaves_alone(COPY, [THE_OBJECT], 10), "that it was deleted is another thing"
 
 
 def test_a_fight_pauses_the_copy_and_no_other() -> None:
@@ -90,11 +91,28 @@ def test_what_the_server_changed_and_lets_pass_then_is_counted_once_and_left_alo
     fights, server = WriteConflicts(), {"data.value": (THE_SERVER,)}
     for _ in range(UNDONE_MAX):
         fights.undone("m1", APP, server, 0)
-    assert fights.leaves_alone("m1", APP, ["data.value"], 59)
+    assert fights.leaves_alone(COPY, ["data.value"], 59)
     assert fights.came_through("m1", APP, ["data.value", "data.other"], 60) == {"data.value"}
     assert not fights.current(60, NOW)
     assert not fights.came_through("m1", APP, ["data.value"], 61), "who changes it now is somebody else"
     assert fights.going_on(60 + timing.QUIET_S - 1), "it may begin again"
+
+
+@pytest.mark.parametrize("who", ["kubectl", THE_SERVER])
+def test_what_was_left_alone_and_is_as_wanted_again_is_left_alone_no_longer(who: str) -> None:
+    fights = WriteConflicts()
+    fights.undone("m1", APP, {"data.value": (who,)}, 0)
+    assert [undone(fights, 0, **{"data.value": (who,)}) for _ in range(UNDONE_MAX - 1)][-1]
+    if who != THE_SERVER:
+        fights.compared(COPY, [], 1)
+        assert fights.paused(1) == (COPY,), "our own write is what is there, and may be undone once more"
+    fights.compared(COPY, ["data.value"], 2)
+    assert fights.paused(2) == (COPY,)
+    fights.compared(COPY, ["data.other"], 3)
+    assert not fights.paused(3)
+    assert fights.going_on(4), "it may begin again"
+    assert not undone(fights, 5, **{"data.value": (who,)}), "it is the same fight"
+    assert fights.pause_left_s("m1", APP, 5) == 120
 
 
 def test_peace_makes_the_next_fight_a_first_one() -> None:
