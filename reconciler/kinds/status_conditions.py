@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.clusters import Health, RunOutcome
@@ -71,6 +71,18 @@ def told_by(who: str, conditions: Json, live: JsonObject, needed: tuple[str, ...
     """Return the health from one controller; `who` begins the sentence. `needed`: conditions of a full answer."""
     entries = {text(entry.get("type")): entry for _, entry in mappings(conditions)}
     return worst(_each(who, entries, live, needed))
+
+
+def by_reports(told: Callable[[JsonObject], Iterable[ReportedHealth]]) -> dict[str, Any]:
+    """Return `health` and `why` of an interpreter whose kind has what several controllers or listeners say in it.
+
+    It is as well as the worst of them; Progressing while its status is about an older spec, and while it is deleted.
+    """
+
+    def whole(live: JsonObject) -> ReportedHealth:
+        return ReportedHealth(Health.PROGRESSING) if is_on_its_way(live) else worst(told(live))
+
+    return {"health": lambda live: whole(live).health, "why": lambda live: whole(live).why}
 
 
 def worst(found: Iterable[ReportedHealth]) -> ReportedHealth:

@@ -58,13 +58,9 @@ def _issuer_references(body: JsonObject) -> Iterator[PodReference]:
         yield found._replace(optional=is_made) if found.steps == _ACCOUNT_KEY else found
 
 
-def _issuer_health(live: JsonObject) -> Health:
-    """Healthy once Ready; Unhealthy when its CA is not there, or it is not let in."""
-    return by_condition(live, "Ready")
-
-
 ISSUER = Interpreter(
     kinds=((GROUP, "Issuer"),),
     dependencies=lambda body: as_dependencies(_issuer_references(body), namespace_of(body)),
-    health=_issuer_health,
+    # Unhealthy when its CA is not there, or it is not let in.
+    health=lambda live: by_condition(live, "Ready"),
 )

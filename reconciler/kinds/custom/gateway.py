@@ -22,7 +22,7 @@ from reconciler.kinds.custom.gateway_routes import (
     reference_identity,
 )
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.status_conditions import ReportedHealth, is_on_its_way, told_by, worst
+from reconciler.kinds.status_conditions import ReportedHealth, by_reports, told_by
 
 _ITS_CONTROLLER = "its controller"
 _CLIENT_AUTHORITIES = ("tls", "frontendValidation", "caCertificateRefs")
@@ -62,14 +62,11 @@ def made_for_listeners(body: JsonObject) -> tuple[Made, ...]:
     return tuple([Made(identity) for identity in sorted(own)])
 
 
-def told_with_listeners(live: JsonObject) -> ReportedHealth:
-    """Return the health of the object as a whole and of each of its listeners."""
-    if is_on_its_way(live):
-        return ReportedHealth(Health.PROGRESSING)
-    return worst(_told(live))
+def _with_listeners(live: JsonObject) -> Iterator[ReportedHealth]:
+    """Healthy when it is Accepted and Programmed, with every listener; Progressing while it waits for an address.
 
-
-def _told(live: JsonObject) -> Iterator[ReportedHealth]:
+    Source: Gateway API: GatewayStatus, ListenerSetStatus, ListenerStatus.
+    """
     yield told_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted", "Programmed"))
     wanted = {text(listener.get("name")) for _, listener in mappings(dig(live, "spec", "listeners"))}
     for _, listener in mappings(dig(live, "status", "listeners")):
@@ -98,35 +95,20 @@ def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
     yield from mentions(body, UNNAMED, "spec", "infrastructure", "parametersRef")
 
 
-def _gateway_health(live: JsonObject) -> Health:
-    """Healthy when it is Accepted and Programmed, with every listener; Progressing while it waits for an address.
-
-    Source: Gateway API: GatewayStatus, ListenerStatus.
-    """
-    return told_with_listeners(live).health
-
-
 GATEWAY_INTERPRETER = Interpreter(
     kinds=(GATEWAY,),
     dependencies=lambda body: as_dependencies(_mentions(body), body),
     makes=made_for_listeners,
-    health=_gateway_health,
-    why=lambda live: told_with_listeners(live).why,
+    **by_reports(_with_listeners),
 )
 
 
-def _class_told(live: JsonObject) -> ReportedHealth:
-    if is_on_its_way(live):
-        return ReportedHealth(Health.PROGRESSING)
-    return told_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted",))
-
-
-def _class_health(live: JsonObject) -> Health:
+def _of_class(live: JsonObject) -> Iterator[ReportedHealth]:
     """Healthy when a controller accepts it; without one it is Progressing.
 
     Source: Gateway API: GatewayClassStatus.
     """
-    return _class_told(live).health
+    yield told_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted",))
 
 
 GATEWAY_CLASS = Interpreter(
@@ -134,17 +116,8 @@ GATEWAY_CLASS = Interpreter(
     namespaced=False,
     # Source: Gateway API: spec.parametersRef, in any namespace or in none.
     dependencies=lambda body: as_dependencies(mentions(body, UNNAMED, "spec", "parametersRef"), body),
-    health=_class_health,
-    why=lambda live: _class_told(live).why,
+    **by_reports(_of_class),
 )
-
-
-def _listeners_health(live: JsonObject) -> Health:
-    """Healthy when it is Accepted and Programmed, with every listener.
-
-    Source: Gateway API: ListenerSetStatus.
-    """
-    return told_with_listeners(live).health
 
 
 LISTENER_SET = Interpreter(
@@ -152,39 +125,28 @@ LISTENER_SET = Interpreter(
     # Source: Gateway API: the certificates of its listeners; the Gateway that they join is shared.
     dependencies=lambda body: as_dependencies((*listener_mentions(body), *issuer_mentions(body)), body),
     makes=made_for_listeners,
-    health=_listeners_health,
-    why=lambda live: told_with_listeners(live).why,
+    **by_reports(_with_listeners),
 )
 
 
-def _policy_told(live: JsonObject) -> ReportedHealth:
-    if is_on_its_way(live):
-        return ReportedHealth(Health.PROGRESSING)
-    ancestors = [entry for _, entry in mappings(dig(live, "status", "ancestors"))]
-    if not ancestors:
-        return ReportedHealth(Health.PROGRESSING, "no Gateway has answered yet")
-    return worst(_of_ancestor(entry, live) for entry in ancestors)
-
-
-def _of_ancestor(entry: JsonObject, live: JsonObject) -> ReportedHealth:
-    who = str(reference_identity(entry.get("ancestorRef"), GATEWAY, namespace_of(live)))
-    return told_by(who, entry.get("conditions"), live, ("Accepted",))
-
-
-def _policy_health(live: JsonObject) -> Health:
+def _of_ancestors(live: JsonObject) -> Iterator[ReportedHealth]:
     """Healthy when every Gateway in front of its Services accepts it; without one it is Progressing.
 
     Source: Gateway API: PolicyStatus, ancestors.
     """
-    return _policy_told(live).health
+    ancestors = [entry for _, entry in mappings(dig(live, "status", "ancestors"))]
+    if not ancestors:
+        yield ReportedHealth(Health.PROGRESSING, "no Gateway has answered yet")
+    for entry in ancestors:
+        who = str(reference_identity(entry.get("ancestorRef"), GATEWAY, namespace_of(live)))
+        yield told_by(who, entry.get("conditions"), live, ("Accepted",))
 
 
 BACKEND_TLS_POLICY = Interpreter(
     kinds=((GROUP, "BackendTLSPolicy"),),
     # Source: Gateway API: the authorities that it trusts; not the Service, which it is attached to.
     dependencies=lambda body: as_dependencies(mentions(body, UNNAMED, "spec", "validation", "caCertificateRefs"), body),
-    health=_policy_health,
-    why=lambda live: _policy_told(live).why,
+    **by_reports(_of_ancestors),
 )
 
 

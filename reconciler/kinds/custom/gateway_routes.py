@@ -16,7 +16,7 @@ from reconciler.api.problem import dotted
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.status_conditions import ReportedHealth, is_on_its_way, told_by, worst
+from reconciler.kinds.status_conditions import ReportedHealth, by_reports, told_by
 
 GROUP: Final = "gateway.networking.k8s.io"
 
@@ -105,14 +105,14 @@ def _of_filters(filters: Json, namespace: str, at: tuple[Step, ...]) -> Iterator
             yield ReferenceField(reference_identity(reference, UNNAMED, namespace), field)
 
 
-def _told(live: JsonObject) -> ReportedHealth:
-    if is_on_its_way(live):
-        return ReportedHealth(Health.PROGRESSING)
-    return worst(_of_parents(live))
-
-
 def _of_parents(live: JsonObject) -> Iterator[ReportedHealth]:
-    """Yield the reported health for each parent in its spec; a parent may have several controllers."""
+    """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
+
+    A parent may have several controllers. Without one that answers it is Progressing, as an Ingress without an address
+    is.
+
+    Source: Gateway API: RouteParentStatus.
+    """
     namespace = namespace_of(live)
     said: dict[tuple[Any, ...], list[Json]] = {}
     for _, entry in mappings(dig(live, "status", "parents")):
@@ -139,19 +139,8 @@ def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
     )
 
 
-def _health(live: JsonObject) -> Health:
-    """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
-
-    Without a controller that answers it is Progressing, as an Ingress without an address is.
-
-    Source: Gateway API: RouteParentStatus.
-    """
-    return _told(live).health
-
-
 GATEWAY_ROUTE = Interpreter(
     kinds=tuple((GROUP, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")),
     dependencies=lambda body: as_dependencies(_mentions(body), body),
-    health=_health,
-    why=lambda live: _told(live).why,
+    **by_reports(_of_parents),
 )
