@@ -82,11 +82,20 @@ class KindFault(MemberClusterError):
 class Forbidden(KindFault):
     """403: we are known and may not do this."""
 
-    todo = (
-        "grant the right that lacks (`reconciler doctor --rbac full` prints the role), raise the limit that is named, "
-        "lower what {place} asks for, or `git revert {commit}`"
-    )
+    todo = "grant the right that lacks (`reconciler doctor --rbac full` prints the role), or `git revert {commit}`"
     changed_nothing = True
+
+
+class DeniedByAdmission(Forbidden):
+    """403: we may write the kind, and an admission webhook, policy or plugin refused this object."""
+
+    todo = MemberClusterError.todo
+
+
+class OverQuota(DeniedByAdmission):
+    """403: a ResourceQuota or LimitRange has no room for the object."""
+
+    todo = "raise the limit that is named, lower what {place} asks for, or `git revert {commit}`"
 
 
 class AccountNotMade(Forbidden):

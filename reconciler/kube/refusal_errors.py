@@ -22,12 +22,14 @@ from reconciler.errors import (
     BadAnswer,
     ClusterUnreachable,
     CredentialsRejected,
+    DeniedByAdmission,
     Forbidden,
     InvalidObject,
     KindNotServed,
     ListExpired,
     MemberClusterError,
     ObjectNotFound,
+    OverQuota,
     RefusedField,
     Throttled,
     WriteConflict,
@@ -49,6 +51,10 @@ _RIGHT = regex(
 from admission and name no right."""
 _NO_ACCOUNT = regex(r"error looking up service account [a-z0-9.-]{1,253}/default: ")
 """The message of the admission of pods. Source: Kubernetes, plugin/pkg/admission/serviceaccount, `Admit`."""
+_OVER_QUOTA = regex(r" is forbidden: (?:exceeded quota: |\[?m[a-z]{2}imum [a-z./-]{1,253} usage per )")
+"""The messages of ResourceQuota and LimitRange. Source: Kubernetes, plugin/pkg/admission/resourcequota, limitranger."""
+_DENIED = regex(r'admission webhook "[a-z0-9./-]{1,253}" denied the request|" is forbidden: (?!User ")')
+"""Other refusals of admission; a missing right names the user."""
 _FORBIDDEN = r'(?:[a-z0-9.]{1,253} "[a-z0-9.:-]{1,253}" is forbidden: )?'
 _WEBHOOK_FAILED = regex(r'(?:Internal error occurred: )?failed calling webhook "([a-z0-9./-]{1,253})":')
 """The message of an unreachable webhook that may not be skipped (failurePolicy: Fail). Source: Kubernetes,
@@ -131,8 +137,8 @@ def _class_of(
     if status == HTTPStatus.NOT_FOUND:
         # A missing resource type answers in plain text or without the name of an object.
         return ObjectNotFound if dig(answer, "details", "name") else KindNotServed
-    if status == HTTPStatus.FORBIDDEN and _NO_ACCOUNT.search(str(answer.get("message") or "")):
-        return AccountNotMade
+    if status == HTTPStatus.FORBIDDEN:
+        return _class_of_forbidden(str(answer.get("message") or ""))
     if status == HTTPStatus.CONFLICT:
         return _conflict(request, answer)
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and _is_precondition(request, answer):
@@ -149,6 +155,16 @@ def _class_of(
     if request.purpose is Purpose.READ and status in _ABOUT_A_BODY:
         return BadAnswer
     return _PLAIN_BY_STATUS.get(status, MemberClusterError)
+
+
+def _class_of_forbidden(message: str) -> type[Forbidden]:
+    if _NO_ACCOUNT.search(message):
+        return AccountNotMade
+    if _RIGHT.search(message) or _GRANT in message:
+        return Forbidden
+    if _OVER_QUOTA.search(message):
+        return OverQuota
+    return DeniedByAdmission if _DENIED.search(message) else Forbidden
 
 
 def _conflict(request: Request, answer: Mapping[str, Any]) -> type[MemberClusterError]:

@@ -254,6 +254,8 @@ _PREFIX: Final = regex(
     r"(pods \"[^\"]*\" is forbidden: )?"
 )
 """Words of a controller before the reason: they name pods, other ones each time."""
+_STARTS_S: Final = 30.0
+"""A pod takes so long to pull its image and to become ready; clocks of clusters may differ by as much."""
 _SECONDS: Final = len("2026-01-31T12:00:00")
 """Moments are compared by their seconds, which is all that an API server tells of when something was made."""
 
@@ -280,6 +282,14 @@ def pod_troubles(pods: Iterable[Pod]) -> Mapping[Identity, Trouble]:
             if known is None or _rank(trouble) < _rank(known):
                 found[identity] = trouble
     return found
+
+
+def starting(pods: Iterable[Pod], now: str) -> frozenset[Identity]:
+    """Return the workloads with a pod that was made so short a time ago that it need not be ready yet."""
+    pods = tuple(pods)
+    owner_of = owners(pods)
+    made = ((pod, told_moment(pod.metadata.creation_timestamp)) for pod in pods)
+    return frozenset(workload_of(pod, owner_of(pod)) for pod, at in made if at and abs(age_s(at, now)) < _STARTS_S)
 
 
 def _rank(trouble: Trouble) -> tuple[bool, str]:

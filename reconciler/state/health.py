@@ -89,10 +89,13 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
     if told is Health.UNHEALTHY and interpreter.outcome(live) is RunOutcome.FAILED:
         return Degraded(_why(live, interpreter), is_over=True)
     kind = Degraded if is_stuck or _is_past_deadline(live) else Progressing
-    unmade = _unmade(live)
+    unmade, why = _unmade(live), _why(live, interpreter)
     waits = (text(waiting["reason"]) for waiting in _waiting(live))
     reason = next(waits, UNMADE_REASON if unmade else "")
-    return kind(_why(live, interpreter), unmade, _lacks_pods_of(live, interpreter), reason)
+    if kind is Degraded and live.get("kind") in ("StatefulSet", "DaemonSet"):
+        is_a_count = _COUNTED.match(_NUMBER.sub("#", why)) is not None
+        return Degraded(why, unmade, _lacks_pods_of(live, interpreter), reason, is_a_count=is_a_count)
+    return kind(why, unmade, _lacks_pods_of(live, interpreter), reason)
 
 
 def beside_pods(

@@ -223,13 +223,17 @@ class Progressing(Struct, frozen=True):
 
 
 class Degraded(Struct, frozen=True):
-    """It does not work. The fields are those of Progressing. `is_over`: it ran to its end, and failed."""
+    """It does not work. The fields are those of Progressing. `is_over`: it ran to its end, and failed.
+
+    `is_a_count`: nothing is known but that fewer pods are available than wanted, which may be starting.
+    """
 
     why: str
     unmade: str = ""
     lacks_pods_of: str = ""
     reason: str = ""
     is_over: bool = False
+    is_a_count: bool = False
     word: ClassVar[HealthWord] = HealthWord.DEGRADED
 
 

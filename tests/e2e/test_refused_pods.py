@@ -109,7 +109,7 @@ def test_pods_that_a_quota_refuses_are_told_of_every_kind(tmp_path: Path, limite
                 for kind, found in troubles().items()}  # fmt: skip
 
     with Daemon(store.folder, limited.kubeconfig, journal).start() as daemon:
-        health = {"Deployment": "Progressing", "StatefulSet": "Degraded", "DaemonSet": "Degraded", "Job": "Progressing"}
+        health = dict.fromkeys(KINDS, "Degraded")
         expected = {kind: (health[kind], True) for kind in KINDS}
         wait_until(
             lambda: told() == expected, "all four to be told", seen=lambda: f"{troubles()} {daemon.text()[-3000:]}"

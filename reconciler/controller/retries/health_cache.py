@@ -30,7 +30,7 @@ from reconciler.errors import MemberClusterError
 from reconciler.kinds.registry import GENERIC, Registry
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.pod_shapes import Pod
-from reconciler.observe.pod_counts import Trouble, failed_creations, pod_troubles, refusals
+from reconciler.observe.pod_counts import Trouble, failed_creations, pod_troubles, refusals, starting
 from reconciler.state import Degraded, HealthState, Healthy, Progressing, beside_pods
 
 _VERSIONS_MAX = 100_000
@@ -46,9 +46,22 @@ class _HealthEntry(NamedTuple):
     trouble: Progressing | Degraded | None
     refusal: str
     """The reason of an event why a pod of it was not made; empty: none."""
+    is_starting: bool = True
+    """Its pods were not asked yet, or some are new: that fewer are available than wanted is no fault."""
+    is_asked: bool = False
 
     def together(self) -> Progressing | Degraded:
-        return beside_pods(self.own, self.trouble, self.refusal)
+        own = self.own
+        if self.is_starting and _is_a_count(own):
+            own = Progressing(own.why, lacks_pods_of=own.lacks_pods_of)
+        found = beside_pods(own, self.trouble, self.refusal)
+        if self.is_asked and found.unmade and isinstance(found, Progressing):
+            return Degraded(found.why, found.unmade, found.lacks_pods_of, found.reason)
+        return found
+
+
+def _is_a_count(health: Degraded | Progressing) -> bool:
+    return isinstance(health, Degraded) and health.is_a_count
 
 
 class HealthCache:
@@ -96,8 +109,12 @@ class HealthCache:
         cluster: str,
         found: Mapping[Identity, Degraded | Progressing | None],
         refusals: Mapping[Identity, str] = NONE_REFUSED,
+        starting: Collection[Identity] = (),
     ) -> None:
-        """Take reasons from the pods of workloads, None: they have none; and the reasons why pods are not made."""
+        """Take reasons from the pods of workloads, None: they have none; and the reasons why pods are not made.
+
+        `starting`: those that have new pods.
+        """
         for identity, trouble in found.items():
             copy = (cluster, identity)
             shown = self._found.get(cluster, {}).get(identity)
@@ -106,11 +123,10 @@ class HealthCache:
             told = self._told.pop(copy, None)
             own = told.own if told is not None else shown
             refusal = refusals.get(identity, "")
-            if trouble is None and not refusal:
-                self._set(cluster, identity, own)
-            else:
-                self._told[copy] = _HealthEntry(own, trouble, refusal)
-                self._set(cluster, identity, self._told[copy].together())
+            if trouble is not None or refusal or own.unmade or _is_a_count(own):
+                self._told[copy] = _HealthEntry(own, trouble, refusal, identity in starting, is_asked=True)
+                own = self._told[copy].together()
+            self._set(cluster, identity, own)
 
     def note(self, cluster: str, identity: Identity, resource_version: str, health: HealthState) -> None:
         """An event, a round, or the answer to a write shows an object of this version."""
@@ -176,10 +192,10 @@ class HealthCache:
     def _put(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
         copy = (cluster, identity)
         told = self._told.pop(copy, None)
-        if told is not None and isinstance(health, Progressing | Degraded):
+        if isinstance(health, Progressing | Degraded) and (told or health.unmade or _is_a_count(health)):
             # Until its pods are listed again, their last diagnostics count.
             self.stirred.add(copy)
-            self._told[copy] = told._replace(own=health)
+            self._told[copy] = (told or _HealthEntry(health, None, ""))._replace(own=health)
             health = self._told[copy].together()
         self._set(cluster, identity, health)
 
@@ -284,7 +300,8 @@ class PodDiagnostics:
             _tell(member.name, namespace, fault)
         troubles, why = found.value or {}, refused.value or {}
         told: dict[Identity, Trouble | None] = {identity: troubles.get(identity) for _, identity in copies}
-        self._healths.explain(member.name, told, {lacking[uid]: said for uid, said in why.items()})
+        new = starting(pods, self._clock.now())
+        self._healths.explain(member.name, told, {lacking[uid]: said for uid, said in why.items()}, new)
 
 
 async def _refusals(

@@ -22,12 +22,15 @@ from reconciler.state import (
     Held,
     NotKnown,
     ObjectState,
+    Progressing,
     Refused,
     SyncState,
 )
 
 _ALTERED: Final = "altered"
 """Of a failure: it was written, and the cluster made something else of it."""
+_PODS: Final = "pods"
+"""Of what is stuck: pods that cannot be made or find no node, of a workload that is not degraded yet."""
 _NAMED: Final = 3
 """So many of many are named."""
 
@@ -50,6 +53,8 @@ def key_of(sight: ViewModel, cluster: str, identity: Identity, state: ObjectStat
         yield from _sync_keys(sight, cluster, identity, last)
     if isinstance(state.health, Degraded):
         yield NeedKey(AlertKind.DEGRADED, state.health.why, "", identity)
+    elif isinstance(state.health, Progressing) and state.health.reason:
+        yield NeedKey(AlertKind.STUCK, state.health.why, _PODS, identity)
 
 
 def _sync_keys(sight: ViewModel, cluster: str, identity: Identity, sync: SyncState) -> Iterator[NeedKey]:
@@ -110,9 +115,9 @@ def _behind(sight: ViewModel, key: NeedKey, cluster: str, identity: Identity) ->
     state = sight.state(cluster, identity)
     assert state is not None, "its alert was made of it"
     last = state.sync.last if isinstance(state.sync, Frozen) and key.what is not AlertKind.FROZEN else state.sync
-    part = state.health if key.what is AlertKind.DEGRADED or last is None else last
-    found = behind(sight.facts, cluster, identity, part)
-    if key.what is AlertKind.STUCK:
+    is_health = key.what is AlertKind.DEGRADED or key.by == _PODS
+    found = behind(sight.facts, cluster, identity, state.health if is_health or last is None else last)
+    if key.what is AlertKind.STUCK and key.by != _PODS:
         return replace(found, todo="see why the new copy does not become ready, or take the edit back")
     return found
 
@@ -144,6 +149,8 @@ def _title(key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> str:
             return f"{these} {are} frozen"
         case AlertKind.PROBLEM:
             return f"{these} cannot be read"
+        case AlertKind.STUCK if key.by == _PODS:
+            return f"{these}: not all of its pods run"
         case AlertKind.STUCK:
             return f"{these}: a move makes no progress"
         case AlertKind.DEGRADED:
@@ -190,11 +197,11 @@ def _since(sight: ViewModel, key: NeedKey, cluster: str, identity: Identity) -> 
     """Return the time of its start, from history or the clusters; None if unknown."""
     if key.what in _BEGINNINGS:
         return sight.noted.since(_BEGINNINGS[key.what], f"{identity} @ {cluster}")
-    if key.what is AlertKind.STUCK:
+    if key.what is AlertKind.STUCK and key.by != _PODS:
         return sight.noted.timers.get(timer_of(identity, cluster))
     if key.by == HeldBy.GUARD:
         return sight.noted.held_since.get(cluster)
-    if key.what is AlertKind.DEGRADED:
+    if key.what is AlertKind.DEGRADED or key.by == _PODS:
         seen = sight.workload(cluster, identity)
         return (seen.unhealthy_since or None) if seen is not None else None
     return None

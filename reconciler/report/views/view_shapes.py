@@ -80,7 +80,7 @@ class AlertKind(StrEnum):
     ROLLOUT = "rollout"
     """A stage is paused, pinned, or waits for an approval."""
     STUCK = "stuck"
-    """A move that waits for longer than usual."""
+    """A move that waits for longer than usual, or pods without a node."""
     PROBLEM = "problem"
     """A document of the store has a problem, or a round reported one."""
 

@@ -14,12 +14,14 @@ from reconciler.errors import (
     BadAnswer,
     ClusterUnreachable,
     CredentialsRejected,
+    DeniedByAdmission,
     Forbidden,
     InvalidObject,
     KindNotServed,
     ListExpired,
     MemberClusterError,
     ObjectNotFound,
+    OverQuota,
     Throttled,
     WriteConflict,
 )
@@ -78,6 +80,30 @@ def test_each_refusal_means_one_thing(code: int, body: Any, purpose: Purpose, er
     assert type(found) is error
     assert found.status == code
     assert str(found).startswith("m1: ")
+
+
+_OBJECT = 'configmaps "c" is forbidden: '
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (_OBJECT + 'User "ann" cannot patch resource "configmaps" in API group "" in the namespace "shop"', Forbidden),
+        ('roles "r" is forbidden: user "ann" is attempting to grant RBAC permissions not currently held', Forbidden),
+        (_OBJECT + "exceeded quota: few, requested: count/configmaps=1, used: count/configmaps=2", OverQuota),
+        ('pods "p" is forbidden: maximum cpu usage per Container is 1, but limit is 2', OverQuota),
+        ('pods "p" is forbidden: [minimum memory usage per Pod is 1Gi, but request is 1Mi, no]', OverQuota),
+        ('pods "p" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true', DeniedByAdmission),
+        (_OBJECT + "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", DeniedByAdmission),
+        ('admission webhook "w.example.com" denied the request: exceeded quota: a', DeniedByAdmission),
+        ("the proxy says no", Forbidden),
+    ],
+)  # fmt: skip
+def test_a_missing_right_is_told_from_a_refusal_of_the_object(message: str, error: type[Forbidden]) -> None:
+    """By the words of Kubernetes 1.36. Webhooks of controller-runtime deny with 403 as well."""
+    found = error_of(403, status(403, "Forbidden", message))
+    assert type(found) is error
+    assert ("grant the right" in found.todo) is (error is Forbidden)
 
 
 def test_an_unavailable_server_that_names_a_time_throttles() -> None:

@@ -215,6 +215,46 @@ def short_of_quota(available: int, *, is_refused: bool = True) -> Progressing:
     return found
 
 
+async def test_refused_pods_are_degraded_once_they_last() -> None:
+    """A new namespace has no account for a moment, and a rollout frees some quota itself."""
+    healths, member = HealthCache(Inbox()), Asked()
+    ailments, members = Watched(healths), {"m1": member}
+    healths.note("m1", WEB, "1", short_of_quota(1))
+    assert await ailments.look(members, 0) == 0
+    assert type(healths.shown()["m1"][WEB]) is Progressing
+    assert await ailments.look(members, timing.AILS_S) == 1
+    assert type(healths.shown()["m1"][WEB]) is Degraded
+    healths.note("m1", WEB, "2", short_of_quota(1, is_refused=False))
+    assert type(healths.shown()["m1"][WEB]) is Progressing
+
+
+async def test_pods_that_start_degrade_no_statefulset() -> None:
+    """Its status does not tell a pod that was just asked for from one that was lost."""
+    healths, member = HealthCache(Inbox()), Asked()
+    ailments, members = Watched(healths), {"m1": member}
+    count = "2 of 3 replicas are available"
+
+    async def looked(now_s: float, *pods: Pod) -> tuple[type, str]:
+        member.pods_ = pods
+        await ailments.look(members, now_s)
+        found = healths.shown()["m1"][DB]
+        return type(found), found.why
+
+    healths.note("m1", DB, "1", stateful(2))
+    assert await looked(0) == (Progressing, count), "its pods were not asked yet"
+    new = db_pod(ailments.clock.now())
+    assert await looked(2, new) == (Progressing, count)
+    assert await looked(10, new) == (Progressing, count)
+    no_room = Progressing, f"no node has room for it ({NO_ROOM['message']})"
+    assert await looked(20, db_pod(ailments.clock.now(), conditions=[NO_ROOM])) == no_room
+    assert await looked(100, new) == (Degraded, count), "it had the time to start"
+    healths.note("m1", DB, "2", HEALTHY)
+    await ailments.look(members, 101)
+    healths.note("m1", DB, "3", stateful(2))
+    await ailments.look(members, 102)
+    assert await looked(104, new) == (Degraded, count), "none of its pods is new: one was lost"
+
+
 async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
     healths, member = HealthCache(Inbox()), Asked(pod(conditions=[NO_ROOM]))
     ailments, members = Watched(healths), {"m1": member}

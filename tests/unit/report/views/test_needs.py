@@ -15,8 +15,8 @@ from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import Identity
 from reconciler.report.views.alerts import NEEDS_MAX, needs_of
 from reconciler.report.views.view_inputs import JournalRows
-from reconciler.report.views.view_shapes import AlertKind
-from reconciler.state import Degraded
+from reconciler.report.views.view_shapes import AlertKind, Weight
+from reconciler.state import Degraded, Progressing
 from tests.fakes.worlds import NOW
 from tests.unit.report.views.sights import begun, sight_of
 from tests.unit.state.scenes import APP, Scene, scene_of
@@ -57,6 +57,22 @@ def test_what_is_equal_in_many_clusters_is_one_need_that_names_the_first() -> No
     assert need.title == "ConfigMap demo/app in 40 clusters (c00, c01, c02, …) are degraded"
     assert need.resource is not None
     assert need.resource.name == "app"
+
+
+def test_pods_without_a_node_are_a_need_and_pods_that_start_are_none() -> None:
+    scene = Scene("m1", "m2")
+    scene.apply()
+    scene.health = {
+        ("m1", APP): Progressing("no node has room for it (3 Insufficient cpu)", reason="Unschedulable"),
+        ("m2", APP): Progressing("1 of 2 replicas are available"),
+    }
+    (need,) = needs_of(sight_of(scene.facts())).listed
+    assert (need.what, need.weight, need.cluster) == (AlertKind.STUCK, Weight.WARNING, "m1")
+    assert (need.title, need.why) == (
+        "ConfigMap demo/app in m1: not all of its pods run",
+        "no node has room for it (3 Insufficient cpu)",
+    )
+    assert "give m1 nodes that fit" in (need.todo or "")
 
 
 def test_more_than_can_be_read_is_counted() -> None:
