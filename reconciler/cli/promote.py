@@ -98,7 +98,9 @@ def command(
             "look whether that is still wanted; --overwrite goes on"
         )
     if not made.files:
-        remark(f"{rule.target} has all of it already; there is nothing to commit")
+        stays = any(carried.differing for carried in made.carried)
+        more = ". Name in a Promotion what else is to follow, as follow or fields" if stays else ""
+        remark(f"{rule.target} has all that follows already; there is nothing to commit{more}")
     elif not dry_run:
         trailers = f"Promoted-from: {name} at {short_revision(source.revision)}\nPromoted-to: {target}\n"
         _commit(location, branch, f"Promote {name} to {target}\n\n{text}\n{trailers}", snapshot, made)

@@ -8,6 +8,7 @@ from reconciler.hydration.kustomization import (
     KustomizeChart,
     StorePathKind,
     builds_on,
+    chart_homes,
     is_kustomization,
     named_files,
     read_kustomization,

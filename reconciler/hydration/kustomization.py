@@ -89,6 +89,18 @@ def resolved(folder: str, text: str) -> str | None:
     return "/".join(parts)
 
 
+def chart_homes(path: str, data: bytes) -> tuple[str, ...]:
+    """Return the folder with the charts of a kustomization, as a path of the store; empty: it names none."""
+    folder = path.rpartition("/")[0]
+    bodies = [document.body for document in read_yaml(path, data).documents]
+    homes = (resolved(folder, _chart_home(body)) for body in bodies if body.get(_CHARTS))
+    return tuple(home for home in homes if home)
+
+
+def _chart_home(body: JsonObject) -> str:
+    return str(dig(body, "helmGlobals", "chartHome") or "charts")
+
+
 def read_kustomization(
     path: str, data: bytes, standing: Callable[[str], StorePathKind], read: Callable[[str], bytes | None]
 ) -> Kustomization:
@@ -130,7 +142,7 @@ class _KustomizationReader:
 
     def _charts(self) -> Iterator[KustomizeChart]:
         """Yield the charts. Source: kustomize, HelmChartInflationGenerator (absChartHome, AsHelmArgs)."""
-        home = dig(self._document.body, "helmGlobals", "chartHome") or "charts"
+        home = _chart_home(self._document.body)
         for index, entry in enumerate(_list(self._document.body.get(_CHARTS))):
             name, version, url = (str(dig(entry, key) or "") for key in ("name", "version", "repo"))
             path = resolved(self._folder, f"{home}/{f'{name}-{version}/' if version and url else ''}{name}")

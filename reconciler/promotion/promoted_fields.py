@@ -18,7 +18,7 @@ from reconciler.api.problem import Document, Source
 from reconciler.api.promotions import FollowClass, Promotion
 from reconciler.documents import OWN_API_VERSION, is_policy
 from reconciler.errors import ConfigurationError
-from reconciler.hydration import is_below, is_kustomization, is_newer
+from reconciler.hydration import chart_homes, is_below, is_kustomization, is_newer
 from reconciler.ownership import FieldPath, Keyed, matches, parse_path, path_text
 from reconciler.templates import parse_image
 from reconciler.yaml import YamlFile, edited, read_yaml
@@ -26,6 +26,8 @@ from reconciler.yaml import YamlFile, edited, read_yaml
 _SOPS: Final = "sops"
 _IMAGE_PARTS: Final = ("tag", "digest", "repository", "registry", "newTag", "newName", "name")
 _CHART_PARTS: Final = ("chart", "repository", "version", "digest")
+_IMAGES: Final = (["containers", "image"], ["initContainers", "image"], ["image", "reference"])
+_LIST: Final = "not-an-object"
 _NEVER: Final = (("metadata", "name"), ("metadata", "namespace"), ("apiVersion",), ("kind",))
 
 
@@ -68,6 +70,14 @@ class _Part(NamedTuple):
         return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}" if name else self.document.path
 
 
+class _Folder(NamedTuple):
+    """The documents of a folder, its files as they were read, and those that hold a list, by their path in it."""
+
+    parts: list[_Part]
+    read: dict[str, YamlFile]
+    lists: dict[str, StoreFile]
+
+
 def promoted(
     rule: Promotion, origin: Iterable[StoreFile], target: Iterable[StoreFile], write: Callable[[Json], str]
 ) -> Promoted:
@@ -80,11 +90,12 @@ def promoted(
         NotEdited: a value cannot be written into its file.
     """
     target = tuple(target)
-    ours, read = _parts([file for file in target if is_below(file.path, rule.target)], rule.target)
+    ours = _folder([file for file in target if is_below(file.path, rule.target)], rule.target)
     is_stage = not rule.origin
     inside = (file for file in origin if is_below(file.path, rule.origin) or is_stage)
-    theirs, _ = _parts([file for file in inside if not is_below(file.path, rule.target)], rule.origin)
-    pairs, alone = _counterparts(rule, theirs, ours)
+    theirs = _folder([file for file in inside if not is_below(file.path, rule.target)], rule.origin)
+    pairs, alone = _counterparts(rule, theirs.parts, ours.parts)
+    alone += _differing_lists(rule, theirs.lists, ours.lists)
     if not pairs:
         raise PromotionRefused(f"nothing of {rule.origin} has a counterpart in {rule.target}: {'; '.join(alone[:5])}")
     carried: list[Carried] = []
@@ -106,38 +117,52 @@ def promoted(
     files: dict[str, bytes] = {}
     data = {file.path: file.data for file in target}
     for path, changed in bodies.items():
-        wanted = [changed.get(place, found.body) for place, found in enumerate(read[path].documents)]
+        wanted = [changed.get(place, found.body) for place, found in enumerate(ours.read[path].documents)]
         files[path] = edited(path, data[path], wanted, write)
     return Promoted(files=files, carried=tuple(carried), left_out=tuple(alone))
 
 
-def _parts(inside: list[StoreFile], folder: str) -> tuple[list[_Part], dict[str, YamlFile]]:
+def _folder(inside: list[StoreFile], folder: str) -> _Folder:
     if not inside:
         raise PromotionRefused(f"{folder}: the store has no documents there, as committed")
     outputs = [file.path.removesuffix(f"/{LOCK_NAME}") for file in inside if file.path.endswith(f"/{LOCK_NAME}")]
     # A chart's templates are no YAML before helm has read them.
     outputs += [f"{file.path.removesuffix('Chart.yaml')}templates" for file in inside if _is_chart(file.path)]
-    read: dict[str, YamlFile] = {}
-    parts: list[_Part] = []
+    outputs += [home for file in inside if is_kustomization(file.path) for home in chart_homes(file.path, file.data)]
+    result = _Folder([], {}, {})
     for file in inside:
         if any(is_below(file.path, output) for output in outputs):
             continue
-        found = read[file.path] = read_yaml(file.path, file.data)
+        found = result.read[file.path] = read_yaml(file.path, file.data)
+        relative = file.path.removeprefix(f"{folder}/")
+        if found.broken and not found.documents and {problem.code for problem in found.problems} == {_LIST}:
+            result.lists[relative] = file
+            continue
         if found.broken or file.faults:
             why = next(iter((*file.faults, *found.problems)), "")
             raise PromotionRefused(f"{file.path}: it cannot be read; correct it first: {why}")
         for place, document in enumerate(found.documents):
-            part = _Part(document, place, file.path.removeprefix(f"{folder}/"), _key(document.body))
+            part = _Part(document, place, relative, _key(document))
             if _is_carried(document, part.key):
-                parts.append(part)
-    return parts, read
+                result.parts.append(part)
+    return result
+
+
+def _differing_lists(rule: Promotion, theirs: Mapping[str, StoreFile], ours: Mapping[str, StoreFile]) -> Iterator[str]:
+    for relative, file in theirs.items():
+        if relative not in ours or ours[relative].data != file.data:
+            yield f"{file.path} holds a list, as a JSON patch does: edit {rule.target}/{relative} by hand if it follows"
 
 
 def _is_chart(path: str) -> bool:
     return path.rpartition("/")[2] == "Chart.yaml"
 
 
-def _key(body: JsonObject) -> tuple[str, str, str, str]:
+def _key(document: Document) -> tuple[str, str, str, str]:
+    body = document.body
+    if is_kustomization(document.path):
+        # It may leave out its kind.
+        return ("", "Kustomization", "", "")
     kind, name = body.get("kind"), dig(body, "metadata", "name")
     if not isinstance(kind, str) or not isinstance(name, str):
         return ("", kind if isinstance(kind, str) else "", "", "")
@@ -224,7 +249,8 @@ class _Merge:
 
     def __init__(self, rule: Promotion, one: _Part, other: _Part) -> None:
         self._rule, self._kind = rule, one.key[:2]
-        self._is_values = not one.key[1] and not is_kustomization(one.document.path)
+        self._is_chart = _is_chart(one.document.path)
+        self._is_values = not one.key[1] and not self._is_chart
         self._is_kustomization = is_kustomization(one.document.path)
         self._fields = [path for text in rule.fields if (path := parse_path(text)) is not None]
         self._stay = [path for text in rule.stay if (path := parse_path(text)) is not None]
@@ -278,17 +304,20 @@ class _Merge:
         names = [step for step in path if isinstance(step, str)]
         last = names[-1] if names and path[-1] == names[-1] else ""
         found: set[FollowClass] = set()
-        if self._is_values or (self._kind == ("", "ConfigMap") and path[0] in ("data", "binaryData")):
+        is_values = self._is_values or (self._is_kustomization and "valuesInline" in names)
+        if is_values or (self._kind == ("", "ConfigMap") and path[0] in ("data", "binaryData")):
             found.add(FollowClass.VALUES)
-        if self._is_values:
+        if is_values:
             is_image = any(name in ("image", "images") or name.endswith("Image") for name in names)
             is_part = last in _IMAGE_PARTS or last == "image" or last.endswith("Image")
             found |= {FollowClass.IMAGES} if is_image and is_part else set()
         elif self._is_kustomization:
             found |= {FollowClass.IMAGES} if path[0] == "images" and last in _IMAGE_PARTS else set()
-        elif last == "image" and len(names) > 1 and names[-2] in ("containers", "initContainers"):
+            found |= {FollowClass.REVISION} if path[0] == "helmCharts" and last in ("version", "repo") else set()
+        elif last and names[-2:] in _IMAGES:
             found.add(FollowClass.IMAGES)
-        if self._kind == (OWN_API_VERSION.partition("/")[0], "Render") and path[:2] == ("spec", "helm"):
+        is_render = self._kind == (OWN_API_VERSION.partition("/")[0], "Render") and path[:2] == ("spec", "helm")
+        if is_render or (self._is_chart and path[0] == "dependencies"):
             found |= {FollowClass.REVISION} if last in _CHART_PARTS else set()
         return found
 

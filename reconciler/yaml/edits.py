@@ -25,6 +25,7 @@ _PROPERTIES: Final = regex(r"(?:[&!]\S*\s+)*")
 _ALIAS: Final = regex(r"\s*:\s*(\*[^\s,\]}]+)")
 _PLAIN: Final = regex(r"[A-Za-z0-9_./-](?:[A-Za-z0-9_./@+-]|:(?=[A-Za-z0-9_./@+-]))*", re.ASCII)
 _DASH: Final = regex(r"\s*- +")
+_MERGE: Final = "<<"
 _BOM: Final = "\ufeff"
 
 
@@ -56,6 +57,22 @@ def edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write) -
     Raises:
         NotEdited: it cannot be read, has other documents, or what differs is laid out so that no edit of it alone fits.
     """
+    try:
+        # An edit of an anchor is seen wherever it is named: only what is wrong afterwards is written out.
+        once = _edited(path, data, bodies, write, is_first=True)
+    except NotEdited:
+        once = data
+    made = _edited(path, once, bodies, write)
+    again = read_yaml(path, made)
+    found = [document.body for document in again.documents]
+    if again.broken or len(found) != len(bodies) or not all(map(is_same, found, bodies)):
+        documents = read_yaml(path, data).documents
+        wrong = next(old for old, new in zip(documents, bodies, strict=True) if not is_same(old.body, new))
+        raise NotEdited(wrong.source, "an edit of its text would change something else as well", is_for_hand=True)
+    return made
+
+
+def _edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write, *, is_first: bool = False) -> bytes:
     read = read_yaml(path, data)
     if read.broken or len(read.documents) != len(bodies):
         raise NotEdited(path, f"it is not read as {len(bodies)} documents; correct it first")
@@ -68,17 +85,11 @@ def edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write) -
         before, node = document.locate.node()
         if node is None:
             raise NotEdited(document.source, "its layout is not known", is_for_hand=True)
-        editor = _Editor(path, text.removeprefix(_BOM), before, write)
+        editor = _Editor(path, text.removeprefix(_BOM), before, write, is_first=is_first)
         editor.change(node, document.body, body, is_flow=False)
         spans += editor.spans
     made = _spliced(path, text.removeprefix(_BOM), spans)
-    made = (_BOM if text.startswith(_BOM) else "") + made
-    again = read_yaml(path, made.encode())
-    found = [document.body for document in again.documents]
-    if again.broken or len(found) != len(bodies) or not all(map(is_same, found, bodies)):
-        wrong = next(old for old, new in zip(read.documents, bodies, strict=True) if not is_same(old.body, new))
-        raise NotEdited(wrong.source, "an edit of its text would change something else as well")
-    return made.encode()
+    return ((_BOM if text.startswith(_BOM) else "") + made).encode()
 
 
 def _spliced(path: str, text: str, spans: list[_Span]) -> str:
@@ -96,9 +107,13 @@ def _spliced(path: str, text: str, spans: list[_Span]) -> str:
 class _Editor:
     """The edits of one document."""
 
-    def __init__(self, path: str, text: str, before: int, write: Write) -> None:
-        """`before`: lines of the text above the part that the nodes were read from."""
+    def __init__(self, path: str, text: str, before: int, write: Write, *, is_first: bool) -> None:
+        """`before`: lines of the text above the part that the nodes were read from.
+
+        `is_first`: values that an anchor gives stay, for the edit of the anchor may be what is wanted of them.
+        """
         self._path, self._text, self._before, self._write = path, text, before, write
+        self._is_first = is_first
         self._starts = [0, *(match.end() for match in _BREAK.finditer(text))]
         self._newline = "\r\n" if "\r\n" in text else "\n"
         self.spans: list[_Span] = []
@@ -118,28 +133,35 @@ class _Editor:
         entries = [(key_of(key), key, value) for key, value in node.value if isinstance(key, ScalarNode)]
         places = {name: index for index, (name, _, _) in enumerate(entries)}
         gone, added = [name for name in old if name not in new], [name for name in new if name not in old]
-        kept = [entry for entry in entries if entry[0] in new]
-        if not kept or (is_flow and (gone or added)):
+        kept = [index for index, (name, _, _) in enumerate(entries) if name in new or name == _MERGE]
+        if not kept:
             return self._replace(node, new, is_flow=is_flow)
         for name in gone:
-            if name not in places:
+            if name not in places and not self._is_first:
                 raise self._refused(node, f"{name} comes from an anchor")
-            self._drop_entry(entries, places[name])
+        gone = [name for name in gone if name in places]
+        if not is_flow:
+            for name in gone:
+                self._drop_entry(entries, places[name])
         for name in new:
             if name in old and not is_same(old[name], new[name]):
                 if name not in places:
-                    added.append(name)
+                    added += [] if self._is_first else [name]
                     continue
                 _, key, value = entries[places[name]]
                 if self._at(value.start_mark) < self._at(key.start_mark):
                     start, end = self._alias(key)
-                    self.spans.append(_Span(start, end, self._flow(new[name])))
+                    self.spans += [] if self._is_first else [_Span(start, end, self._flow(new[name]))]
                 else:
                     self.change(value, old[name], new[name], is_flow=is_flow)
-        if added:
-            column = " " * kept[0][1].start_mark.column
+        if is_flow and (gone or added):
+            held = [(self._at(key.start_mark), self._entry_end(key, value)) for _, key, value in entries]
+            texts = [f"{self._flow(name)}: {self._flow(new[name])}" for name in added]
+            self._flow_items(held, {places[name] for name in gone}, texts, kept[-1] + 1)
+        elif added:
+            column = " " * entries[kept[0]][1].start_mark.column
             lines = [line for name in added for line in self._write({name: new[name]}).splitlines()]
-            end = self._line_end(self._entry_end(*kept[-1][1:]))
+            end = self._line_end(self._entry_end(*entries[kept[-1]][1:]))
             self.spans.append(_Span(end, end, "".join(self._newline + self._indented(line, column) for line in lines)))
         return None
 
@@ -156,12 +178,19 @@ class _Editor:
 
     def _sequence(self, node: SequenceNode, old: list[Json], new: list[Json], *, is_flow: bool) -> None:
         pairs, gone, added, at = _moves(old, new)
-        if is_flow and (gone or added):
+        aliases = self._aliases(node)
+        if is_flow and (gone or added) and (aliases or not node.value):
             return self._replace(node, new, is_flow=True)
-        if any(self._at(item.start_mark) < self._at(node.start_mark) for item in node.value):
-            raise self._refused(node, "an item is written elsewhere, and named by its anchor")
         for index, to in pairs:
-            self.change(node.value[index], old[index], new[to], is_flow=is_flow)
+            if index not in aliases:
+                self.change(node.value[index], old[index], new[to], is_flow=is_flow)
+            elif not (self._is_first or is_same(old[index], new[to])):
+                raise self._refused(node, "an item is written elsewhere, and named by its anchor")
+        if is_flow and (gone or added):
+            held = [(self._at(item.start_mark), self._end(item)) for item in node.value]
+            return self._flow_items(held, set(gone), [self._flow(new[index]) for index in added], at)
+        if aliases and (gone or added):
+            raise self._refused(node, "an item is written elsewhere, and named by its anchor")
         for index in gone:
             start = self._at(node.value[index].start_mark)
             first = self._line_start(start)
@@ -179,6 +208,33 @@ class _Editor:
             first = self._line_start(self._at(node.value[0].start_mark))
             self.spans.append(_Span(first, first, "".join(line + self._newline for line in lines)))
         return None
+
+    def _aliases(self, node: SequenceNode) -> set[int]:
+        """Return the places of items that are written above, and only named here."""
+        found, last = set(), self._at(node.start_mark) - 1
+        for index, item in enumerate(node.value):
+            start = self._at(item.start_mark)
+            if start <= last:
+                found.add(index)
+            last = max(last, start)
+        return found
+
+    def _flow_items(self, held: Sequence[tuple[int, int]], gone: set[int], added: list[str], at: int) -> None:
+        """Drop and add items between brackets.
+
+        `held`: where each begins and ends; `at`: the number of items that the added ones follow.
+        """
+        last = max(index for index in range(len(held)) if index not in gone)
+        self.spans += [_Span(held[index][0], held[index + 1][0], "") for index in gone if index < last]
+        if last + 1 < len(held):
+            self.spans.append(_Span(held[last][1], held[-1][1], ""))
+        start, end = held[max(at - 1, 0)]
+        indent = self._text[self._line_start(start) : start]
+        apart = ", " if indent.strip() else f",{self._newline}{indent}"
+        if added and at:
+            self.spans.append(_Span(end, end, "".join(apart + text for text in added)))
+        elif added:
+            self.spans.append(_Span(start, start, "".join(text + apart for text in added)))
 
     def _replace(self, node: Node, new: Json, *, is_flow: bool) -> None:
         start, end = self._start(node), self._end(node)

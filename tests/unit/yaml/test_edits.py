@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from typing import Any
 
@@ -54,6 +55,12 @@ TREES = st.recursive(
     LEAVES, lambda below: st.lists(below, max_size=3) | st.dictionaries(KEYS, below, max_size=3), max_leaves=10
 )
 BODIES = st.dictionaries(KEYS, TREES, max_size=4)
+
+
+@given(BODIES, BODIES, st.sampled_from([None, 2]), st.sampled_from(["a.json", "a.yaml"]))
+def test_what_stands_between_brackets_can_be_written(old: Any, new: Any, indent: int | None, path: str) -> None:
+    made = edited(path, json.dumps(old, indent=indent).encode(), [new], dump_yaml)
+    assert [document.body for document in read_yaml(path, made).documents] == [new]
 
 
 @given(st.lists(st.tuples(BODIES, BODIES), min_size=1, max_size=3), st.sampled_from(["\n", "\r\n"]))
