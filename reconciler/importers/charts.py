@@ -12,7 +12,9 @@ from reconciler.importers.checkouts import Checkouts, Place
 from reconciler.importers.reading import Uncarried, checked_url
 from reconciler.yaml import read_yaml
 
-_EXACT: Final = re.compile(r"v?\d+(\.\d+){1,2}([-+][0-9A-Za-z.+-]+)?", re.ASCII)
+_EXACT: Final = re.compile(r"v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?", re.ASCII)
+_VERSION: Final = re.compile(r"v?\d+(\.\d+){1,2}([-+][0-9A-Za-z.+-]+)?", re.ASCII)
+"""One of two numbers is a range, unless it runs."""
 
 
 def remote_chart(url: str, chart: str, version: str, running: str = "") -> dict[str, Any]:
@@ -23,9 +25,9 @@ def remote_chart(url: str, chart: str, version: str, running: str = "") -> dict[
     Raises:
         Uncarried: its version is a range, and nothing says which one runs.
     """
-    is_exact = _EXACT.fullmatch(version) is not None
+    is_exact = _EXACT.fullmatch(version) is not None or (_VERSION.fullmatch(version) is not None and version == running)
     pinned = {"version": version if is_exact else running, "digest": UNKNOWN_DIGEST}
-    if not _EXACT.fullmatch(pinned["version"]):
+    if not _VERSION.fullmatch(pinned["version"]):
         raise Uncarried(
             f"the chart {chart} has the version {version!r}; export from the cluster, where its status says which one "
             "runs, or write that one (helm list)"

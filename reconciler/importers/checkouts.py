@@ -60,6 +60,14 @@ class Place(NamedTuple):
             raise Uncarried(f"{self.url}: {error}") from error
         return found
 
+    def is_folder(self, path: str) -> bool:
+        """Return whether a path of the checkout is a folder.
+
+        Raises:
+            Uncarried: it cannot be read.
+        """
+        return self.standing(path) is StorePathKind.FOLDER
+
     def standing(self, path: str) -> StorePathKind:
         """Return the kind of entry at a path of the checkout.
 

@@ -17,11 +17,13 @@ class Overlay(Struct, frozen=True, kw_only=True):
     """Additions to the resources. `fields` are kustomize's own, as they are to be written.
 
     `without`: removed objects, as kustomize's targets. `kube_version`: the one that charts see that name none.
+    `edited`: the folder of the checkout in whose kustomization the other tool writes them.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     kube_version: str = ""
     without: tuple[Mapping[str, str], ...] = ()
+    edited: str | None = None
 
 
 def overlay_of(

@@ -49,13 +49,14 @@ class Manifests(NamedTuple):
 class _Followed(NamedTuple):
     """Kustomizations that others lead to. `references`: by folder; `changed`: those that are not copied as they are.
 
-    `outside`: copies of files from outside of a folder. All files by their paths in the store.
+    `outside`: copies of files from outside of a folder. All files by their paths in the store. `bodies`: by folder.
     """
 
     references: Mapping[str, tuple[str, ...]]
     changed: Mapping[str, Content]
     outside: Mapping[str, bytes]
     with_charts: str
+    bodies: Mapping[str, JsonObject]
 
 
 def manifests_of(
@@ -79,6 +80,7 @@ def manifests_of(
             rendering may.
     """
     followed = _follow(place, (*folders, *components), edit, overlay.kube_version)
+    overlay = _as_edited(overlay, followed.bodies.get(overlay.edited, {}) if overlay.edited is not None else {})
     found = {**(place.copied(followed.references) if followed.references else {}), **followed.outside}
     plain = _plain(place, paths, steers, is_alone=not folders)
     without = {tuple(sorted(target.items())) for target in _steering({**found, **plain}, steers)}
@@ -124,6 +126,7 @@ def _follow(place: Place, starts: Iterable[str], edit: Edit | None, kube_version
     references: dict[str, tuple[str, ...]] = {}
     changed: dict[str, Content] = {}
     outside: dict[str, bytes] = {}
+    bodies: dict[str, JsonObject] = {}
     with_charts = ""
     pending = list(starts)
     while pending:
@@ -139,6 +142,7 @@ def _follow(place: Place, starts: Iterable[str], edit: Edit | None, kube_version
         for first in read.problems:
             raise Uncarried(f"{first.source.path}:{first.source.line} {first.path}: {first.message}")
         document = read_yaml(names[0], edit(place.at(names[0]), data) if edit else data).documents[0]
+        bodies[folder] = document.body
         body, copies = _with_files_inside(place, folder, document.body)
         outside |= copies
         for chart in read.charts:
@@ -154,7 +158,30 @@ def _follow(place: Place, starts: Iterable[str], edit: Edit | None, kube_version
         pending += read.folders
     if round_trip(references):
         raise Uncarried(f"kustomizations of {place.url} lead round in a circle")
-    return _Followed(references, changed, outside, with_charts)
+    return _Followed(references, changed, outside, with_charts, bodies)
+
+
+def _as_edited(overlay: Overlay, body: JsonObject) -> Overlay:
+    """Return an overlay that says around a kustomization what its fields would say in it: one takes another's place.
+
+    Raises:
+        Uncarried: it has a prefix or suffix of names as well.
+    """
+    for key in ("namePrefix", "nameSuffix"):
+        if body.get(key) and key in overlay.fields:
+            raise Uncarried(
+                f"{key} stands in the kustomization too, where the other one takes its place: drop it there"
+            )
+    renamed = {
+        str(dig(image, "name")): str(dig(image, "newName"))
+        for image in body.get("images") or []
+        if dig(image, "newName")
+    }
+    images = [
+        {"newName": image["name"], **image, "name": renamed[image["name"]]} if image.get("name") in renamed else image
+        for image in overlay.fields.get("images", [])
+    ]
+    return replace(overlay, fields={**overlay.fields, "images": images}) if images else overlay
 
 
 def _with_files_inside(place: Place, folder: str, body: JsonObject) -> tuple[JsonObject, dict[str, bytes]]:

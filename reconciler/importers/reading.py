@@ -18,6 +18,7 @@ PRUNE: Final = (
     "what leaves Git is released and stays in its cluster until you are sure; then set "
     "preserveResourcesOnDeletion: false in the placement of the Render"
 )
+NOT_ITS_OWN: Final = "no document of the tool itself; objects that an application brings are read from its source"
 NO_COUNTERPART: Final = "nothing here has this meaning; leave it, or say it in the store yourself"
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.containment import try_call
 from reconciler.importers.argocd.templating import Templates
-from reconciler.importers.flux.substitution import substituting
+from reconciler.importers.flux.substitution import Substitution
 from reconciler.planner import urls_of_two_hosts
 from reconciler.report.difference import shown_pair, text_diff
 from reconciler.report.mask import scrub_text
@@ -58,7 +58,7 @@ SEARCHES: Final[dict[str, Callable[[str], object]]] = {
     "a line beside another": lambda text: text_diff(f"a\n{text}\nb\n", f"a\n{text}\nc\n"),
     "a template of Argo CD": lambda text: Templates().filled(text, {}),
     "a template of Go": lambda text: try_call(Templates(go=True).filled, text, {}),
-    "variables of Flux": lambda text: try_call(substituting({}), "a.yaml", text.encode()),
+    "variables of Flux": lambda text: try_call(Substitution({}), "a.yaml", text.encode()),
 }
 
 

@@ -69,12 +69,13 @@ def kustomized(source: Reading, place: Place, names: Names) -> Manifests:
     if patches:
         fields["patches"] = patches
     components = tuple(plain(f"{path}/{text}") if path else plain(text) for text in block.texts("components"))
+    if block.flag("ignoreMissingComponents"):
+        components = tuple(filter(place.is_folder, components))
     block.leave("version", "kubectl builds it")
     kube_version = block.text("kubeVersion") or names.kube_version
     block.leave("apiVersions", "only charts that kustomize renders see it: write it into helmCharts")
-    block.leave("ignoreMissingComponents", "all components are there")
     block.rest()
-    overlay = Overlay(fields=fields, kube_version=kube_version)
+    overlay = Overlay(fields=fields, kube_version=kube_version, edited=path)
     return manifests_of(place, overlay, folders=(path,), components=components, steers=steers)
 
 

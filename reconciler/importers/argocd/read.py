@@ -17,7 +17,7 @@ from reconciler.importers.argocd.templating import Templates, check_filled, patc
 from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.compose import ImportedStore, compose_store
 from reconciler.importers.ignore import Ignored
-from reconciler.importers.reading import Failure, Notes, Reading, Uncarried
+from reconciler.importers.reading import NOT_ITS_OWN, Failure, Notes, Reading, Uncarried
 
 _MADE_BY: Final = "ApplicationSet"
 
@@ -39,15 +39,18 @@ def read_argocd(
     secrets = [one for one in found if _is_cluster(one.body)]
     context = Context(Destinations(secrets, names), checkouts, kube_version, dict(map(_synced, found)))
     reading = _Reading(context)
-    made = {str(dig(one.body, "metadata", "name")) for one in found if is_of(one.body, _MADE_BY)}
+    made = {_place(one.body) for one in found if is_of(one.body, _MADE_BY)}
     for document in found:
         if is_of(document.body, _MADE_BY):
-            name = str(dig(document.body, "metadata", "name"))
-            reading.set(document, [one for one in found if name in _makers(one.body)])
+            reading.set(document, [one for one in found if _place(document.body) in _makers(one.body)])
         elif is_of(document.body, "Application") and not _makers(document.body) & made:
             reading.application(document)
         elif is_of(document.body, "AppProject"):
             reading.notes.leave(document, ("kind",), "there are no projects: one identity for each cluster")
+        elif dig(document.body, "metadata", "labels", SECRET_TYPE) not in (None, "cluster"):
+            reading.notes.leave(document, ("kind",), "credentials are those of the person who fetches")
+        elif not _is_cluster(document.body) and not is_of(document.body, "Application"):
+            reading.notes.leave(document, ("kind",), NOT_ITS_OWN)
     files, unfit = compose_store(fleet, reading.apps, context.destinations.members, reading.memberships, reading.rules)
     rollouts = reading.rollouts()
     return ImportedStore(
@@ -69,10 +72,15 @@ def _synced(document: Document) -> tuple[str, tuple[str, ...]]:
     return str(dig(document.body, "metadata", "name")), tuple(map(str, found))
 
 
-def _makers(body: JsonObject) -> set[str]:
-    """Return the ApplicationSets that made an Application: their content counts."""
-    owners = dig(body, "metadata", "ownerReferences")
-    return {str(dig(owner, "name")) for owner in owners or [] if dig(owner, "kind") == _MADE_BY}
+def _place(body: JsonObject) -> tuple[str, str]:
+    """Return the namespace and the name of a document."""
+    return str(dig(body, "metadata", "namespace") or ""), str(dig(body, "metadata", "name"))
+
+
+def _makers(body: JsonObject) -> set[tuple[str, str]]:
+    """Return the ApplicationSets that made an Application, which are in its namespace."""
+    owners = dig(body, "metadata", "ownerReferences") if is_of(body, "Application") else None
+    return {(_place(body)[0], str(dig(owner, "name"))) for owner in owners or [] if dig(owner, "kind") == _MADE_BY}
 
 
 class _Reading:
@@ -98,7 +106,11 @@ class _Reading:
         """
         name = str(dig(document.body, "metadata", "name"))
         try:
-            self._made(document, Reading(document, document.body, (), self.notes).child("spec"), name)
+            made = self._made(document, Reading(document, document.body, (), self.notes).child("spec"), name)
+            for one in generated:
+                if dig(one.body, "metadata", "name") not in made:
+                    why = f"the ApplicationSet {name} makes it no longer of what the input has: check both"
+                    self.notes.leave(one, ("metadata", "name"), why)
         except Uncarried as error:
             if not generated:
                 self.failed.append(Failure(document.source, f"ApplicationSet {name}", str(error)))
@@ -108,7 +120,8 @@ class _Reading:
             for one in generated:
                 self._take(one, Reading(one, one.body, (), self.notes), name)
 
-    def _made(self, document: Document, spec: Reading, name: str) -> None:
+    def _made(self, document: Document, spec: Reading, name: str) -> frozenset[str]:
+        """Take the applications of a set; return their names."""
         go, options = spec.flag("goTemplate"), spec.texts("goTemplateOptions")
         templates = Templates(go, is_strict=go and "missingkey=error" in options)
         generating = Generating(self._context.destinations, self._context.checkouts, templates)
@@ -118,10 +131,12 @@ class _Reading:
         if not rows:
             self.notes.leave(document, ("spec", "generators"), "they make no application of what the input has")
         before = len(self.apps)
+        names: set[str] = set()
         for own, row in rows:
             try:
                 body = patched(templates.filled(own, row), templates.filled(patch, row))
                 check_filled(body)
+                names.add(str(dig(body, "metadata", "name")))
             except Uncarried as error:
                 self.failed.append(Failure(document.source, f"ApplicationSet {name}", str(error)))
             else:
@@ -133,6 +148,7 @@ class _Reading:
         spec.leave("applyNestedSelectors", "selectors are applied where they stand")
         spec.rest()
         self.memberships += _membership(name, generators)
+        return frozenset(names)
 
     def _take(self, document: Document, application: Reading, group: str) -> None:
         found: list[App | Ignored] = []

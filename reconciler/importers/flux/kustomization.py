@@ -15,9 +15,16 @@ from reconciler.hydration import is_below, is_kustomization
 from reconciler.importers.app import App
 from reconciler.importers.charts import plain
 from reconciler.importers.checkouts import Place
-from reconciler.importers.flux.shared_fields import Context, check_namespace, cluster_of, reading_of, spoken_for
+from reconciler.importers.flux.shared_fields import (
+    Context,
+    check_namespace,
+    cluster_of,
+    reading_of,
+    spoken_for,
+    with_common_metadata,
+)
 from reconciler.importers.flux.sources import GROUP, referred
-from reconciler.importers.flux.substitution import substituting
+from reconciler.importers.flux.substitution import Substitution
 from reconciler.importers.kustomization import Overlay
 from reconciler.importers.kustomized import Manifests, manifests_of
 from reconciler.importers.names import safe_name
@@ -44,8 +51,10 @@ def read_kustomization_of_flux(document: Document, context: Context) -> Iterator
     cluster = cluster_of(spec, context)
     url, path = context.sources.located(referred(spec.child("sourceRef"), namespace), plain(spec.text("path")))
     place = context.checkouts.get(url)
-    overlay = _overlay(spec)
+    overlay = _overlay(spec, path)
     components = tuple(plain(f"{path}/{text}" if path else text) for text in spec.texts("components"))
+    if spec.flag("ignoreMissingComponents"):
+        components = tuple(filter(place.is_folder, components))
     edit = _edit(spec, namespace, context)
     found = _manifests(place, path, overlay, components, edit)
     spoken_for(spec)
@@ -75,7 +84,7 @@ def _left(spec: Reading) -> None:
     spec.rest()
 
 
-def _overlay(spec: Reading) -> Overlay:
+def _overlay(spec: Reading, path: str) -> Overlay:
     fields: dict[str, Any] = {key: spec.text(key) for key in ("namePrefix", "nameSuffix") if spec.text(key)}
     target = spec.text("targetNamespace")
     if target:
@@ -86,13 +95,7 @@ def _overlay(spec: Reading) -> Overlay:
             fields[key] = found
     for key in ("patchesStrategicMerge", "patchesJson6902"):
         spec.refuse(key, "write them as patches, which Flux takes too")
-    common = spec.child("commonMetadata")
-    labels = common.map("labels")
-    if labels:
-        fields["labels"] = [{"pairs": labels, "includeSelectors": False}]
-    common.refuse("annotations", "kustomize would put them on pods as well; write them into the manifests")
-    common.rest()
-    return Overlay(fields=fields)
+    return Overlay(fields=with_common_metadata(fields, spec), edited=path)
 
 
 def _edit(spec: Reading, namespace: str, context: Context) -> Callable[[str, bytes], bytes] | None:
@@ -119,7 +122,7 @@ def _edit(spec: Reading, namespace: str, context: Context) -> Callable[[str, byt
             )
     variables |= {key: str(value) for key, value in build.map("substitute").items()}
     build.rest()
-    return substituting(variables)
+    return Substitution(variables)
 
 
 def _manifests(

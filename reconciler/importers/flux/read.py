@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from reconciler.api.content import dig
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.problem import Document
 from reconciler.importers.app import App, Member
 from reconciler.importers.checkouts import Checkouts
@@ -13,11 +13,20 @@ from reconciler.importers.compose import ImportedStore, compose_store
 from reconciler.importers.flux.kustomization import read_kustomization_of_flux
 from reconciler.importers.flux.release import read_release
 from reconciler.importers.flux.shared_fields import Context
-from reconciler.importers.flux.sources import GROUP, Sources
+from reconciler.importers.flux.sources import Sources, artifacts_of, mentions, reference_of
 from reconciler.importers.ignore import Ignored
-from reconciler.importers.reading import Failure, Notes, Uncarried
+from reconciler.importers.reading import NO_COUNTERPART, NOT_ITS_OWN, Failure, Notes, Uncarried
 
-_SOURCES: Final = f"source.{GROUP}"
+_OWN: Final = ("fluxcd.io", "fluxcd.controlplane.io")
+"""Ends of the groups of Flux and of its operator."""
+_WHY: Final = {
+    "source": "no Kustomization or HelmRelease among the documents refers to it",
+    "image": "newer images are found by spec.images of a Render and hydrate --update; see docs/how-to/hydrate.md",
+    "notification": "nothing here has its meaning; see docs/how-to/notify.md for notifications",
+    "fluxcd": "it is of Flux itself, or read by a ResourceSet alone",
+}
+"""Reasons for kinds of Flux, by the first part of their group."""
+_MADE: Final = "resourceset.fluxcd.controlplane.io"
 
 
 def read_flux(
@@ -41,9 +50,13 @@ def read_flux(
         listed = list(found)
         context = Context(cluster, Sources(listed, notes), checkouts, kube_version, names, notes)
         for document in listed:
-            one = _read(document, context, failed)
+            one = _read(document, context, failed, listed)
             apps += [each for each in one if isinstance(each, App)]
             rules += [each for each in one if isinstance(each, Ignored)]
+        mentioned = {reference for document in listed if _kind(document.body) for reference in mentions(document.body)}
+        for document in listed:
+            if not mentioned & {reference_of(document.body), *artifacts_of(document.body)}:
+                _note_unread(document, context)
     members = [Member(name=name) for name in sorted({app.cluster for app in apps})]
     files, unfit = compose_store(fleet, apps, members, (), rules)
     return ImportedStore(
@@ -54,20 +67,54 @@ def read_flux(
     )
 
 
-def _read(document: Document, context: Context, failed: list[Failure]) -> list[App | Ignored]:
-    """Return the renders of a document; the reason of a failure is added to `failed`."""
-    group, kind = str(document.body.get("apiVersion", "")).partition("/")[0], document.body.get("kind")
-    if not group.endswith(GROUP) or group == _SOURCES:
-        return []
+def _read(document: Document, context: Context, failed: list[Failure], beside: list[Document]) -> list[App | Ignored]:
+    """Return the renders of a document; the reason of a failure is added to `failed`. `beside`: all documents."""
+    kind = _kind(document.body)
     try:
         if kind == "HelmRelease":
             return list(read_release(document, context))
         if kind == "Kustomization":
             return list(read_kustomization_of_flux(document, context))
+        if kind == "ResourceSet":
+            _check_resource_set(document, context, beside)
     except Uncarried as error:
         name = f"{dig(document.body, 'metadata', 'namespace') or 'default'}/{dig(document.body, 'metadata', 'name')}"
         failed.append(Failure(document.source, f"{kind} {name}", str(error)))
-        return []
-    why = "nothing here has its meaning; see docs/how-to/notify.md for notifications"
-    context.notes.leave(document, ("kind",), f"{kind}: {why}")
     return []
+
+
+def _kind(body: JsonObject) -> str:
+    """Return the kind of a document of Flux or of its operator; empty: it is neither's."""
+    group = str(body.get("apiVersion", "")).partition("/")[0]
+    return str(body.get("kind")) if group.endswith(_OWN) else ""
+
+
+def _check_resource_set(document: Document, context: Context, beside: list[Document]) -> None:
+    """Say of a ResourceSet that the releases and Kustomizations that it made are taken.
+
+    Raises:
+        Uncarried: none of them is among the documents.
+    """
+    metadata = document.body.get("metadata")
+    made = [
+        one
+        for one in beside
+        if _kind(one.body) in ("HelmRelease", "Kustomization")
+        and dig(one.body, "metadata", "labels", f"{_MADE}/name") == dig(metadata, "name")
+        and dig(one.body, "metadata", "labels", f"{_MADE}/namespace") == dig(metadata, "namespace")
+    ]
+    if not made:
+        raise Uncarried("its templates are not evaluated; export from the cluster, with what it made")
+    why = (
+        f"the {len(made)} Kustomizations and releases that it made are taken as they are; write the rest into the store"
+    )
+    context.notes.leave(document, ("kind",), f"ResourceSet: {why}")
+
+
+def _note_unread(document: Document, context: Context) -> None:
+    """Say why nothing was made of a document that no other one refers to."""
+    kind = _kind(document.body)
+    if kind in ("HelmRelease", "Kustomization", "ResourceSet"):
+        return
+    group = str(document.body.get("apiVersion", "")).partition(".")[0]
+    context.notes.leave(document, ("kind",), f"{kind}: {_WHY.get(group, NO_COUNTERPART)}" if kind else NOT_ITS_OWN)

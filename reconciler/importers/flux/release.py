@@ -12,7 +12,14 @@ from reconciler.hydration import HELM_OUTPUT, StorePathKind
 from reconciler.importers.app import App, Inline
 from reconciler.importers.charts import local_chart, plain, remote_chart
 from reconciler.importers.checkouts import Place
-from reconciler.importers.flux.shared_fields import Context, check_namespace, cluster_of, reading_of, spoken_for
+from reconciler.importers.flux.shared_fields import (
+    Context,
+    check_namespace,
+    cluster_of,
+    reading_of,
+    spoken_for,
+    with_common_metadata,
+)
 from reconciler.importers.flux.sources import Reference, referred
 from reconciler.importers.flux.sources import spoken_for as source_spoken_for
 from reconciler.importers.ignore import Ignored, ignored
@@ -73,31 +80,32 @@ def _after(spec: Reading) -> JsonObject:
     """Return the kustomization that patches what helm makes; empty: there is none.
 
     Raises:
-        Uncarried: there are several, or a program makes the change.
+        Uncarried: one of several patches what an earlier one gave another image, or a program makes the change.
     """
-    renderers = spec.children("postRenderers")
-    if not renderers:
-        return {}
-    if len(renderers) > 1:
-        raise Uncarried("spec.postRenderers: several kustomizations one after another; write them as one")
-    block = renderers[0].child("kustomize")
-    found = {key: [dict(each.body) for each in block.children(key)] for key in ("patches", "images")}
-    for key in ("patchesStrategicMerge", "patchesJson6902"):
-        block.refuse(key, "write them as patches, which Flux takes too")
-    block.rest()
-    renderers[0].rest()
+    fields: dict[str, Any] = {}
+    for renderer in spec.children("postRenderers"):
+        block = renderer.child("kustomize")
+        for key in ("patchesStrategicMerge", "patchesJson6902"):
+            block.refuse(key, "write them as patches, which Flux takes too")
+        for key in ("patches", "images"):
+            entries = [dict(each.body) for each in block.children(key)]
+            if entries and key == "patches" and "images" in fields:
+                raise Uncarried("spec.postRenderers: patches after images of an earlier one; write them as one")
+            if entries:
+                fields[key] = [*fields.get(key, []), *entries]
+        block.rest()
+        renderer.rest()
+    fields = with_common_metadata(fields, spec)
     kind = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": [HELM_OUTPUT]}
-    return {**kind, **{key: entries for key, entries in found.items() if entries}}
+    return {**kind, **fields} if fields else {}
 
 
 def _running(document: Document) -> str:
-    """Return the version of the chart that Flux installed last; empty: its status does not say.
-
-    A chart of an OCIRepository has the digest of its manifest as build metadata there, which is none of the version.
-    """
-    found = dig(document.body, "status", "history") or dig(document.body, "status", "lastAppliedRevision")
-    version = dig(found[0], "chartVersion") if isinstance(found, list) else found
-    return str(version or "").partition("+")[0]
+    """Return the version of the chart that Flux installed last; empty: its status does not say."""
+    history = dig(document.body, "status", "history") or []
+    deployed = [one for one in history if dig(one, "status") == "deployed"] or history
+    version = dig(deployed[0], "chartVersion") if deployed else dig(document.body, "status", "lastAppliedRevision")
+    return str(version or "")
 
 
 def _release_name(target: str, name: str) -> str:
@@ -155,7 +163,8 @@ class _Chart:
         source_spoken_for(spec, but=("ref",))
         registry, _, chart = url.rstrip("/").rpartition("/")
         fetched = self._context.sources.revision(wanted).partition("@")[0]
-        return remote_chart(registry, chart, version, self._running or fetched)
+        # Flux writes the digest of the manifest behind the version, as build metadata.
+        return remote_chart(registry, chart, version, self._running.partition("+")[0] or fetched)
 
     def _of_template(self, spec: Reading, namespace: str) -> dict[str, Any]:
         name, version = spec.text("chart"), spec.text("version")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reconciler.api.problem import Document
 from reconciler.documents import is_system_namespace, may_be_allowed
@@ -64,6 +65,21 @@ def spoken_for(spec: Reading) -> None:
     spec.leave("serviceAccountName", "there is one identity for each cluster, that of the kubeconfig")
     spec.leave("healthChecks", "health is judged for every object")
     spec.leave("healthCheckExprs", "health is judged as kstatus does; no expression is evaluated")
+
+
+def with_common_metadata(fields: Mapping[str, Any], spec: Reading) -> dict[str, Any]:
+    """Return the fields of a kustomization with `spec.commonMetadata`: of the objects, and not of their pods."""
+    common = spec.child("commonMetadata")
+    labels, annotations = common.map("labels"), common.map("annotations")
+    common.rest()
+    found = dict(fields)
+    if labels:
+        found["labels"] = [{"pairs": labels, "includeSelectors": False}]
+    if annotations:
+        # commonAnnotations of kustomize are those of pods too.
+        patch = {"apiVersion": "any/v1", "kind": "Any", "metadata": {"name": "any", "annotations": annotations}}
+        found["patches"] = [*found.get("patches", []), {"target": {"name": ".*"}, "patch": json.dumps(patch)}]
+    return found
 
 
 def reading_of(document: Document, notes: Notes) -> tuple[Reading, str, str]:

@@ -5,10 +5,10 @@ Source: fluxcd.io/flux/components/source/.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from reconciler.api.content import Json, dig
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.problem import Document
 from reconciler.importers.reading import Notes, Reading, Uncarried
 
@@ -57,7 +57,7 @@ class Sources:
             body = document.body
             is_source = "fluxcd.io/" in str(body.get("apiVersion", "")) and body.get("kind") in _KINDS
             if is_source or (body.get("apiVersion"), body.get("kind")) == ("v1", "ConfigMap"):
-                self._found[_reference(body)] = document
+                self._found[reference_of(body)] = document
 
     def get(self, wanted: Reference) -> Reading:
         """The spec of a source.
@@ -172,7 +172,28 @@ def referred(reference: Reading, namespace: str) -> Reference:
     return found
 
 
-def _reference(body: Mapping[str, Any]) -> Reference:
+def mentions(body: JsonObject) -> Iterator[Reference]:
+    """Yield what a document refers to by kind and name."""
+    own = reference_of(body)
+    pending: list[Json] = [body.get("spec")]
+    while pending:
+        found = pending.pop()
+        if isinstance(found, list):
+            pending += found
+        elif isinstance(found, dict):
+            pending += found.values()
+            if isinstance(found.get("kind"), str) and isinstance(found.get("name"), str):
+                yield Reference(found["kind"], str(found.get("namespace") or own.namespace), found["name"])
+
+
+def artifacts_of(body: JsonObject) -> Iterator[Reference]:
+    """Yield the artifacts that a generator makes."""
+    for artifact in dig(body, "spec", "artifacts") or [] if body.get("kind") == "ArtifactGenerator" else []:
+        yield Reference("ExternalArtifact", reference_of(body).namespace, str(dig(artifact, "name")))
+
+
+def reference_of(body: Mapping[str, Any]) -> Reference:
+    """Return the kind, namespace and name of a document."""
     return Reference(
         str(body.get("kind")), str(dig(body, "metadata", "namespace") or "default"), str(dig(body, "metadata", "name"))
     )
