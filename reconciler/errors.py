@@ -98,6 +98,15 @@ class OverQuota(DeniedByAdmission):
     todo = "raise the limit that is named, lower what {place} asks for, or `git revert {commit}`"
 
 
+class NamespaceEnds(DeniedByAdmission):
+    """403: the namespace of the object is being deleted."""
+
+    todo = (
+        "see what keeps the namespace in {cluster} (`kubectl --context {cluster} describe namespace` names it in its "
+        "conditions); once it is gone, it and its objects are made again by themselves"
+    )
+
+
 class AccountNotMade(Forbidden):
     """A pod was refused for want of the account `default`, which a controller makes in each new namespace."""
 
@@ -149,6 +158,15 @@ class AdmissionFailed(MemberClusterError):
         "{cluster} get validatingwebhookconfigurations,mutatingwebhookconfigurations`); it is tried again by itself"
     )
     changed_nothing = True
+
+
+class ConversionFailed(MemberClusterError):
+    """500: the conversion webhook of a kind fails; the object may have been stored all the same."""
+
+    todo = (
+        "have whoever runs the conversion webhook mend it (spec.conversion of the CustomResourceDefinition in "
+        "{cluster}); it is tried again by itself"
+    )
 
 
 class ListExpired(MemberClusterError):

@@ -21,6 +21,7 @@ from reconciler.errors import (
     AlreadyExists,
     BadAnswer,
     ClusterUnreachable,
+    ConversionFailed,
     CredentialsRejected,
     DeniedByAdmission,
     Forbidden,
@@ -28,6 +29,7 @@ from reconciler.errors import (
     KindNotServed,
     ListExpired,
     MemberClusterError,
+    NamespaceEnds,
     ObjectNotFound,
     OverQuota,
     RefusedField,
@@ -55,7 +57,12 @@ _OVER_QUOTA = regex(r" is forbidden: (?:exceeded quota: |\[?m[a-z]{2}imum [a-z./
 """The messages of ResourceQuota and LimitRange. Source: Kubernetes, plugin/pkg/admission/resourcequota, limitranger."""
 _DENIED = regex(r'admission webhook "[a-z0-9./-]{1,253}" denied the request|" is forbidden: (?!User ")')
 """Other refusals of admission; a missing right names the user."""
+_CONVERSION_FAILED = regex(r"conversion webhook for [^ ]{1,300}, Kind=[^ ]{1,100} failed: ")
+"""Source: Kubernetes, apiextensions-apiserver, `webhookConverter.Convert`."""
 _FORBIDDEN = r'(?:[a-z0-9.]{1,253} "[a-z0-9.:-]{1,253}" is forbidden: )?'
+_ENDING = regex(
+    _FORBIDDEN + r"unable to create new content in namespace ([a-z0-9-]{1,63}) because it is being terminated"
+)
 _WEBHOOK_FAILED = regex(r'(?:Internal error occurred: )?failed calling webhook "([a-z0-9./-]{1,253})":')
 """The message of an unreachable webhook that may not be skipped (failurePolicy: Fail). Source: Kubernetes,
 apiserver, `webhook.ErrCallingWebhook`; admission comes before anything is stored."""
@@ -66,8 +73,7 @@ _REFUSED_BY: Mapping[re.Pattern[str], str] = {
         _FORBIDDEN + r"((?:Validating|Mutating)AdmissionPolicy '[a-z0-9.-]{1,253}' with binding '[a-z0-9.-]{1,253}') "
     ): "{} denied it",
     regex(_FORBIDDEN + r"exceeded quota: ([a-z0-9.-]{1,253}), requested: "): "ResourceQuota {} is exhausted",
-    regex(_FORBIDDEN + r"unable to create new content in namespace ([a-z0-9-]{1,63}) because it is being terminated"):
-        "namespace {} is being deleted",
+    _ENDING: "namespace {} is being deleted",
 }  # fmt: skip
 """Beginnings of refusals that name the refusing component, with our words. Matched at the beginning alone, since the
 rest quotes others. Source: Kubernetes, apiserver, `webhook/errors.ToStatusErr`, `policy/validating.dispatcher`;
@@ -146,15 +152,21 @@ def _class_of(
     if status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after_s is not None:
         return Throttled
     if status == HTTPStatus.INTERNAL_SERVER_ERROR and request.purpose is not Purpose.READ:
-        if answer and not answer.get("reason"):
-            return InvalidObject  # A schema misfit, which server-side apply reports as 500 without a reason.
-        if _WEBHOOK_FAILED.match(str(answer.get("message") or "")):
-            return AdmissionFailed
+        return _class_of_failure(answer)
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return BadAnswer
     if request.purpose is Purpose.READ and status in _ABOUT_A_BODY:
         return BadAnswer
     return _PLAIN_BY_STATUS.get(status, MemberClusterError)
+
+
+def _class_of_failure(answer: Mapping[str, Any]) -> type[MemberClusterError]:
+    message = str(answer.get("message") or "")
+    if _CONVERSION_FAILED.search(message):
+        return ConversionFailed
+    if answer and not answer.get("reason"):
+        return InvalidObject  # A schema misfit, which server-side apply reports as 500 without a reason.
+    return AdmissionFailed if _WEBHOOK_FAILED.match(message) else MemberClusterError
 
 
 def _class_of_forbidden(message: str) -> type[Forbidden]:
@@ -164,6 +176,8 @@ def _class_of_forbidden(message: str) -> type[Forbidden]:
         return Forbidden
     if _OVER_QUOTA.search(message):
         return OverQuota
+    if _ENDING.match(message):
+        return NamespaceEnds
     return DeniedByAdmission if _DENIED.search(message) else Forbidden
 
 

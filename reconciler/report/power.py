@@ -47,6 +47,8 @@ _TEXTS: Final = {
     "schedulerName": "privilege", "runtimeClassName": "privilege", "localhostProfile": "privilege",
     "gmsaCredentialSpecName": "privilege", "resourceClaimName": "privilege",
 }  # fmt: skip
+_USUAL: Final = frozenset({("schedulerName", "default-scheduler")})
+"""Values that an API server fills in: they give nothing."""
 _WEAK: Final = {
     "type": "Unconfined", "procMount": "Unmasked", "effect": "NoExecute", "mountPropagation": "Bidirectional",
     "failurePolicy": "Ignore",
@@ -104,6 +106,8 @@ def powers_in(body: Json, name: str = "") -> Iterator[Power]:
 
 
 def _of_leaf(name: str, body: Json) -> Iterator[Power]:
+    if (name, body) in _USUAL:
+        return
     if name in _TEXTS and isinstance(body, str) and body:
         yield Power(_TEXTS[name], f"{name} {body}" if _TEXTS[name] == "privilege" else body)
     elif name in _IDS and body == 0 and body is not False:

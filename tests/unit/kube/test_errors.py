@@ -13,6 +13,7 @@ from reconciler.errors import (
     AlreadyExists,
     BadAnswer,
     ClusterUnreachable,
+    ConversionFailed,
     CredentialsRejected,
     DeniedByAdmission,
     Forbidden,
@@ -20,6 +21,7 @@ from reconciler.errors import (
     KindNotServed,
     ListExpired,
     MemberClusterError,
+    NamespaceEnds,
     ObjectNotFound,
     OverQuota,
     Throttled,
@@ -96,6 +98,7 @@ _OBJECT = 'configmaps "c" is forbidden: '
         ('pods "p" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true', DeniedByAdmission),
         (_OBJECT + "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", DeniedByAdmission),
         ('admission webhook "w.example.com" denied the request: exceeded quota: a', DeniedByAdmission),
+        (_OBJECT + "unable to create new content in namespace shop because it is being terminated", NamespaceEnds),
         ("the proxy says no", Forbidden),
     ],
 )  # fmt: skip
@@ -104,6 +107,14 @@ def test_a_missing_right_is_told_from_a_refusal_of_the_object(message: str, erro
     found = error_of(403, status(403, "Forbidden", message))
     assert type(found) is error
     assert ("grant the right" in found.todo) is (error is Forbidden)
+
+
+@pytest.mark.parametrize("reason", ["", "InternalError"])
+def test_a_conversion_webhook_that_fails_is_nothing_to_correct_in_the_store(reason: str) -> None:
+    message = 'conversion webhook for example.com/v1, Kind=Widget failed: Post "https://127.0.0.1:9/": refused'
+    found = error_of(500, status(500, reason, message), Purpose.PATCH)
+    assert type(found) is ConversionFailed
+    assert not found.changed_nothing, "the answer is converted as well, after the object was stored"
 
 
 def test_an_unavailable_server_that_names_a_time_throttles() -> None:
