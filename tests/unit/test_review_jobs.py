@@ -154,7 +154,6 @@ class Runner:
             "RUNNER_TEMP": str(self.temp),
             "GITHUB_OUTPUT": str(pull.outside / "output"),
             "GITHUB_STEP_SUMMARY": str(pull.outside / "summary"),
-            "GITHUB_PATH": str(pull.outside / "path"),
         }
 
     def step(self, name: str, **given: str) -> subprocess.CompletedProcess[str]:
@@ -339,9 +338,7 @@ def test_both_install_what_the_lock_pins_and_nothing_else(tmp_path: Path) -> Non
     program = tmp_path / ".reconciler"
     program.mkdir()
     (program / "fleet_reconciler-1.0-py3-none-any.whl").touch()
-    path = tmp_path / "path"
     environment = {"PROGRAM": str(program), "PYTHON": str(python), "RUNNER_TEMP": f"{tmp_path}/t"}
-    environment["GITHUB_PATH"] = str(path)
     done = bash(STEPS["Install"]["run"], tmp_path, environment)
     assert done.returncode == 0, done.stderr
     expected = [
@@ -349,7 +346,6 @@ def test_both_install_what_the_lock_pins_and_nothing_else(tmp_path: Path) -> Non
         f"install --quiet --no-deps {program}/fleet_reconciler-1.0-py3-none-any.whl",
     ]
     assert asked.read_text().splitlines() == expected
-    assert path.read_text() == f"{tmp_path}/t/fleet-program/bin\n"
     assert COMMENT_STEPS["Install"]["run"] == STEPS["Install"]["run"]
     lines = [line for line in SHARED["before_script"] if line.startswith("pip ")]
     of_gitlab = [line.replace('"', "").replace("/tmp/fleet-program/$FLEET_PROGRAM", str(program)) for line in lines]
