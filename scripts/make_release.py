@@ -40,6 +40,7 @@ NAME: Final = make_chart.NAME
 VERSION: Final = str(PROJECT["version"])
 HOME: Final = str(PROJECT["urls"]["Homepage"])
 SCHEMAS: Final = "schemas/v1alpha1"
+SCHEMAS_URL: Final = f"{PROJECT['urls']['Documentation']}/{SCHEMAS}"
 PLUGINS: Final = ("fleet", "amc")
 _VIEWS: Final = {
     "fleet": view_shapes.FleetView,
@@ -100,10 +101,10 @@ def schemas(folder: Path) -> None:
     folder.mkdir(parents=True)
     made = {"store": store_schema(), **{kind.lower(): kind_schema(kind) for kind in KINDS}}
     for name, schema in made.items():
-        _write(folder / f"{name}.schema.json", {**schema, "$id": f"{HOME}/{SCHEMAS}/{name}.schema.json"})
+        _write(folder / f"{name}.schema.json", {**schema, "$id": f"{SCHEMAS_URL}/{name}.schema.json"})
     entry = {
         "name": "Fleet store", "description": str(PROJECT["description"]), "fileMatch": [],
-        "url": f"{HOME}/{SCHEMAS}/store.schema.json",
+        "url": f"{SCHEMAS_URL}/store.schema.json",
     }  # fmt: skip
     _write(folder / "catalog.json", {"version": 1, "schemas": [entry]})
 
@@ -178,9 +179,10 @@ def packaging(folder: Path, dist: Path) -> None:
     plugin = plugin_archive(dist)
     (sdist,) = (*dist.glob("fleet_reconciler-*.tar.gz"), ROOT / "LICENSE")[:1]
     digests = {"sdist": sdist, "plugin": plugin}
+    summary, _, features = str(PROJECT["description"]).partition(":")
     filled = {
-        "version": VERSION, "home": HOME,
-        "description": str(PROJECT["description"]), "license": str(PROJECT["license"]),
+        "version": VERSION, "home": HOME, "license": str(PROJECT["license"]),
+        "summary": summary, "features": features.strip().capitalize(),
         **{f"{name}_sha256": hashlib.sha256(path.read_bytes()).hexdigest() for name, path in digests.items()},
     }  # fmt: skip
     for template in sorted((ROOT / "packaging").iterdir()):

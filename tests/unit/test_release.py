@@ -81,9 +81,36 @@ def test_packages_name_what_there_is(dist: Path) -> None:
     assert platform["sha256"] == hashlib.sha256(plugin.read_bytes()).hexdigest()
     assert platform["uri"].endswith(f"/{plugin.name}")
     assert hashlib.sha256(b"source").hexdigest() in (packaging / "fleet-reconciler.rb").read_text()
-    for entry in load_yaml((packaging / "nfpm.yaml").read_text())["contents"]:
-        source = entry["src"].removeprefix("dist/")
-        assert source.startswith("/opt/") or [*ROOT.glob(source), *dist.glob(source)], source
+    debian = load_yaml((packaging / "nfpm.yaml").read_text())
+    for source in (*(entry.get("src", "/opt/") for entry in debian["contents"]), *debian["scripts"].values()):
+        path = source.removeprefix("dist/")
+        assert path.startswith("/opt/") or [*ROOT.glob(path), *dist.glob(path)], source
+    assert "${PYTHON}" in debian["depends"], "the environment goes with the Python that made it"
+    assert len(debian["description"].splitlines()[0]) <= 80
+
+
+@pytest.mark.parametrize(("script", "words", "expected"), [
+    ("postinst", ["configure"], ["daemon-reload"]),
+    ("postinst", ["configure", "0.1.0"], ["daemon-reload", "try-restart reconciler.service"]),
+    ("prerm", ["upgrade", "0.3.0"], []),
+    ("prerm", ["remove"], ["disable --now reconciler.service"]),
+])  # fmt: skip
+def test_an_update_starts_the_service_anew_and_a_removal_stops_it(
+    dist: Path, tmp_path: Path, script: str, words: list[str], expected: list[str]
+) -> None:
+    (tmp_path / "systemctl").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "systemctl").chmod(0o755)
+    text = (dist / f"packaging/{script}.sh").read_text()
+    for started, commands in ((tmp_path, expected), (tmp_path / "none", [])):
+        here = text.replace("/run/systemd/system", str(started))
+        done = subprocess.run(
+            ["/bin/sh", "-c", here, script, *words],
+            env={"PATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.splitlines() == commands
 
 
 def test_the_plugin_starts_the_program_or_says_how_to_get_it(dist: Path, tmp_path: Path) -> None:
