@@ -39,7 +39,8 @@ COPY --from=build /opt/fleet-reconciler /opt/fleet-reconciler
 COPY --from=sops /sops /usr/local/bin/sops
 # git and ssh fetch from URLs, and come from the distribution of the base. OpenSSH wants a name for the user it runs as.
 RUN apt-get update && apt-get install --yes --no-install-recommends git openssh-client && rm -rf /var/lib/apt/lists/* \
-    && useradd --uid 65532 --user-group --home-dir /var/lib/fleet-reconciler --no-create-home --shell /usr/sbin/nologin fleet
+    && groupadd --gid 65532 fleet \
+    && useradd --uid 65532 --gid fleet --home-dir /var/lib/fleet-reconciler --no-create-home --shell /usr/sbin/nologin fleet
 # Numbers, so that Kubernetes can see that it is not root (runAsNonRoot).
 RUN install -d -o 65532 -g 65532 -m 700 /var/lib/fleet-reconciler
 ENV PATH=/opt/fleet-reconciler/bin:$PATH \
