@@ -20,8 +20,7 @@ from reconciler.api.plan import MISSING, Direction, SettingChange
 from reconciler.api.problem import Document, Source
 from reconciler.documents import Field, FieldSupport, FieldType, Shape
 from reconciler.fleet import KINDS, DocumentKind, ParsedFile, classify
-from reconciler.lint.direction import direction, window_direction
-from reconciler.lint.effects import ADDED, REMOVED, Effect, Looser
+from reconciler.lint.effects import ADDED, REMOVED, Effect, Looser, direction, window_direction
 from reconciler.lint.policy_effects import IGNORED, UNKNOWN, effect_of
 from reconciler.yaml import read_yaml
 
