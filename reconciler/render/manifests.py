@@ -15,19 +15,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding
-from reconciler.api.fleet import Fleet
+from reconciler.api.content import digest_of
+from reconciler.api.fleet import Fleet, Template
 from reconciler.api.plan import Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Stays
 from reconciler.containment import try_call
-from reconciler.overrides import FieldOverride, OverrideIndex, are_quiet
+from reconciler.overrides import FieldOverride, OverrideIndex, apply_rules, are_quiet
+from reconciler.placement import groups_of, tier_of
+from reconciler.policy import ClaimTables, claim
 from reconciler.render.declared_body import (
     Common,
     DeclaredBody,
@@ -39,12 +42,11 @@ from reconciler.render.declared_body import (
     known_subject,
     template_of,
 )
-from reconciler.render.hook_release import release_of
 from reconciler.render.outcome import fault_of, only_follows, outcome_of, trace_of
 from reconciler.render.override_references import not_there
 from reconciler.render.signatures import render_inputs
 from reconciler.scheduler import Schedule
-from reconciler.templates import images_of, is_run_of_hook
+from reconciler.templates import hook_of, images_of, is_run_of_hook, package_of
 
 
 class Rendered(NamedTuple):
@@ -203,9 +205,66 @@ def _terms(
     share = subject.completions.get(cluster) if subject.completions else None
     rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
     follows = identity.kind == "Namespace" and only_follows(inputs.bindings.get(identity), cluster)
-    release = release_of(inputs, cache, subject.template, cluster)
+    release = _release_of(inputs, cache, subject.template, cluster)
     key = (replicas, share, id(rules), follows, release)
     return RenderTerms(replicas, share, rules, follows, release, key)
+
+
+_FIRST: Final = "first"
+"""The release of a hook that runs with the first one alone."""
+
+
+def _release_of(inputs: RenderInputs, cache: RenderCache, template: Template, cluster: str) -> str:
+    """Return the release of a hook in a cluster; empty: the template is no hook.
+
+    It is a digest of what the templates of its package are there. Replicas do not count, nor does where ticks place
+    them: only the store makes a release. Source: ADR 26.
+    """
+    hook = hook_of(template.annotations)
+    if hook is None or not is_run_of_hook(template):
+        return ""
+    if hook.is_first_only:
+        return _FIRST
+    key = (package_of(template.source.path), cluster)
+    known = cache.releases.get(key)
+    if known is None:
+        known = cache.releases[key] = _release_in(inputs, cache, *key)
+    return known
+
+
+def _release_in(inputs: RenderInputs, cache: RenderCache, package: str, cluster: str) -> str:
+    members = cache.packages.get(package)
+    if members is None:
+        if not cache.by_package:
+            for identity, template in inputs.fleet.templates.items():
+                cache.by_package.setdefault(package_of(template.source.path), {})[identity] = template
+        tables, mine = ClaimTables(), cache.by_package[package]
+        claim(replace(inputs.fleet, templates=mine), tables)
+        members = cache.packages[package] = tuple((mine[each], tables.policies.rows.get(each)) for each in mine)
+    document = inputs.fleet.clusters[cluster]
+    parts = {
+        str(template.identity): _member_digest(inputs, cache, template, cluster)
+        for template, policy in members
+        if (
+            policy is None
+            or any(tier_of(document, group)[0] is not None for group in groups_of(policy, by_capacity=True))
+        )
+    }
+    return digest_of(parts)
+
+
+def _member_digest(inputs: RenderInputs, cache: RenderCache, template: Template, cluster: str) -> str:
+    """Return the digest of a template's body in a cluster, with one replica."""
+    subject = known_subject(inputs, template.identity, cache)
+    rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
+    key = (template.identity, id(rules))
+    known = cache.digests.get(key)
+    if known is None:
+        body = subject.declared.with_counts(1 if subject.interpreter.replicas_path else None, None)
+        if rules:
+            body = apply_rules(body, template.identity, rules, subject.interpreter).body or body
+        known = cache.digests[key] = digest_of(body)
+    return known
 
 
 _NOTHING = Rendered(None)
