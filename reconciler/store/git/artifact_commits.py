@@ -19,8 +19,7 @@ from pygit2.enums import FileMode
 
 from reconciler.api.refs import short_revision
 from reconciler.errors import StoreError
-from reconciler.store.git.ancestry import is_ancestor
-from reconciler.store.git.repository import ARTIFACTS, using_repository
+from reconciler.store.git.repository import ARTIFACTS, is_ancestor, using_repository
 from reconciler.store.git.url import GitUrl
 from reconciler.store.oci.artifact import Artifact, pull
 from reconciler.store.oci.registry_client import registry_access

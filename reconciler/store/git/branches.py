@@ -16,8 +16,7 @@ from pygit2.enums import FileMode
 
 from reconciler.api.refs import short_revision
 from reconciler.errors import StoreError
-from reconciler.store.git.ancestry import is_ancestor
-from reconciler.store.git.repository import using_repository
+from reconciler.store.git.repository import is_ancestor, using_repository
 from reconciler.store.git.work_tree import Committed, refuse_signing, signature
 
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)

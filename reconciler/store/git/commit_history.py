@@ -24,12 +24,14 @@ from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import Earlier, ParsedFile, parse_file
 from reconciler.store.directory import in_the_way
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, is_lfs_pointer, resolved
-from reconciler.store.git.ancestry import descendants, is_ancestor, newest_first
 from reconciler.store.git.repository import (
     ARTIFACTS,
     commit_at,
+    descendants,
+    is_ancestor,
     is_same,
     last_change,
+    newest_first,
     oid_of,
     peeled,
     using_repository,

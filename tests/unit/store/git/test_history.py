@@ -13,8 +13,8 @@ from pygit2.enums import ObjectType
 
 from reconciler.api.rollouts import Lineage
 from reconciler.errors import StoreError
-from reconciler.store.git import ancestry
 from reconciler.store.git import commit_history as history
+from reconciler.store.git import repository as repositories
 from reconciler.store.git.commit_history import OlderRevisions, keep_revisions, kept_below, resolve_revisions
 from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 
@@ -107,7 +107,7 @@ def test_the_same_question_walks_once_and_still_notices_what_is_gone(
 
 def test_a_walk_ends_at_a_bound(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commits = [commit(work, str(number)) for number in range(10)]
-    monkeypatch.setattr(ancestry, "_WALKED_MAX", 4)
+    monkeypatch.setattr(repositories, "_WALKED_MAX", 4)
     found = OlderRevisions().ancestry(work, [commits[0], commits[8]], commits[9])
     assert (found.order, found.missing) == ((commits[8], commits[9]), frozenset())
 
