@@ -5,10 +5,10 @@ Source: design#duplicate-identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -28,9 +28,8 @@ from reconciler.hydration import is_input
 from reconciler.incremental import by_key
 from reconciler.templates import DEFAULT_NAMESPACE, without_namespace
 
-_Value = TypeVar("_Value")
 _Policy = TypeVar("_Policy", PropagationPolicy, OverridePolicy)
-_Named = TypeVar("_Named", Cluster, Rollout)
+_Twin = TypeVar("_Twin", Template, PropagationPolicy, OverridePolicy, Cluster, Rollout, FleetSettings)
 _TWINS_NAMED = 10
 """Each of ten thousand twins would name all others."""
 
@@ -64,7 +63,8 @@ def assemble(
         return fleet
     found.sort(key=attrgetter("path"))
     inputs = inputs_of(found)
-    charts = _charts(found, inputs)
+    made = (file.path for file in found if is_chart_file(file.path) and not is_input(file.path, inputs))
+    charts = [path.rpartition("/")[0] for path in made]
     fleet = _assemble(revision, _collect(found, remarks, charts, inputs), found)
     if tables is not None:
         tables.keep(found, remarks, fleet, has_charts=bool(charts), inputs=inputs)
@@ -73,40 +73,35 @@ def assemble(
 
 def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> Fleet:
     custom_kinds = _custom_kinds(collected.templates)
-    settings = _one_settings(collected)
+    whole = _unique(collected.settings, lambda _: (), lambda _: "the document of kind Fleet", collected)
+    settings = whole[0] if whole else FleetSettings()
     allowed = settings.allowed_namespaces
     found = _with_scopes(collected, custom_kinds)
     templates = _unique_templates(admitted(found, allowed) if allowed else found, collected)
     propagation = _unique_policies(_permitted(collected.propagation, allowed, collected), collected)
     overrides = _unique_policies(_permitted(collected.overrides, allowed, collected), collected)
-    # Clusters by name. Two documents for one name freeze everything, as the right one is unknown.
-    named = _grouped(collected.clusters, lambda cluster: (cluster.name,))
-    clusters = {cluster.name: cluster for cluster in _without_twins(named, "the cluster", collected)}
-    rollouts = _unique_rollouts(collected)
+    by_name = attrgetter("name")
+    clusters = _unique(collected.clusters, by_name, lambda one: f"the cluster {one.name}", collected)
+    rollouts = _unique(collected.rollouts, by_name, lambda one: f"the Rollout {one.name}", collected)
     renders = unique_renders(files, collected.problems, collected.frozen)
     promotions = unique_promotions(files, collected.problems)
     _hint_skipped(collected, has_renders=bool(renders))
     return Fleet(
         revision=revision,
         settings=settings,
-        clusters=clusters,
+        clusters={cluster.name: cluster for cluster in clusters},
         templates=templates,
         propagation=propagation,
         overrides=overrides,
-        rollouts=rollouts,
+        rollouts=tuple(rollouts),
         custom_kinds=custom_kinds,
         renders=renders,
         promotions=promotions,
         locks={lock.path: lock for file in files for lock in file.locks},
         problems=tuple(sorted(set(collected.problems))),
-        frozen=tuple(sorted(collected.frozen, key=_reach_order)),
+        frozen=tuple(sorted(collected.frozen, key=lambda reach: (reach.source, sorted(reach.identities)))),
         is_complete=not collected.frozen,
     )
-
-
-def _charts(files: list[ParsedFile], inputs: frozenset[str]) -> list[str]:
-    charts = (file.path for file in files if is_chart_file(file.path) and not is_input(file.path, inputs))
-    return [path.rpartition("/")[0] for path in charts]
 
 
 def _collect(
@@ -173,30 +168,43 @@ def _in_default_namespace(template: Template) -> Template:
     return replace(template, body=Content(tree=body), identity=identity)
 
 
+def _unique(
+    values: Iterable[_Twin],
+    key: Callable[[_Twin], Any],
+    subject: Callable[[_Twin], str],
+    collected: _Collected,
+    reach: Callable[[_Twin], FrozenReach] | None = None,
+) -> list[_Twin]:
+    """Return those with a key of their own, by key. Twins are an error that names all of them.
+
+    `reach`: what each of them freezes; None: they freeze everything, as it is not clear which one is right.
+    """
+    groups = by_key((key(value), value) for value in values)
+    found = [groups[name] for name in sorted(groups)]
+    for twins in found:
+        if len(twins) > 1:
+            sources = sorted(twin.source for twin in twins)
+            _report_duplicates(subject(twins[0]), sources, collected)
+            everything = FrozenReach(source=sources[0], everything=True)
+            collected.frozen.extend(map(reach, twins) if reach is not None else (everything,))
+    return [twins[0] for twins in found if len(twins) == 1]
+
+
 def _unique_templates(templates: list[Template], collected: _Collected) -> dict[Identity, Template]:
     ordered = sorted(templates, key=attrgetter("identity"))
     unique = {template.identity: template for template in ordered}
     if len(unique) < len(ordered):
-        for found in _grouped(ordered, lambda template: template.identity):
-            if len(found) > 1:
-                identity = found[0].identity
-                del unique[identity]
-                sources = sorted(template.source for template in found)
-                _report_duplicates(str(identity), sources, collected)
-                identities = frozenset({identity})
-                collected.frozen.extend(FrozenReach(source=source, identities=identities) for source in sources)
+        alone = _unique(ordered, attrgetter("identity"), lambda one: str(one.identity), collected, _template_reach)
+        return {template.identity: template for template in alone}
     return unique
 
 
+def _template_reach(template: Template) -> FrozenReach:
+    return FrozenReach(source=template.source, identities=frozenset({template.identity}))
+
+
 def _unique_policies(policies: list[_Policy], collected: _Collected) -> tuple[_Policy, ...]:
-    kept = []
-    for found in _grouped(policies, lambda policy: policy.ref):
-        if len(found) == 1:
-            kept.append(found[0])
-            continue
-        _report_duplicates(str(found[0].ref), sorted(policy.source for policy in found), collected)
-        collected.frozen.extend(_policy_reach(policy) for policy in found)
-    return tuple(kept)
+    return tuple(_unique(policies, attrgetter("ref"), lambda one: str(one.ref), collected, _policy_reach))
 
 
 def _permitted(policies: list[_Policy], allowed: frozenset[str], collected: _Collected) -> list[_Policy]:
@@ -212,45 +220,12 @@ def _permitted(policies: list[_Policy], allowed: frozenset[str], collected: _Col
     return kept
 
 
-def _grouped(values: list[_Value], key: Callable[[_Value], tuple[str, ...]]) -> list[list[_Value]]:
-    groups = by_key((key(value), value) for value in values)
-    return [groups[name] for name in sorted(groups)]
-
-
 def _policy_reach(policy: PropagationPolicy | OverridePolicy) -> FrozenReach:
     if policy.selectors or isinstance(policy, PropagationPolicy):
         return FrozenReach(source=policy.source, selectors=policy.selectors, policy=policy.ref)
     if policy.is_cluster_scoped:
         return FrozenReach(source=policy.source, everything=True, policy=policy.ref)
     return FrozenReach(source=policy.source, namespace=policy.ref.namespace, policy=policy.ref)
-
-
-def _unique_rollouts(collected: _Collected) -> tuple[Rollout, ...]:
-    """Rollouts by name. Two documents of one name leave every revision where it is, so everything is frozen."""
-    named = _grouped(collected.rollouts, lambda rollout: (rollout.name,))
-    return tuple(_without_twins(named, "the Rollout", collected))
-
-
-def _without_twins(named: list[list[_Named]], what: str, collected: _Collected) -> Iterator[_Named]:
-    """Yield those with a unique name; a name in several documents is ambiguous, and freezes all."""
-    for twins in named:
-        if len(twins) == 1:
-            yield twins[0]
-            continue
-        sources = sorted(twin.source for twin in twins)
-        _report_duplicates(f"{what} {twins[0].name}", sources, collected)
-        collected.frozen.append(FrozenReach(source=sources[0], everything=True))
-
-
-def _one_settings(collected: _Collected) -> FleetSettings:
-    """Return the settings of the one document of kind Fleet; the defaults without one, or with several."""
-    if len(collected.settings) == 1:
-        return collected.settings[0]
-    if collected.settings:
-        sources = sorted(settings.source for settings in collected.settings)
-        _report_duplicates("the document of kind Fleet", sources, collected)
-        collected.frozen.append(FrozenReach(source=sources[0], everything=True))
-    return FleetSettings()
 
 
 def _report_duplicates(subject: str, sources: list[Source], collected: _Collected) -> None:
@@ -276,7 +251,3 @@ def _hint_skipped(collected: _Collected, *, has_renders: bool) -> None:
     if not has_renders and any(source.path.rpartition("/")[2] in _RENDERED for source in collected.skipped):
         message += "; 'reconciler hydrate' renders charts and kustomizations"
     collected.problems.append(hint(first, "", "documents-skipped", message))
-
-
-def _reach_order(reach: FrozenReach) -> tuple[Source, tuple[Identity, ...]]:
-    return (reach.source, tuple(sorted(reach.identities)))
