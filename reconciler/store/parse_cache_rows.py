@@ -13,14 +13,11 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import asdict
 
-from reconciler.api.clusters import Cluster
 from reconciler.api.content import Content, Json
-from reconciler.api.fleet import FleetSettings, FrozenReach, Render, RenderLock, Template
-from reconciler.api.policies import OverridePolicy, PropagationPolicy, ResourceSelector
+from reconciler.api.fleet import FrozenReach, Template
+from reconciler.api.policies import ResourceSelector
 from reconciler.api.problem import Problem, Severity, Source
-from reconciler.api.promotions import Promotion
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.rollouts import Rollout
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.documents import OVERRIDE_KINDS
 from reconciler.fleet import ParsedFile
@@ -100,25 +97,11 @@ class KeptProblem(Struct, frozen=True, array_like=True):
 
 
 @prepared
-class KeptFile(Struct, frozen=True, array_like=True):
-    """The fields of a `ParsedFile`, in an order of their own."""
+class KeptFile(ParsedFile, frozen=True, kw_only=True, array_like=True):
+    """A parsed file whose templates and problems are kept in short."""
 
-    path: str
-    blob: str
-    templates: tuple[KeptTemplate, ...]
-    propagation: tuple[PropagationPolicy, ...]
-    clusters: tuple[Cluster, ...]
-    settings: tuple[FleetSettings, ...]
-    rollouts: tuple[Rollout, ...]
-    skipped: tuple[Source, ...]
-    overrides: tuple[OverridePolicy, ...]
-    problems: tuple[KeptProblem, ...]
-    frozen: tuple[FrozenReach, ...]
-    has_template_syntax: bool
-    renders: tuple[Render, ...]
-    locks: tuple[RenderLock, ...]
-    builds_on: tuple[str, ...]
-    promotions: tuple[Promotion, ...]
+    templates: tuple[KeptTemplate, ...] = ()  # type: ignore[assignment]  # Never taken for a parsed file.
+    problems: tuple[KeptProblem, ...] = ()  # type: ignore[assignment]  # Likewise.
 
 
 class Unpacker:
