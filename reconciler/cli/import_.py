@@ -103,7 +103,7 @@ def _import_live(
 
     if not kinds or not clusters:
         missing = "argument 'KIND[,KIND…]'" if not kinds else "option '--cluster'"
-        raise click.UsageError(f"Missing {missing}.")
+        raise click.UsageError(f"Missing {missing}; for example: import deployments -n demo --cluster m1")
     fleet = read_fleet(store)
     check_clusters(clusters, fleet)
     wanted = [kind.strip() for kind in kinds.split(",") if kind.strip()]

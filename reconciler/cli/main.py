@@ -147,6 +147,12 @@ def _variables_quoted(command: click.Command, args: list[str], message: str) -> 
     ]
 
 
+_ARGUMENTS: Final[Mapping[str, str]] = {
+    "approve": "For example: approve production. 'reconciler status' lists the stages that wait.",
+    "comment": "For example: comment plan.md, which 'reconciler diff -o markdown > plan.md' wrote.",
+    "get": "For example: get deployments -A, or get cm,secrets -n demo.",
+}
+"""Examples of arguments that are left out."""
 _EXAMPLES: Final[Mapping[str, str]] = {
     "--base": "main", "--cluster": "m1", "--context": "m1", "--journal": "state/journal.db",
     "--kubeconfig": "~/.kube/config",
@@ -163,7 +169,10 @@ def _with_next_step(error: click.UsageError, command: click.Command | None) -> c
             return click.BadOptionUsage(error.option_name, _with_metavar(error, command), error.ctx)
         case click.MissingParameter(param=click.Option() as option):
             return click.MissingParameter(error.message or option.help, error.ctx, option)
-        case click.NoSuchOption() if hint := _OPTIONS_ELSEWHERE.get(error.option_name):
+        case click.MissingParameter(param=click.Argument() as argument) if command is not None:
+            example = _ARGUMENTS.get(command.name or "", "")
+            return click.MissingParameter(error.message or example, error.ctx, argument) if example else None
+        case click.NoSuchOption() if hint := _hint_of(error.option_name):
             return click.NoSuchOption(error.option_name, f"{error.message} {hint}", ctx=error.ctx)
         case click.NoSuchCommand(ctx=click.Context(command=click.Group() as group)):
             known = ", ".join(sorted(group.commands))
@@ -181,6 +190,12 @@ def _with_next_step(error: click.UsageError, command: click.Command | None) -> c
             return click.UsageError(f"{message}; {typed.name} takes {taken or 'options and nothing else'}", ctx)
         case _:
             return None
+
+
+def _hint_of(name: str) -> str:
+    """Return what is typed in place of an option that a command does not have; empty: not known."""
+    others = [other for other, found in all_commands().items() if any(name in option.opts for option in found.params)]
+    return _OPTIONS_ELSEWHERE.get(name) or (f"It is an option of {', '.join(others)}." if others else "")
 
 
 def _with_metavar(error: click.BadOptionUsage, command: click.Command) -> str:
@@ -345,14 +360,23 @@ _OF_KUBECTL: Final[Mapping[str, str]] = {
 """Commands of kubectl, Terraform, Argo CD and Flux that people type, with their counterpart here."""
 
 
-_FOLDER = "The whole store is read, which is a folder: name that, and put the file into it."
-_ALL_OF_IT = "All of the store is meant; --cluster NAME limits it to a cluster."
 _OPTIONS_ELSEWHERE: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("-f", "--filename"), _FOLDER),
+    **dict.fromkeys(("-f", "--filename"), "The whole store is read: name its folder, and put the file into it."),
     **dict.fromkeys(("-k", "--kustomize", "--values"), "'reconciler hydrate' renders charts and kustomizations first."),
     **dict.fromkeys(("--dry-run", "--preview"), "'reconciler diff' shows what apply would change, and writes nothing."),
-    **dict.fromkeys(("-n", "--namespace", "-l", "--selector", "--target"), _ALL_OF_IT),
-    **dict.fromkeys(("--context", "--cluster-name"), "Clusters are documents of the store; --cluster NAME limits it."),
+    **dict.fromkeys(
+        ("-n", "--namespace", "-l", "--selector", "-A", "--all-namespaces"), "All is meant; --cluster NAME limits it."
+    ),
+    "--all": "Without options all is meant; -A of get is all namespaces.",
+    "--once": "'reconciler apply' makes the clusters equal to the store once.",
+    "--yes": "It asks nothing: only what writes to clusters does.",
+    **dict.fromkeys(("--wait", "--timeout", "--atomic"), "'reconciler status' tells when all is well."),
+    **dict.fromkeys(("--set", "--set-string", "--parameter"), "Values are in files of the store, and committed."),
+    **dict.fromkeys(("-c", "--container", "-it", "--tail"), "Of a pod: 'kubectl --context CLUSTER' does it."),
+    **dict.fromkeys(
+        ("--context", "--cluster-name", "--kube-context"),
+        "Clusters are documents of the store; --cluster NAME limits it.",
+    ),
     **dict.fromkeys(("--auto-approve", "-y"), "--yes agrees to the plan."),
     **dict.fromkeys(("--prune", "--self-heal"), "What leaves the store is deleted or released, as its policy says."),
     **dict.fromkeys(("--force", "--force-conflicts"), "conflictResolution: Overwrite of a policy takes over."),

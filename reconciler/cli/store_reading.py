@@ -298,7 +298,8 @@ def check_clusters(wanted: Collection[str], *fleets: Fleet) -> None:
     known = {name for fleet in fleets for name in fleet.clusters}
     if unknown := sorted(set(wanted) - known):
         has = ", ".join(sorted(known)) or "none"
-        raise ConfigurationError(f"the store has no cluster {', '.join(unknown)}; it has {has}")
+        more = "; give --cluster once for each" if any("," in name for name in unknown) else ""
+        raise ConfigurationError(f"the store has no cluster {', '.join(unknown)}; it has {has}{more}")
 
 
 def require_clusters(fleet: Fleet, store: str) -> None:

@@ -137,7 +137,9 @@ class JournalFile:
                 except OSError as exc:
                     raise JournalError(f"{self.path}: {exc.strerror}; name another file with --journal") from exc
             elif not self.path.exists():
-                raise JournalError(f"{self.path}: there is no journal; `reconciler apply` and `run` make one")
+                raise JournalError(
+                    f"{self.path}: there is no journal; `reconciler apply` and `run` make one, --journal names another"
+                )
             uri = f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rw'}"
             if self.read_only and _is_at_rest(self.path):
                 uri += "&immutable=1"

@@ -67,6 +67,8 @@ def _advice(text: str) -> str:
         return f"a repository over ssh is written {host}:{path}"
     if text.startswith("~"):
         return "a shell replaces ~ outside of quotes alone"
+    if slash and "." in host.strip("."):
+        return f"a repository of a server is written https://{text}, a folder ./{text}"
     return "name the folder of the store or a bare repository; --rev and --base name revisions, --cluster clusters"
 
 

@@ -275,8 +275,11 @@ class Credentials:
             parts = (*trusted, *(pair or ()), config.tls_server_name.encode())
             return self._contexts.of(parts, make, is_anew=self._is_distrusted)
         except (ssl.SSLError, ValueError) as error:  # a ValueError: there is nothing in it, or it is no text
-            raise self._rejected(
-                f"a certificate or key in {config.source} is unusable: {type(error).__name__}"
+            raise CredentialsRejected(
+                config.name,
+                f"a certificate or key in {config.source} is unusable ({type(error).__name__}): certificate-authority, "
+                "client-certificate and client-key are PEM, and the last two belong together; take them from who runs "
+                "the cluster",
             ) from error
 
     def _rejected(self, message: str) -> CredentialsRejected:

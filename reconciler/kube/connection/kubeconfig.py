@@ -309,10 +309,7 @@ def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
     proxy_url = str(cluster.body.get("proxy-url") or "")
     if proxy_url:
         check_url(name, "proxy-url", proxy_url, ("http", "https"))
-    try:
-        return _config(name, cluster, user, proxy_url)
-    except ValueError as error:
-        raise ConfigurationError(f"cluster {name}: a *-data field in {merged.description} is no base64") from error
+    return _config(name, cluster, user, proxy_url)
 
 
 def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_url: str) -> MemberConfig:
@@ -329,12 +326,12 @@ def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_
     config = MemberConfig(
         name=name,
         server=str(cluster.body["server"]).rstrip("/"),
-        ca=_pem(cluster, "certificate-authority"),
+        ca=_pem(name, cluster, "certificate-authority"),
         is_insecure=cluster.body.get("insecure-skip-tls-verify") is True,
         tls_server_name=str(cluster.body.get("tls-server-name") or ""),
         proxy_url=proxy_url,
-        client_certificate=_pem(user, "client-certificate"),
-        client_key=_pem(user, "client-key"),
+        client_certificate=_pem(name, user, "client-certificate"),
+        client_key=_pem(name, user, "client-key"),
         token=str(user.body.get("token") or ""),
         token_file=user.file.parent / token_file if token_file else None,
         username=str(user.body.get("username") or ""),
@@ -352,11 +349,17 @@ def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_
     return config
 
 
-def _pem(entry: _KubeconfigEntry, key: str) -> Pem:
+def _pem(name: str, entry: _KubeconfigEntry, key: str) -> Pem:
     """Data come before a file, as in kubectl; a file is relative to the kubeconfig."""
     data, file = entry.body.get(f"{key}-data"), entry.body.get(key)
-    if data:
-        return Pem(data=b64decode(data))
+    try:
+        if data:
+            return Pem(data=b64decode("".join(str(data).split()), validate=True))
+    except ValueError as error:
+        raise ConfigurationError(
+            f"cluster {name}: {key}-data in {entry.file} is no base64; name the PEM file with {key}: PATH instead, "
+            "or encode it with `base64 -w0`"
+        ) from error
     return Pem(file=entry.file.parent / file) if file else Pem()
 
 

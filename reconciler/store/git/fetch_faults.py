@@ -166,19 +166,19 @@ _OF_HTTP: Final = (
     (r"returned error: 30[1278]", "the server answers with another address; use that one as STORE"),
     (r"returned error: 403", "the server forbids access (403); may the token or key read this repository?"),
     (r"returned error: 404|repository '.*' not found",
-     "there is no repository there, or it is hidden from these credentials (404)"),
+     "there is no repository there, or it is hidden from these credentials (404); does `git ls-remote STORE` find it?"),
     (r"is this a git repository\?", "there is a web server there, and no Git repository at this address"),
-    (r"Could not resolve (host|proxy).*", "the name leads to no address ({found})"),
+    (r"Could not resolve (host|proxy).*", "the name leads to no address ({found}); is STORE right, and the network?"),
     (r"(timed out|Timeout was reached|Connection timeout).*", "{name} did not answer in time ({found})"),
     (r"Operation too slow.*", "{name} fell silent, and was left after a minute ({found})"),
     (r"Failed to connect to.*|Connection refused|Couldn't connect to server",
      "nothing listens at {name} (Connection refused: {found})"),
 )  # fmt: skip
 
-_NOT_FOUND: Final = "there is no repository there, or the key may not read it"
+_NOT_FOUND: Final = "there is no repository there, or the key may not read it; does `git ls-remote STORE` find it?"
 _SAID: Final = (
     (r"not appear to be a git repository|[Rr]epository .{0,300}not found|not a git repository|[Nn]o such repository",
-     "there is no repository there, or it is hidden from these credentials"),
+     "there is no repository there, or it is hidden from these credentials; does `git ls-remote STORE` find it?"),
     (r"couldn't find remote ref", "the branch or tag went away while it was fetched"),
     (r"No space left on device", "no space is left on the disk of the clone"),
     (r"File too large", "the repository is bigger than {most_bytes:,} bytes"),

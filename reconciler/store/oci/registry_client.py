@@ -295,4 +295,6 @@ def _fault(error: SessionFault, host: str) -> str:
         return f"the server {host} is not trusted ({error}); for an authority of your own set RECONCILER_OCI_CA"
     if error.is_timeout:
         return f"{host} did not answer in time, or fell silent ({error})"
-    return f"the connection to {host} failed ({error})"
+    return (
+        f"the connection to {host} failed ({error}); see STORE (oci://HOST/NAME:TAG), and the network of this machine"
+    )
