@@ -10,8 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import Json, JsonObject, Step, dig
 
@@ -238,7 +237,9 @@ def without_cluster_fields(body: JsonObject) -> JsonObject:
     pruned: JsonObject = body
     for field in _of_kind(body):
         if not field.is_sent:
-            pruned = _without(pruned, field.path, partial(field.is_theirs, body))
+            theirs = [steps for steps, value in _found(pruned, field.path, ()) if field.is_theirs(body, value)]
+            for steps in reversed(theirs):
+                pruned = _without(pruned, steps)
     return pruned
 
 
@@ -260,21 +261,13 @@ def _found(tree: Json, path: tuple[str, ...], steps: tuple[Step, ...]) -> Iterat
         yield from _found(value, path[1:], (*steps, step))
 
 
-def _without(tree: Json, path: tuple[str, ...], is_theirs: Callable[[Json], bool]) -> Json:
-    """Return the tree without the values at the path that are theirs; itself if there are none."""
-    head, rest = path[0], path[1:]
-    if head == EVERY:
-        if not isinstance(tree, list):
-            return tree
-        kept = [_without(item, rest, is_theirs) for item in tree] if rest else [i for i in tree if not is_theirs(i)]
-        is_same = len(kept) == len(tree) and all(one is other for one, other in zip(kept, tree, strict=True))
-        return tree if is_same else kept
-    if not isinstance(tree, (dict, Mapping)) or head not in tree:
-        return tree
-    below = tree[head]
-    if not rest:
-        return {name: value for name, value in tree.items() if name != head} if is_theirs(below) else tree
-    pruned = _without(below, rest, is_theirs)
-    if pruned is below:
-        return tree
-    return {**tree, head: pruned} if pruned else {name: value for name, value in tree.items() if name != head}
+def _without(tree: Json, steps: tuple[Step, ...]) -> Json:
+    """Return the tree without the value at the steps. A field whose value becomes empty goes as well."""
+    head, rest = steps[0], steps[1:]
+    kept: Any = [*tree] if isinstance(tree, list) else {**tree}
+    below = _without(tree[head], rest) if rest else None
+    if below or (rest and isinstance(tree, list)):
+        kept[head] = below
+    else:
+        del kept[head]
+    return kept
