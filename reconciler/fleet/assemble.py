@@ -147,7 +147,9 @@ def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], b
         group_kind = template.gvk.group_kind
         namespaced = custom_kinds.get(group_kind) if is_namespaced(*group_kind) is None else None
         if namespaced and not template.identity.namespace:
-            settled.append(_in_default_namespace(template))
+            named = with_value(template.body, ("metadata", "namespace"), DEFAULT_NAMESPACE)
+            identity = template.identity._replace(namespace=DEFAULT_NAMESPACE)
+            settled.append(replace(template, body=Content(tree=named), identity=identity))
         elif namespaced is False and template.identity.namespace:
             message = (
                 "this kind is cluster-scoped by its definition in the store: metadata.namespace is ignored; take it out"
@@ -160,12 +162,6 @@ def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], b
         else:
             settled.append(template)
     return settled
-
-
-def _in_default_namespace(template: Template) -> Template:
-    body = with_value(template.body, ("metadata", "namespace"), DEFAULT_NAMESPACE)
-    identity = template.identity._replace(namespace=DEFAULT_NAMESPACE)
-    return replace(template, body=Content(tree=body), identity=identity)
 
 
 def _unique(

@@ -91,7 +91,10 @@ def synced(
         InventoryRefused: the store is not read as a whole, the list is too long, or it is empty though documents
             follow it.
     """
-    _refuse_unread(fleet)
+    # An unreadable file might be a cluster's document, to be written a second time, or taken for gone.
+    if any(reach.everything for reach in fleet.frozen):
+        told = [f"{one.source}: {one.message}" for one in fleet.problems if one.severity is Severity.ERROR]
+        raise InventoryRefused("\n".join(["the store cannot be read as a whole; mend it first", *told[:5]]))
     files = list(files)
     owned = _owned(origin, files)
     profiles, left_out = _read(list(bodies), properties)
@@ -128,13 +131,6 @@ def followed(origin: InventoryOrigin, files: Iterable[StoreFile]) -> frozenset[t
     steps = ("metadata", "annotations", ORIGIN_ANNOTATION)
     owned = _owned(origin, files).items()
     return frozenset((str(dig(one.body, *steps)).rpartition("/")[2], name) for name, one in owned)
-
-
-def _refuse_unread(fleet: Fleet) -> None:
-    """Refuse unreadable files: one might be a cluster's document, to be written a second time, or taken for gone."""
-    if any(reach.everything for reach in fleet.frozen):
-        told = [f"{one.source}: {one.message}" for one in fleet.problems if one.severity is Severity.ERROR]
-        raise InventoryRefused("\n".join(["the store cannot be read as a whole; mend it first", *told[:5]]))
 
 
 def _read(bodies: list[JsonObject], properties: Mapping[str, str]) -> tuple[dict[str, Profile], dict[str, str]]:

@@ -79,11 +79,6 @@ def replicas_of(body: JsonObject) -> int:
     return count(dig(body, *REPLICAS), 1)
 
 
-def available_replicas(live: JsonObject) -> int | None:
-    """status.availableReplicas; None before a controller has seen the object."""
-    return status_count(live, "availableReplicas")
-
-
 def with_count(body: JsonObject, path: tuple[str, ...], number: int) -> JsonObject:
     """The body with the number at the path, copy on write; the body itself when it has it already."""
     return body if dig(body, *path) == number else with_value(body, path, number)

@@ -12,7 +12,6 @@ from reconciler.api.content import JsonObject, dig, with_value
 from reconciler.api.demand import Demand, DependencyRef
 from reconciler.kinds.body_fields import (
     REPLICAS,
-    available_replicas,
     condition,
     count,
     has_report,
@@ -37,7 +36,7 @@ _SCALED: Final = replace(
     demand=_demand,
     with_replicas=with_replicas,
     replicas_path=REPLICAS,
-    available=available_replicas,
+    available=lambda live: status_count(live, "availableReplicas"),
 )
 """Kinds with spec.replicas and a pod template."""
 
@@ -105,10 +104,6 @@ def _statefulset_health(live: JsonObject) -> Health:
     return Health.PROGRESSING if is_rolling and available >= max(1, replicas - 1) else Health.UNHEALTHY
 
 
-def _statefulset_available(live: JsonObject) -> int | None:
-    return status_count(live, "availableReplicas", "readyReplicas")
-
-
 def _statefulset_lacking_pods(live: JsonObject) -> int:
     """Source: Kubernetes, StatefulSetStatus: `replicas` is the number of pods that were made."""
     return replicas_of(live) - count(mapping(live.get("status")).get("replicas"), 0) if has_report(live) else 0
@@ -137,7 +132,7 @@ STATEFUL_SET = replace(
     kinds=(("apps", "StatefulSet"),),
     dependencies=_statefulset_dependencies,
     health=_statefulset_health,
-    available=_statefulset_available,
+    available=lambda live: status_count(live, "availableReplicas", "readyReplicas"),
     lacking_pods=_statefulset_lacking_pods,
     sanitize=_statefulset_sanitize,
 )

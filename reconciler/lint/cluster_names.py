@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from reconciler.api.fleet import Fleet
-from reconciler.api.policies import ClusterAffinity, OverridePolicy, PropagationPolicy
+from reconciler.api.policies import ClusterAffinity, PropagationPolicy
 from reconciler.api.problem import Problem, warning
 from reconciler.fleet import why_nameless
 from reconciler.rollouts import RolloutSelection, lay_out
@@ -45,14 +45,9 @@ def _all_affinities(fleet: Fleet) -> Iterator[tuple[str, ClusterAffinity]]:
             base = "spec.placement.replicaScheduling.weightPreference.staticWeightList"
             yield f"{base}[{index}].targetCluster", weight.target
     for override in fleet.overrides:
-        yield from override_targets(override)
-
-
-def override_targets(override: OverridePolicy) -> Iterator[tuple[str, ClusterAffinity]]:
-    """The affinity of each rule that has one, with its field path."""
-    for index, rule in enumerate(override.rules):
-        if rule.target is not None:
-            yield f"spec.overrideRules[{index}].targetCluster", rule.target
+        for index, rule in enumerate(override.rules):
+            if rule.target is not None:
+                yield f"spec.overrideRules[{index}].targetCluster", rule.target
 
 
 def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
@@ -60,7 +55,8 @@ def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
     if not fleet.settings.name:
         yield Problem(source=fleet.settings.source, code="no-fleet", message=why_nameless(fleet))
     if not fleet.clusters and fleet.templates:
-        yield _no_clusters(fleet)
+        message = "the store declares no cluster, so nothing is placed anywhere; add a Cluster document for each member"
+        yield Problem(source=fleet.settings.source, code="no-clusters", message=message)
     yield from _of_lease(fleet)
     for path, affinity in _all_affinities(fleet):
         yield from _in_list(fleet, affinity, f"{path}.clusterNames", affinity.cluster_names)
@@ -92,11 +88,6 @@ def _unknown(fleet: Fleet, name: str) -> str:
     close = difflib.get_close_matches(name, sorted(fleet.clusters), n=1)
     tip = f"did you mean {close[0]}?" if close else "add a Cluster document for it, or take the name out"
     return f"no Cluster document declares {name}; {tip}"
-
-
-def _no_clusters(fleet: Fleet) -> Problem:
-    message = "the store declares no cluster, so nothing is placed anywhere; add a Cluster document for each member"
-    return Problem(source=fleet.settings.source, code="no-clusters", message=message)
 
 
 def lint_rollouts(fleet: Fleet, selection: RolloutSelection) -> Iterator[Problem]:

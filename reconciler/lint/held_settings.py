@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold, Snapshot, StoreFile
+from reconciler.api.fleet import Fleet, FleetSettings, LooseningHold, Snapshot, StoreFile
 from reconciler.api.ledger import ReviewConfirmation
 from reconciler.api.plan import Action, Direction, Plan, SettingChange
 from reconciler.api.problem import Problem, with_problems
@@ -62,7 +62,8 @@ def held_settings(
     found = sorted(moved, key=lambda change: change.direction is not Direction.LOOSENS)
     old, new = base.settings, head.settings
     is_allowed = _is_allowed(old, new)
-    confirms_losses = _is_new(old.guards, new.guards)
+    was, is_now = ((side.guards.confirm, side.guards.confirm_until) for side in (old, new))
+    confirms_losses = bool(new.guards.confirm) and was != is_now
     fits = bool(plan.confirmed)
     has_held = any(map(is_held_by_guard, plan.changes))
 
@@ -201,10 +202,6 @@ def _is_allowed(old: FleetSettings, new: FleetSettings) -> bool:
 def _is_place(change: SettingChange) -> bool:
     """Return whether a change is of a label or place by which a cluster is selected."""
     return change.document.startswith(_KINDS) and change.path.startswith(_SELECTED_BY)
-
-
-def _is_new(before: Guards, after: Guards) -> bool:
-    return bool(after.confirm) and (before.confirm, before.confirm_until) != (after.confirm, after.confirm_until)
 
 
 def _told(change: SettingChange, plan: Plan, who: Mapping[str, str], *, is_confirmed: bool) -> SettingChange:

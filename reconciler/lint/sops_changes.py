@@ -47,7 +47,7 @@ def sops_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
 
 def _of_block(before: Sealed, after: Sealed, template: Template) -> Iterator[SettingChange]:
     row = partial(_row, template)
-    if _instant(after.last_modified) < _instant(before.last_modified):
+    if datetime.fromisoformat(after.last_modified) < datetime.fromisoformat(before.last_modified):
         yield row("lastmodified", before.last_modified, after.last_modified, _OLDER, _LOOSENS)
     old_rule, new_rule = before.rule or _DEFAULT_RULE, after.rule or _DEFAULT_RULE
     if old_rule != new_rule:
@@ -72,17 +72,11 @@ def _cleared(before: Template, after: Template) -> Iterator[SettingChange]:
     for steps, value in leaves_in(after.body):
         if steps in old and not is_ciphertext(value):
             path = ".".join(map(str, steps))
-            yield _row(after, path, "encrypted", "in clear", _CLEAR, _LOOSENS, *steps)
+            yield _row(after, path, "encrypted", "in clear", _CLEAR, _LOOSENS)
 
 
-def _row(
-    template: Template, path: str, before: Json, after: Json, meaning: str, way: Direction, *steps: str | int
-) -> SettingChange:
+def _row(template: Template, path: str, before: Json, after: Json, meaning: str, way: Direction) -> SettingChange:
     return SettingChange(
         source=template.source, document=f"sops {template.identity}", path=path, before=before, after=after,
         meaning=meaning, direction=way,
     )  # fmt: skip
-
-
-def _instant(time: str) -> datetime:
-    return datetime.fromisoformat(time)

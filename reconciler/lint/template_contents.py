@@ -85,17 +85,14 @@ def lint_secrets(fleet: Fleet) -> Iterator[Problem]:
     for identity, template in fleet.templates.items():
         if identity[:2] != ("", "Secret") or template.sealed is not None:
             continue
-        held = next((part for part in ("data", "stringData") if _has_values(template.body.get(part))), None)
+        parts = ((name, template.body.get(name)) for name in ("data", "stringData"))
+        held = next((name for name, part in parts if isinstance(part, Mapping) and any(part.values())), None)
         if held is not None:
             message = (
                 f"{identity} has its values in clear: whoever reads the store reads them; encrypt it with sops, or say "
                 "spec.secrets.plain: allow in the Fleet document"
             )
             yield Problem(source=template.source, path=held, code="secret-in-clear", message=message, severity=severity)
-
-
-def _has_values(part: object) -> bool:
-    return isinstance(part, Mapping) and any(part.values())
 
 
 def lint_makers(fleet: Fleet, makers: Makers) -> Iterator[Problem]:

@@ -42,17 +42,12 @@ def lint_placement(fleet: Fleet) -> Iterator[Problem]:
             path = f"{_WEIGHTS}.staticWeightList"
             yield warning(scheduling.static_weights[0].source, path, "weights-ignored", message)
         if fleet.clusters:
-            yield from _affinities(fleet, policy)
+            for path, affinity in affinities_of(policy):
+                if not matching_clusters(affinity, tuple(fleet.clusters.values())):
+                    message = "no cluster of the store matches this; check names, labels and exclusions"
+                    yield warning(affinity.source, path, "affinity-matches-nothing", message)
             if scheduling.static_weights and scheduling.division is Division.STATIC:
                 yield from _static_weights(fleet, policy)
-
-
-def _affinities(fleet: Fleet, policy: PropagationPolicy) -> Iterator[Problem]:
-    clusters = tuple(fleet.clusters.values())
-    for path, affinity in affinities_of(policy):
-        if not matching_clusters(affinity, clusters):
-            message = "no cluster of the store matches this; check names, labels and exclusions"
-            yield warning(affinity.source, path, "affinity-matches-nothing", message)
 
 
 def _static_weights(fleet: Fleet, policy: PropagationPolicy) -> Iterator[Problem]:
@@ -190,7 +185,10 @@ def lint_volumes(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
     """A hint for each StatefulSet with volume claims that ticks would move if it had none."""
     policies = {policy.ref: policy for policy in fleet.propagation}
     for identity, claim in claims.claims.items():
-        if identity[:2] != ("apps", "StatefulSet") or not _may_move(identity, policies[claim.policy]):
+        policy = policies[claim.policy]
+        if identity[:2] != ("apps", "StatefulSet"):
+            continue
+        if not is_descheduled(identity, policy) and policy.application_failover is None:
             continue
         template = fleet.templates[identity]
         names = ", ".join(claims_of(identity, template.body))
@@ -200,7 +198,3 @@ def lint_volumes(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
                 f"is, and a failover by {claim.policy} is held until a person confirms it"
             )
             yield hint(template.source, "spec.volumeClaimTemplates", "volumes-stay", message)
-
-
-def _may_move(identity: Identity, policy: PropagationPolicy) -> bool:
-    return is_descheduled(identity, policy) or policy.application_failover is not None

@@ -39,18 +39,13 @@ def cloud_event(journal: str, fleet: str, number: int, event: Event, words: Word
         "specversion": "1.0",
         "id": event_id(journal, number, event),
         "source": f"/fleets/{quote(fleet or 'unnamed', safe='')}",
-        "type": event_type(event.kind),
+        "type": f"io.fleet-reconciler.{event.kind}.v1",
         "subject": event.subject,
         "time": event.time,
         "datacontenttype": "application/json",
         "sequence": f"{number:020d}",
         "data": history_entry(event, words),
     }
-
-
-def event_type(kind: str) -> str:
-    """`io.fleet-reconciler.drift.v1`."""
-    return f"io.fleet-reconciler.{kind}.v1"
 
 
 def event_body(document: dict[str, Any]) -> bytes:

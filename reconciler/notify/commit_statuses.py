@@ -198,16 +198,12 @@ def repository_of(kind: ForgeKind, *, host: str, path: str, repository: str, api
     found = (repository or path).strip("/").removesuffix(".git").rstrip("/")
     if found.count("/") < 1 or (kind is not ForgeKind.GITLAB and found.count("/") > 1):
         raise ConfigurationError(f"--forge-status {kind}: name the repository with --forge-repository OWNER/NAME")
-    address = api.rstrip("/") or _api_at(kind, host)
+    # A store without URL has no host: most of them are at the public forge then.
+    is_public = not host or host == _PUBLIC_HOSTS.get(kind)
+    address = api.rstrip("/") or (_PUBLIC.get(kind, "") if is_public else f"https://{host}{_BELOW[kind]}")
     if not address:
         raise ConfigurationError(f"--forge-status {kind}: name the address of its API with --forge-api")
     return Repository(kind=kind, api=address, path=found)
-
-
-def _api_at(kind: ForgeKind, host: str) -> str:
-    public = _PUBLIC.get(kind, "")
-    # A store without URL has no host: most of them are at the public forge then.
-    return public if not host or host == _PUBLIC_HOSTS.get(kind) else f"https://{host}{_BELOW[kind]}"
 
 
 def public_repository(host: str, path: str) -> Repository | None:

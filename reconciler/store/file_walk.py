@@ -173,7 +173,7 @@ def read_tree(
         StoreError: there are more files, folders, names or bytes than a store can have.
     """
     walk = _Walk(tree, limit, known)
-    _visit(walk, "", "", None)
+    _visit(walk, "", "")
     while walk.links:
         _follow(walk, *walk.links.popleft())
     read, total = [], 0
@@ -198,8 +198,8 @@ def _unread(path: str, faults: list[Problem]) -> StoreFile:
     return StoreFile(path=path, blob=f"unread:{digest}", data=b"", faults=tuple(faults))
 
 
-def _visit(walk: _Walk, shown: str, real: str, rules: IgnoreRules | None) -> None:
-    pending = [(shown, real, rules)]
+def _visit(walk: _Walk, shown: str, real: str) -> None:
+    pending: list[tuple[str, str, IgnoreRules | None]] = [(shown, real, None)]
     while pending:
         shown, real, rules = pending.pop()
         walk.real.add(real)
@@ -294,7 +294,7 @@ def _follow(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
         return
     if found.kind is EntryKind.FOLDER:
         if not is_hidden_folder(shown.rpartition("/")[2]):
-            _visit(walk, shown, path, None)
+            _visit(walk, shown, path)
     elif found.kind is not EntryKind.FILE or is_store_file(shown):
         _take(walk, shown, path, found._replace(name=shown.rpartition("/")[2]))
 

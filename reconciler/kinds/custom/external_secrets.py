@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import DependencyRef, Made
+from reconciler.api.demand import Made
 from reconciler.api.refs import GVK
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
@@ -129,14 +129,12 @@ EXTERNAL_SECRET = Interpreter(
 )
 
 
-def _provider_credentials(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Return Secrets, ConfigMaps and ServiceAccounts that any provider logs in with."""
-    return as_dependencies(credentials(dig(body, "spec", "provider"), ("spec", "provider")), namespace_of(body))
-
-
 SECRET_STORE = Interpreter(
     kinds=((EXTERNAL_SECRETS, "SecretStore"),),
-    dependencies=_provider_credentials,
+    # Secrets, ConfigMaps and ServiceAccounts that any provider logs in with.
+    dependencies=lambda body: as_dependencies(
+        credentials(dig(body, "spec", "provider"), ("spec", "provider")), namespace_of(body)
+    ),
     # Unhealthy when its provider is not valid or does not let it in.
     health=lambda live: by_condition(live, "Ready"),
 )

@@ -30,15 +30,15 @@ class FileEdit(NamedTuple):
     data: bytes | None
 
 
-def base_of(folder: Path, branch: str, onto: str = "HEAD") -> str:
-    """The commit that the next commit on a branch comes after: its tip, or `onto` where the branch brings nothing more.
+def base_of(folder: Path, branch: str) -> str:
+    """The commit that the next commit on a branch comes after: its tip, or HEAD where the branch brings nothing more.
 
     Raises:
-        StoreError: the name is no branch's, the branch is checked out, or it and `onto` went different ways.
+        StoreError: the name is no branch's, the branch is checked out, or it and HEAD went different ways.
     """
     try:
         with using_repository(folder) as repository:
-            return str(_base(repository, folder, branch, onto))
+            return str(_base(repository, folder, branch))
     except _FAULTS as error:
         raise StoreError(f"{folder}: the branch {branch} cannot be looked at: {error}") from error
 
@@ -107,7 +107,7 @@ def _blobs(tree: Any, above: str) -> Iterator[tuple[str, Any]]:
             yield f"{above}{entry.name}", entry
 
 
-def _base(repository: Any, folder: Path, branch: str, onto: str) -> Any:
+def _base(repository: Any, folder: Path, branch: str) -> Any:
     name = f"refs/heads/{branch}"
     if not pygit2.reference_is_valid_name(name) or branch.startswith("-"):
         raise StoreError(f"{branch!r} cannot name a branch")
@@ -116,9 +116,9 @@ def _base(repository: Any, folder: Path, branch: str, onto: str) -> Any:
     found: Any = repository.lookup_branch(branch)
     if checked_out or (found is not None and found.is_checked_out()):
         raise StoreError(f"{folder}: the branch {branch} is checked out; name another one, or write the files instead")
-    if repository.head_is_unborn and onto == "HEAD":
+    if repository.head_is_unborn:
         raise StoreError(f"{folder}: nothing is committed there yet; commit the store first")
-    start = repository.revparse_single(f"{onto}^{{commit}}").id
+    start = repository.revparse_single("HEAD^{commit}").id
     if found is None:
         return start
     tip = found.peel(pygit2.Commit).id
@@ -127,7 +127,7 @@ def _base(repository: Any, folder: Path, branch: str, onto: str) -> Any:
     if is_ancestor(repository, start, tip):
         return tip
     raise StoreError(
-        f"{folder}: the branch {branch} and {onto} went different ways; rebase or merge it, or delete it: "
+        f"{folder}: the branch {branch} and HEAD went different ways; rebase or merge it, or delete it: "
         f"git branch -D {branch}"
     )
 

@@ -98,11 +98,6 @@ def prepare(folder: Path, into: str) -> None:
                 lock.unlink()
 
 
-def has_many_packs(folder: Path) -> bool:
-    """Return whether some packs should become one: each fetch adds one, and each read searches all."""
-    return len(list((folder / "objects/pack").glob("pack-*.pack"))) >= _PACKS_MAX
-
-
 @contextlib.contextmanager
 def private_folder(folder: Path) -> Iterator[Path]:
     """Return an empty folder beside the clone for the programs' files; one that a killed fetch left is emptied."""
@@ -218,10 +213,13 @@ def _bring(wanted: FetchRequest, remote: Remote) -> Fetched:
     reference = choose(heads, wanted.rev)
     commit = heads[reference].oid if reference else wanted.rev or ""
     with using_repository(wanted.folder) as repository:
-        is_there = commit in repository.odb and (not reference or _leads_to(repository, wanted.into) == commit)
+        former: Any = repository.references.get(wanted.into)
+        is_led_to = former is not None and str(former.target) == commit
+        is_there = commit in repository.odb and (not reference or is_led_to)
     if not is_there:
         remote.bring([f"+{reference}:{wanted.into}"] if reference else _ALL)
-        if has_many_packs(wanted.folder):
+        # Each fetch adds a pack, and each read searches all.
+        if len(list((wanted.folder / "objects/pack").glob("pack-*.pack"))) >= _PACKS_MAX:
             remote.join_packs()
     with using_repository(wanted.folder) as repository:
         if not reference:
@@ -232,12 +230,6 @@ def _bring(wanted: FetchRequest, remote: Remote) -> Fetched:
         if found is None:
             raise RevisionNotFound(f"{reference} went away while it was fetched")
         return Fetched(str(peeled(repository, found.resolve().target).id), reference)
-
-
-def _leads_to(repository: pygit2.Repository, name: str) -> str:
-    """The object that a reference of the clone leads to; empty: there is none."""
-    found: Any = repository.references.get(name)
-    return str(found.target) if found is not None else ""
 
 
 def _waiting(pid: int) -> str:

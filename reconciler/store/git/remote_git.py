@@ -161,7 +161,8 @@ class Remote:
         if url.scheme == "ssh":
             self._environ |= _ssh_environ(access, programs.ssh, self._home)
         elif url.scheme != "file":
-            self._settings += tuple(f"credential.{url.origin}.helper={helper}" for helper in _helpers(access))
+            helpers = filter(None, (_ANSWER if access.token else "", access.helper))
+            self._settings += tuple(f"credential.{url.origin}.helper={helper}" for helper in helpers)
             self._environ |= _http_environ(access, self._home)
 
     def heads(self) -> dict[str, Head]:
@@ -280,10 +281,6 @@ class Remote:
         if isinstance(ran, Terminated) or ran.code == 0:
             return ""
         return ran.error.decode(errors="replace") or "no"
-
-
-def _helpers(access: GitAccess) -> list[str]:
-    return [helper for helper in (_ANSWER if access.token else "", access.helper) if helper]
 
 
 def _http_environ(access: GitAccess, home: Path) -> dict[str, str]:
