@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hashes import SHA256, SHA384
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 FLUX: Final = "application/vnd.cncf.flux.content.v1.tar+gzip"
@@ -41,6 +41,10 @@ def packed(files: Mapping[str, str], extra: tuple[tarfile.TarInfo, ...] = ()) ->
         for entry in extra:
             archive.addfile(entry)
     return gzip.compress(made.getvalue(), mtime=0)
+
+
+def _hash_of(key: ec.EllipticCurvePrivateKey) -> SHA256 | SHA384:
+    return SHA384() if isinstance(key.curve, ec.SECP384R1) else SHA256()
 
 
 class Registry:
@@ -119,21 +123,25 @@ class Registry:
         self.put(digest.replace(":", "-") + ".sig", json.dumps({"schemaVersion": 2, "layers": [layer]}).encode())
 
     def sign_as_bundle(
-        self, digest: str, key: ec.EllipticCurvePrivateKey, predicate: str = "https://sigstore.dev/cosign/sign/v1"
+        self,
+        digest: str,
+        key: ec.EllipticCurvePrivateKey,
+        predicate: str = "https://sigstore.dev/cosign/sign/v1",
+        listed_type: str = BUNDLE,
     ) -> None:
         """As cosign signs since version 3: a statement in an envelope, as a referrer."""
         subject = [{"digest": {"sha256": digest.removeprefix("sha256:")}}]
         statement = json.dumps({"subject": subject, "predicateType": predicate}).encode()
         kind = "application/vnd.in-toto+json"
         signed = b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(statement), statement)
-        signature = base64.b64encode(key.sign(signed, ec.ECDSA(SHA256()))).decode()
+        signature = base64.b64encode(key.sign(signed, ec.ECDSA(_hash_of(key)))).decode()
         envelope = {
             "payload": base64.b64encode(statement).decode(), "payloadType": kind, "signatures": [{"sig": signature}],
         }  # fmt: skip
         bundle = json.dumps({"mediaType": BUNDLE, "dsseEnvelope": envelope}).encode()
         layer = {"mediaType": BUNDLE, "digest": self._blob(bundle), "size": len(bundle)}
         manifest = json.dumps({"schemaVersion": 2, "artifactType": BUNDLE, "layers": [layer]}).encode()
-        listed = {"mediaType": MANIFEST, "digest": self.put("", manifest), "artifactType": BUNDLE}
+        listed = {"mediaType": MANIFEST, "digest": self.put("", manifest), "artifactType": listed_type}
         self.referrers.setdefault(digest, []).append(listed)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:

@@ -17,8 +17,8 @@ from typing import Any, Final
 import pygit2
 from pygit2.enums import FileMode
 
-from reconciler.api.refs import short_revision
-from reconciler.errors import StoreError
+from reconciler.api.refs import DIGEST, listed, short_revision
+from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.store.git.repository import ARTIFACTS, is_ancestor, using_repository
 from reconciler.store.git.url import GitUrl
 from reconciler.store.oci.artifact import Artifact, pull
@@ -28,6 +28,7 @@ _NEWEST: Final = "refs/fleet/newest"
 _SIGNED: Final = "refs/fleet/signed"
 TOTAL_S: Final = 1800.0
 _LOOK_S: Final = 0.1
+_LISTED_MAX: Final = 3
 
 
 def bring_artifact(
@@ -55,11 +56,24 @@ def bring_artifact(
             names = (ARTIFACTS + digest, signed + digest) if signed else (ARTIFACTS + digest,)
             return all(name in repository.references for name in names)
 
-        digest, artifact = asyncio.run(_until(stop, pull(url, rev or url.rev, access, is_known, tell)))
+        wanted = _whole_digest(repository, rev) if rev and rev.startswith(DIGEST) else rev or url.rev
+        digest, artifact = asyncio.run(_until(stop, pull(url, wanted, access, is_known, tell)))
         commit = _commit(repository, url, digest, artifact, is_next=rev is None)
         if signed:
             repository.references.create(signed + digest, commit, force=True)
     return digest
+
+
+def _whole_digest(repository: Any, short: str) -> str:
+    """Return the digest of an artifact of the clone that begins so; a registry cannot be asked for it."""
+    named = ARTIFACTS + short.removeprefix(DIGEST)
+    found: list[str] = sorted(name.removeprefix(ARTIFACTS) for name in repository.references if name.startswith(named))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = listed([DIGEST + each for each in found], _LISTED_MAX)
+        raise RevisionNotFound(f"{short} is ambiguous: {names}; write more digits of it")
+    raise RevisionNotFound(f"no artifact {short}… was pulled here; write all 64 digits, or its tag")
 
 
 async def _until(stop: threading.Event, pulling: Any) -> tuple[str, Artifact | None]:

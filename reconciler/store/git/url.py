@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+from reconciler.api.refs import DIGEST
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
 from reconciler.regex import regex
 from reconciler.secret_files import credential_file, secret_text
@@ -34,6 +35,7 @@ _ARTIFACT: Final = regex(
 """Source: OCI Distribution Specification 1.1, "Pulling manifests"."""
 _TAG: Final = regex(r"\w[\w.-]{0,127}", re.ASCII)
 _HEX_DIGEST: Final = regex(r"[0-9a-f]{64}", re.ASCII)
+_SHORT_DIGEST: Final = regex(r"[0-9a-f]{7,63}", re.ASCII)
 _HEADS_MAX: Final = 1_000_000
 _NAME: Final = r"(HEAD|refs/[^\x00-\x20\x7f:?*\[\\^~]{1,1000})"
 _HEAD: Final = re.compile(rf"(?m)^([0-9a-f]{{40}})\t{_NAME}$")
@@ -172,14 +174,17 @@ def _artifact(place: str, host: str, port: int | None, path: str) -> GitUrl:
 def check_revision(rev: str, url: GitUrl) -> str:
     """The branch, tag or full commit id, as it was given; of an artifact the tag, or the hex digits of the digest.
 
+    A short digest keeps its `sha256:`, which no tag has.
+
     Raises:
         RevisionNotFound: no server has a revision of that name.
     """
     if url.is_artifact:
-        rev = rev.removeprefix("sha256:")
-        if not _TAG.fullmatch(rev):
-            raise RevisionNotFound(f"{rev[:80]!r} is no tag or digest of an artifact")
-        return rev
+        digits = rev.removeprefix(DIGEST)
+        is_short = digits != rev and not is_hex_digest(digits)
+        if not (_SHORT_DIGEST if is_short else _TAG).fullmatch(digits):
+            raise RevisionNotFound(f"{rev[:80]!r} is no tag or digest of an artifact; a short one has seven digits")
+        return rev if is_short else digits
     is_name = _REVISION.fullmatch(rev) and not any(part in rev for part in _FORBIDDEN_IN_REVISION)
     if not is_name or rev.endswith(("/", ".")):
         raise RevisionNotFound(f"{rev[:80]!r} is no branch, tag or full commit id, which is what a Git URL takes")

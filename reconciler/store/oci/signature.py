@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
-from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from reconciler.errors import StoreError
@@ -23,6 +23,7 @@ SIGNATURES_MAX: Final = 32
 PAYLOAD_BYTES_MAX: Final = 2**20
 _SIMPLE: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
 _BUNDLE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
+_TYPES: Final = (_BUNDLE, "application/vnd.dev.cosign.artifact.sig.v1+json")
 _STATEMENT: Final = "application/vnd.in-toto+json"
 _SIGNED: Final = "https://sigstore.dev/cosign/sign/v1"
 """Other statements about an artifact, as a list of its faults, are no signature of it."""
@@ -70,14 +71,21 @@ def _keys(pem: bytes) -> list[PublicKey]:
 
 
 def _is_of(key: PublicKey, signature: bytes, signed: bytes) -> bool:
+    match key:
+        case ec.EllipticCurvePublicKey():
+            # cosign hashes as the curve has it since version 3, before always by SHA-256.
+            own = {384: SHA384(), 521: SHA512()}.get(key.curve.key_size)
+            hashes = (SHA256(), own) if own is not None else (SHA256(),)
+            return any(_is_verified(key, signature, signed, ec.ECDSA(each)) for each in hashes)
+        case rsa.RSAPublicKey():
+            return _is_verified(key, signature, signed, padding.PKCS1v15(), SHA256())
+        case _:
+            return _is_verified(key, signature, signed)
+
+
+def _is_verified(key: PublicKey, *signed: Any) -> bool:
     try:
-        match key:
-            case ec.EllipticCurvePublicKey():
-                key.verify(signature, signed, ec.ECDSA(SHA256()))
-            case rsa.RSAPublicKey():
-                key.verify(signature, signed, padding.PKCS1v15(), SHA256())
-            case _:
-                key.verify(signature, signed)
+        key.verify(*signed)
     except InvalidSignature:
         return False
     return True
@@ -85,18 +93,24 @@ def _is_of(key: PublicKey, signature: bytes, signed: bytes) -> bool:
 
 async def _signatures(registry: RegistryClient, digest: str) -> AsyncIterator[tuple[bytes, bytes, str]]:
     """Yield signed bytes, the signature, and the digest that they name. Ones of another form are passed over."""
-    beside = _json(await registry.find(f"manifests/sha256-{digest}.sig"))
-    for layer in _each(beside, "layers"):
+    async for found in _signed_by(registry, _json(await registry.find(f"manifests/sha256-{digest}.sig"))):
+        yield found
+    listed = await registry.find(f"referrers/sha256:{digest}") or await registry.find(f"manifests/sha256-{digest}")
+    # Some registries list another type than that of the manifest: the layers count.
+    referrers = sorted(_each(_json(listed), "manifests"), key=lambda each: each.get("artifactType") not in _TYPES)
+    for referrer in referrers[:SIGNATURES_MAX]:
+        manifest = await registry.manifest(str(referrer.get("digest")).removeprefix("sha256:"))
+        async for found in _signed_by(registry, _json(manifest)):
+            yield found
+
+
+async def _signed_by(registry: RegistryClient, manifest: Any) -> AsyncIterator[tuple[bytes, bytes, str]]:
+    for layer in _each(manifest, "layers"):
         if layer.get("mediaType") == _SIMPLE:
             payload = await registry.blob(str(layer.get("digest")), PAYLOAD_BYTES_MAX)
             named = _at(_json(payload), "critical", "image", "docker-manifest-digest")
             yield payload, _bytes(_at(layer, "annotations", "dev.cosignproject.cosign/signature")), str(named)
-    listed = await registry.find(f"referrers/sha256:{digest}") or await registry.find(f"manifests/sha256-{digest}")
-    for referrer in _each(_json(listed), "manifests"):
-        if referrer.get("artifactType") != _BUNDLE:
-            continue
-        manifest = _json(await registry.manifest(str(referrer.get("digest")).removeprefix("sha256:")))
-        for layer in _each(manifest, "layers"):
+        elif layer.get("mediaType") == _BUNDLE:
             envelope = _at(_json(await registry.blob(str(layer.get("digest")), MANIFEST_BYTES_MAX)), "dsseEnvelope")
             payload, kind = _bytes(_at(envelope, "payload")), str(_at(envelope, "payloadType"))
             statement = _json(payload)

@@ -15,11 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from reconciler.clock import SystemClock
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
+from reconciler.store.git.repository import ARTIFACTS, using_repository
 from reconciler.store.git.url import parse_git_url
 from reconciler.store.oci import artifact as artifacts
 from reconciler.store.source import StoreSource, open_source
 from reconciler.store.uncommitted import Commits
-from reconciler.store.url_source import fetch_snapshot
+from reconciler.store.url_source import clone_of, fetch_snapshot
 from tests.fakes.git_server import needed
 from tests.fakes.registry import ORAS, Registry, packed, pem
 from tests.unit.store.test_source import content
@@ -161,11 +162,31 @@ async def test_a_command_reads_tags_beside_the_one_that_is_followed(tmp_path: Pa
         assert [await read(rev) for rev in (None, "v1", old, old.removeprefix("sha256:"))] == [
             {"a.yaml": "2"}, *3 * [{"a.yaml": "1"}],
         ]  # fmt: skip
-        with pytest.raises(RevisionNotFound, match="no tag v2"):
-            await read("v2")
+        assert await read(old[:14]) == await read(old[:50]) == {"a.yaml": "1"}
+        for rev, why in {
+            "v2": "no tag v2",
+            old[:13]: "no tag or digest of an artifact; a short one has seven digits",
+            "sha256:0123456": "no artifact sha256:0123456… was pulled here; write all 64 digits, or its tag",
+        }.items():
+            with pytest.raises(RevisionNotFound, match=why):
+                await read(rev)
         registry.manifests["prod"] = registry.manifests[old]
         async with followed(f"{registry.store}:prod", tmp_path) as source:
             assert (await accepted(source))["a.yaml"] == "1", "what was read by name is no past of the tag"
+
+
+async def test_a_short_digest_of_two_artifacts_is_refused(tmp_path: Path) -> None:
+    async with Registry() as registry:
+        registry.push("prod", packed({"a.yaml": "1"}))
+        url = parse_git_url(f"{registry.store}:prod")
+        clones = tmp_path / "git"
+        found = await fetch_snapshot(url, None, clones, {}, tell=lambda _: None)
+        digest, folder = found.revision, clone_of(url, clones)
+        with using_repository(folder) as repository:
+            twin = digest[:-1] + ("0" if digest[-1] != "0" else "1")
+            repository.references.create(ARTIFACTS + twin, repository.references[ARTIFACTS + digest].target)
+        with pytest.raises(RevisionNotFound, match=f"sha256:{digest[:7]} is ambiguous: sha256:.*write more digits"):
+            await fetch_snapshot(url, f"sha256:{digest[:7]}", clones, {}, tell=lambda _: None)
 
 
 def link() -> tarfile.TarInfo:
@@ -268,6 +289,17 @@ async def test_signed_artifacts_alone_come_into_force_where_a_key_is_named(tmp_p
                 await source.ask_now()
             registry.sign_as_bundle(unsigned, key)
             assert (await accepted(source))["a.yaml"] == "2"
+
+
+@pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1()])
+async def test_a_bundle_counts_whatever_type_the_registry_lists(curve: ec.EllipticCurve, tmp_path: Path) -> None:
+    key = ec.generate_private_key(curve)
+    async with Registry() as registry:
+        digest = registry.push("prod", packed({"a.yaml": "1"}))
+        registry.sign_as_bundle(digest, new_key())
+        registry.sign_as_bundle(digest, key, listed_type="application/vnd.oci.empty.v1+json")
+        async with followed(f"{registry.store}:prod", tmp_path, key_file(tmp_path, key)) as source:
+            assert (await accepted(source))["a.yaml"] == "1"
 
 
 async def test_a_key_that_is_named_later_holds_for_what_is_there(tmp_path: Path) -> None:
