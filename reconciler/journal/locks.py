@@ -49,13 +49,35 @@ Versions = Mapping[str, Mapping[GVK, int]]
 
 DOCUMENTS: Final = "rollout_documents"
 """The key of the revisions of Rollouts in force."""
+CONFIRMED: Final = "confirmed"
+"""The key of the confirmed changes that are not made yet."""
+GUARDS: Final = "guards"
+"""The key of the guards by which the last revision was judged."""
+CONFIRMATION: Final = "review_confirmation"
+"""The key of the last confirmation of settings."""
+_HANDED_ON: Final = (CONFIRMED, GUARDS, DOCUMENTS, CONFIRMATION)
+_REVISION: Final = "revision_in_force"
+_LEFT: Final = "left"
+_TABLES: Final = (CLUSTER, CONSTRAINT, EVICTION, GUARD_HOLD, LOSS, ROLLOUT, ROLLOUT_EARLIER, SUSPENSION, TIMER)
+_BY_IDENTITY: Final = "ORDER BY api_group, kind, namespace, name"
+_READ: Final[Mapping[str, Callable[[Row], object]]] = {
+    BINDING.name: binding_value,
+    CONSTRAINT.name: constraint_value,
+    EVICTION.name: eviction_value,
+    ROLLOUT.name: rollout_value,
+    SUSPENSION.name: suspension_value,
+}
 
 
-class HoldBook:
-    """The part of a journal about the state of each cluster."""
+class RecordTables:
+    """The parts of a journal about the state of each cluster, losses, the store, and what one leader hands to the next.
+
+    The writer reads losses again only when it has written them.
+    """
 
     _file: JournalFile
     _mirror: Mirror
+    _losses: Losses | None = None
 
     def holds(self, cluster: str) -> tuple[HoldRecord, ...]:
         """The mark that was written last, and those that a crash left in doubt. None: a journal of an older schema."""
@@ -137,29 +159,15 @@ class HoldBook:
         }
         self._file.put_json(_VERSIONS, found)
 
-
-CONFIRMED: Final = "confirmed"
-"""The key of the confirmed changes that are not made yet."""
-GUARDS: Final = "guards"
-"""The key of the guards by which the last revision was judged."""
-CONFIRMATION: Final = "review_confirmation"
-"""The key of the last confirmation of settings."""
-_HANDED_ON: Final = (CONFIRMED, GUARDS, DOCUMENTS, CONFIRMATION)
-
-
-class LossBook:
-    """The losses of a journal. The writer reads them again only when it has written them."""
-
-    _file: JournalFile
-    _losses: Losses | None = None
+    # Losses
 
     def losses(self) -> Losses:
         """All that is recorded. A journal of an older schema has none."""
         if self._losses is None or self._file.read_only:
-            self._losses = self._read()
+            self._losses = self._read_losses()
         return self._losses
 
-    def _read(self) -> Losses:
+    def _read_losses(self) -> Losses:
         order = "ORDER BY cluster, api_group, kind, namespace, name"
         made = (
             RecordedLoss(cluster=row[0], identity=Identity(*row[1:5]), time=row[5])
@@ -199,15 +207,7 @@ class LossBook:
             if known.guards != kept.guards:
                 self._file.put_json(GUARDS, kept.guards)
 
-
-_REVISION: Final = "revision_in_force"
-
-
-class StoreBook:
-    """The part of a journal that is about the store."""
-
-    _file: JournalFile
-    _mirror: Mirror
+    # The store
 
     def record_good_blobs(self, blobs: Mapping[str, str]) -> None:
         """Replace the last good blob of every path of the store; equal ones are not written again."""
@@ -238,25 +238,7 @@ class StoreBook:
         """Path to the id of the last blob that was parsed without an error."""
         return dict(self._file.rows(GOOD_BLOB, "ORDER BY path"))
 
-
-_LEFT: Final = "left"
-_TABLES: Final = (CLUSTER, CONSTRAINT, EVICTION, GUARD_HOLD, LOSS, ROLLOUT, ROLLOUT_EARLIER, SUSPENSION, TIMER)
-_BY_IDENTITY: Final = "ORDER BY api_group, kind, namespace, name"
-_READ: Final[Mapping[str, Callable[[Row], object]]] = {
-    BINDING.name: binding_value,
-    CONSTRAINT.name: constraint_value,
-    EVICTION.name: eviction_value,
-    ROLLOUT.name: rollout_value,
-    SUSPENSION.name: suspension_value,
-}
-
-
-class HandoverBook:
-    """The part of a journal that goes from one leader to the next."""
-
-    _file: JournalFile
-    _mirror: Mirror
-    _losses: Losses | None = None
+    # The handover
 
     def record_led_by(self, leader: str) -> None:
         """Record the leader while this process stands by; empty: none. An equal one is not written again."""

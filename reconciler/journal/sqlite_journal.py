@@ -24,7 +24,7 @@ from reconciler.journal import applied as journal_applied
 from reconciler.journal import trail as journal_trail
 from reconciler.journal.events import EventBook, prune
 from reconciler.journal.journal_lock import JournalLock, refuse_network_file_system
-from reconciler.journal.locks import HandoverBook, HoldBook, LossBook, StoreBook
+from reconciler.journal.locks import RecordTables
 from reconciler.journal.mirror import Mirror, Placements, SharedCommits
 from reconciler.journal.recorded_orders import OrderBook, OrdersTable
 from reconciler.journal.rows import (
@@ -44,7 +44,7 @@ from reconciler.journal.trail import TrailBook
 __all__ = ["Journal", "OrderBook"]
 
 
-class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBook, TrailBook):
+class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None) -> None:
