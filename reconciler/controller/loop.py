@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import EventKind
-from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.event_judge import EventHandler
 from reconciler.controller.inbox import (
@@ -48,7 +47,6 @@ from reconciler.controller.round.picture import Looked, planned_with_health, wit
 from reconciler.controller.staged_rounds import StagedRounds
 from reconciler.controller.store_follower import StoreFollower, concerns_everything, needs_other_members, other_clusters
 from reconciler.controller.tasks import beside, in_thread
-from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase, tell_progress
 from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
 from reconciler.controller.watches.polls import Polls
@@ -81,7 +79,6 @@ class ControlLoop:
         self._ailments = PodDiagnostics(memory.healths, parts.interpreters, parts.clock)
         self._garbage = Garbage()
         self._contents = Contents(parts.clock)
-        self._told = Transitions()
         self._taking_in = TakingIn(self._lanes, parts.clock)
         self._established = Established()
         self._follower = follower or StoreFollower(parts)
@@ -364,12 +361,7 @@ class ControlLoop:
 
     async def _watch_store(self) -> None:
         while True:
-            told = await try_await(self._parts.source.changed())
-            if told.fault is not None:
-                # Whether it changed is not known then, so it is read.
-                text = "the store cannot be watched for a fault of the program; it is read now and then"
-                self._told.fault("store", told.fault, text, **fault_fields())
-                await self._parts.clock.sleep(timing.CHECK_S)
+            await self._follower.changed()
             self._inbox.send(StoreChanged())
             await self._parts.clock.sleep(timing.MOMENT_S)
 

@@ -16,6 +16,7 @@ from reconciler.api.ledger import EventKind, ReviewConfirmation
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import short_revision
 from reconciler.containment import INTERNAL_ERROR, Contained, fault_fields, try_await
+from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import rename_advice
 from reconciler.controller.round.episodes import STORE, Episodes, advanced_event
@@ -57,7 +58,7 @@ class StoreFollower:
         self._refusal = ""
         self._is_in_force = False
         self._faults = Transitions()
-        self._older_faults = Transitions()
+        self._told = Transitions()
         self._episodes = Episodes(parts.journal, (EventKind.SOURCE_FAILED, EventKind.STORE_BROKEN))
 
     async def read(self) -> Fleet | None:
@@ -88,6 +89,15 @@ class StoreFollower:
         self._recovered()
         return None
 
+    async def changed(self) -> None:
+        """Return when the store is to be read again; a server that is followed is asked meanwhile."""
+        told = await try_await(self._parts.source.changed())
+        if told.fault is not None:
+            # Whether it changed is not known then, so it is read.
+            text = "the store cannot be watched for a fault of the program; it is read now and then"
+            self._told.fault("store", told.fault, text, **fault_fields())
+            await self._parts.clock.sleep(timing.CHECK_S)
+
     async def at(self, revision: str) -> Fleet | None:
         """The fleet of an older revision; None: the source does not have it, or it cannot be read.
 
@@ -96,7 +106,7 @@ class StoreFollower:
         found = await try_await(in_thread(self._fleet_at, revision))
         if found.fault is not None:
             message = "an older revision of the store cannot be read for a fault of the program"
-            self._older_faults.fault(revision, found.fault, message, rev=revision, **fault_fields())
+            self._told.fault(revision, found.fault, message, rev=revision, **fault_fields())
         return found.value
 
     def _fleet_at(self, revision: str) -> Fleet | None:

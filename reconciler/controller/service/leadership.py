@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet, HighAvailability
 from reconciler.clock import since_boot_s, wait_for
-from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
@@ -134,12 +133,7 @@ class FleetProcess:
             await first_of(stop.wait(), self._store_changed())
 
     async def _store_changed(self) -> None:
-        """Return when the store is to be read again; a server that is followed is asked meanwhile."""
-        told = await try_await(self._parts.source.changed())
-        if told.fault is not None:
-            text = "the store cannot be watched for a fault of the program; it is read now and then"
-            self._told.fault("store", told.fault, text, **fault_fields())
-            await self._parts.clock.sleep(timing.CHECK_S)
+        await self._follower.changed()
         await self._parts.clock.sleep(timing.MOMENT_S)
 
     async def _act(self, parts: LoopParts, *ends: asyncio.Event) -> None:
