@@ -146,12 +146,11 @@ class Writer:
             fleet=name,
             revision=fleet.revision,
             interpreters=parts.interpreters,
-            altered=Comparer(planned.schedule, snapshot).altered,
+            comparer=Comparer(planned.schedule, snapshot),
             tell=partial(self._told, fleet.revision),
             clock=parts.clock,
             lost=lambda member: parts.holder.lost(member, name),
             turns=self._turns,
-            made=self._lanes.made,
         )
         acting = as_confirmed(plan, acting)
         free: dict[str, Waves] = {}
@@ -164,7 +163,7 @@ class Writer:
         for cluster, waves in free.items():
             task = Task(cluster=cluster, revision=fleet.revision, now=snapshot.now, identities=_identities(waves))
             lock = partial(_lock, waves, acting, locks)
-            self._lanes.begin(task, act_in(met[cluster], waves, acting, lock))
+            self._lanes.begin(task, act_in(met[cluster], waves, acting, self._lanes.made, lock))
 
     def _told(self, revision: str, result: Result) -> None:
         change, vitals = result.change, self._parts.vitals

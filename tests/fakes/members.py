@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
-from reconciler.api.plan import Change, FieldChange
 from reconciler.controller.once.planning import Access
 from reconciler.controller.reading.read_clusters import RoundReading, read
 from reconciler.controller.round.act import Acting, Result, act
@@ -27,11 +25,6 @@ from tests.fakes.clocks import QuickClock
 from tests.fakes.worlds import fleet_of
 
 FLEET = "test"
-
-
-def as_sent(change: Change, answer: LiveObject) -> tuple[FieldChange, ...]:
-    """Nothing of what is acknowledged is other than it was sent."""
-    return ()
 
 
 class Open(NamedTuple):
@@ -60,7 +53,6 @@ class Open(NamedTuple):
             fleet=FLEET,
             revision="r1",
             interpreters=BUILT_IN_KINDS,
-            altered=as_sent,
         )
         return await act(planned.plan, acting)
 

@@ -101,7 +101,7 @@ async def apply_once(
                 fleet=fleet.settings.name,
                 revision=fleet.revision,
                 interpreters=access.interpreters,
-                altered=Comparer(planned.schedule, reading.snapshot).altered,
+                comparer=Comparer(planned.schedule, reading.snapshot),
                 tell=tell,
                 clock=access.clock,
                 lost=lambda member: holder.lost(member, fleet.settings.name),

@@ -16,7 +16,6 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.api.clusters import LiveObject
 from reconciler.api.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome
 from reconciler.api.plan import Action, Cause, Change, FieldChange, Plan
 from reconciler.api.problem import Problem
@@ -25,6 +24,7 @@ from reconciler.clock import Clock, SharedSlots, SystemClock
 from reconciler.containment import INTERNAL_ERROR, fault_fields, internal_error, try_await, try_call
 from reconciler.controller import timing
 from reconciler.controller.round.perform import Done, altered_text, is_gone, perform
+from reconciler.diff import Comparer
 from reconciler.errors import OF_THE_MOMENT, MemberClusterError
 from reconciler.incremental import by_key
 from reconciler.journal.sqlite_journal import Journal
@@ -82,7 +82,8 @@ async def _never_lost(_: MemberCluster) -> None:
     return None
 
 
-Altered = Callable[[Change, LiveObject], tuple[FieldChange, ...]]
+Made = Callable[[str, Sequence[Result]], None]
+"""Told of the results in a cluster as soon as they are journaled."""
 Lock = Callable[[MemberCluster], Awaitable[MemberClusterError | None]]
 
 
@@ -94,8 +95,8 @@ class Acting(Struct, frozen=True, kw_only=True):
     fleet: str
     revision: str
     interpreters: Registry
-    altered: Altered
-    """Return the fields of a change that the acknowledged object does not have as they were sent."""
+    comparer: Comparer | None = None
+    """Finds the fields of a change that the acknowledged object does not have as they were sent; None: nobody asks."""
     tell: Callable[[Result], None] = lambda result: None
     clock: Clock = field(default_factory=SystemClock)
     lost: Lock = _never_lost
@@ -103,8 +104,6 @@ class Acting(Struct, frozen=True, kw_only=True):
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies that go with a person's consent: the guards do not count them."""
     turns: SharedSlots = field(default_factory=all_turns)
-    made: Callable[[str, Sequence[Result]], None] = lambda cluster, results: None
-    """Told of the results in a cluster as soon as they are journaled."""
 
 
 def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[Result, ...]:
@@ -166,15 +165,15 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
         JournalError: nothing is sent that could not be journaled first.
     """
     results: list[Result] = []
-    acting = replace(as_confirmed(plan, acting), made=lambda cluster, made: results.extend(made))
-    due = waves_by_cluster(plan).items()
-    await asyncio.gather(*(act_in(acting.members[cluster], waves, acting) for cluster, waves in due))
+    acting, due = as_confirmed(plan, acting), waves_by_cluster(plan).items()
+    works = (act_in(acting.members[at], waves, acting, lambda _, made: results.extend(made)) for at, waves in due)
+    await asyncio.gather(*works)
     order = {id(change): index for index, change in enumerate(plan.changes)}
     return tuple(sorted(results, key=lambda result: order[id(result.change)]))
 
 
-async def act_in(member: MemberCluster, waves: Waves, acting: Acting, lock: Lock = _never_lost) -> None:
-    """Make one cluster's part of a plan. `acting.made` gets the results; nothing is kept here.
+async def act_in(member: MemberCluster, waves: Waves, acting: Acting, made: Made, lock: Lock = _never_lost) -> None:
+    """Make one cluster's part of a plan. `made` gets the results; nothing is kept here.
 
     The boundary of the cluster: after a fault of ours it is unknown of all that has no result whether it was made.
     `lock`: takes the lock of the cluster; where it returns an error, nothing is sent.
@@ -185,23 +184,23 @@ async def act_in(member: MemberCluster, waves: Waves, acting: Acting, lock: Lock
     """
     judged: set[Identity] = set()
 
-    def made(cluster: str, results: Sequence[Result]) -> None:
+    def journaled(cluster: str, results: Sequence[Result]) -> None:
         judged.update(result.change.identity for result in results)
-        acting.made(cluster, results)
+        made(cluster, results)
 
-    ended = await try_await(_locked_and_made(member, waves, replace(acting, made=made), lock))
+    ended = await try_await(_locked_and_made(member, waves, acting, journaled, lock))
     if ended.fault is not None:
         left = (change for change in chain.from_iterable(waves) if change.identity not in judged)
         failed = failed_by(ended.fault, left)
         tell_each(acting, failed)
-        acting.made(member.name, failed)
+        made(member.name, failed)
 
 
-async def _locked_and_made(member: MemberCluster, waves: Waves, acting: Acting, lock: Lock) -> None:
+async def _locked_and_made(member: MemberCluster, waves: Waves, acting: Acting, made: Made, lock: Lock) -> None:
     if (lost := await lock(member)) is not None:
         refused = not_held(chain.from_iterable(waves), lost)
         tell_each(acting, refused)
-        acting.made(member.name, refused)
+        made(member.name, refused)
         return
     staying = _Staying(member)
     for number, wave in enumerate(waves):
@@ -214,13 +213,13 @@ async def _locked_and_made(member: MemberCluster, waves: Waves, acting: Acting, 
             left += not_held(due, lost)
         tell_each(acting, left)
         if left:
-            acting.made(member.name, left)
+            made(member.name, left)
             staying.take_in(left)
         if lost is None:
             # Make all changes of one wave in one cluster, in groups: memory does not grow with the wave.
             for begin in range(0, len(due), GROUP):
                 results = await _group(member, due[begin : begin + GROUP], acting)
-                acting.made(member.name, results)
+                made(member.name, results)
                 staying.take_in(results)
 
 
@@ -320,11 +319,16 @@ async def _tried(
                 is_terminating=change.action is Action.DELETE and done.live is not None,
                 health=health_of(done.live, interpreter) if is_kept and done.live is not None else None,
             )
-            if altered := acting.altered(change, done.live) if row is not None and done.live is not None else ():
+            if (
+                row is not None
+                and done.live is not None
+                and acting.comparer is not None
+                and (altered := acting.comparer.altered(change, done.live))
+            ):
                 shown = masker.change(replace(change, fields=altered)).fields
                 result = replace(result, error=masker.text(altered_text(shown)), is_paced=True, altered=altered)
                 # A round has to read its availability first.
-                row = replace(row, established=None) if row is not None else None
+                row = replace(row, established=None)
         case MemberClusterError() as error:
             # Messages of an API server may quote the sent object.
             is_paced = not isinstance(error, OF_THE_MOMENT)

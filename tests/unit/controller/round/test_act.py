@@ -18,7 +18,7 @@ from reconciler.errors import HeldByCopy, JournalError, MemberClusterError
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.client import MemberCluster
 from reconciler.sim import Fault, FaultKind, Request, is_write
-from tests.fakes.members import FLEET, Open, as_sent, opened
+from tests.fakes.members import FLEET, Open, opened
 from tests.fakes.worlds import config_map, deployment, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -77,7 +77,6 @@ async def test_nothing_is_sent_that_could_not_be_journaled(tmp_path: Path) -> No
             fleet=FLEET,
             revision="r1",
             interpreters=BUILT_IN_KINDS,
-            altered=as_sent,
         )
         with pytest.raises(JournalError):
             await act(planned.plan, acting)
@@ -89,7 +88,7 @@ async def test_each_result_is_told_as_it_comes(tmp_path: Path) -> None:
         _, planned = await scene.plan(store("m1"))
         told: list[str] = []
         acting = Acting(members=scene.members, journal=scene.journal, fleet=FLEET, revision="r1",
-                        interpreters=BUILT_IN_KINDS, altered=as_sent,
+                        interpreters=BUILT_IN_KINDS,
                         tell=lambda result: told.append(result.change.identity.kind))  # fmt: skip
         await act(planned.plan, acting)
         assert told == ["Namespace", "ConfigMap"]
@@ -116,7 +115,6 @@ async def test_a_later_wave_that_deletes_asks_whether_the_fleet_is_still_held(tm
             revision="r1",
             lost=lost,
             interpreters=BUILT_IN_KINDS,
-            altered=as_sent,
         )
         results = await act(plan, acting)
         assert [bool(result.error) for result in results] == [False, True, True]

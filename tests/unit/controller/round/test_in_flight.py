@@ -21,7 +21,6 @@ from reconciler.controller.round.act import AT_ONCE, AT_ONCE_IN_ALL, GROUP, Acti
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.client import MemberCluster
-from tests.fakes.members import as_sent
 from tests.fakes.waiting import until
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
@@ -100,9 +99,7 @@ def plan(clusters: Iterable[str], count: int) -> Plan:
 
 def acting(journal: Journal, members: Iterable[CountedMember]) -> Acting:
     by_name = {member.name: cast("MemberCluster", member) for member in members}
-    return Acting(
-        members=by_name, journal=journal, fleet="shop", revision="r1", interpreters=BUILT_IN_KINDS, altered=as_sent
-    )
+    return Acting(members=by_name, journal=journal, fleet="shop", revision="r1", interpreters=BUILT_IN_KINDS)
 
 
 async def test_a_wave_of_one_cluster_is_made_a_few_at_a_time(journal: GroupedJournal) -> None:
