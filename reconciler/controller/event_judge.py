@@ -121,7 +121,7 @@ class EventHandler(PollHandler):
         now, live = self._latest.value, event.object
         self._restores.saw(cluster, live.gvk, live.resource_version)
         if event.type != "DELETED":
-            interpreter = self._parts.interpreters.of(*live.identity[:2])
+            interpreter = self._parts.access.interpreters.of(*live.identity[:2])
             self._healths.note(cluster, live.identity, live.resource_version, health_of(live, interpreter))
             return
         is_wanted = now.picture is not None and live.identity in now.picture.manifests.get(cluster, {})
@@ -145,12 +145,12 @@ class EventHandler(PollHandler):
         """
         now, identity = self._latest.value, live.identity
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
-        pause_s = self._fights.pause_left_s(cluster, identity, self._parts.clock.monotonic_s())
+        pause_s = self._fights.pause_left_s(cluster, identity, self._parts.access.clock.monotonic_s())
         waits = not pause_s and (self._unfinished.waits(cluster, identity) or self._is_awaited_by_mates(identity))
         if manifest is None or now.schedule is None or waits or is_terminating(live):
             return False
         schedule = now.schedule
-        snapshot = now.snapshot(schedule.fleet, schedule.interpreters, self._parts.clock.now())
+        snapshot = now.snapshot(schedule.fleet, schedule.interpreters, self._parts.access.clock.now())
         found = Comparer(schedule, snapshot).compare(manifest, Present(object=live))
         if pause_s:
             return found.change is not None and self._is_left(found.change, pause_s)
@@ -171,7 +171,7 @@ class EventHandler(PollHandler):
 
     def _is_left(self, change: Change, pause_s: float) -> bool:
         """Return whether all differing fields are in back-off; then enqueue the copy for its end."""
-        differing, now_s = differing_fields(change), self._parts.clock.monotonic_s()
+        differing, now_s = differing_fields(change), self._parts.access.clock.monotonic_s()
         is_left = change.cause is Cause.DRIFT and self._fights.leaves_alone(change.copy, differing, now_s)
         if is_left:
             self._fights.compared(change.copy, differing, now_s)
@@ -267,7 +267,7 @@ class EventHandler(PollHandler):
 
     def answered(self, cluster: str) -> None:
         """A cluster was listed to the end."""
-        self._contacts[cluster] = self._parts.clock.now()
+        self._contacts[cluster] = self._parts.access.clock.now()
 
     def applied(self, cluster: str) -> Mapping[Identity, GVK]:
         """Return the applied objects of a cluster, with their kinds."""

@@ -71,15 +71,15 @@ class ControlLoop:
         self._inbox, self._stop = inbox or Inbox(), asyncio.Event()
         self._inbox.send(StoreChanged(), LoopCommand(LoopOrder.LOOK))
         self._published = Published(State(members=parts.opened, access_stamp=parts.access_stamp(), fleet=fleet))
-        memory = RoundCaches(parts.clock, self._inbox)
+        memory = RoundCaches(parts.access.clock, self._inbox)
         self._lanes, self._unfinished = memory.lanes, memory.unfinished
         self._away, self._kind_faults = memory.away, memory.kind_faults
         self._restores = memory.restores
         self._restores.recall(parts.journal.events(kind=EventKind.CLUSTER_WENT_BACK), parts.journal.versions())
-        self._ailments = PodDiagnostics(memory.healths, parts.interpreters, parts.clock)
+        self._ailments = PodDiagnostics(memory.healths, parts.access.interpreters, parts.access.clock)
         self._garbage = Garbage()
-        self._contents = Contents(parts.clock)
-        self._taking_in = TakingIn(self._lanes, parts.clock)
+        self._contents = Contents(parts.access.clock)
+        self._taking_in = TakingIn(self._lanes, parts.access.clock)
         self._established = Established()
         self._follower = follower or StoreFollower(parts)
         self._stages = StagedRounds(parts, self._follower, self._inbox)
@@ -88,8 +88,8 @@ class ControlLoop:
         self._judge = EventHandler(parts, self._published, self._inbox, memory, self._established)
         self._late = LateReadings(self._inbox)
         parts.holder.report_to(self._inbox)
-        self._polls = Polls(self._judge, parts.clock)
-        self._keeper = WatchKeeper(Watches(self._judge, parts.clock), self._polls)
+        self._polls = Polls(self._judge, parts.access.clock)
+        self._keeper = WatchKeeper(Watches(self._judge, parts.access.clock), self._polls)
 
     def wake(self) -> None:
         """Something outside changed: a suspension began or ended."""
@@ -119,7 +119,7 @@ class ControlLoop:
         try:
             async with beside(self._lookouts(stop)):
                 while not stop.is_set():
-                    events = await self._inbox.batch(pause_s, self._parts.clock)
+                    events = await self._inbox.batch(pause_s, self._parts.access.clock)
                     if stop.is_set():
                         break
                     state, pause_s = await self.reconcile(state, events)
@@ -155,7 +155,7 @@ class ControlLoop:
 
         Nothing else changes the state: steps return another one, and tasks beside the loop see what was published.
         """
-        parts, clock = self._parts, self._parts.clock
+        parts, clock = self._parts, self._parts.access.clock
         state = self._established.record(state, parts.journal)
         if work_of(events).is_empty:
             events = tuple(self._due(state))
@@ -213,7 +213,7 @@ class ControlLoop:
 
     def _rest(self, state: State) -> tuple[State, float]:
         """Return the state after what is done while nothing is due, and the seconds until something is."""
-        clock = self._parts.clock
+        clock = self._parts.access.clock
         busy = ", ".join(sorted(self._lanes.busy))
         self._parts.beat(RoundPhase.IDLE, text=f"waiting for writes to {busy}" if busy else "")
         self._garbage.idle(clock.monotonic_s())
@@ -225,7 +225,7 @@ class ControlLoop:
 
     def _due(self, state: State) -> Iterator[LoopEvent]:
         """Yield what is due by time alone."""
-        now_s = self._parts.clock.monotonic_s()
+        now_s = self._parts.access.clock.monotonic_s()
         yield from self._reader.due(state, now_s)
         if now_s >= self._stages.next_s:
             yield TimerDue(LoopTimer.STAGES)
@@ -238,10 +238,10 @@ class ControlLoop:
 
     def _with_applied(self, state: State) -> State:
         """Return the state with what workers have written by now, and send what follows from it."""
-        begun_s = self._parts.clock.monotonic_s()
+        begun_s = self._parts.access.clock.monotonic_s()
         applied = self._lanes.collect(parts=self._stop.is_set() or self._taking_in.is_part_due)
         if applied:
-            state = self._recorder.record_ended(state, applied, self._parts.clock.now())
+            state = self._recorder.record_ended(state, applied, self._parts.access.clock.now())
             self._published.publish(state)
             for each in applied:
                 self._judge.caught_up(each)
@@ -306,11 +306,13 @@ class ControlLoop:
         progress = parts.counted(RoundPhase.READ, copies, len(state.reachable))
         late = partial(self._late.read, connected=len(state.members))
         read = late if scope is not None else self._late.read_all
-        extent = ReadExtent(scope=scope, schemas=state.schemas, progress=progress, read=read, open=parts.open)
+        extent = ReadExtent(scope=scope, schemas=state.schemas, progress=progress, read=read, open=parts.access.open)
         extent = replace(extent, at_fault=self._kind_faults.at_fault())
         extent = self._reader.within_reach(extent, state)
         self._judge.round_begins()
-        snapshot = await with_objects(state.snapshot(fleet, parts.interpreters, now), schedule, state.reachable, extent)
+        snapshot = await with_objects(
+            state.snapshot(fleet, parts.access.interpreters, now), schedule, state.reachable, extent
+        )
         if scope is not None and has_strangers(snapshot.members, scope):
             # Only a round over everything sees where else they are.
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
@@ -328,7 +330,7 @@ class ControlLoop:
 
     async def _written(self, state: State) -> None:
         """Until everything is written; after the grace only for as long as nothing else is to be done, and not long."""
-        clock = self._parts.clock
+        clock = self._parts.access.clock
         begun_s = clock.monotonic_s()
         grace_s, patience_s = begun_s + timing.WRITE_GRACE_S, begun_s + timing.PATIENCE_S
         while self._lanes.is_of_this_round_open:
@@ -343,7 +345,7 @@ class ControlLoop:
     # What is sent between rounds
 
     def _lookouts(self, stop: asyncio.Event) -> dict[str, Coroutine[None, None, None]]:
-        clock, latest, inbox = self._parts.clock, self._published, self._inbox
+        clock, latest, inbox = self._parts.access.clock, self._published, self._inbox
         return {
             "store": self._watch_store(),
             "away": self._watch_absent(),
@@ -363,10 +365,10 @@ class ControlLoop:
         while True:
             await self._follower.changed()
             self._inbox.send(StoreChanged())
-            await self._parts.clock.sleep(timing.MOMENT_S)
+            await self._parts.access.clock.sleep(timing.MOMENT_S)
 
     async def _watch_absent(self) -> None:
-        clock = self._parts.clock
+        clock = self._parts.access.clock
         while True:
             await clock.sleep(timing.TICK_S)
             state = self._published.value

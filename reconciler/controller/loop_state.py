@@ -18,12 +18,11 @@ from reconciler.api.fleet import Fleet, HighAvailability
 from reconciler.api.ledger import JournalSnapshot, Ledger
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import RolloutProgress
-from reconciler.clock import Clock
 from reconciler.containment import INTERNAL_ERROR, try_call
 from reconciler.controller import timing
 from reconciler.controller.inbox import Inbox
+from reconciler.controller.once.planning import Access, configs_of
 from reconciler.controller.reading.cluster_filter import ClusterFilter, causes
-from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.rollouts.prometheus import Prometheus
 from reconciler.controller.round.hold import OwnershipLock
@@ -37,7 +36,7 @@ from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
 from reconciler.kube.client import MemberCluster
-from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.kube.connection.kubeconfig import MemberConfig, stamp_of
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.observations import Available, Lacking, Rest, availability_of, with_rest
 from reconciler.ownership import fleet_names, our_label
@@ -46,14 +45,6 @@ from reconciler.report.status.history_text import LastChange, Words, itself, no_
 from reconciler.scheduler import RUNS_ONCE, Schedule
 from reconciler.state import FleetState
 from reconciler.store.source import StoreSource
-
-
-def _unchanged() -> Hashable:
-    return None
-
-
-ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
-"""Function from a fleet to the access of its members."""
 
 
 class LoopParts(Struct, frozen=True, kw_only=True):
@@ -65,15 +56,13 @@ class LoopParts(Struct, frozen=True, kw_only=True):
     holder: OwnershipLock
     opened: MemberClusters
     """The session, with the clusters that the loop begins with; those of now are in its state."""
-    configs_of: ConfigsOf
+    access: Access
     agent: UserAgent
-    clock: Clock
-    interpreters: Registry
     vitals: Vitals
     cluster_filter: ClusterFilter = ClusterFilter()
     """The clusters that it applies to."""
-    open: Opener = no_keys
-    """Decrypts what sops encrypted."""
+    left_alone: Mapping[str, ConfigurationError] = field(default_factory=dict)
+    """By name why clusters are not reached for now."""
     words: Words = no_words
     """Author and subject of a revision of the store."""
     last_change: LastChange = itself
@@ -81,11 +70,16 @@ class LoopParts(Struct, frozen=True, kw_only=True):
     """Answers metrics of gates; None: none was named."""
     ha: HighAvailability | None = None
     """The Lease by which this process leads; None: it is alone."""
-    access_stamp: Callable[[], Hashable] = _unchanged
-    """Another value once the files were written that say how clusters are reached."""
     round_log: RoundLog = RoundLog()
-    later_keys: LaterKeys | None = None
-    """Tells what could be decrypted only later; None: all is known at once."""
+
+    def configs_of(self, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
+        """Return how the clusters that this process applies to are reached, or why they are not; as `configs_of`."""
+        found = configs_of(self.cluster_filter.cut(fleet), self.access)
+        return {name: self.left_alone.get(name, config) for name, config in found.items()}
+
+    def access_stamp(self) -> Hashable:
+        """Return another value once the files were written that say how clusters are reached."""
+        return stamp_of(self.access.kubeconfig) if self.access.profiles is None else None
 
     def is_other_part(self, fleet: Fleet) -> bool:
         """Return whether the fleet has another Lease than this process leads by: its loop has to end."""
@@ -100,13 +94,13 @@ class LoopParts(Struct, frozen=True, kw_only=True):
             with contextlib.suppress(RuntimeError):
                 running.call_soon_threadsafe(inbox.changed, identities)
 
-        if self.later_keys is not None:
-            self.later_keys.listen(told)
+        if self.access.later_keys is not None:
+            self.access.later_keys.listen(told)
 
     def ask_keys_again(self) -> None:
         """Somebody says that keys are there now."""
-        if self.later_keys is not None:
-            self.later_keys.again()
+        if self.access.later_keys is not None:
+            self.access.later_keys.again()
 
     def counted(self, phase: RoundPhase, items: int, total: int) -> Callable[[], None]:
         """Begin a phase in which each call is a sign of progress that one more of `total` is done."""
@@ -122,7 +116,7 @@ class LoopParts(Struct, frozen=True, kw_only=True):
         """Give a sign of progress. `items`: worked on before the next one. `text`: what is shown; empty: the phase."""
         self.vitals.phase = text or phase.text
         self.vitals.allowance_s = items * timing.ITEM_S
-        self.vitals.heartbeat_s = now_s = self.clock.monotonic_s()
+        self.vitals.heartbeat_s = now_s = self.access.clock.monotonic_s()
         self.vitals.phases.turn(phase, now_s)
 
 

@@ -102,7 +102,7 @@ class Reader:
             names = None if work.everything else work.clusters & self._parts.cluster_filter.own(fleet)
             state = await self._meet(state, fleet, now, names)
             if names is None:
-                self._next_resync_s = self._parts.clock.monotonic_s() + fleet.settings.resync_s
+                self._next_resync_s = self._parts.access.clock.monotonic_s() + fleet.settings.resync_s
         if not work.everything:
             state, found, left = await self._recover(state, fleet)
             changed |= left
@@ -170,11 +170,11 @@ class Reader:
         about = await recover(parts.journal, state.reachable, fleet, self._is_lost, self._tell_fault)
         if about:
             state = replace(state, known=remembered(parts.journal))
-        self._recovered_s = parts.clock.monotonic_s()
+        self._recovered_s = parts.access.clock.monotonic_s()
         left = left_since(before, state.known.ledger)
         if left:
             state = replace(state, schedule=None)
-        return state, about, {*left, *scaled_by(left, before, self._parts.interpreters)}
+        return state, about, {*left, *scaled_by(left, before, self._parts.access.interpreters)}
 
     def _tell_fault(self, intent: Intent, fault: Exception) -> None:
         text = "an unanswered request cannot be looked into for a fault of the program; it is tried again"
@@ -245,7 +245,7 @@ class Reader:
         `names`: in these clusters alone; None: in all.
         """
         self._parts.beat(RoundPhase.OBSERVE, len(fleet.templates))
-        interpreters, asked = self._parts.interpreters, state.reachable
+        interpreters, asked = self._parts.access.interpreters, state.reachable
         if names is not None:
             asked = {name: member for name, member in asked.items() if name in names}
         seen = await observe_members(fleet, asked, state.known, interpreters, now, decided=self._decided)
@@ -260,7 +260,7 @@ class Reader:
         causes = {found.cause for cluster in seen.clusters.values() for found in cluster.unlisted}
         is_soon = has_capacity or causes - {UnlistedCause.RIGHT_MISSING}
         pause_s = timing.CAPACITY_S if is_soon else timing.RIGHTS_S if causes else float("inf")
-        due_s = self._parts.clock.monotonic_s() + pause_s
+        due_s = self._parts.access.clock.monotonic_s() + pause_s
         # A cluster that is observed by itself does not put off all the others.
         self._next_capacity_s = due_s if names is None else min(self._next_capacity_s, due_s)
         return state
@@ -274,7 +274,7 @@ class Reader:
             fleet,
             observations,
             now,
-            interpreters=self._parts.interpreters,
+            interpreters=self._parts.access.interpreters,
             copies=self._copies,
             tables=self._tables,
         )

@@ -73,7 +73,7 @@ class Recorder:
         self._fights = memory.fights
         told = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
         events = [event for _, event in reversed(told)]
-        self._fights.remember(events, parts.clock.now(), parts.clock.monotonic_s())
+        self._fights.remember(events, parts.access.clock.now(), parts.access.clock.monotonic_s())
         self._unfinished = memory.unfinished
         self._away, self._kind_faults = memory.away, memory.kind_faults
         self._lanes = memory.lanes
@@ -150,7 +150,7 @@ class Recorder:
         self, planned: Round, snapshot: FleetSnapshot, results: tuple[Result, ...], timers: Mapping[str, str]
     ) -> None:
         """Bring the retry queue up to date: what waits, what failed, and what is being written."""
-        now_s, changes = self._parts.clock.monotonic_s(), planned.plan.changes
+        now_s, changes = self._parts.access.clock.monotonic_s(), planned.plan.changes
         awaited = {change.copy for change in changes if self._lanes.is_awaited(*change.copy)}
         left = unmade(planned, results, awaited)
         pending = awaited | left | {result.change.copy for result in results if result.error}
@@ -193,7 +193,7 @@ class Recorder:
                 remember_results(parts.journal, each.task.revision, each.task.now, told)
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger)
         self._beliefs.take_in_results(results)
-        now_s = parts.clock.monotonic_s()
+        now_s = parts.access.clock.monotonic_s()
         for result in results:
             if not result.error:
                 self._unfinished.made(result.change.cluster, result.change.identity)
@@ -212,7 +212,7 @@ class Recorder:
 
     def tell_news(self, state: State) -> tuple[State, float]:
         """Return the state after reporting changes from events, and the seconds until the next report."""
-        clock = self._parts.clock
+        clock = self._parts.access.clock
         begun_s = clock.monotonic_s()
         now, due_at = clock.now(), self._told.due_at()
         shown = state.shown.facts.fights if state.shown is not None else {}
@@ -230,14 +230,14 @@ class Recorder:
         """Return the state after reporting Rollouts, when no round is to follow."""
         if state.picture is None:
             return state
-        return self._shown(state, state.picture, (), self._parts.clock.now(), (), frozenset())
+        return self._shown(state, state.picture, (), self._parts.access.clock.now(), (), frozenset())
 
     def _with_left(self, state: State, before: Ledger) -> State:
         left = left_since(before, state.known.ledger)
         if not left:
             return state
         # Where an autoscaler is gone, what the store says of its target is in force again.
-        self._inbox.changed({*left, *scaled_by(left, before, self._parts.interpreters)})
+        self._inbox.changed({*left, *scaled_by(left, before, self._parts.access.interpreters)})
         # What followed it waits until it has left.
         self._inbox.changed(self._unfinished.waiting)
         # What followed an owner's old copy stays for as long as that does, which a new schedule finds out.
@@ -253,7 +253,7 @@ class Recorder:
         only: frozenset[Identity] | None,
     ) -> State:
         """`heard`: the clusters that were asked and whose state is known. `only`: the evaluated objects."""
-        parts, begun_s = self._parts, self._parts.clock.monotonic_s()
+        parts, begun_s = self._parts, self._parts.access.clock.monotonic_s()
         fights = self._fights.current(begun_s, now)
         failures = failures_after(state.failures, picture, results, fights)
         before, self._faults = self._faults, faults_after(self._faults, failures, results)
@@ -284,12 +284,12 @@ class Recorder:
         log_faults(parts.vitals.shown.problems, picture.plan.problems)
         self._tell(fleet_state, now)
         self._publish(replace(shown, number=document["round"]), state, document["since"], heard)
-        ends_s = parts.clock.monotonic_s()
+        ends_s = parts.access.clock.monotonic_s()
         self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
         return replace(state, picture=picture, failures=failures, shown=fleet_state)
 
     def _tell(self, state: FleetState, now: str) -> None:
-        now_s = self._parts.clock.monotonic_s()
+        now_s = self._parts.access.clock.monotonic_s()
         events = self._told.take_in(state, self._states.turns, now, self._fights.going_on(now_s))
         if self._is_first:
             self._is_first = False

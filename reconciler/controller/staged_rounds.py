@@ -39,7 +39,7 @@ class StagedRounds:
         recorded = RecordedRollouts(journal.rollout_records(), journal.rollout_documents())
         writing = journal, parts.holder.enter
         self._stager = RolloutController(
-            *(revisions, parts.clock, recorded, writing),
+            *(revisions, parts.access.clock, recorded, writing),
             within_s=timing.GRACE_S,
             inbox=inbox,
             prometheus=parts.prometheus,
@@ -57,7 +57,7 @@ class StagedRounds:
 
     def is_due(self, state: State) -> bool:
         """Return whether something can change now: by the clock, or by a new observation."""
-        if self._parts.clock.monotonic_s() >= self.next_s:
+        if self._parts.access.clock.monotonic_s() >= self.next_s:
             return True
         return self._stager.is_news(state.shown)
 
@@ -113,7 +113,7 @@ class StagedRounds:
         turned = {name for name in {*closed, *self._closed} if closed.get(name) != self._closed.get(name)}
         self._closed = closed
         opens_in_s = wait_s((found.until for found in closed.values()), now)
-        self._opens_s = self._parts.clock.monotonic_s() + opens_in_s + timing.SURELY_OVER_S
+        self._opens_s = self._parts.access.clock.monotonic_s() + opens_in_s + timing.SURELY_OVER_S
         return frozenset(turned & fleet.clusters.keys())
 
 

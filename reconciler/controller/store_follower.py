@@ -72,7 +72,7 @@ class StoreFollower:
         if read.fault is not None:
             return await self._without(self._why_not(read.fault, parts.source.name))
         snapshot = read.value
-        parts.vitals.source_read_at = parts.clock.now()
+        parts.vitals.source_read_at = parts.access.clock.now()
         # The branch is known after the first read only; a note (polling instead of events) is logged once.
         source = self._parts.source
         self._parts.vitals.source = source.description
@@ -96,7 +96,7 @@ class StoreFollower:
             # Whether it changed is not known then, so it is read.
             text = "the store cannot be watched for a fault of the program; it is read now and then"
             self._told.fault("store", told.fault, text, **fault_fields())
-            await self._parts.clock.sleep(timing.CHECK_S)
+            await self._parts.access.clock.sleep(timing.CHECK_S)
 
     async def at(self, revision: str) -> Fleet | None:
         """The fleet of an older revision; None: the source does not have it, or it cannot be read.
@@ -206,11 +206,11 @@ class StoreFollower:
             log.warning("the revision in force cannot be kept for a restart",
                         extra={"event": "SourceNotKept", "rev": fleet.revision, "error": why})  # fmt: skip
         if parts.journal.revision_in_force != fleet.revision:
-            advanced = advanced_event(parts.journal, fleet.revision, parts.clock.now())
+            advanced = advanced_event(parts.journal, fleet.revision, parts.access.clock.now())
             parts.journal.record_events([advanced])
         parts.journal.record_confirmation(self._confirmation)
         parts.journal.record_in_force(fleet.revision, good_blobs)
-        parts.journal.keep_history(fleet.settings.history, parts.clock.now())
+        parts.journal.keep_history(fleet.settings.history, parts.access.clock.now())
         if self.leave_once is not None:
             await self.leave_once()  # Before anything is done by it.
         self._is_in_force, self.fleet = True, fleet
@@ -226,7 +226,7 @@ class StoreFollower:
         vitals.source_error = error
         record_source_error(self._parts.journal, error)
         vitals.status.wake()
-        self._episodes.update(EventKind.SOURCE_FAILED, {STORE: {"why": error}}, self._parts.clock.now(), over=())
+        self._episodes.update(EventKind.SOURCE_FAILED, {STORE: {"why": error}}, self._parts.access.clock.now(), over=())
         return None if self._is_in_force else await self._recalled()
 
     async def _recalled(self) -> Fleet | None:
@@ -249,7 +249,7 @@ class StoreFollower:
     def _recovered(self) -> None:
         vitals = self._parts.vitals
         self._faults = Transitions()
-        self._episodes.update(EventKind.SOURCE_FAILED, {}, self._parts.clock.now(), over=(STORE,))
+        self._episodes.update(EventKind.SOURCE_FAILED, {}, self._parts.access.clock.now(), over=(STORE,))
         if vitals.source_error:
             record_source_error(self._parts.journal, "")
             log.info("the store can be followed again", extra={"event": "SourceRecovered"})
@@ -272,7 +272,7 @@ class StoreFollower:
         elif self._errors and not errors:
             log.info("no errors in the store any more", extra={"event": "StoreMended", "rev": fleet.revision})
         self._errors = errors
-        self._episodes.update(EventKind.STORE_BROKEN, held, self._parts.clock.now(), over=(STORE,))
+        self._episodes.update(EventKind.STORE_BROKEN, held, self._parts.access.clock.now(), over=(STORE,))
 
     def _why_refused(self, fleet: Fleet) -> str:
         """Return why the store may not become active; empty: it may.

@@ -112,7 +112,7 @@ class Ticks:
     @property
     def is_due(self) -> bool:
         """Return whether descheduling is due."""
-        return self._parts.clock.monotonic_s() >= self._descheduling_s
+        return self._parts.access.clock.monotonic_s() >= self._descheduling_s
 
     def with_times(self, state: State) -> State:
         """Return the state with new observations: since when applications have been unhealthy."""
@@ -215,10 +215,10 @@ class Ticks:
             interval_s = fleet.settings.descheduling_interval_s
             # If the clock was set back, its beginning is in the future now.
             rest_s = min(interval_s, interval_s - age_s(since, now))
-            self._descheduling_s = self._parts.clock.monotonic_s() + max(0.0, rest_s)
+            self._descheduling_s = self._parts.access.clock.monotonic_s() + max(0.0, rest_s)
         elif self._has_just_looked:
             self._has_just_looked = False
-            self._descheduling_s = self._parts.clock.monotonic_s() + fleet.settings.descheduling_interval_s
+            self._descheduling_s = self._parts.access.clock.monotonic_s() + fleet.settings.descheduling_interval_s
         return state
 
 

@@ -110,7 +110,7 @@ class Writer:
         self._unfinished.forgive(self._away.back_among(snapshot.members))
         suspensions = in_force(self._parts.journal.suspensions(), snapshot.now)
         plan = restrained(planned, suspensions, snapshot.now).plan
-        now_s = self._parts.clock.monotonic_s()
+        now_s = self._parts.access.clock.monotonic_s()
         self._end_pauses(planned, snapshot, now_s)
         left = {index for index, change in enumerate(plan.changes) if self._is_left(change, now_s)}
         waves = kept_waves(plan.waves, lambda index: index not in left)
@@ -145,10 +145,10 @@ class Writer:
             journal=parts.journal,
             fleet=name,
             revision=fleet.revision,
-            interpreters=parts.interpreters,
+            interpreters=parts.access.interpreters,
             comparer=Comparer(planned.schedule, snapshot),
             tell=partial(self._told, fleet.revision),
-            clock=parts.clock,
+            clock=parts.access.clock,
             lost=lambda member: parts.holder.lost(member, name),
             turns=self._turns,
         )

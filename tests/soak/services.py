@@ -12,13 +12,13 @@ from typing import NamedTuple, Self
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
+from reconciler.controller.once.planning import Access
 from reconciler.controller.reading.read_clusters import remembered
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.connection.kubeconfig import load_members
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.sim import FleetInABox
 from tests.fakes.clocks import QuickClock
@@ -68,13 +68,9 @@ async def service_on(box: FleetInABox, path: Path, source: MemorySource, vitals:
                 journal=journal,
                 holder=OwnershipLock(journal, clock),
                 opened=members,
-                configs_of=lambda fleet: load_members(
-                    box.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())]
-                ),
+                access=Access(kubeconfig=box.kubeconfig, clock=clock, interpreters=BUILT_IN_KINDS),
                 agent=agent,
-                clock=clock,
                 vitals=vitals,
-                interpreters=BUILT_IN_KINDS,
             )
             loop = ControlLoop(parts)
             running = asyncio.create_task(loop.run(stop))

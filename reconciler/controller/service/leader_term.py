@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -24,7 +23,6 @@ from reconciler.controller.service.takeover import Taken, left_by, read_unread
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.errors import ConfigurationError, Deposed, FleetHeld, MemberClusterError
-from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.member_clusters import MemberClusters
 from reconciler.lease import HandoverTooLarge
 
@@ -62,18 +60,14 @@ class LeaderTerm:
     @property
     def parts(self) -> LoopParts:
         """Return the parts of the control loop: clusters with unread marks are left alone."""
-        return replace(self._parts, configs_of=self._configs_of)
-
-    def _configs_of(self, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
         why = ConfigurationError("its marks could not be read since this process leads; it is left alone until then")
-        found = self._parts.configs_of(fleet)
-        return {name: why if name in self.taken.unread else config for name, config in found.items()}
+        return replace(self._parts, left_alone=dict.fromkeys(self.taken.unread, why))
 
     async def leave(self) -> None:
         """Keep up what the next leader has to know."""
         told, looks = "", 0
         while True:
-            await self._parts.clock.sleep(timing.TICK_S)
+            await self._parts.access.clock.sleep(timing.TICK_S)
             looks += 1
             if looks % _CHECKED_EVERY == 0:
                 spoiled = await try_await(within(self._context.left.is_spoiled(), timing.PROMPT_S))
@@ -103,13 +97,13 @@ class LeaderTerm:
         """Read marks of clusters that answer at last; the loop begins anew with them."""
         parts = self._parts
         while self.taken.unread:
-            await parts.clock.sleep(timing.CHECK_S)
+            await parts.access.clock.sleep(timing.CHECK_S)
             fleet = self._follower.fleet
             assert fleet is not None, "a leader has read the store"
             # It may be reached in another way by now.
             members = reached_now(parts, fleet, self._context.members)
             ours = parts.cluster_filter.cut(fleet)
-            found = await try_await(read_unread(ours, parts.journal, members, self.taken.unread, parts.clock))
+            found = await try_await(read_unread(ours, parts.journal, members, self.taken.unread, parts.access.clock))
             if found.fault is not None:
                 self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())
             elif found.value is not None and found.value != self.taken.unread:

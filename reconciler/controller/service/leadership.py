@@ -134,7 +134,7 @@ class FleetProcess:
 
     async def _store_changed(self) -> None:
         await self._follower.changed()
-        await self._parts.clock.sleep(timing.MOMENT_S)
+        await self._parts.access.clock.sleep(timing.MOMENT_S)
 
     async def _act(self, parts: LoopParts, *ends: asyncio.Event) -> None:
         """Run the control loop until an event is set, or the store gives another part."""
@@ -163,7 +163,7 @@ class FleetProcess:
         parts, fleet = self._parts, self._fleet
         self._leadership.become(Part.STANDBY)
         async with MemberClusters.open(
-            parts.configs_of(fleet), agent=parts.agent, clock=parts.clock, answered=parts.vitals.answered
+            parts.configs_of(fleet), agent=parts.agent, clock=parts.access.clock, answered=parts.vitals.answered
         ) as members:
             member = members.get(ha.cluster)
             if member is None:
@@ -175,7 +175,7 @@ class FleetProcess:
                 return
             name = fleet.settings.name
             terms = LeaseTerms(fleet=name, holder=self._name, duration_s=ha.lease_duration_s)
-            elector = Elector(member, terms, parts.clock, since_boot_s)
+            elector = Elector(member, terms, parts.access.clock, since_boot_s)
             try:
                 yield LeaderContext(elector=elector, left=HandoverFile(member, name), members=members)
             finally:
@@ -201,7 +201,7 @@ class FleetProcess:
                 words = f"{leader} leads" if leader else f"led by {led_by}"
                 self._parts.beat(RoundPhase.IDLE, text=f"standing by; {words}")
                 # A large commit takes longer to read than a Lease lasts that nobody renews.
-                if not await wait_for(over, timing.LOOK_S, self._parts.clock) and changed.is_set():
+                if not await wait_for(over, timing.LOOK_S, self._parts.access.clock) and changed.is_set():
                     changed.clear()
                     is_read = await self._follower.read() is not None
                     if is_read and (context is None or self._fleet.clusters != known):
@@ -216,7 +216,7 @@ class FleetProcess:
         """Wait for the Lease; who had to give it up for an old store waits until another one could have taken it."""
         if self._is_behind:
             self._is_behind = False
-            await self._parts.clock.sleep(elector.duration_s)
+            await self._parts.access.clock.sleep(elector.duration_s)
         await elector.campaign()
         taken.set()
 
@@ -246,7 +246,9 @@ class FleetProcess:
             if self._fleet.clusters != known:
                 context = replace(context, members=reached_now(parts, self._fleet, context.members))
             ours = parts.cluster_filter.cut(self._fleet)
-            taken = await take_over(ours, parts.journal, context.members, context.elector, context.left, parts.clock)
+            taken = await take_over(
+                ours, parts.journal, context.members, context.elector, context.left, parts.access.clock
+            )
         except (MemberClusterError, HandoverTooLarge, StoreIsOlder) as error:
             self._is_behind = isinstance(error, StoreIsOlder)
             log.warning("this process cannot lead", extra={"event": "LeadFailed", "error": str(error)})

@@ -23,7 +23,7 @@ from reconciler.clock import Clock, wait_for
 from reconciler.containment import fault_fields, try_call
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.once.planning import Access, configs_of
+from reconciler.controller.once.planning import Access
 from reconciler.controller.rollouts.prometheus import Prometheus, PrometheusAddress
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.round_log import RoundLog
@@ -37,7 +37,6 @@ from reconciler.errors import JournalError, JournalFull
 from reconciler.journal.journal_lock import JournalLock
 from reconciler.journal.sqlite_file import lack_of_room
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.kube.connection.kubeconfig import stamp_of
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.kube.profile_access import INTERVAL_S, LiveAccess
 from reconciler.notify.commit_statuses import CommitStatus, CommitStatuses, ForgeOptions, commit_status
@@ -209,15 +208,10 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
                     journal, access.clock, term=leadership.term, predecessors=lambda: leadership.leaders
                 ),
                 opened=members,
-                configs_of=lambda fleet: configs_of(access.cluster_filter.cut(fleet), access),
-                access_stamp=lambda: stamp_of(access.kubeconfig) if access.profiles is None else None,
+                access=access,
                 agent=agent,
-                clock=access.clock,
-                interpreters=access.interpreters,
                 vitals=vitals,
                 cluster_filter=access.cluster_filter,
-                open=access.open,
-                later_keys=access.later_keys,
                 prometheus=Prometheus(service.prometheus, poster) if service.prometheus is not None else None,
                 round_log=RoundLog(service.round_log),
                 words=service.words,

@@ -223,7 +223,7 @@ async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None
         if asked < _ASKED_MAX:
             told.enter("older", why, logging.WARNING, "the store that was read is older than what was in force",
                        event="StoreIsOlder", rev=revision, error=why)  # fmt: skip
-            await parts.clock.sleep(timing.LOOK_S)
+            await parts.access.clock.sleep(timing.LOOK_S)
             continue
         if age is _Age.OLDER or fault is not None:
             raise StoreIsOlder(why)

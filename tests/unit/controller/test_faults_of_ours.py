@@ -126,7 +126,7 @@ async def test_the_pauses_between_tries_of_a_change_that_fails_by_a_fault_grow(
 ) -> None:
     fault, tried_s = Faulty(of_app), list[float]()
     async with running_after(tmp_path, fault) as scene:
-        clock = scene.parts.clock
+        clock = scene.parts.access.clock
 
         async def noted(member: MemberCluster, change: Change, *more: Any) -> Any:
             if of_app(member, change):

@@ -20,6 +20,7 @@ from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
+from reconciler.controller.once.planning import Access
 from reconciler.controller.retries.conflicts import UNDONE_MAX
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.store_in_force import StoreInForce
@@ -27,7 +28,6 @@ from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import FleetHeld
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.connection.kubeconfig import load_members, stamp_of
 from reconciler.kube.kube_requests import READ_DEADLINE_S
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.sim import ClusterServer, ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
@@ -59,12 +59,9 @@ class Running:
             journal=self.journal,
             holder=OwnershipLock(self.journal, clock),
             opened=members,
-            configs_of=lambda fleet: load_members(self.box.kubeconfig, list(fleet.clusters.values())),
-            access_stamp=lambda: stamp_of(self.box.kubeconfig),
+            access=Access(kubeconfig=self.box.kubeconfig, clock=clock, interpreters=BUILT_IN_KINDS),
             agent=agent,
-            clock=clock,
             vitals=self.vitals,
-            interpreters=BUILT_IN_KINDS,
         )
 
     def start(self, parts: LoopParts) -> None:
@@ -359,7 +356,7 @@ async def test_a_fleet_that_another_journal_holds_is_refused_before_anything_is_
         before = scene.writes()
         with Journal.open(tmp_path / "other.db") as other:
             scene.source.forget()
-            scene.start(replace(scene.parts, journal=other, holder=OwnershipLock(other, scene.parts.clock)))
+            scene.start(replace(scene.parts, journal=other, holder=OwnershipLock(other, scene.parts.access.clock)))
             assert scene.task is not None
             with pytest.raises(FleetHeld, match=scene.journal.uuid):
                 await asyncio.wait_for(scene.task, 90)

@@ -4,6 +4,7 @@ from typing import Any
 
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
+from reconciler.controller.once.planning import Access
 from reconciler.controller.vitals.service_vitals import RoundPhase, Vitals
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from tests.fakes.clocks import QuickClock
@@ -12,9 +13,9 @@ from tests.fakes.clocks import QuickClock
 def test_a_sign_of_progress_allows_for_the_work_that_follows_it_and_no_longer() -> None:
     nothing: Any = None
     vitals = Vitals()
+    access = Access(clock=QuickClock(), interpreters=BUILT_IN_KINDS)
     parts = LoopParts(source=nothing, store=nothing, journal=nothing, holder=nothing, opened=nothing,
-                  configs_of=nothing, agent=nothing, clock=QuickClock(), vitals=vitals,
-                  interpreters=BUILT_IN_KINDS)  # fmt: skip
+                      access=access, agent=nothing, vitals=vitals)  # fmt: skip
     parts.beat(RoundPhase.PARSE, 10_000)
     assert (vitals.phase, vitals.allowance_s) == ("parsing", 10_000 * timing.ITEM_S)
     first_s = vitals.heartbeat_s

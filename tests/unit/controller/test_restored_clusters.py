@@ -107,7 +107,7 @@ async def test_what_stock_was_taken_of_is_held_by_the_guards_until_it_is_confirm
         await scene.stop()
         await take_stock(scene, tmp_path / "journal.db")
         scene.source.forget()
-        scene.start(scene.parts_of(scene.parts.opened, scene.parts.agent, scene.parts.clock))
+        scene.start(scene.parts_of(scene.parts.opened, scene.parts.agent, scene.parts.access.clock))
         await scene.until(lambda: len(document(scene)["held"]) == 12)
         await scene.quiet()
         assert all(scene.value("m1", name) == "1" for name in names)

@@ -74,7 +74,7 @@ async def test_a_cluster_that_refuses_a_list_for_ever_is_asked_ever_more_rarely_
             scene.loop.wake()
             await scene.until(lambda: told(scene) == [("m2", "ConfigMap")])
             await scene.quiet()
-            clock, faults, before = scene.parts.clock, scene.box.servers["m2"].faults, asked(scene)
+            clock, faults, before = scene.parts.access.clock, scene.box.servers["m2"].faults, asked(scene)
             await scene.until(lambda: len(faults.struck) >= 9)
             begun_s, struck = clock.monotonic_s(), len(faults.struck)
             await scene.until(lambda: len(faults.struck) >= struck + 3)

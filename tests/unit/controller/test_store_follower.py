@@ -19,6 +19,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.clock import SystemClock
 from reconciler.controller.loop_state import LoopParts
+from reconciler.controller.once.planning import Access
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.store_in_force import StoreInForce
@@ -90,11 +91,9 @@ class Followed:
                 journal=journal,
                 holder=OwnershipLock(journal, SystemClock()),
                 opened=cast("MemberClusters", None),
-                configs_of=lambda fleet: {},
+                access=Access(interpreters=BUILT_IN_KINDS),
                 agent=UserAgent("test"),
-                clock=SystemClock(),
                 vitals=self.vitals,
-                interpreters=BUILT_IN_KINDS,
             )
             self.source = source
             try:
