@@ -110,7 +110,7 @@ def compose_store(
     releases: dict[tuple[str, str], App] = {}
     failed: list[Failure] = []
     for copies in _copies(apps):
-        name = _name_of(copies, taken)
+        name = _name_of(copies, taken, is_whole=_is_whole(copies, apps))
         taken.add(name)
         composing = _Composing(name, copies)
         document = composing.document(selectors.get(copies[0].group) if _is_whole(copies, apps) else None)
@@ -184,14 +184,20 @@ def _is_whole(copies: Sequence[App], apps: Sequence[App]) -> bool:
     return is_of_one and len(copies) == sum(app.group == group for app in apps)
 
 
-def _name_of(copies: Sequence[App], taken: set[str]) -> str:
-    groups = {app.group for app in copies}
-    is_of_set = len(copies) > 1 and len(groups) == 1 and "" not in groups
-    wanted = safe_name(copies[0].group.rpartition("/")[2]) if is_of_set else copies[0].name
-    for name in (wanted, safe_name(copies[0].name), safe_name(f"{copies[0].name} {copies[0].cluster}")):
+def _name_of(copies: Sequence[App], taken: set[str], *, is_whole: bool) -> str:
+    """Return the name of a Render: of the set that it is all of, or that of its copies without their clusters."""
+    first = copies[0]
+    names = {_without(app.name, app.cluster) for app in copies} if len(copies) > 1 else set()
+    wanted = [safe_name(first.group.rpartition("/")[2])] if len(copies) > 1 and is_whole else []
+    wanted += [safe_name(name) for name in names if len(names) == 1 and name]
+    for name in (*wanted, first.name, safe_name(f"{first.name}-{first.cluster}")):
         if name not in taken:
             return name
-    return safe_name(f"{copies[0].name} {copies[0].cluster} {copies[0].source}")
+    return safe_name(f"{first.name} {first.cluster} {first.source}")
+
+
+def _without(name: str, cluster: str) -> str:
+    return f"-{name}-".replace(f"-{cluster}-", "-", 1).strip("-")
 
 
 class _Composing:

@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "${sonarr_series_title:-none}"
