@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from reconciler.api.content import Json, JsonObject, Step, dig, without
 from reconciler.api.demand import DependencyRef, Made, NodeTerm, PodShape, resources
 from reconciler.api.problem import dotted
-from reconciler.api.refs import Identity
+from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, prune_server_fields, text
 from reconciler.kinds.interpreter import Interpreter
 
@@ -37,13 +37,14 @@ SECRETS_STORE_GROUP: Final = "secrets-store.csi.x-k8s.io"
 
 
 class PodReference(NamedTuple):
-    """One field that names an object in the same namespace."""
+    """One field that names an object. `namespace` empty: that of the object with the field."""
 
     kind: str
     name: str
     steps: tuple[Step, ...]
     optional: bool = False
     group: str = ""
+    namespace: str = ""
 
 
 def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
@@ -101,17 +102,26 @@ def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterat
                         yield _mention(kind, projected[field], (*at, source, "sources", index, field, "name"))
 
 
-def as_dependencies(mentions: Iterable[PodReference], namespace: str) -> tuple[DependencyRef, ...]:
-    """One dependency for each object that is named, sorted; required when any mention requires it."""
+def as_dependencies(mentions: Iterable[PodReference], body: JsonObject) -> tuple[DependencyRef, ...]:
+    """One dependency for each object that is named, sorted; required when any mention requires it.
+
+    An object in another namespace counts if a grant of that namespace allows it; an owner without a namespace belongs
+    to an administrator and needs no grant.
+    """
     found: dict[Identity, DependencyRef] = {}
+    own = namespace_of(body)
     for mention in mentions:
-        if not mention.name:
+        if not mention.name or not mention.kind:
             continue
-        identity = Identity(mention.group, mention.kind, namespace, mention.name)
+        identity = Identity(mention.group, mention.kind, mention.namespace or own, mention.name)
         known = found.get(identity)
         if known is None or (known.optional and not mention.optional):
-            path = dotted(mention.steps)
-            found[identity] = DependencyRef(identity=identity, path=path, optional=mention.optional)
+            granted_to: tuple[str, ...] = ()
+            if own and identity.namespace != own:
+                granted_to = (*GVK.parse(text(body.get("apiVersion")), text(body.get("kind"))).group_kind, own)
+            found[identity] = DependencyRef(
+                identity=identity, path=dotted(mention.steps), optional=mention.optional, granted_to=granted_to
+            )
     return tuple([found[identity] for identity in sorted(found)])
 
 
@@ -269,7 +279,7 @@ class PodTemplate(NamedTuple):
 
     def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
         """Return the references of its pods."""
-        return as_dependencies(pod_references(self.spec(body), (*self.path, "spec")), namespace_of(body))
+        return as_dependencies(pod_references(self.spec(body), (*self.path, "spec")), body)
 
     def prune(self, body: JsonObject) -> JsonObject:
         """The body without the empty creationTimestamp that generated templates carry."""

@@ -44,7 +44,7 @@ def _ingress_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
         PodReference("Secret", text(entry.get("secretName")), ("spec", "tls", index, "secretName"))
         for index, entry in mappings(dig(body, "spec", "tls"))
     ]
-    return as_dependencies((*mentions, *annotated_issuer(body)), namespace_of(body))
+    return as_dependencies((*mentions, *annotated_issuer(body)), body)
 
 
 def _ingress_makes(body: JsonObject) -> tuple[Made, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import JsonObject, dig
-from reconciler.kinds.body_fields import condition, count, mapping, namespace_of, text
+from reconciler.kinds.body_fields import condition, count, mapping, text
 from reconciler.kinds.certificate_issuers import GROUP, issuer_of
 from reconciler.kinds.custom.external_secrets import credentials
 from reconciler.kinds.interpreter import Interpreter
@@ -40,7 +40,7 @@ def _health(live: JsonObject) -> Health:
 
 CERTIFICATE = Interpreter(
     kinds=((GROUP, "Certificate"),),
-    dependencies=lambda body: as_dependencies(_references(body), namespace_of(body)),
+    dependencies=lambda body: as_dependencies(_references(body), body),
     makes=lambda body: made_secrets(body, [text(dig(body, "spec", "secretName"))]),
     health=_health,
 )
@@ -60,7 +60,7 @@ def _issuer_references(body: JsonObject) -> Iterator[PodReference]:
 
 ISSUER = Interpreter(
     kinds=((GROUP, "Issuer"),),
-    dependencies=lambda body: as_dependencies(_issuer_references(body), namespace_of(body)),
+    dependencies=lambda body: as_dependencies(_issuer_references(body), body),
     # Unhealthy when its CA is not there, or it is not let in.
     health=lambda live: by_condition(live, "Ready"),
 )

@@ -9,7 +9,7 @@ from reconciler.api.clusters import Health
 from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import Made
 from reconciler.api.refs import GVK
-from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
+from reconciler.kinds.body_fields import mapping, mappings, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import SECRETS_STORE_GROUP, PodReference, as_dependencies, made_secrets
 from reconciler.kinds.status_conditions import by_condition
@@ -123,7 +123,7 @@ def _is_behind(live: JsonObject) -> bool:
 
 EXTERNAL_SECRET = Interpreter(
     kinds=((EXTERNAL_SECRETS, "ExternalSecret"),),
-    dependencies=lambda body: as_dependencies(_references(body), namespace_of(body)),
+    dependencies=lambda body: as_dependencies(_references(body), body),
     makes=_makes,
     health=_health,
 )
@@ -132,9 +132,7 @@ EXTERNAL_SECRET = Interpreter(
 SECRET_STORE = Interpreter(
     kinds=((EXTERNAL_SECRETS, "SecretStore"),),
     # Secrets, ConfigMaps and ServiceAccounts that any provider logs in with.
-    dependencies=lambda body: as_dependencies(
-        credentials(dig(body, "spec", "provider"), ("spec", "provider")), namespace_of(body)
-    ),
+    dependencies=lambda body: as_dependencies(credentials(dig(body, "spec", "provider"), ("spec", "provider")), body),
     # Unhealthy when its provider is not valid or does not let it in.
     health=lambda live: by_condition(live, "Ready"),
 )

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from reconciler.api.clusters import Health
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.demand import Made
-from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import mappings, namespace_of, text
 from reconciler.kinds.certificate_issuers import annotated_issuer, gets_certificates
 from reconciler.kinds.custom.gateway_routes import (
@@ -15,34 +14,30 @@ from reconciler.kinds.custom.gateway_routes import (
     GROUP,
     SECRET,
     UNNAMED,
-    ReferenceField,
-    as_dependencies,
     mentions,
     mentions_in,
-    reference_identity,
+    parent_identity,
 )
 from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.pod_template import PodReference, as_dependencies, made_secrets
 from reconciler.kinds.status_conditions import ReportedHealth, by_reports, told_by
 
 _ITS_CONTROLLER = "its controller"
 _CLIENT_AUTHORITIES = ("tls", "frontendValidation", "caCertificateRefs")
 
 
-def listener_mentions(body: JsonObject) -> Iterator[ReferenceField]:
+def listener_mentions(body: JsonObject) -> Iterator[PodReference]:
     """Certificates of listeners, and up to Gateway API 1.3 the authorities by which each checks its clients."""
-    namespace = namespace_of(body)
     for index, listener in mappings(dig(body, "spec", "listeners")):
         at = ("spec", "listeners", index)
         certificates = ("tls", "certificateRefs")
-        yield from mentions_in(dig(listener, *certificates), SECRET, namespace, (*at, *certificates))
-        yield from mentions_in(dig(listener, *_CLIENT_AUTHORITIES), UNNAMED, namespace, (*at, *_CLIENT_AUTHORITIES))
+        yield from mentions_in(dig(listener, *certificates), SECRET, (*at, *certificates))
+        yield from mentions_in(dig(listener, *_CLIENT_AUTHORITIES), UNNAMED, (*at, *_CLIENT_AUTHORITIES))
 
 
-def issuer_mentions(body: JsonObject) -> Iterator[ReferenceField]:
+def issuer_mentions(body: JsonObject) -> Iterator[PodReference]:
     """The Issuer of its namespace that an annotation names, which signs the certificates of listeners."""
-    for found in annotated_issuer(body):
-        if not found.optional:
-            yield ReferenceField(Identity(found.group, found.kind, namespace_of(body), found.name), found.steps)
+    return (found for found in annotated_issuer(body) if not found.optional)
 
 
 def made_for_listeners(body: JsonObject) -> tuple[Made, ...]:
@@ -53,13 +48,13 @@ def made_for_listeners(body: JsonObject) -> tuple[Made, ...]:
     """
     if not gets_certificates(body):
         return ()
-    found: set[Identity] = set()
+    names: list[str] = []
     for _, listener in mappings(dig(body, "spec", "listeners")):
         if text(listener.get("hostname")) and dig(listener, "tls", "mode") != "Passthrough":
-            refs = dig(listener, "tls", "certificateRefs")
-            found.update(identity for identity, _ in mentions_in(refs, SECRET, namespace_of(body), ()))
-    own = [secret for secret in found if secret[:3] == (*SECRET, namespace_of(body)) and secret.name]
-    return tuple([Made(identity) for identity in sorted(own)])
+            found = mentions_in(dig(listener, "tls", "certificateRefs"), SECRET, ())
+            own = (ref for ref in found if ref.namespace in ("", namespace_of(body)))
+            names += [ref.name for ref in own if (ref.group, ref.kind) == SECRET]
+    return made_secrets(body, names)
 
 
 def _with_listeners(live: JsonObject) -> Iterator[ReportedHealth]:
@@ -79,7 +74,7 @@ _FRONTEND = ("spec", "tls", "frontend")
 _AUTHORITIES = ("validation", "caCertificateRefs")
 
 
-def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
+def _mentions(body: JsonObject) -> Iterator[PodReference]:
     """Yield certificates, client authorities and parameters; not its class. Source: Gateway API.
 
     A GatewayClass is installed in a cluster, as an IngressClass is.
@@ -91,7 +86,7 @@ def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
     yield from mentions(body, UNNAMED, *_FRONTEND, "default", *_AUTHORITIES)
     for index, port in mappings(dig(body, *_FRONTEND, "perPort")):
         at = (*_FRONTEND, "perPort", index, "tls", *_AUTHORITIES)
-        yield from mentions_in(dig(port, "tls", *_AUTHORITIES), UNNAMED, namespace_of(body), at)
+        yield from mentions_in(dig(port, "tls", *_AUTHORITIES), UNNAMED, at)
     yield from mentions(body, UNNAMED, "spec", "infrastructure", "parametersRef")
 
 
@@ -138,7 +133,7 @@ def _of_ancestors(live: JsonObject) -> Iterator[ReportedHealth]:
     if not ancestors:
         yield ReportedHealth(Health.PROGRESSING, "no Gateway has answered yet")
     for entry in ancestors:
-        who = str(reference_identity(entry.get("ancestorRef"), GATEWAY, namespace_of(live)))
+        who = str(parent_identity(entry.get("ancestorRef"), namespace_of(live)))
         yield told_by(who, entry.get("conditions"), live, ("Accepted",))
 
 

@@ -6,16 +6,15 @@ ReferenceGrant for objects in another namespace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import DependencyRef
-from reconciler.api.problem import dotted
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.pod_template import PodReference, as_dependencies
 from reconciler.kinds.status_conditions import ReportedHealth, by_reports, told_by
 
 GROUP: Final = "gateway.networking.k8s.io"
@@ -27,82 +26,62 @@ UNNAMED: Final = ("", "")
 """Default of a reference that has to have its group and kind."""
 
 
-class ReferenceField(NamedTuple):
-    """One field that names an object."""
-
-    identity: Identity
-    steps: tuple[Step, ...]
-
-
-def reference_identity(given: Json, default: tuple[str, str], namespace: str) -> Identity:
-    """Return the identity of a reference, its name empty when absent; `default`: group and kind if neither is given."""
+def reference(given: Json, default: tuple[str, str], steps: tuple[Step, ...]) -> PodReference:
+    """Return a reference, its name empty when absent; `default`: group and kind if neither is given."""
     found = mapping(given)
     group = text(found.get("group")) if "group" in found else default[0]
-    kind = text(found.get("kind")) or default[1]
-    return Identity(group, kind, text(found.get("namespace")) or namespace, text(found.get("name")))
+    kind, name, namespace = (text(found.get(part)) for part in ("kind", "name", "namespace"))
+    return PodReference(kind or default[1], name, (*steps, "name"), group=group, namespace=namespace)
 
 
-def mentions(body: JsonObject, default: tuple[str, str], *steps: str) -> Iterator[ReferenceField]:
+def parent_identity(given: Json, namespace: str) -> Identity:
+    """Return the identity of a ParentReference in an object of a namespace: a Gateway unless it says otherwise."""
+    found = reference(given, GATEWAY, ())
+    return Identity(found.group, found.kind, found.namespace or namespace, found.name)
+
+
+def mentions(body: JsonObject, default: tuple[str, str], *steps: str) -> Iterator[PodReference]:
     """The reference at a field, or each of a list of references."""
     given = dig(body, *steps)
     if isinstance(given, list):
-        yield from mentions_in(given, default, namespace_of(body), steps)
+        yield from mentions_in(given, default, steps)
     elif mapping(given):
-        yield ReferenceField(reference_identity(given, default, namespace_of(body)), (*steps, "name"))
+        yield reference(given, default, steps)
 
 
-def mentions_in(
-    given: Json, default: tuple[str, str], namespace: str, at: tuple[Step, ...]
-) -> Iterator[ReferenceField]:
+def mentions_in(given: Json, default: tuple[str, str], at: tuple[Step, ...]) -> Iterator[PodReference]:
     """Each reference of a list; `at`: the steps to the list."""
-    for index, reference in mappings(given):
-        yield ReferenceField(reference_identity(reference, default, namespace), (*at, index, "name"))
-
-
-def as_dependencies(found: Iterable[ReferenceField], body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Return one dependency for each object, by the first field that names it, sorted.
-
-    An object in another namespace counts if a grant of that namespace allows it; an owner without a namespace belongs
-    to an administrator and needs no grant.
-    """
-    own = namespace_of(body)
-    kind = GVK.parse(text(body.get("apiVersion")), text(body.get("kind"))).group_kind
-    refs: dict[Identity, DependencyRef] = {}
-    for identity, steps in found:
-        if identity.name and identity.kind and identity not in refs:
-            granted_to = (*kind, own) if own and identity.namespace != own else ()
-            refs[identity] = DependencyRef(identity=identity, path=dotted(steps), granted_to=granted_to)
-    return tuple([refs[identity] for identity in sorted(refs)])
+    for index, found in mappings(given):
+        yield reference(found, default, (*at, index))
 
 
 _FILTERS = (("requestMirror", "backendRef"), ("externalAuth", "backendRef"))
 
 
-def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
+def _mentions(body: JsonObject) -> Iterator[PodReference]:
     """Yield backends of rules and filters, extensions, a Service as the parent; not Gateways. Source: Gateway API.
 
     A Gateway is shared, and asks for a load balancer in each cluster: its operator places it. A Service of another
     namespace as the parent needs no grant, but is no dependency of its route.
     """
-    namespace = namespace_of(body)
-    parents = mentions_in(dig(body, "spec", "parentRefs"), GATEWAY, namespace, ("spec", "parentRefs"))
-    yield from (parent for parent in parents if parent.identity[:3] == (*SERVICE, namespace))
+    own = ("", namespace_of(body))
+    parents = mentions_in(dig(body, "spec", "parentRefs"), GATEWAY, ("spec", "parentRefs"))
+    yield from (found for found in parents if (found.group, found.kind) == SERVICE and found.namespace in own)
     for index, rule in mappings(dig(body, "spec", "rules")):
         at = ("spec", "rules", index)
-        yield from _of_filters(rule.get("filters"), namespace, (*at, "filters"))
-        yield from mentions_in(rule.get("backendRefs"), SERVICE, namespace, (*at, "backendRefs"))
+        yield from _of_filters(rule.get("filters"), (*at, "filters"))
+        yield from mentions_in(rule.get("backendRefs"), SERVICE, (*at, "backendRefs"))
         for number, backend in mappings(rule.get("backendRefs")):
-            yield from _of_filters(backend.get("filters"), namespace, (*at, "backendRefs", number, "filters"))
+            yield from _of_filters(backend.get("filters"), (*at, "backendRefs", number, "filters"))
 
 
-def _of_filters(filters: Json, namespace: str, at: tuple[Step, ...]) -> Iterator[ReferenceField]:
+def _of_filters(filters: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
     for index, found in mappings(filters):
         for steps in _FILTERS:
-            if reference := mapping(dig(found, *steps)):
-                yield ReferenceField(reference_identity(reference, SERVICE, namespace), (*at, index, *steps, "name"))
-        if reference := mapping(found.get("extensionRef")):
-            field = (*at, index, "extensionRef", "name")
-            yield ReferenceField(reference_identity(reference, UNNAMED, namespace), field)
+            if given := mapping(dig(found, *steps)):
+                yield reference(given, SERVICE, (*at, index, *steps))
+        if given := mapping(found.get("extensionRef")):
+            yield reference(given, UNNAMED, (*at, index, "extensionRef"))
 
 
 def _of_parents(live: JsonObject) -> Iterator[ReportedHealth]:
@@ -133,7 +112,7 @@ def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
     found = mapping(parent)
     port = found.get("port")
     return (
-        reference_identity(found, GATEWAY, namespace),
+        parent_identity(found, namespace),
         text(found.get("sectionName")),
         port if isinstance(port, int) else None,
     )

@@ -8,7 +8,7 @@ from typing import Any, Final
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.demand import Component, Demand, DependencyRef
-from reconciler.kinds.body_fields import condition, count, mapping, namespace_of, prune_server_fields, text
+from reconciler.kinds.body_fields import condition, count, mapping, prune_server_fields, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import PodTemplate, as_dependencies, pod_references
 from reconciler.kinds.status_conditions import outcome_by_condition
@@ -51,7 +51,7 @@ def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
         for _, _, template in _roles(body)
         for mention in pod_references(template.spec(body), (*template.path, "spec"))
     )
-    return as_dependencies(mentions, namespace_of(body))
+    return as_dependencies(mentions, body)
 
 
 def _pod_template(body: JsonObject) -> Mapping[str, Any] | None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import Component, Demand, PodShape, exact, units
-from reconciler.kinds.body_fields import count, mapping, mappings, namespace_of, text
+from reconciler.kinds.body_fields import count, mapping, mappings, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import (
     CONTAINER_LISTS,
@@ -171,7 +171,7 @@ def _outcome(live: JsonObject) -> RunOutcome:
 SPARK_APPLICATION = Interpreter(
     kinds=(("sparkoperator.k8s.io", "SparkApplication"),),
     demand=_demand,
-    dependencies=lambda body: as_dependencies(_mentions(body), namespace_of(body)),
+    dependencies=lambda body: as_dependencies(_mentions(body), body),
     images=_images,
     containers=_containers,
     pod_template=_pod_template,

@@ -53,7 +53,7 @@ def _health(live: JsonObject) -> Health:
 
 VAULT_AUTH = Interpreter(
     kinds=((VAULT, "VaultAuth"), (VAULT, "VaultConnection")),
-    dependencies=lambda body: as_dependencies(_references(body), namespace_of(body)),
+    dependencies=lambda body: as_dependencies(_references(body), body),
     health=_health,
 )
 
@@ -71,7 +71,7 @@ def _vaultsecret_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     """Return its login, and the Secret that it only fills. Objects in another namespace are no dependencies."""
     found = list(named_in(body, ("spec", "vaultAuthRef"), "VaultAuth"))
     found += [PodReference(made.identity.kind, made.identity.name, _NAME) for made in _makes(body) if not made.is_whole]
-    return as_dependencies(found, namespace_of(body))
+    return as_dependencies(found, body)
 
 
 def _vaultsecret_health(live: JsonObject) -> Health:
