@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import Json
 from reconciler.regex import regex
-from reconciler.yaml.nodes import Note, Remark, remark_of
+from reconciler.yaml.nodes import Note, remark_of
 from reconciler.yaml.scalars import ScalarRefused, key_text, plain_value, surprise
 from reconciler.yaml.yaml_limits import MAX_NODES
 
@@ -50,7 +50,7 @@ class _LateValue(NamedTuple):
 
     form: str
     made: Json = None
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[Note, ...] = ()
 
 
 _NESTED: Final = _LateValue("a mapping, a list or null")
@@ -161,7 +161,7 @@ def _document(lines: list[str], number: int, notes: list[Note]) -> tuple[int, di
 
 
 def _noted(late: _LateValue, number: int, notes: list[Note]) -> Json:
-    notes.extend([Note(number, *remark) for remark in late.remarks])
+    notes.extend([remark._replace(line=number) for remark in late.remarks])
     return _copied(late.made)
 
 
@@ -249,7 +249,7 @@ def _new_value(text: str) -> Any:
             raise _Unsure
         value = match[2] if match[1] is None else match[1]
     elif text[0] in "[{":
-        remarks: list[Remark] = []
+        remarks: list[Note] = []
         made, end = _flow(text, 0, 0, remarks)
         if not _END.fullmatch(text, end):
             raise _Unsure
@@ -266,7 +266,7 @@ def _new_value(text: str) -> Any:
     return value
 
 
-def _flow(text: str, start: int, depth: int, remarks: list[Remark]) -> tuple[Json, int]:
+def _flow(text: str, start: int, depth: int, remarks: list[Note]) -> tuple[Json, int]:
     """Return a value in flow style that begins at `start`, and its end; add remarks to `remarks`."""
     match = _TOKEN.match(text, start)
     if match is None or match[3] or depth > _MAX_FLOW_DEPTH:
@@ -300,14 +300,14 @@ def _flow(text: str, start: int, depth: int, remarks: list[Remark]) -> tuple[Jso
             return box, at
 
 
-def _plain_among(text: str, remarks: list[Remark]) -> Json:
+def _plain_among(text: str, remarks: list[Note]) -> Json:
     value, remark = _plain(text)
     if remark is not None:
         remarks.append(remark)
     return value
 
 
-def _plain(text: str) -> tuple[Json, Remark | None]:
+def _plain(text: str) -> tuple[Json, Note | None]:
     try:
         value = plain_value(text)
     except ScalarRefused as error:

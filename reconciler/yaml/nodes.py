@@ -27,7 +27,7 @@ _UNKNOWN: Final = object()
 
 
 class Note(NamedTuple):
-    """Something legal that a reader may not expect."""
+    """Something legal that a reader may not expect. `line` 0: its place is not known yet."""
 
     line: int
     code: str
@@ -35,22 +35,14 @@ class Note(NamedTuple):
     severity: Severity
 
 
-class Remark(NamedTuple):
-    """A note without its place."""
-
-    code: str
-    message: str
-    severity: Severity
-
-
-def remark_of(text: str, value: Json) -> Remark | None:
-    """Return the remark about a plain scalar that reads unexpectedly as `value`; None: nothing."""
+def remark_of(text: str, value: Json) -> Note | None:
+    """Return the note about a plain scalar that reads unexpectedly as `value`, without its place; None: nothing."""
     remark = surprise(text, is_key=False)
     if not remark:
         return None
     is_lossy = not isinstance(value, bool) and ("8" in text or "9" in text)
     severity = Severity.WARNING if is_lossy else Severity.HINT
-    return Remark("yaml-surprising-value", f"{remark}; quote it if text is meant", severity)
+    return Note(0, "yaml-surprising-value", f"{remark}; quote it if text is meant", severity)
 
 
 _plain: dict[str, Json] = {}
@@ -189,7 +181,7 @@ def _new_plain(node: ScalarNode, text: str, notes: list[Note]) -> Json:
     value = _guarded(plain_value, node, text)
     remark = remark_of(text, value)
     if remark is not None:
-        notes.append(Note(line_of(node), *remark))
+        notes.append(remark._replace(line=line_of(node)))
     elif len(text) <= _MAX_MEMO_TEXT:
         if len(_plain) >= _MAX_MEMO:
             _plain.clear()
