@@ -301,8 +301,8 @@ class StateFacts(Struct, frozen=True, kw_only=True):
     """By cluster the kinds that cannot be read there."""
     held_digest: str = ""
     """Lets pass what the guards hold; empty: they hold nothing."""
-    held_by: Mapping[str, str] = field(default_factory=dict)
-    """By cluster the revision with which the guards began to hold something there."""
+    held_by: Mapping[Copy, str] = field(default_factory=dict)
+    """By copy that waits for a person the revision with which that began."""
     elsewhere: frozenset[str] = frozenset()
     """Clusters of the store that belong to another process: nothing is reported about them."""
 

@@ -163,18 +163,24 @@ class Lasting(Generic[State]):
             self._unsure.add(copy)
 
 
-def holds_by_cluster(held: Mapping[Copy, Held]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the holds of each cluster for history: holder, number of objects, the first of them, and the reason."""
-    by_cluster = by_key((cluster, (str(identity), found)) for (cluster, identity), found in held.items())
+def holds_by_cluster(held: Mapping[Copy, Held], since: Mapping[Copy, str]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the holds of each cluster for history: holder, number of objects, the first of them, and the reason.
+
+    `since`: the revision with which each began. Those of the named objects are there where they differ.
+    """
+    by_cluster = by_key((copy[0], (str(copy[1]), found, since[copy])) for copy, found in held.items())
     return {f"cluster {name}": _hold(sorted(found, key=lambda one: one[0])) for name, found in by_cluster.items()}
 
 
-def _hold(found: Sequence[tuple[str, Held]]) -> dict[str, Any]:
+def _hold(found: Sequence[tuple[str, Held, str]]) -> dict[str, Any]:
+    named = found[:OBJECTS_MAX]
+    revisions = {name: revision for name, _, revision in named}
     return {
         "why": found[0][1].why,
-        "by": ", ".join(sorted({str(one.by) for _, one in found})),
+        "by": ", ".join(sorted({str(one.by) for _, one, _ in found})),
         "held": len(found),
-        "objects": [name for name, _ in found[:OBJECTS_MAX]],
+        "objects": [name for name, _, _ in named],
+        **({"revisions": revisions} if len(set(revisions.values())) > 1 else {}),
     }
 
 

@@ -71,6 +71,9 @@ class RecordedEvents:
         self._failures: dict[Copy, str] = {}
         self._drifts: dict[Copy, tuple[Change, Event]] = {}
         self._held = Lasting(held_for_person)
+        self.held_by: dict[Copy, str] = {}
+        """By copy that waits for a person the revision with which that began."""
+        self._is_first = True
         self._frozen = Lasting(frozen)
         self._degraded_at: dict[str, list[str]] = {}
         """By subject the recent times at which it began to be degraded (RFC 3339)."""
@@ -131,12 +134,6 @@ class RecordedEvents:
         """Return unfinished episodes, without the new ones."""
         every = chain.from_iterable(self._episodes.open(kind).values() for kind in _KINDS)
         return tuple(event for event in every if event not in news)
-
-    @property
-    def held_by(self) -> dict[str, str]:
-        """Return by cluster the revision with which the guards began to hold something there."""
-        found = self._episodes.open(EventKind.HELD)
-        return {_cluster_of(name): str(event.data.get("revision") or "") for name, event in found.items()}
 
     @property
     def steps(self) -> Steps:
@@ -218,7 +215,10 @@ class RecordedEvents:
         """Return events of holds for a person, by cluster; and of objects frozen by broken files, over the fleet."""
         self._held.take_in(state, turns)
         self._frozen.take_in(state, turns)
-        held = holds_by_cluster(self._held.found)
+        revision, before = state.facts.schedule.fleet.revision, self.held_by
+        self.held_by = {copy: before.get(copy) or self._held_before(copy) or revision for copy in self._held.found}
+        self._is_first = False
+        held = holds_by_cluster(self._held.found, self.held_by)
         # The first of each cluster speaks for all there.
         first = {f"cluster {copy[0]}": copy for copy in sorted(self._held.found, reverse=True)}
         held = {name: {**_behind(state, first[name], self._held.found[first[name]]), **data}
@@ -234,6 +234,13 @@ class RecordedEvents:
         is_known = all(found.why_away is None for found in state.clusters.values())
         is_whole = is_known or state.facts.schedule.fleet.is_complete
         return (*found, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
+
+    def _held_before(self, copy: Copy) -> str:
+        """Return the revision that history has for a hold from before the start of this process; empty: for none."""
+        event = self._episodes.open(EventKind.HELD).get(f"cluster {copy[0]}") if self._is_first else None
+        if event is None:
+            return ""
+        return str(event.data.get("revisions", {}).get(str(copy[1])) or event.data.get("revision") or "")
 
     def _fought(self, state: FleetState, fighting: Collection[str] | None, now: str) -> tuple[Event, ...]:
         """Fights that began; and those that are over: nobody fights any more, and the copy was seen as it is wanted."""

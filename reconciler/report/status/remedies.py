@@ -114,8 +114,8 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, found: SyncState
         revision = row.revision or revision
     elif isinstance(found, Failed):
         revision = found.revision or revision
-    elif is_guarded:
-        revision = facts.held_by.get(cluster) or revision
+    elif isinstance(found, Held):
+        revision = facts.held_by.get((cluster, identity)) or revision
     who = ", ".join(found.managers) if isinstance(found, Fought) else ""
     if is_guarded:
         todo = _how_to_pass(facts, revision)

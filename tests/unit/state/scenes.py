@@ -33,7 +33,7 @@ class Scene:
         self.left: set[str] = set()
         self.away: dict[str, str] = {}
         self.observe = False
-        self.value = "1"
+        self.value, self.revision = "1", "r1"
         self.gone: set[str] = set()
         self.failures: dict[Copy, str] = {}
         self.altered: set[Copy] = set()
@@ -52,7 +52,8 @@ class Scene:
         maps = [config_map(name, value=self.value) for name in self.names if name not in self.gone]
         chosen = policy("ConfigMap", *self.clusters, preserveResourcesOnDeletion=False)
         clusters = tuple(name for name in self.clusters if name not in self.left)
-        return fleet_of(settings, *maps, chosen, clusters=clusters, broken=self.broken)
+        fleet = fleet_of(settings, *maps, chosen, clusters=clusters, broken=self.broken)
+        return replace(fleet, revision=self.revision)
 
     def apply(self) -> None:
         """Make all of it as the store says."""

@@ -170,6 +170,28 @@ def test_a_hold_that_waits_for_a_person_is_told_for_its_cluster_with_what_is_hel
         assert (over.kind, over.subject, over.data["since"]) == ("hold-over", "cluster m1", held.time)
 
 
+def test_each_hold_has_the_revision_that_brought_it_after_others_and_a_restart_too(tmp_path: Path) -> None:
+    other = ("m1", APP._replace(name="other"))
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = Scene("m1", names=("app", "other", "third"))
+        scene.apply()
+        telling = Telling(journal, scene)
+        scene.gone, scene.held, scene.revision = {"app"}, {COPY: GUARD, other: GUARD}, "r2"
+        telling.round()
+        scene.revision = "r3"
+        telling.round()
+        scene.gone, scene.revision = {"app", "other"}, "r4"
+        telling.round()
+        scene.revision = "r5"
+        for _ in range(2):
+            telling.round()
+            assert telling.told.held_by == {COPY: "r2", other: "r4"}
+            telling.begin()
+        scene.gone = {"other"}
+        telling.round()
+        assert telling.told.held_by == {other: "r4"}
+
+
 def refuses(scene: Scene) -> None:
     scene.put_foreign("m1", "app")
 
