@@ -244,6 +244,9 @@ class EventKind(StrEnum):
     UNPINNED = "unpinned"
     ASKED = "asked"
     """A person asked the service to look at everything now."""
+    JOURNAL_FULL = "journal-full"
+    """The disk of the journal has no room: nothing is applied. Recorded once there is room."""
+    JOURNAL_HAS_ROOM = "journal-has-room"
     APPLY = "apply"
     """A person made the clusters equal to the store; the changes follow as events of their own."""
     REBUILT = "rebuilt"
@@ -290,6 +293,7 @@ ENDS: Final = {
     EventKind.PAUSE_OVER: EventKind.ROLLOUT_PAUSED,
     EventKind.APPROVAL_OVER: EventKind.APPROVAL_AWAITED,
     EventKind.UNPINNED: EventKind.PINNED,
+    EventKind.JOURNAL_HAS_ROOM: EventKind.JOURNAL_FULL,
 }
 """Each end with its beginning."""
 

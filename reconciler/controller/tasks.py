@@ -8,6 +8,7 @@ caller waits for it.
 |---|---|---|
 | `signs of life`, `end of the service` | with the service (`service.signals`) | with it |
 | `orders`, `reloads`, `profiles`, `receivers` | when the journal is open (`service.serve_fleet`) | with the service |
+| `telling of the full journal` | when it has no room (`service.serve_fleet`) | when it has again |
 | `receiver NAME` | with `receivers` (`service.serve_fleet`): one a webhook, and one for the forge | with `receivers` |
 | `event N`, `first of several` | where events are waited for | when the waiting ends |
 | `campaign`, `store of a standby` | when a process stands by (`service.leadership`) | when it leads or ends |

@@ -48,6 +48,21 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     kinds: frozenset[str] = frozenset()
 
 
+async def post_event(
+    options: WebhookOptions, poster: Poster, now: str, journal: tuple[str, str], recorded: Recorded, words: Words
+) -> Reply:
+    """Send an event to its receiver. `journal`: its uuid, and the name of the fleet."""
+    try:
+        secret = secret_text(options.secret, "--webhook-secret-file") if options.secret is not None else ""
+        keys = keys_in(secret) if secret else ()
+    except ConfigurationError as error:
+        return Reply(why=str(error))
+    document = cloud_event(*journal, recorded.number, recorded.event, words)
+    body = event_body(document)
+    headers = {"Content-Type": CONTENT_TYPE, **signed_headers(str(document["id"]), int(epoch_s(now)), body, keys)}
+    return await poster.post(options.address.url, headers, body)
+
+
 class Webhook:
     """Belongs to one task. Everything is called from the thread that opened the journal."""
 
@@ -106,7 +121,8 @@ class Webhook:
             self._drop(1, "nobody could be told for a day")
             self._pass(number)
             return 0.0
-        reply = await self._send(recorded, now)
+        named = (self._journal.uuid, self._journal.fleet)
+        reply = await post_event(self._options, self._poster, now, named, recorded, self._words)
         reach("after an event was told")
         if reply.is_taken:
             if self._attempts:
@@ -119,20 +135,6 @@ class Webhook:
             self._pass(number)
             return 0.0
         return self._failed(number, reply)
-
-    async def _send(self, recorded: Recorded, now: str) -> Reply:
-        try:
-            secret = (
-                secret_text(self._options.secret, "--webhook-secret-file") if self._options.secret is not None else ""
-            )
-            keys = keys_in(secret) if secret else ()
-        except ConfigurationError as error:
-            return Reply(why=str(error))
-        journal = self._journal
-        document = cloud_event(journal.uuid, journal.fleet, recorded.number, recorded.event, self._words)
-        body = event_body(document)
-        headers = {"Content-Type": CONTENT_TYPE, **signed_headers(str(document["id"]), int(epoch_s(now)), body, keys)}
-        return await self._poster.post(self._options.address.url, headers, body)
 
     def _failed(self, number: int, reply: Reply) -> float:
         told = self.deliveries

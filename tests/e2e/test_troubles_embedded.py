@@ -5,6 +5,7 @@ Source: design#promise-3; design#told; design#one-leader; design#ticks-constrain
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -127,9 +128,15 @@ def test_a_full_disk_is_told_of_and_ends_by_itself(tmp_path: Path, monkeypatch: 
         assert "reconciler_ready 1.0" in scene.page("/metrics")
         assert "cannot be written" not in night.says("overview")
         assert scene.status()["todo"] is None
+        wait_until(lambda: "journal-has-room" in night.says("webhook"), "the webhook to be told of the end")
+        of_it = [told for told in map(json.loads, night.receiver.told) if told["type"].endswith(".journal-full.v1")]
+        # At once, and from the journal: as one event to whoever counts each id once.
+        assert (len(of_it), of_it[0]) == (2, of_it[1])
     with Journal.open(scene.journal, read_only=True) as journal:
         assert journal.verify() == ()
         assert not journal.open_intents()
+        (begun,), (over,) = (journal.events(kind=f"journal-{kind}") for kind in ("full", "has-room"))
+        assert begun.time == over.data["since"]
 
 
 # The Lease

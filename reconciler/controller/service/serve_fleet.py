@@ -11,7 +11,7 @@ import logging
 import platform
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from msgspec import Struct
 
 from reconciler.api.ledger import EventKind, EvictionRecord, SuspensionRecord
-from reconciler.clock import Clock, wait_for
+from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_call
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
@@ -27,15 +27,14 @@ from reconciler.controller.once.planning import Access
 from reconciler.controller.rollouts.prometheus import Prometheus, PrometheusAddress
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.round_log import RoundLog
+from reconciler.controller.service.journal_room import has_room, is_full, tell_of, wait_for_room
 from reconciler.controller.service.leadership import FleetProcess, Leadership
 from reconciler.controller.service.signals import Signals
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.tasks import beside
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.errors import JournalError, JournalFull
-from reconciler.journal.journal_lock import JournalLock
-from reconciler.journal.sqlite_file import lack_of_room
+from reconciler.errors import JournalFull
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.kube.profile_access import INTERVAL_S, LiveAccess
@@ -139,14 +138,22 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
     """
     assert service.access.journal is not None, "a service has a journal"
     vitals.started_at = service.access.clock.now()
+    path, clock = service.access.journal, service.access.clock
+    hooks, full = service.telling.webhooks if service.telling is not None else (), None
     try:
         while not signals.stop.is_set():
             try:
-                with Journal.open(service.access.journal) as journal:
+                with Journal.open(path) as journal:
+                    if full is not None:
+                        journal.record_events([full, has_room(full, clock.now())])
+                        full = None
                     await _serve_with(journal, service, vitals, signals)
             except JournalFull as error:
                 vitals.tell_journal(str(error))
-                await _wait_for_room(service.access.journal, vitals, signals.stop, service.access.clock)
+                full = full or is_full(str(error), clock.now())
+                telling = tell_of(full, path, hooks, vitals, clock, service.words)
+                async with beside({"telling of the full journal": telling}):
+                    await wait_for_room(path, vitals, signals.stop, clock)
     finally:
         log.info("stopped", extra={"event": "Stopped"})
 
@@ -162,19 +169,6 @@ async def _serve_with(journal: Journal, service: Service, vitals: Vitals, signal
         }
         async with beside(lookouts):
             await process.run(signals.stop)
-
-
-async def _wait_for_room(journal: Path, vitals: Vitals, stop: asyncio.Event, clock: Clock) -> None:
-    """Return once there is room again, or the service is to end."""
-    with ExitStack() as stack:
-        with suppress(JournalError):  # Another process writes meanwhile.
-            stack.enter_context(JournalLock(journal))  # `status` names this process.
-        while vitals.journal_error:
-            vitals.phase, vitals.heartbeat_s = "waiting for room on the disk of the journal", clock.monotonic_s()
-            if await wait_for(stop, timing.CHECK_S, clock):
-                return
-            if not lack_of_room(journal):
-                vitals.tell_journal("")
 
 
 @asynccontextmanager

@@ -109,6 +109,7 @@ _TONES: Final[Mapping[str, str]] = {
     EventKind.STORE_BROKEN: "bad",
     EventKind.CLUSTER_AWAY: "bad",
     EventKind.KIND_UNREAD: "bad",
+    EventKind.JOURNAL_FULL: "bad",
     EventKind.CLUSTER_WENT_BACK: "warn",
     EventKind.OBJECT_REFUSED: "bad",
     EventKind.ROLLOUT_PAUSED: "bad",

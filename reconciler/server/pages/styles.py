@@ -101,6 +101,8 @@ EVENTS: Final[Mapping[str, str]] = {
     EventKind.CLUSTER_WENT_BACK: "cluster restored",
     EventKind.KIND_UNREAD: "kind unreadable",
     EventKind.KIND_READ: "kind readable",
+    EventKind.JOURNAL_FULL: "journal full",
+    EventKind.JOURNAL_HAS_ROOM: "journal has room",
     EventKind.READMITTED: "eviction ended",
     EventKind.ROLLOUT_BEGUN: "rollout started",
     EventKind.ROLLOUT_COMPLETED: "cluster rolled out",
