@@ -20,7 +20,10 @@ _TIMES: Final = {
     frozenset({"post-upgrade"}): HookTime.AFTER_APPLIED,
     frozenset({"post-install", "post-upgrade"}): HookTime.AFTER_APPLIED,
 }
-_FIRST_TIMES: Final = frozenset({"presync", "pre-install", "pre-upgrade"})
+_PHASES: Final = tuple(
+    frozenset(names.split())
+    for names in ("presync", "sync", "postsync", "pre-install pre-upgrade", "post-install post-upgrade")
+)
 RUNS: Final = ("Job", "Pod")
 _ENDS: Final = {
     "hook-succeeded": HookEnd.SUCCEEDED,
@@ -48,18 +51,24 @@ def hook_ends(found: Collection[FoundDirective]) -> frozenset[HookEnd]:
     return frozenset(_ENDS[one.value.lower()] for one in found if one.value.lower() in _ENDS)
 
 
-def with_hook(body: JsonObject, times: frozenset[str], ends: frozenset[HookEnd]) -> JsonObject | None:
-    """Return an object of `hook_times` as a hook of a store, with a name; None: it would have to run at two times.
+def with_hooks(body: JsonObject, times: frozenset[str], ends: frozenset[HookEnd]) -> tuple[JsonObject, ...]:
+    """Return an object of `hook_times` as hooks of a store, with names: one for each phase, the first as it is named.
 
     `ends`: those after which it is deleted, if it runs.
 
     One that does not run comes at the first of its times: hooks of the others need it, too.
     """
-    time = _TIMES.get(times)
-    if time is None and body.get("kind") not in RUNS:
-        time = _TIMES.get(times & _FIRST_TIMES) or _TIMES.get(times - _FIRST_TIMES)
-    if time is None:
-        return None
+    found = [_TIMES[times & phase] for phase in _PHASES if times & phase]
+    first, *later = (_with_hook(body, time, ends) for time in found)
+    return (first, *map(_named_by_time, later)) if body.get("kind") in RUNS else (first,)
+
+
+def _named_by_time(body: JsonObject) -> JsonObject:
+    time = dig(body, "metadata", "annotations", HOOK)
+    return with_value(body, ("metadata", "name"), f"{dig(body, 'metadata', 'name')}-{time}")
+
+
+def _with_hook(body: JsonObject, time: HookTime, ends: frozenset[HookEnd]) -> JsonObject:
     annotations = dict(dig(body, "metadata", "annotations") or {})
     weight = next((annotations[key] for key in _WEIGHTS if key in annotations), "0")
     kept = {key: value for key, value in annotations.items() if key not in _OF_HOOKS}

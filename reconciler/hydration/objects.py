@@ -17,7 +17,7 @@ from reconciler.api.fleet import LeftOut, Render, Template
 from reconciler.api.problem import Document, Problem, Severity, dotted
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import is_namespaced, is_policy, pointer_text
-from reconciler.hydration.foreign_hooks import RUNS, hook_ends, hook_times, with_hook
+from reconciler.hydration.foreign_hooks import RUNS, hook_ends, hook_times, with_hooks
 from reconciler.kinds.registry import Registry
 from reconciler.ownership import TAKE_OVER, DirectiveEffect, directives_of, strip_marks
 from reconciler.secrets import is_secret_kind
@@ -180,14 +180,13 @@ class _ObjectReader:
 
     def take(self, document: Document) -> None:
         body = document.body
+        if not self._is_left_out(body):
+            for made in self._as_hooks(body, _subject(body)):
+                self._take(replace(document, body=made))
+
+    def _take(self, document: Document) -> None:
+        body = document.body
         subject = _subject(body)
-        if self._is_left_out(body):
-            return
-        hooked = self._as_hook(body, subject)
-        if hooked is None:
-            return
-        if hooked is not body:
-            body, subject = hooked, _subject(hooked)
         encrypted = isinstance(body.get("sops"), dict)
         if is_in_clear(body) and not self._takes_secret(body, subject):
             return
@@ -206,26 +205,23 @@ class _ObjectReader:
         if template is not None:
             self._keep(template, document.body if encrypted else self._pruned(template))
 
-    def _as_hook(self, body: JsonObject, subject: str) -> JsonObject | None:
-        """Return an object as a hook of a store if it is one, else itself; None: it is left out, and named."""
+    def _as_hooks(self, body: JsonObject, subject: str) -> tuple[JsonObject, ...]:
+        """Return an object as hooks of a store if it is one, else itself; empty: it is left out, and named."""
         found = tuple(directives_of(dig(body, "metadata") or {}))
         times = hook_times(found)
         for one in found:
             if one.effect is DirectiveEffect.LEFT_OUT and (not times or one.value.lower() == "skip"):
                 why = f"{subject} says {one} and is left out: {one.here}"
                 self.error("render-hook-dropped", why, Severity.WARNING)
-                return None
+                return ()
         if not times:
-            return body
+            return (body,)
         ends = hook_ends(found)
-        made = with_hook(body, times, ends)
-        if made is None:
-            self.error("render-object", f"{subject} is a hook for {', '.join(sorted(times))}: make it two")
-            return None
+        made = with_hooks(body, times, ends)
         if is_namespaced(*GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", ""))).group_kind) is None:
-            why = f"{_subject(made)} is a hook of a kind that does not run here: it comes in its turn, and once"
+            why = f"{_subject(made[0])} is a hook of a kind that does not run here: it comes in its turn, and once"
             self.error("render-hook-dropped", why, Severity.WARNING)
-        if ends and made.get("kind") not in RUNS:
+        if ends and body.get("kind") not in RUNS:
             why = "what hooks need is not deleted after them, and stays for the next ones"
             self.error("render-hook-dropped", why, Severity.WARNING)
         return made

@@ -12,7 +12,6 @@ import pygit2
 import pytest
 
 from reconciler.errors import StoreError
-from reconciler.store.git import repository
 from reconciler.store.git import repository as bounds
 from reconciler.store.git.commit_history import OlderRevisions, Relation, last_authors, newest_with, relation
 from reconciler.store.git.repository import MAX_COMMIT_BYTES, MAX_TAGS
@@ -91,7 +90,7 @@ HISTORIES: dict[str, Callable[[Path], list[str]]] = {
 @pytest.mark.parametrize("name", HISTORIES)
 def test_each_question_about_a_history_is_bounded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a tenth of the steps: no question takes more of them than there may be."""
-    monkeypatch.setattr(repository, "_WALKED_MAX", 5_000)
+    monkeypatch.setattr(bounds, "_WALKED_MAX", 5_000)
     commits = HISTORIES[name](tmp_path)
     old, new = commits[0], commits[-1]
     started_s = time.process_time()

@@ -231,6 +231,30 @@ def test_a_hook_of_another_tool_becomes_one_of_ours(body: dict[str, Any], annota
     assert (made["metadata"]["annotations"], found.problems) == (wanted, ())
 
 
+@pytest.mark.parametrize(
+    ("times", "key", "hooks"),
+    [
+        ("PreSync,PostSync", ARGO, {"h": "before", "h-after": "after"}),
+        ("PostSync, Sync,PreSync", ARGO, {"h": "before", "h-with": "with", "h-after": "after"}),
+        ("pre-install,post-install", "helm.sh/hook", {"h": "before-first", "h-after-first": "after-first"}),
+        ("pre-install,pre-upgrade,post-install", "helm.sh/hook", {"h": "before", "h-after-first": "after-first"}),
+        ("pre-upgrade,post-upgrade", "helm.sh/hook", {"h": "before", "h-after-applied": "after-applied"}),
+    ],
+    ids=str,
+)
+def test_a_hook_of_several_phases_becomes_one_for_each(times: str, key: str, hooks: dict[str, str]) -> None:
+    body = hooked(times, key=key, **{"helm.sh/hook-weight": "2"})
+    found = read_rendered(render_of(), "", yaml.safe_dump(body).encode(), BUILT_IN_KINDS)
+    made = {str(body["metadata"]["name"]): body["metadata"]["annotations"] for body in found.objects.values()}
+    assert {name: annotations["fleet.reconciler/hook"] for name, annotations in made.items()} == hooks
+    assert {annotations["fleet.reconciler/hook-weight"] for annotations in made.values()} == {"2"}
+    assert found.problems == ()
+    waiting = hooked("Sync,PostSync", kind="ServiceAccount", key=ARGO)
+    found = read_rendered(render_of(), "", yaml.safe_dump(waiting).encode(), BUILT_IN_KINDS)
+    (one,) = found.objects.values()
+    assert one["metadata"]["annotations"] == {"fleet.reconciler/hook": "with"}
+
+
 def test_a_hook_without_a_name_gets_one() -> None:
     body = hooked("PreSync", key=ARGO)
     body["metadata"] = {**body["metadata"], "generateName": "migrate-"}
@@ -245,7 +269,6 @@ def test_a_hook_without_a_name_gets_one() -> None:
         (hooked("PostDelete", key=ARGO), ["render-hook-dropped"]),
         (hooked("PreSync,Skip", key=ARGO), ["render-hook-dropped"]),
         (hooked("pre-delete"), ["render-hook-dropped"]),
-        (hooked("pre-install,post-install"), ["render-object"]),
         (hooked("pre-instal"), ["render-object"]),
         (hooked("PreSync", kind="Workflow", key=ARGO), ["render-hook-dropped"]),
         (
