@@ -69,7 +69,8 @@ class FoundDirective(Struct, frozen=True):
 
 
 DOMAINS: Final = (
-    "argocd.argoproj.io", "fluxcd.io", "helm.sh", "kapp.k14s.io", "config.kubernetes.io", "config.k8s.io",
+    "argocd.argoproj.io", "fluxcd.io", "fluxcd.controlplane.io", "helm.sh", "kapp.k14s.io", "config.kubernetes.io",
+    "config.k8s.io",
     "configsync.gke.io", "configmanagement.gke.io", "cli-utils.sigs.k8s.io", "projectsveltos.io",
 )  # fmt: skip
 """The domains of the keys, with all below them."""
@@ -92,6 +93,7 @@ _ORDER: Final = (
 )
 _OF_APPLICATION: Final = "it belongs on an Application"
 _A_MARK: Final = "part of the tool's mark"
+_NOT_FILLED_IN: Final = "no field is filled in when it is applied"
 _IN_NO_TABLE: Final = "nothing here knows it"
 _WAITS: Final = "health counts for every object"
 
@@ -145,6 +147,7 @@ DIRECTIVES: Final = (
         ("compare-options", "IncludeMutationWebhook=true", _DROPPED, "fields of webhooks are not compared"),
         ("ignore-healthcheck", "true", _DROPPED, _WAITS),
         ("ignore-healthcheck", "false", _SAME, "the default"),
+        ("ignore-restart-policy", "true", _DROPPED, _WAITS),
         *((key, "", _SAME, _A_MARK) for key in ("tracking-id", "installation-id", "instance")),
         *(
             (key, "", _SAME, "for Argo CD in the cluster")
@@ -152,6 +155,7 @@ DIRECTIVES: Final = (
                 "manifest-generate-paths", "refresh", "hydrate", "application-set-refresh", "application-set-name",
                 "secret-type", "auto-label-cluster-info", "kubernetes-version", "skip-reconcile",
                 "ignore-resource-updates", "ignore-default-links", "deletion-approved",
+                "client-side-apply-migration-manager",
             )
         ),
     ),
@@ -181,6 +185,22 @@ DIRECTIVES: Final = (
         ("event.toolkit.fluxcd.io/*", "", _SAME, "for Flux in the cluster"),
         ("reconcile.fluxcd.io/*", "", _SAME, "for Flux in the cluster"),
         ("sharding.fluxcd.io/*", "", _SAME, "for Flux in the cluster"),
+        ("toolkit.fluxcd.io/tenant", "", _SAME, "a name for people"),
+    ),
+    *_rows(
+        "Flux", "fluxcd.controlplane.io/", "Flux operator: ResourceSet",
+        ("reconcile", "disabled", _REFUSED, _NOT_APPLIED),
+        ("reconcile", "enabled", _SAME, "the default"),
+        ("prune", "disabled", _KEEP, _KEPT),
+        ("prune", "enabled", _SAME, "the default"),
+        ("force", "enabled", _REPLACE, _REPLACED),
+        ("force", "disabled", _SAME, "the default"),
+        *((key, "", _REFUSED, _NOT_FILLED_IN) for key in ("copyFrom", "convertKubeConfigFrom", "checksumFrom")),
+        *((key, "", _SAME, "for Flux in the cluster") for key in ("reconcileEvery", "reconcileTimeout")),
+    ),
+    *_rows(
+        "Flux", "resourceset.fluxcd.controlplane.io/", "Flux operator: ResourceSet",
+        *((key, "", _SAME, _A_MARK) for key in ("name", "namespace")),
     ),
     *_rows(
         "Helm", "helm.sh/", "Helm: chart hooks; tips and tricks, resource-policy; best practices, labels",
@@ -230,7 +250,7 @@ DIRECTIVES: Final = (
         *((f"config.{domain}/function", "", _LEFT_OUT, "a function is no object; take it out of the store")
           for domain in ("kubernetes.io", "k8s.io")),
         ("config.kubernetes.io/depends-on", "", _DROPPED, _ORDER),
-        ("config.kubernetes.io/apply-time-mutation", "", _REFUSED, "no field is filled in when it is applied"),
+        ("config.kubernetes.io/apply-time-mutation", "", _REFUSED, _NOT_FILLED_IN),
         *((f"config.kubernetes.io/{key}", "", _SAME, "where a file stood") for key in (
             "path", "index", "package", "origin", "merge-source", "id", "manifest-path")),
         ("internal.config.kubernetes.io/*", "", _SAME, "where a file stood"),

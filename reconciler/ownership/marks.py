@@ -272,6 +272,7 @@ FOREIGN_MARKS: Final = (
     _label("Argo CD", "argocd.argoproj.io/instance", "Argo CD: resource tracking, application.instanceLabelKey"),
     _label("Flux", "kustomize.toolkit.fluxcd.io/name", "Flux: kustomize-controller, owner labels"),
     _label("Flux", "helm.toolkit.fluxcd.io/name", "Flux: helm-controller, origin labels"),
+    _label("Flux", "resourceset.fluxcd.controlplane.io/name", "Flux operator: ResourceSet, owner labels"),
     _annotation(
         "Config Sync",
         "configmanagement.gke.io/managed",
