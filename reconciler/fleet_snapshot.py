@@ -50,6 +50,13 @@ class FleetSnapshot(Struct, frozen=True, kw_only=True):
         member = self.members.get(cluster)
         return member.objects.get(identity) if isinstance(member, Read) else None
 
+    def is_asked(self, cluster: str, identity: Identity) -> bool:
+        """Return whether the round reads a copy."""
+        if self.only is not None and identity not in self.only:
+            return False
+        member = self.members.get(cluster)
+        return not (isinstance(member, Read) and identity in member.unasked)
+
     def shows(self, cluster: str, identity: Identity) -> bool:
         """Return whether a round shows what is due of a copy. In a cluster that left the fleet, nothing is."""
         if not self.fleet.is_complete or (self.only is not None and identity not in self.only):

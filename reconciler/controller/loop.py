@@ -316,7 +316,7 @@ class ControlLoop:
         if scope is not None and has_strangers(snapshot.members, scope):
             # Only a round over everything sees where else they are.
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
-        snapshot = replace(snapshot, members=self._lanes.without(snapshot.members, snapshot.only))
+        snapshot = self._lanes.without(snapshot)
         parts.beat(RoundPhase.PLAN, copies)
         planned, health = await in_thread(planned_with_health, snapshot, schedule)
         asking = partial(parts.beat, RoundPhase.DRY_RUN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -20,7 +19,7 @@ from reconciler.controller.inbox import ClusterChanged, Inbox, LoopCommand, Loop
 from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.reading.capacity_need import scaled_by
 from reconciler.controller.reading.read_clusters import remembered
-from reconciler.controller.reading.scope import is_asked, left_since
+from reconciler.controller.reading.scope import left_since
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.conflicts import THE_OBJECT, TOLD_BY, Undone
 from reconciler.controller.retries.workers import ApplyResult
@@ -111,7 +110,7 @@ class Recorder:
         remember(parts.journal, planned, snapshot, results, placed=placed, told=told)
         self._recorded = planned.schedule
         self._inbox.send(*map(ClusterChanged, self._kind_faults.take_in(snapshot.members)))
-        picture = merged(state.picture, planned, results, snapshot.only, snapshot.members, self._kind_faults.problems)
+        picture = merged(state.picture, planned, results, snapshot, self._kind_faults.problems)
         timers = self._timed(picture, snapshot)
         known = remembered(parts.journal)
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
@@ -154,8 +153,7 @@ class Recorder:
         awaited = {change.copy for change in changes if self._lanes.is_awaited(*change.copy)}
         left = unmade(planned, results, awaited)
         pending = awaited | left | {result.change.copy for result in results if result.error}
-        asked = partial(is_asked, snapshot.only, snapshot.members)
-        self._unfinished.follow(self._concerned(planned, snapshot), changes, pending, asked)
+        self._unfinished.follow(self._concerned(planned, snapshot), changes, pending, snapshot.is_asked)
         for copy in awaited:
             self._unfinished.is_tried(*copy)
         for change in filter(is_waiting, changes):

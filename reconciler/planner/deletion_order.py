@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from msgspec.structs import replace
 
-from reconciler.api.binding import Binding
 from reconciler.api.clusters import Read
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import Fleet, Template
@@ -29,7 +28,7 @@ from reconciler.kinds.registry import Registry
 from reconciler.ownership import finalizers_of_others, is_marked
 from reconciler.placement import closed_by_order
 from reconciler.planner.order import is_follower
-from reconciler.scheduler import CompanionIndex, Sources, namespace_identity, operator_parts
+from reconciler.scheduler import CompanionIndex, Schedule, Sources, namespace_identity, operator_parts
 from reconciler.templates import references_of
 
 Needs = Mapping[Identity, Sequence[Identity]]
@@ -38,17 +37,15 @@ Needs = Mapping[Identity, Sequence[Identity]]
 _DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
-def after_owners(
-    changes: tuple[Change, ...], bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot
-) -> tuple[Change, ...]:
+def after_owners(changes: tuple[Change, ...], schedule: Schedule, snapshot: FleetSnapshot) -> tuple[Change, ...]:
     """Return the changes; a deletion waits for its dependents, a dependency is released with an owner.
 
     Called again with the guards' holds, it lets the needs of held objects wait, too.
     """
     for cluster, due in by_key((change.cluster, change) for change in changes if _is_due(change)).items():
-        leaving = list(_leaving(cluster, bindings, snapshot))
+        leaving = list(_leaving(cluster, schedule, snapshot))
         owners = _owners(leaving, due, snapshot.interpreters)
-        finalized = _finalized(cluster, leaving, due, owners, bindings, snapshot)
+        finalized = _finalized(cluster, leaving, due, owners, schedule, snapshot)
         if not finalized and not any(map(is_follower, due)):
             continue
         # What waits may be what others wait for.
@@ -82,14 +79,14 @@ def _finalized(
     leaving: Sequence[Template],
     due: Sequence[Change],
     owners: Needs,
-    bindings: Mapping[Identity, Binding],
+    schedule: Schedule,
     snapshot: FleetSnapshot,
 ) -> Needs:
     """By part of an operator that is deleted the leaving objects that the operator has to finalize."""
     custom = [one for one in leaving if _is_finalized(one.identity, _finalizers(snapshot, cluster, one.identity))]
     if not custom:
         return {}
-    bodies = {one.identity: one.body for one in leaving} | dict(_staying(cluster, bindings, snapshot))
+    bodies = {one.identity: one.body for one in leaving} | dict(_staying(cluster, schedule, snapshot))
     names = {change.identity for change in due}
     found: defaultdict[Identity, set[Identity]] = defaultdict(set)
     for kind in sorted({finalized for one in custom for finalized in _kinds(one)}):
@@ -141,31 +138,24 @@ def _reaches(start: Identity, goal: Identity, steps: Callable[[Identity], Iterab
     return False
 
 
-def _leaving(cluster: str, bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot) -> Iterator[Template]:
+def _leaving(cluster: str, schedule: Schedule, snapshot: FleetSnapshot) -> Iterator[Template]:
     """Yield applied objects that are not bound to the cluster any more, live or as sent."""
     member = snapshot.members.get(cluster)
     absent = member.absent if isinstance(member, Read) else frozenset()
     for identity in sorted(snapshot.journal.ledger.get(cluster, {})):
-        if identity not in absent and not _is_wanted(cluster, identity, bindings):
+        if identity not in absent and not schedule.is_bound(identity, cluster):
             body = _body(cluster, identity, snapshot)
             if body is not None:
                 yield _template(snapshot.journal.ledger[cluster][identity].gvk, identity, body)
 
 
-def _staying(
-    cluster: str, bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot
-) -> Iterator[tuple[Identity, JsonObject]]:
+def _staying(cluster: str, schedule: Schedule, snapshot: FleetSnapshot) -> Iterator[tuple[Identity, JsonObject]]:
     """Yield applied objects that are bound to the cluster, live or as sent."""
     for identity in snapshot.journal.ledger.get(cluster, {}):
-        if _is_wanted(cluster, identity, bindings):
+        if schedule.is_bound(identity, cluster):
             body = _body(cluster, identity, snapshot)
             if body is not None:
                 yield identity, body
-
-
-def _is_wanted(cluster: str, identity: Identity, bindings: Mapping[Identity, Binding]) -> bool:
-    binding = bindings.get(identity)
-    return binding is not None and cluster in binding.clusters
 
 
 def _body(cluster: str, identity: Identity, snapshot: FleetSnapshot) -> JsonObject | None:

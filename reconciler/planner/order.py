@@ -228,7 +228,7 @@ class TurnOrder:
         """Yield what waits in a cluster, with the reason."""
         turns: defaultdict[Turn, set[Identity]] = defaultdict(set)
         for identity in self._members[package]:
-            if identity in due or self._is_here(cluster, identity):
+            if identity in due or self._schedule.is_bound(identity, cluster):
                 turns[turn_of(self._annotations(cluster, identity))].add(identity)
         turns[THE_REST].update(due.keys() - set().union(*turns.values()))
         ordered = sorted(turns)
@@ -272,10 +272,6 @@ class TurnOrder:
             change.cause is Cause.DRIFT or (change.cause is Cause.PLACEMENT and change.action is not Action.CREATE)
             for change in due
         )
-
-    def _is_here(self, cluster: str, identity: Identity) -> bool:
-        binding = self._schedule.bindings.get(identity)
-        return binding is not None and cluster in binding.clusters
 
     def _annotations(self, cluster: str, identity: Identity) -> Mapping[str, str]:
         """Return the annotations of the manifest in force; where there is none, those of the template."""

@@ -108,14 +108,14 @@ def _round(
     if settings.previous_names:
         found = [replace(change, previous_names=settings.previous_names) for change in found]
     found.sort(key=lambda one: (one.identity, one.cluster, one.hold is not None, one.action))
-    changes = after_owners(tuple(found), schedule.bindings, snapshot)
+    changes = after_owners(tuple(found), schedule, snapshot)
     unread = [name for name, member in snapshot.members.items() if isinstance(member, NotRead)]
     losses = snapshot.journal.losses
     guards = judged_by(losses.guards, snapshot.fleet, snapshot.now)
     guarded = guard(changes, guards.active, result.managed, snapshot.now, losses, unread, snapshot.shows)
     if guarded.digest and is_stricter(guards):
         guarded = replace(guarded, changes=tuple(map(_with_note, guarded.changes)))
-    changes = after_owners(guarded.changes, schedule.bindings, snapshot) if guarded.digest else guarded.changes
+    changes = after_owners(guarded.changes, schedule, snapshot) if guarded.digest else guarded.changes
     if schedule.packaged:
         changes = TurnOrder(changes, schedule, snapshot, result.manifests).held()
     plan = Plan(

@@ -85,6 +85,11 @@ class Schedule(Struct, frozen=True, kw_only=True):
         policy = self.policies.get(identity)
         return (suspended_by(policy, cluster) if policy is not None else None) or self.holds.get(identity)
 
+    def is_bound(self, identity: Identity, cluster: str) -> bool:
+        """Return whether the store places a copy in a cluster."""
+        binding = self.bindings.get(identity)
+        return binding is not None and any(target.cluster == cluster for target in binding.targets)
+
     def is_evicted(self, identity: Identity, cluster: str) -> bool:
         """Tell whether a person took the copy in a cluster away."""
         order = self.ticked.get((identity, cluster))

@@ -47,7 +47,7 @@ def state_of(facts: StateFacts, cluster: str, identity: Identity) -> ObjectState
         return _not_looked_at(Left(facts.last_contact.get(cluster, ""))) if is_ours else None
     why = facts.why_away(cluster)
     if why is not None:
-        is_there = identity in facts.journal.ledger.get(cluster, {}) or facts.is_bound(cluster, identity)
+        is_there = identity in facts.journal.ledger.get(cluster, {}) or facts.schedule.is_bound(identity, cluster)
         return _not_looked_at(NotKnown(why, facts.last_contact.get(cluster, ""))) if is_there else None
     seen = _sync(facts, cluster, identity)
     by = facts.why_frozen(cluster, identity)
@@ -115,7 +115,7 @@ def _sync(facts: StateFacts, cluster: str, identity: Identity) -> LookedAt | Non
 
 def _not_rendered(facts: StateFacts, cluster: str, identity: Identity, problems: Iterable[Problem]) -> LookedAt | None:
     """Return the state of a copy that is bound but not rendered; None if unbound."""
-    if not facts.is_bound(cluster, identity):
+    if not facts.schedule.is_bound(identity, cluster):
         return None
     if any(found.severity is Severity.ERROR for found in problems):
         return _failed(problems)

@@ -322,11 +322,6 @@ class StateFacts(Struct, frozen=True, kw_only=True):
         """Return whether the store has no document of the cluster."""
         return cluster not in self.schedule.fleet.clusters
 
-    def is_bound(self, cluster: str, identity: Identity) -> bool:
-        """Return whether the store places a copy there."""
-        binding = self.schedule.bindings.get(identity)
-        return binding is not None and any(target.cluster == cluster for target in binding.targets)
-
 
 def by_copy(changes: Iterable[Change]) -> Changes:
     """The changes of each copy."""

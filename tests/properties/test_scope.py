@@ -18,7 +18,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Change
 from reconciler.api.refs import Identity
 from reconciler.controller.reading.interest import with_unasked
-from reconciler.controller.reading.scope import ReadScope, is_asked, scope_of
+from reconciler.controller.reading.scope import ReadScope, scope_of
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.planner import is_held_by_guard, plan_round
 from reconciler.render import arrivals, changed_identities
@@ -142,7 +142,7 @@ def test_what_is_read_in_one_cluster_is_planned_as_if_all_were_read(data: st.Dat
 
     whole = plan_round(world, schedule).plan.changes
     part = plan_round(seen := seen_by(scope, world), schedule).plan.changes
-    looked_at = [change for change in whole if is_asked(seen.only, seen.members, change.cluster, change.identity)]
+    looked_at = [change for change in whole if seen.is_asked(change.cluster, change.identity)]
     assert sorted(map(key, part), key=repr) == sorted(map(key, looked_at), key=repr)
     # What it did not look at was due before anything happened, and is remembered.
     assert {copy_of(change) for change in whole} - set(map(copy_of, looked_at)) <= set(map(copy_of, due))

@@ -117,7 +117,7 @@ async def apply_once(
 def _record_picture(
     journal: Journal, planned: Round, snapshot: FleetSnapshot, results: tuple[Result, ...], access: Access
 ) -> None:
-    picture = merged(None, planned, results, None)
+    picture = merged(None, planned, results, snapshot)
     failures = failures_after({}, picture, results)
     faults = faults_after({}, failures, results)
     log_faults((), faults.values())

@@ -112,16 +112,6 @@ def joined(*each: Mapping[str, Collection[Identity]]) -> dict[str, frozenset[Ide
     return found
 
 
-def is_asked(
-    only: Collection[Identity] | None, members: Mapping[str, Member], cluster: str, identity: Identity
-) -> bool:
-    """Return whether a round read a copy. `only`: of these identities; None: of all. `members`: as read."""
-    if only is not None and identity not in only:
-        return False
-    member = members.get(cluster)
-    return not (isinstance(member, Read) and identity in member.unasked)
-
-
 def _where(
     schedule: Schedule, ledger: Ledger, copies: Mapping[str, Collection[Identity]], clusters: Iterable[str]
 ) -> dict[Identity, set[str]]:

@@ -7,21 +7,21 @@ second time. Source: design#promise-7: a bad cluster fails by itself; ADR 14.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable
 from functools import partial
 from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.api.clusters import LiveObject, Member, Read
+from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.refs import Identity
 from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.inbox import ApplyDone, Inbox
-from reconciler.controller.reading.scope import is_asked
 from reconciler.controller.round.act import Result
 from reconciler.controller.tasks import ended, start
+from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kube.watch_stream import WatchEvent
 
 _SHARE: Final = 10
@@ -159,10 +159,9 @@ class ClusterWorkers:
         """A round wants something of these in a busy cluster: they are looked at once it no longer is."""
         self._lanes[cluster].skipped.update(identities)
 
-    def without(self, members: Mapping[str, Member], only: Collection[Identity] | None) -> dict[str, Member]:
-        """Return the members with pending objects unknown. `only`: the evaluated objects; None: all."""
-        asked = partial(is_asked, only, members)
-        found = dict(members)
+    def without(self, snapshot: FleetSnapshot) -> FleetSnapshot:
+        """Return the snapshot with pending objects unknown."""
+        found = dict(snapshot.members)
         for name, lane in self._lanes.items():
             member, writes = found.get(name), lane.task.identities
             if isinstance(member, Read):
@@ -170,8 +169,8 @@ class ClusterWorkers:
                 found[name] = replace(
                     member, objects=objects, absent=member.absent - writes, under_way=member.under_way | writes
                 )
-            lane.skipped.update(identity for identity in writes if asked(name, identity))
-        return found
+            lane.skipped.update(identity for identity in writes if snapshot.is_asked(name, identity))
+        return replace(snapshot, members=found)
 
     def collect(self, *, of_this_round: bool = False, parts: bool = True) -> list[ApplyResult]:
         """Return new results, in the order of the clusters.

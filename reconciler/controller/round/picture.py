@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import chain
-from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -21,7 +19,6 @@ from reconciler.api.plan import Change, Manifest, Plan
 from reconciler.api.problem import NOWHERE, Problem, Severity, with_problems, without_problems
 from reconciler.api.refs import Copy, Identity
 from reconciler.containment import INTERNAL_ERROR, fault_fields
-from reconciler.controller.reading.scope import is_asked
 from reconciler.controller.round.act import Result
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import Registry
@@ -90,8 +87,7 @@ def merged(
     before: Round | None,
     planned: Round,
     results: Iterable[Result],
-    only: frozenset[Identity] | None,
-    members: Mapping[str, Member] = MappingProxyType({}),
+    snapshot: FleetSnapshot,
     unlisted: Iterable[Problem] = (),
 ) -> Round:
     """Return the picture after a round: its own pending changes, and earlier ones of unevaluated objects.
@@ -103,20 +99,20 @@ def merged(
     due = tuple(change for change in planned.plan.changes if change.held or change.copy not in done)
     if before is None:
         return replace(planned, plan=_plan(planned.plan, due, planned.plan.problems))
+    only, members = snapshot.only, snapshot.members
     unread = frozenset(name for name, member in members.items() if isinstance(member, NotRead))
     if only is None and not unread and planned.schedule.fleet.is_complete:
         going_on = tuple(change for change in before.plan.changes if _is_under_way(change, members))
         return replace(planned, plan=_plan(planned.plan, (*going_on, *due), planned.plan.problems))
-    is_looked_at = partial(is_asked, only, members)
-    frozen = {copy: why for copy, why in before.frozen.items() if not is_looked_at(*copy)}
+    frozen = {copy: why for copy, why in before.frozen.items() if not snapshot.is_asked(*copy)}
     frozen |= dict(_missed(before.manifests, planned.schedule, only)) | dict(planned.frozen)
 
     def is_evaluated(cluster: str, identity: Identity) -> bool:
         if identity in planned.schedule.frozen or (cluster, identity) in frozen:
             return False
         # What is wanted no longer in a cluster that is away has nothing to be kept for.
-        is_away = cluster in unread and is_bound(planned.schedule, identity, cluster)
-        return is_looked_at(cluster, identity) and not is_away
+        is_away = cluster in unread and planned.schedule.is_bound(identity, cluster)
+        return snapshot.is_asked(cluster, identity) and not is_away
 
     kept = tuple(
         change
@@ -133,12 +129,6 @@ def merged(
     plan = _plan(planned.plan, (*kept, *due), problems)
     manifests = _manifests(before.manifests, planned.manifests, only, is_evaluated)
     return replace(planned, plan=plan, manifests=manifests, problems=found, frozen=frozen)
-
-
-def is_bound(schedule: Schedule, identity: Identity, cluster: str) -> bool:
-    """Return whether the store places a copy in a cluster."""
-    binding = schedule.bindings.get(identity)
-    return binding is not None and any(target.cluster == cluster for target in binding.targets)
 
 
 def _missed(

@@ -14,7 +14,6 @@ from reconciler.api.plan import Manifest
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.act import Result
 from reconciler.controller.round.episodes import Origins, placed_events
-from reconciler.controller.round.picture import is_bound
 from reconciler.controller.round.writes import write_events
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
@@ -166,7 +165,7 @@ def _gone(planned: Round, snapshot: FleetSnapshot) -> Iterable[tuple[str, list[I
         gone = [
             identity
             for identity in sorted(suspects - schedule.frozen)
-            if not is_bound(schedule, identity, cluster) and _has_left(member, rows[identity], names)
+            if not schedule.is_bound(identity, cluster) and _has_left(member, rows[identity], names)
         ]
         if gone:
             yield cluster, gone

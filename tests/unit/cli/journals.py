@@ -67,7 +67,7 @@ def record_round(
         for change in (planned.plan.changes[index] for index in wave)
     ]
     number = remember(journal, planned, snapshot, results)
-    picture = merged(None, planned, results, None)
+    picture = merged(None, planned, results, snapshot)
     contacts = {name: now for name, member in members.items() if isinstance(member, Read)}
     facts = msgspec.structs.replace(
         facts_of(picture, members),

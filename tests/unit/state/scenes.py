@@ -84,7 +84,7 @@ class Scene:
         planned = plan_round(world)
         changes = tuple(self._as_held(change) for change in planned.plan.changes)
         planned = replace(planned, plan=replace(planned.plan, changes=changes))
-        picture = self.picture = merged(self.picture, planned, [], None, members)
+        picture = self.picture = merged(self.picture, planned, [], world)
         health = looked_health(planned, world)
         for (cluster, identity), told in self.health.items():
             if identity in planned.manifests.get(cluster, {}) or (cluster, identity) in planned.frozen:

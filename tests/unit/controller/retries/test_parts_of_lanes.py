@@ -13,7 +13,10 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.controller.inbox import Inbox
 from reconciler.controller.retries.workers import ApplyResult, ClusterWorkers, Task
 from reconciler.controller.round.act import Result
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.watch_stream import WatchEvent
+from tests.fakes.worlds import fleet_of
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 A, B, C = (Identity("", "ConfigMap", "demo", name) for name in "abc")
@@ -101,8 +104,9 @@ async def test_rounds_see_what_was_collected_and_not_the_rest() -> None:
         scene.lanes.made("m1", [result(A)])
         scene.lanes.collect()
         objects = {identity: event(identity).object for identity in (A, B, C)}
-        members = scene.lanes.without({"m1": Read(name="m1", objects=objects)}, None)
-        found = members["m1"]
+        members = {"m1": Read(name="m1", objects=objects)}
+        snapshot = FleetSnapshot(fleet=fleet_of(), interpreters=BUILT_IN_KINDS, now=NOW, members=members)
+        found = scene.lanes.without(snapshot).members["m1"]
         assert isinstance(found, Read)
         assert set(found.objects) == {A}
         assert found.under_way == {B, C}

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -9,7 +11,10 @@ from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.controller.round.act import Result
-from reconciler.controller.round.picture import merged, with_completeness
+from reconciler.controller.round.picture import merged as picture_after
+from reconciler.controller.round.picture import with_completeness
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import Round
 from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
@@ -22,6 +27,19 @@ def first_round() -> Round:
 
 def made(planned: Round, *clusters: str) -> list[Result]:
     return [Result(change=change) for change in planned.plan.changes if change.cluster in clusters]
+
+
+def merged(
+    before: Round | None,
+    planned: Round,
+    results: list[Result],
+    only: frozenset[Identity] | None,
+    members: Mapping[str, Member] = MappingProxyType({}),
+    unlisted: tuple[Problem, ...] = (),
+) -> Round:
+    fleet = planned.schedule.fleet
+    snapshot = FleetSnapshot(fleet=fleet, interpreters=BUILT_IN_KINDS, now="", members=members, only=only)
+    return picture_after(before, planned, results, snapshot, unlisted)
 
 
 def due(picture: Round) -> set[tuple[str, str]]:
