@@ -39,25 +39,17 @@ class EventHandler(PollHandler):
         self, parts: LoopParts, latest: Published[State], inbox: Inbox, memory: RoundCaches, established: Established
     ) -> None:
         self._established = established
-        self._contacts = memory.contacts
         self._strangers: dict[tuple[str, GVK], frozenset[str]] = {}
         """By cluster and kind the uids of what carries our mark and was never applied, in the last list."""
-        self._parts = parts
+        self._parts, self._memory = parts, memory
         self._latest = latest
         self._inbox = inbox
-        self._beliefs, self._doubted = memory.beliefs, memory.doubted
-        self._fights = memory.fights
-        self._unfinished = memory.unfinished
-        self._lanes = memory.lanes
-        self._healths = memory.healths
-        self._kind_faults = memory.kind_faults
-        self._restores = memory.restores
         self._passed: set[Identity] | None = None
 
     def round_begins(self) -> None:
         """Begin a round: it reads the clusters from now on; its pending waits are unknown before its end."""
         self._passed = set()
-        self._healths.round_begins()
+        self._memory.healths.round_begins()
 
     def round_ends(self) -> None:
         """Mark what waits since this round and had an event that showed nothing to concern us before."""
@@ -79,7 +71,7 @@ class EventHandler(PollHandler):
 
     def asked(self, cluster: str, gvk: GVK) -> None:
         """A list of a kind is asked for."""
-        self._beliefs.list_begins(cluster, gvk.group_kind)
+        self._memory.beliefs.list_begins(cluster, gvk.group_kind)
 
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
         """A complete list of a kind: what contradicts our beliefs is looked at, and all where it was at fault."""
@@ -91,41 +83,43 @@ class EventHandler(PollHandler):
         if isinstance(self._latest.value.reachable.get(cluster), str):
             self.doubted(cluster)
             return set()
-        for live, version in self._healths.older(cluster, objects):
-            self._restores.suspect(cluster, Suspicion(gvk, live.identity.namespace, live.identity.name, version))
-        doubtful = self._beliefs.doubtful(cluster, gvk.group_kind, objects)
-        written = {identity for identity in doubtful if self._lanes.is_under_way(cluster, identity)}
+        for live, version in self._memory.healths.older(cluster, objects):
+            self._memory.restores.suspect(cluster, Suspicion(gvk, live.identity.namespace, live.identity.name, version))
+        doubtful = self._memory.beliefs.doubtful(cluster, gvk.group_kind, objects)
+        written = {identity for identity in doubtful if self._memory.lanes.is_under_way(cluster, identity)}
         if not written:
             return doubtful
         there = [live for live in objects if live.identity in written]
         for live in there:
-            self._lanes.listed(cluster, live)
-        self._lanes.skip(cluster, written.difference(live.identity for live in there))
+            self._memory.lanes.listed(cluster, live)
+        self._memory.lanes.skip(cluster, written.difference(live.identity for live in there))
         return doubtful - written
 
     def seen(self, cluster: str, event: WatchEvent) -> None:
         """An object came, changed or went."""
         self._note_health(cluster, event)
-        if self._lanes.saw(cluster, event):
+        if self._memory.lanes.saw(cluster, event):
             return
         live = event.object
-        if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._seems_as_wanted(cluster, live)):
+        if event.type != "DELETED" and (
+            self._memory.beliefs.holds(cluster, live) or self._seems_as_wanted(cluster, live)
+        ):
             if self._passed is not None:
                 self._passed.add(live.identity)
             return
-        self._beliefs.invalidate(cluster, live.identity)
+        self._memory.beliefs.invalidate(cluster, live.identity)
         self._inbox.changed((live.identity,), cluster)
 
     def _note_health(self, cluster: str, event: WatchEvent) -> None:
         """Record the health in an event, whether or not it concerns a round."""
         now, live = self._latest.value, event.object
-        self._restores.saw(cluster, live.gvk, live.resource_version)
+        self._memory.restores.saw(cluster, live.gvk, live.resource_version)
         if event.type != "DELETED":
             interpreter = self._parts.access.interpreters.of(*live.identity[:2])
-            self._healths.note(cluster, live.identity, live.resource_version, health_of(live, interpreter))
+            self._memory.healths.note(cluster, live.identity, live.resource_version, health_of(live, interpreter))
             return
         is_wanted = now.picture is not None and live.identity in now.picture.manifests.get(cluster, {})
-        self._healths.gone(cluster, live.identity, MISSING if is_wanted else None)
+        self._memory.healths.gone(cluster, live.identity, MISSING if is_wanted else None)
 
     def _seems_as_wanted(self, cluster: str, live: LiveObject) -> bool:
         """The boundary of one event: what cannot be judged here is for a round to look at."""
@@ -145,8 +139,10 @@ class EventHandler(PollHandler):
         """
         now, identity = self._latest.value, live.identity
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
-        pause_s = self._fights.pause_left_s(cluster, identity, self._parts.access.clock.monotonic_s())
-        waits = not pause_s and (self._unfinished.waits(cluster, identity) or self._is_awaited_by_mates(identity))
+        pause_s = self._memory.fights.pause_left_s(cluster, identity, self._parts.access.clock.monotonic_s())
+        waits = not pause_s and (
+            self._memory.unfinished.waits(cluster, identity) or self._is_awaited_by_mates(identity)
+        )
         if manifest is None or now.schedule is None or waits or is_terminating(live):
             return False
         schedule = now.schedule
@@ -156,34 +152,34 @@ class EventHandler(PollHandler):
             return found.change is not None and self._is_left(found.change, pause_s)
         if not found.in_sync:
             return False
-        self._beliefs.confirm(cluster, identity, live.uid, live.resource_version)
+        self._memory.beliefs.confirm(cluster, identity, live.uid, live.resource_version)
         self._established.note(now, cluster, live)
         return True
 
     def _is_awaited(self, identity: Identity) -> bool:
         """Return whether an object waits, or another of its package for it."""
-        return self._unfinished.is_held(identity) or self._is_awaited_by_mates(identity)
+        return self._memory.unfinished.is_held(identity) or self._is_awaited_by_mates(identity)
 
     def _is_awaited_by_mates(self, identity: Identity) -> bool:
         schedule = self._latest.value.schedule
         packaged = schedule.packaged if schedule is not None else {}
-        return identity in packaged and any(map(self._unfinished.is_held, package_mates(packaged, (identity,))))
+        return identity in packaged and any(map(self._memory.unfinished.is_held, package_mates(packaged, (identity,))))
 
     def _is_left(self, change: Change, pause_s: float) -> bool:
         """Return whether all differing fields are in back-off; then enqueue the copy for its end."""
         differing, now_s = differing_fields(change), self._parts.access.clock.monotonic_s()
-        is_left = change.cause is Cause.DRIFT and self._fights.leaves_alone(change.copy, differing, now_s)
+        is_left = change.cause is Cause.DRIFT and self._memory.fights.leaves_alone(change.copy, differing, now_s)
         if is_left:
-            self._fights.compared(change.copy, differing, now_s)
-            self._unfinished.requeue_change(change.cluster, change.identity, pause_s)
+            self._memory.fights.compared(change.copy, differing, now_s)
+            self._memory.unfinished.requeue_change(change.cluster, change.identity, pause_s)
         return is_left
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
         """Handle a broken watch: a round has to ask the cluster, and reports it if it is unreachable."""
         vital = self._parts.vitals.shown.clusters.get(cluster)
-        if vital is not None and vital.is_up and cluster not in self._doubted:
-            self._doubted.add(cluster)
-            self._beliefs.forget(cluster)
+        if vital is not None and vital.is_up and cluster not in self._memory.doubted:
+            self._memory.doubted.add(cluster)
+            self._memory.beliefs.forget(cluster)
             self.doubted(cluster)
 
     def ended_early(self, cluster: str) -> None:
@@ -192,9 +188,9 @@ class EventHandler(PollHandler):
 
     def went_back(self, cluster: str, now: str) -> None:
         """Discard all observations of a restored cluster, and report it once."""
-        self._restores.went_back(cluster, now)
-        self._beliefs.forget(cluster)
-        self._healths.forget(cluster)
+        self._memory.restores.went_back(cluster, now)
+        self._memory.beliefs.forget(cluster)
+        self._memory.healths.forget(cluster)
         for key in [key for key in self._strangers if key[0] == cluster]:
             del self._strangers[key]
         data = {"why": "its versions are older than what was seen before; was a backup of its etcd put back?"}
@@ -206,19 +202,19 @@ class EventHandler(PollHandler):
 
     def _note_answer(self, cluster: str, gvk: GVK) -> None:
         """A kind that could not be listed has been: its cluster is looked at as a whole."""
-        if self._kind_faults.heard(cluster, gvk):
+        if self._memory.kind_faults.heard(cluster, gvk):
             self.doubted(cluster)
 
     def unlisted(self, cluster: str, gvk: GVK) -> None:
         """Handle a failed list in a cluster that answers: enqueue it, unless the fault is known."""
-        if not self._kind_faults.is_known(cluster, gvk):
+        if not self._memory.kind_faults.is_known(cluster, gvk):
             self.doubted(cluster)
 
     # Where clusters are polled
 
     def as_of(self, cluster: str, gvk: GVK, version: str) -> None:
         """A list of metadata is as of this version."""
-        self._restores.listed(cluster, gvk, version)
+        self._memory.restores.listed(cluster, gvk, version)
 
     async def is_as_known(self, member: MemberCluster) -> bool:
         """Return whether a cluster has its recorded identity, and nobody else owns the fleet in it."""
@@ -255,10 +251,10 @@ class EventHandler(PollHandler):
 
     def missed(self, cluster: str, identity: Identity) -> None:
         """It was read by name, and is not there: a round has to look."""
-        if self._lanes.is_under_way(cluster, identity):
-            self._lanes.skip(cluster, {identity})
+        if self._memory.lanes.is_under_way(cluster, identity):
+            self._memory.lanes.skip(cluster, {identity})
             return
-        self._beliefs.invalidate(cluster, identity)
+        self._memory.beliefs.invalidate(cluster, identity)
         self._inbox.changed((identity,), cluster)
 
     def doubted(self, cluster: str) -> None:
@@ -267,7 +263,7 @@ class EventHandler(PollHandler):
 
     def answered(self, cluster: str) -> None:
         """A cluster was listed to the end."""
-        self._contacts[cluster] = self._parts.access.clock.now()
+        self._memory.contacts[cluster] = self._parts.access.clock.now()
 
     def applied(self, cluster: str) -> Mapping[Identity, GVK]:
         """Return the applied objects of a cluster, with their kinds."""
@@ -280,7 +276,7 @@ class EventHandler(PollHandler):
     def unhealthy(self) -> Iterable[Copy]:
         """Yield applied, unhealthy copies in reachable clusters."""
         state = self._latest.value
-        for cluster, identity in self._healths.unhealthy():
+        for cluster, identity in self._memory.healths.unhealthy():
             is_there = not isinstance(state.reachable.get(cluster, ""), str)
             if is_there and identity in state.known.ledger.get(cluster, {}):
                 yield cluster, identity

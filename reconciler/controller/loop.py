@@ -71,15 +71,12 @@ class ControlLoop:
         self._inbox, self._stop = inbox or Inbox(), asyncio.Event()
         self._inbox.send(StoreChanged(), LoopCommand(LoopOrder.LOOK))
         self._published = Published(State(members=parts.opened, access_stamp=parts.access_stamp(), fleet=fleet))
-        memory = RoundCaches(parts.access.clock, self._inbox)
-        self._lanes, self._unfinished = memory.lanes, memory.unfinished
-        self._away, self._kind_faults = memory.away, memory.kind_faults
-        self._restores = memory.restores
-        self._restores.recall(parts.journal.events(kind=EventKind.CLUSTER_WENT_BACK), parts.journal.versions())
+        self._memory = memory = RoundCaches(parts.access.clock, self._inbox)
+        self._memory.restores.recall(parts.journal.events(kind=EventKind.CLUSTER_WENT_BACK), parts.journal.versions())
         self._ailments = PodDiagnostics(memory.healths, parts.access.interpreters, parts.access.clock)
         self._garbage = Garbage()
         self._contents = Contents(parts.access.clock)
-        self._taking_in = TakingIn(self._lanes, parts.access.clock)
+        self._taking_in = TakingIn(self._memory.lanes, parts.access.clock)
         self._established = Established()
         self._follower = follower or StoreFollower(parts)
         self._stages = StagedRounds(parts, self._follower, self._inbox)
@@ -126,9 +123,9 @@ class ControlLoop:
                     self._published.publish(state)
                     self._parts.vitals.is_reloading = LoopCommand(LoopOrder.RELOAD) in self._inbox
                 # Let writes under way end; the rest is looked into at the next start, as after a crash.
-                if busy := sorted(self._lanes.busy):
+                if busy := sorted(self._memory.lanes.busy):
                     self._parts.beat(RoundPhase.IDLE, text=f"ending, waiting for writes to {', '.join(busy)}")
-                    await self._lanes.close(timing.LEAVE_S)
+                    await self._memory.lanes.close(timing.LEAVE_S)
                     self._with_applied(state)
                 self._recorder.keep_versions()
         finally:
@@ -142,9 +139,9 @@ class ControlLoop:
 
     async def close(self) -> None:
         """End what goes on beside the rounds."""
-        await self._lanes.close()
+        await self._memory.lanes.close()
         await self._late.close()
-        await self._away.close()
+        await self._memory.away.close()
         await self._stages.close()
         await self._keeper.close()
 
@@ -199,14 +196,14 @@ class ControlLoop:
             return state, 0.0
         self._writer.begin(planned, snapshot, state.reachable)
         await self._written(state)
-        applied = self._lanes.collect(of_this_round=True)
+        applied = self._memory.lanes.collect(of_this_round=True)
         results = tuple(chain.from_iterable(each.results for each in applied))
         state = self._recorder.record(state, planned, snapshot, results, health)
         self._published.publish(state)
         for each in applied:
             self._judge.caught_up(each)
         self._judge.round_ends()
-        self._lanes.round_ends()
+        self._memory.lanes.round_ends()
         self._keeper.follow(planned.schedule, state.known.ledger, state.members, anew=scope is None)
         parts.vitals.durations_s["round"] = clock.monotonic_s() - started_s
         return state, 0.0
@@ -214,7 +211,7 @@ class ControlLoop:
     def _rest(self, state: State) -> tuple[State, float]:
         """Return the state after what is done while nothing is due, and the seconds until something is."""
         clock = self._parts.access.clock
-        busy = ", ".join(sorted(self._lanes.busy))
+        busy = ", ".join(sorted(self._memory.lanes.busy))
         self._parts.beat(RoundPhase.IDLE, text=f"waiting for writes to {busy}" if busy else "")
         self._garbage.idle(clock.monotonic_s())
         state, news_s = self._recorder.tell_news(state)
@@ -229,17 +226,17 @@ class ControlLoop:
         yield from self._reader.due(state, now_s)
         if now_s >= self._stages.next_s:
             yield TimerDue(LoopTimer.STAGES)
-        yield ObjectsChanged(frozenset(self._unfinished.due()))
-        for cluster, identity in self._unfinished.due_copies():
+        yield ObjectsChanged(frozenset(self._memory.unfinished.due()))
+        for cluster, identity in self._memory.unfinished.due_copies():
             yield ClusterChanged(cluster, frozenset({identity}))
 
     def _due_s(self, state: State) -> float:
-        return min(self._reader.next_s(state), self._unfinished.next_retry_s(), self._stages.next_s)
+        return min(self._reader.next_s(state), self._memory.unfinished.next_retry_s(), self._stages.next_s)
 
     def _with_applied(self, state: State) -> State:
         """Return the state with what workers have written by now, and send what follows from it."""
         begun_s = self._parts.access.clock.monotonic_s()
-        applied = self._lanes.collect(parts=self._stop.is_set() or self._taking_in.is_part_due)
+        applied = self._memory.lanes.collect(parts=self._stop.is_set() or self._taking_in.is_part_due)
         if applied:
             state = self._recorder.record_ended(state, applied, self._parts.access.clock.now())
             self._published.publish(state)
@@ -260,13 +257,13 @@ class ControlLoop:
                 state, work = self._reconnected(state, fleet, work)
             if needs_other_members(before, fleet):
                 own = self._parts.cluster_filter.own(fleet)
-                self._away.keep(own)
-                self._kind_faults.keep(own)
+                self._memory.away.keep(own)
+                self._memory.kind_faults.keep(own)
             is_everything = work.everything or concerns_everything(before, fleet)
             others = other_clusters(before, fleet) if not is_everything else frozenset[str]()
             work = replace(work, everything=is_everything, clusters=work.clusters | others)
         if work.reconnect and state.fleet is not None:
-            self._unfinished.forgive(state.fleet.clusters)
+            self._memory.unfinished.forgive(state.fleet.clusters)
             state, work = self._reconnected(state, state.fleet, work)
         return state, work
 
@@ -290,10 +287,10 @@ class ControlLoop:
         return scope_of(
             state.schedule,
             state.known.ledger,
-            identities=differing.identities | work.identities | self._unfinished.confirming,
+            identities=differing.identities | work.identities | self._memory.unfinished.confirming,
             copies=joined(work.copies, differing.copies),
             clusters=work.clusters & self._parts.cluster_filter.own(fleet),
-            unfinished=self._unfinished.held,
+            unfinished=self._memory.unfinished.held,
         )
 
     async def _planned(
@@ -307,7 +304,7 @@ class ControlLoop:
         late = partial(self._late.read, connected=len(state.members))
         read = late if scope is not None else self._late.read_all
         extent = ReadExtent(scope=scope, schemas=state.schemas, progress=progress, read=read, open=parts.access.open)
-        extent = replace(extent, at_fault=self._kind_faults.at_fault())
+        extent = replace(extent, at_fault=self._memory.kind_faults.at_fault())
         extent = self._reader.within_reach(extent, state)
         self._judge.round_begins()
         snapshot = await with_objects(
@@ -316,14 +313,14 @@ class ControlLoop:
         if scope is not None and has_strangers(snapshot.members, scope):
             # Only a round over everything sees where else they are.
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
-        snapshot = self._lanes.without(snapshot)
+        snapshot = self._memory.lanes.without(snapshot)
         parts.beat(RoundPhase.PLAN, copies)
         planned, health = await in_thread(planned_with_health, snapshot, schedule)
         asking = partial(parts.beat, RoundPhase.DRY_RUN)
-        busy = self._lanes.busy
+        busy = self._memory.lanes.busy
         met = {name: member for name, member in state.reachable.items() if not isinstance(member, str)}
         free = {name: member for name, member in met.items() if name not in busy}
-        is_asked_first = self._unfinished.is_asked_first
+        is_asked_first = self._memory.unfinished.is_asked_first
         planned = await dry_run(planned, free, snapshot, is_asked_first, progress=asking, within_s=timing.PROMPT_S)
         planned = await self._contents.add(planned, free, fleet.settings, timing.PROMPT_S)
         return with_holders(self._writer.restrained(planned, snapshot), state.held_elsewhere), snapshot, health
@@ -333,7 +330,7 @@ class ControlLoop:
         clock = self._parts.access.clock
         begun_s = clock.monotonic_s()
         grace_s, patience_s = begun_s + timing.WRITE_GRACE_S, begun_s + timing.PATIENCE_S
-        while self._lanes.is_of_this_round_open:
+        while self._memory.lanes.is_of_this_round_open:
             now_s = clock.monotonic_s()
             is_wanted = self._inbox.has_work or self._stop.is_set() or now_s >= min(self._due_s(state), patience_s)
             if is_wanted and now_s >= grace_s:
@@ -349,9 +346,9 @@ class ControlLoop:
         return {
             "store": self._watch_store(),
             "away": self._watch_absent(),
-            "kinds": self._kind_faults.watch(latest, inbox),
+            "kinds": self._memory.kind_faults.watch(latest, inbox),
             "pods": self._ailments.watch(latest),
-            "restores": self._restores.watch(latest, clock, inbox),
+            "restores": self._memory.restores.watch(latest, clock, inbox),
             "polls": self._polls.run(),
             "start": tell_progress(self._parts.vitals, clock),
             "stop of the loop": self._send_stop(stop),
@@ -374,5 +371,5 @@ class ControlLoop:
             state = self._published.value
             if state.is_anybody_away and self._parts.access_stamp() != state.access_stamp:
                 self._inbox.send(LoopCommand(LoopOrder.RECONNECT))  # What a cluster refuses may have been renewed.
-            back = await self._away.reconnected(state.members, state.known.cluster_uids)
+            back = await self._memory.away.reconnected(state.members, state.known.cluster_uids)
             self._inbox.send(*(ClusterChanged(name, ClusterScope.ANSWERS_AGAIN) for name in back))

@@ -50,9 +50,7 @@ class Reader:
 
     def __init__(self, parts: LoopParts, memory: RoundCaches) -> None:
         """Everything is due at once. What lanes write is not looked into before its answers are in."""
-        self._parts = parts
-        self._lanes, self._unfinished = memory.lanes, memory.unfinished
-        self._kind_faults = memory.kind_faults
+        self._parts, self._memory = parts, memory
         self._tables = ScheduleTables()
         self._decided: Schedule | None = None
         self._decided_under: frozenset[Constraint] = frozenset()
@@ -88,7 +86,7 @@ class Reader:
             else:
                 # Each cluster has a turn of its own, and only what waits is due here.
                 self._next_resync_s = now_s + state.fleet.settings.resync_s
-                yield ObjectsChanged(self._unfinished.held)
+                yield ObjectsChanged(self._memory.unfinished.held)
         if now_s >= self._next_capacity_s or self._ticks.is_due:
             yield TimerDue(LoopTimer.CAPACITY)
         if now_s >= self._next_recovery_s(state):
@@ -157,8 +155,8 @@ class Reader:
 
     def _is_lost(self, intent: Intent) -> bool:
         """Return whether nobody waits for the answer, and its object can be read."""
-        is_at_fault = self._kind_faults.is_at_fault(intent.cluster, intent.gvk)
-        return not (is_at_fault or self._lanes.is_under_way(intent.cluster, intent.identity))
+        is_at_fault = self._memory.kind_faults.is_at_fault(intent.cluster, intent.gvk)
+        return not (is_at_fault or self._memory.lanes.is_under_way(intent.cluster, intent.identity))
 
     async def _recover(
         self, state: State, fleet: Fleet
@@ -252,7 +250,7 @@ class Reader:
         if names is not None:
             others = {name: found for name, found in state.observations.clusters.items() if name in fleet.clusters}
             seen = replace(seen, clusters=dict(sorted({**others, **seen.clusters}.items())))
-        self._kind_faults.observed(seen.clusters)
+        self._memory.kind_faults.observed(seen.clusters)
         schedule = None if is_news(seen, state.observations) else state.schedule
         state = replace(state, observations=seen, schedule=schedule)
         state = self._ticks.with_times(state) if self._parts.cluster_filter.is_whole else state

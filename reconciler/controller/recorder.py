@@ -66,27 +66,19 @@ class Recorder:
 
     def __init__(self, parts: LoopParts, memory: RoundCaches, inbox: Inbox) -> None:
         """Share what the rounds know. `inbox`: is sent what later rounds have to look at."""
-        self._parts = parts
+        self._parts, self._memory = parts, memory
         self._inbox = inbox
-        self._beliefs, self._doubted = memory.beliefs, memory.doubted
-        self._fights = memory.fights
         told = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
         events = [event for _, event in reversed(told)]
-        self._fights.remember(events, parts.access.clock.now(), parts.access.clock.monotonic_s())
-        self._unfinished = memory.unfinished
-        self._away, self._kind_faults = memory.away, memory.kind_faults
-        self._lanes = memory.lanes
-        self._restores = memory.restores
+        self._memory.fights.remember(events, parts.access.clock.now(), parts.access.clock.monotonic_s())
         self._told = RecordedEvents(parts.journal)
         self._members: Mapping[str, Member] = {}
-        self._healths = memory.healths
         self._tables = StatusTables()
         self._states = StateTables()
         self._syncs = SyncTransitions()
         self._is_first = True
         self._next_news_s = 0.0
-        self._contacts = memory.contacts
-        self._contacts |= last_contacts(parts.journal.state())
+        self._memory.contacts |= last_contacts(parts.journal.state())
         self._recorded: Schedule | None = None
         self._stalled: frozenset[Problem] = frozenset()
         self._faults: Faults = {}
@@ -109,8 +101,8 @@ class Recorder:
         placed, told = self._placed(planned.schedule, snapshot.only), self._told.fresh(results)
         remember(parts.journal, planned, snapshot, results, placed=placed, told=told)
         self._recorded = planned.schedule
-        self._inbox.send(*map(ClusterChanged, self._kind_faults.take_in(snapshot.members)))
-        picture = merged(state.picture, planned, results, snapshot, self._kind_faults.problems)
+        self._inbox.send(*map(ClusterChanged, self._memory.kind_faults.take_in(snapshot.members)))
+        picture = merged(state.picture, planned, results, snapshot, self._memory.kind_faults.problems)
         timers = self._timed(picture, snapshot)
         known = remembered(parts.journal)
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
@@ -119,21 +111,21 @@ class Recorder:
         if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):
             # Deletions may go from now on. Only a round over everything sees where else such objects are.
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
-        self._beliefs.take_in(planned, snapshot)
-        self._beliefs.take_in_results(results)
+        self._memory.beliefs.take_in(planned, snapshot)
+        self._memory.beliefs.take_in_results(results)
         state = self._with_absent(state, snapshot)
         state = self._with_left(state, before.ledger)
         self._follow_retries(planned, snapshot, results, timers)
         for name, found in health.items():
             member = snapshot.members[name]
             assert isinstance(member, Read), "health was read there"
-            self._healths.read(member, found, None if snapshot.only is None else snapshot.only - member.unasked)
+            self._memory.healths.read(member, found, None if snapshot.only is None else snapshot.only - member.unasked)
         if snapshot.only is None:
             self.keep_versions()
         parts.vitals.rounds += 1
         self._members = {name: self._as_shown(member, snapshot.only) for name, member in snapshot.members.items()}
         picture = with_completeness(self._with_stalled(picture, timers, now), self._members)
-        problems = with_problems(picture.plan.problems, self._restores.problems(now))
+        problems = with_problems(picture.plan.problems, self._memory.restores.problems(now))
         picture = replace(picture, plan=replace(picture.plan, problems=problems))
         heard = [name for name, member in snapshot.members.items() if _is_heard(member, snapshot.only)]
         return self._shown(state, picture, results, now, heard, snapshot.only)
@@ -150,16 +142,16 @@ class Recorder:
     ) -> None:
         """Bring the retry queue up to date: what waits, what failed, and what is being written."""
         now_s, changes = self._parts.access.clock.monotonic_s(), planned.plan.changes
-        awaited = {change.copy for change in changes if self._lanes.is_awaited(*change.copy)}
+        awaited = {change.copy for change in changes if self._memory.lanes.is_awaited(*change.copy)}
         left = unmade(planned, results, awaited)
         pending = awaited | left | {result.change.copy for result in results if result.error}
-        self._unfinished.follow(self._concerned(planned, snapshot), changes, pending, snapshot.is_asked)
+        self._memory.unfinished.follow(self._concerned(planned, snapshot), changes, pending, snapshot.is_asked)
         for copy in awaited:
-            self._unfinished.is_tried(*copy)
+            self._memory.unfinished.is_tried(*copy)
         for change in filter(is_waiting, changes):
             left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], snapshot.now)
             if left_s > 0:
-                self._unfinished.look_after(change.identity, left_s + 1)
+                self._memory.unfinished.look_after(change.identity, left_s + 1)
         for result in results:
             self._after(result, now_s)
         for copy in left:
@@ -167,7 +159,7 @@ class Recorder:
 
     def keep_versions(self) -> None:
         """Record how far clusters have come, for the next process: one may be restored while none runs."""
-        self._parts.journal.record_versions(self._restores.newest())
+        self._parts.journal.record_versions(self._memory.restores.newest())
 
     def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
         """Return a member without its objects: whether it answered, and its pending reads."""
@@ -190,11 +182,11 @@ class Recorder:
                 told = self._told.fresh(each.results)
                 remember_results(parts.journal, each.task.revision, each.task.now, told)
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger)
-        self._beliefs.take_in_results(results)
+        self._memory.beliefs.take_in_results(results)
         now_s = parts.access.clock.monotonic_s()
         for result in results:
             if not result.error:
-                self._unfinished.made(result.change.cluster, result.change.identity)
+                self._memory.unfinished.made(result.change.cluster, result.change.identity)
         for result in results:
             self._after(result, now_s)
         for each in ended:
@@ -215,8 +207,8 @@ class Recorder:
         now, due_at = clock.now(), self._told.due_at()
         shown = state.shown.facts.fights if state.shown is not None else {}
         # When the pause of a fight is over, no round may have anything to look at.
-        is_over = bool(shown) and shown.keys() != self._fights.current(begun_s, now).keys()
-        if state.picture is None or not (self._healths.has_news or is_over or (due_at and due_at <= now)):
+        is_over = bool(shown) and shown.keys() != self._memory.fights.current(begun_s, now).keys()
+        if state.picture is None or not (self._memory.healths.has_news or is_over or (due_at and due_at <= now)):
             return state, timing.TICK_S if due_at or shown else float("inf")
         if begun_s < self._next_news_s:
             return state, self._next_news_s - begun_s
@@ -237,7 +229,7 @@ class Recorder:
         # Where an autoscaler is gone, what the store says of its target is in force again.
         self._inbox.changed({*left, *scaled_by(left, before, self._parts.access.interpreters)})
         # What followed it waits until it has left.
-        self._inbox.changed(self._unfinished.waiting)
+        self._inbox.changed(self._memory.unfinished.waiting)
         # What followed an owner's old copy stays for as long as that does, which a new schedule finds out.
         return replace(state, schedule=None)
 
@@ -252,22 +244,22 @@ class Recorder:
     ) -> State:
         """`heard`: the clusters that were asked and whose state is known. `only`: the evaluated objects."""
         parts, begun_s = self._parts, self._parts.access.clock.monotonic_s()
-        fights = self._fights.current(begun_s, now)
+        fights = self._memory.fights.current(begun_s, now)
         failures = failures_after(state.failures, picture, results, fights)
         before, self._faults = self._faults, faults_after(self._faults, failures, results)
         picture = with_faults(picture, before, self._faults)
-        self._contacts.update({name: now for name in heard if isinstance(self._members.get(name), Read)})
+        self._memory.contacts.update({name: now for name in heard if isinstance(self._members.get(name), Read)})
         facts = replace(
             facts_of(picture, self._members),
             failures=failures,
-            health=self._healths.shown(),
+            health=self._memory.healths.shown(),
             fights=fights,
             journal=state.known,
             held_digest=picture.plan.held_digest,
             held_by=self._told.held_by,
-            last_contact=dict(self._contacts),
+            last_contact=dict(self._memory.contacts),
             elsewhere=parts.cluster_filter.elsewhere(picture.schedule.fleet),
-            unlisted=self._kind_faults.shown,
+            unlisted=self._memory.kind_faults.shown,
         )
         fleet_state = self._states.update(facts, only)
         shown = StateOfFleet(
@@ -288,7 +280,7 @@ class Recorder:
 
     def _tell(self, state: FleetState, now: str) -> None:
         now_s = self._parts.access.clock.monotonic_s()
-        events = self._told.take_in(state, self._states.turns, now, self._fights.going_on(now_s))
+        events = self._told.take_in(state, self._states.turns, now, self._memory.fights.going_on(now_s))
         if self._is_first:
             self._is_first = False
             tell_events(self._told.going_on(events), self._parts.words, goes_on=True)
@@ -310,7 +302,7 @@ class Recorder:
             rollouts=state.rollouts,
         )
         vitals.status.publish(snapshot)
-        self._doubted.difference_update(heard)
+        self._memory.doubted.difference_update(heard)
         if steps.fresh_s is not None:
             vitals.in_step_s.observe((), steps.fresh_s)
 
@@ -335,9 +327,9 @@ class Recorder:
         missing: dict[str, str] = {}
         for name, member in snapshot.members.items():
             if isinstance(member, Read):
-                self._away.was_read(name)
+                self._memory.away.was_read(name)
             elif name in state.members:
-                self._away.was_not_read(name)
+                self._memory.away.was_not_read(name)
                 missing[name] = member.why
         # Until it answers, no other cluster waits for it.
         return replace(state, reachable={**state.reachable, **missing}) if missing else state
@@ -345,27 +337,27 @@ class Recorder:
     def _concerned(self, planned: Round, snapshot: FleetSnapshot) -> Collection[Identity]:
         if snapshot.only is not None:
             return snapshot.only
-        return {*planned.schedule.bindings, *self._unfinished.all}
+        return {*planned.schedule.bindings, *self._memory.unfinished.all}
 
     def _after(self, result: Result, now_s: float) -> None:
         change = result.change
         if result.error:
-            self._unfinished.retry(change, is_paced=result.is_paced, is_sent=result.is_sent)
+            self._memory.unfinished.retry(change, is_paced=result.is_paced, is_sent=result.is_sent)
         elif change.cause is Cause.DRIFT:
             self._parts.vitals.drifts[change.cluster] += 1
         undone = undone_by(result)
         if not result.error:
             written = [field.path for field in change.fields]
-            known = self._fights.came_through(change.cluster, change.identity, written, now_s)
+            known = self._memory.fights.came_through(change.cluster, change.identity, written, now_s)
             undone = {path: who for path, who in undone.items() if path not in known}
-        if undone and self._fights.undone(change.cluster, change.identity, undone, now_s):
+        if undone and self._memory.fights.undone(change.cluster, change.identity, undone, now_s):
             self._parts.vitals.fights[change.cluster] += 1
         self._leave_alone(change.cluster, change.identity, now_s)
 
     def _leave_alone(self, cluster: str, identity: Identity, now_s: float) -> None:
-        pause_s = self._fights.pause_left_s(cluster, identity, now_s)
+        pause_s = self._memory.fights.pause_left_s(cluster, identity, now_s)
         if pause_s > 0:
-            self._unfinished.requeue_change(cluster, identity, pause_s)
+            self._memory.unfinished.requeue_change(cluster, identity, pause_s)
 
 
 def undone_by(result: Result) -> Undone:

@@ -98,16 +98,13 @@ class Writer:
     """The one that writes to members."""
 
     def __init__(self, parts: LoopParts, memory: RoundCaches) -> None:
-        self._parts = parts
-        self._fights, self._unfinished, self._away = memory.fights, memory.unfinished, memory.away
-        self._lanes = memory.lanes
-        self._healths, self._restores = memory.healths, memory.restores
+        self._parts, self._memory = parts, memory
         self._failing = Transitions()
         self._turns = all_turns()
 
     def restrained(self, planned: Round, snapshot: FleetSnapshot) -> Round:
         """Return the plan within suspensions, `observe`, write conflicts, and back-off of failures."""
-        self._unfinished.forgive(self._away.back_among(snapshot.members))
+        self._memory.unfinished.forgive(self._memory.away.back_among(snapshot.members))
         suspensions = in_force(self._parts.journal.suspensions(), snapshot.now)
         plan = restrained(planned, suspensions, snapshot.now).plan
         now_s = self._parts.access.clock.monotonic_s()
@@ -118,16 +115,16 @@ class Writer:
 
     def _end_pauses(self, planned: Round, snapshot: FleetSnapshot, now_s: float) -> None:
         differing = {change.copy: differing_fields(change) for change in planned.plan.changes}
-        for copy in self._fights.paused(now_s):
+        for copy in self._memory.fights.paused(now_s):
             cluster, identity = copy
             member = snapshot.members.get(cluster)
             is_in_scope = snapshot.only is None or identity in snapshot.only
             if is_in_scope and isinstance(member, Read) and member.shows(identity):
-                self._fights.compared(copy, differing.get(copy, ()), now_s)
+                self._memory.fights.compared(copy, differing.get(copy, ()), now_s)
 
     def _is_left(self, change: Change, now_s: float) -> bool:
-        is_fought = self._fights.leaves_alone(change.copy, differing_fields(change), now_s)
-        return (is_fought and change.cause is Cause.DRIFT) or self._unfinished.is_too_early(change)
+        is_fought = self._memory.fights.leaves_alone(change.copy, differing_fields(change), now_s)
+        return (is_fought and change.cause is Cause.DRIFT) or self._memory.unfinished.is_too_early(change)
 
     def begin(self, planned: Round, snapshot: FleetSnapshot, reachable: Reachable) -> None:
         """Begin due writes, one worker for each cluster; a busy one is enqueued for later.
@@ -155,24 +152,24 @@ class Writer:
         acting = as_confirmed(plan, acting)
         free: dict[str, Waves] = {}
         for cluster, waves in waves_by_cluster(plan).items():
-            if cluster in self._lanes.busy:
-                self._lanes.skip(cluster, _identities(waves))
+            if cluster in self._memory.lanes.busy:
+                self._memory.lanes.skip(cluster, _identities(waves))
             else:
                 free[cluster] = waves
         locks = _RoundLocks(parts.holder, name, free)
         for cluster, waves in free.items():
             task = Task(cluster=cluster, revision=fleet.revision, now=snapshot.now, identities=_identities(waves))
             lock = partial(_lock, waves, acting, locks)
-            self._lanes.begin(task, act_in(met[cluster], waves, acting, self._lanes.made, lock))
+            self._memory.lanes.begin(task, act_in(met[cluster], waves, acting, self._memory.lanes.made, lock))
 
     def _told(self, revision: str, result: Result) -> None:
         change, vitals = result.change, self._parts.vitals
         self._parts.beat(RoundPhase.WRITE)
-        self._lanes.answered(result)
+        self._memory.lanes.answered(result)
         self._parts.round_log.tried(result)
         if result.health is not None or not result.error:
-            self._restores.saw(change.cluster, change.gvk, result.resource_version)
-            self._healths.written(change.cluster, change.identity, result.resource_version, result.health)
+            self._memory.restores.saw(change.cluster, change.gvk, result.resource_version)
+            self._memory.healths.written(change.cluster, change.identity, result.resource_version, result.health)
         vitals.changes[change.cluster, str(change.action), "failed" if result.error else "done"] += 1
         extra = {"event": "ApplyFailed" if result.error else "Applied", "rev": revision, "cluster": change.cluster,
                  "obj": str(change.identity), "op": str(change.action), "cause": str(change.cause),
