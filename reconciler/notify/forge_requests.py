@@ -66,8 +66,9 @@ class Requests:
             try:
                 return self._once(method, f"{self._base}{path}", body)
             except HTTPError as error:
-                if error.code not in _PASSING or pause_s is None:
-                    raise ForgeError(_refusal(method, self._base + path, error)) from error
+                with error:
+                    if error.code not in _PASSING or pause_s is None:
+                        raise ForgeError(_refusal(method, self._base + path, error)) from error
             except (URLError, OSError, http.client.HTTPException) as error:
                 if pause_s is None:
                     raise ForgeError(f"{self._base}: no answer: {getattr(error, 'reason', error)}") from error

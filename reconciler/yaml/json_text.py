@@ -25,6 +25,7 @@ from reconciler.yaml.yaml_limits import (
 )
 
 _BLANK: Final = regex(r"[ \t\r\n]*")
+_LAST_COMMA: Final = regex(r",\s*[}\]]")
 _MAX_DIGITS: Final = 400
 """More digits than any float has before its point; Python refuses to convert thousands of them."""
 
@@ -76,6 +77,8 @@ def _advice(text: str, position: int) -> str:
         return "; JSON has no comments: take it out, or let the file end with .yaml"
     if rest[:1] in ("}", "]") and before.endswith(","):
         return "; take out the comma before it"
+    if _LAST_COMMA.match(text, position):  # Python 3.13 and newer point at it
+        return "; take out the comma"
     return '; JSON quotes with "' if rest[:1] in ("'", "“") else ""
 
 

@@ -96,7 +96,11 @@ def _fault(failure: Failure) -> str:
         if re.search(pattern, failure.said):
             return text.format(most_bytes=failure.most_bytes)
     told = "; ".join([line for line in _lines(failure.said) if not re.match(_NO_COMPLAINT, line)][-3:])
-    return f"git and the server say: {told}" if told else _NOT_FOUND
+    if told:
+        return f"git and the server say: {told}"
+    # Newer OpenSSH tells no error when a server closes the connection at once.
+    closed = f"; or {_name(failure.url)} closed the connection: is it SSH that listens there?"
+    return _NOT_FOUND + closed if failure.url.scheme == "ssh" else _NOT_FOUND
 
 
 def _not_let_in(failure: Failure) -> str:

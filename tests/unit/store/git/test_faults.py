@@ -94,7 +94,7 @@ def test_no_fault_repeats_a_secret_or_steers_a_terminal() -> None:
         ("something else", "", "something else"),
         ("", "ERROR: Repository not found.\nfatal: Could not read from remote\n", "hidden from"),
         ("", "fatal: Could not read from remote repository.\n\nPlease make sure you have the correct",
-         "no repository there, or the key may not read it"),
+         "no repository there, or the key may not read it; or git.example.com:2222 closed the connection: is it SSH"),
         ("", "remote: Counting objects: 1\rremote: this repository is archived\nfatal: the remote end hung",
          "this repository is archived"),
         ("", "fatal: write error: No space left on device", "no space is left"),
