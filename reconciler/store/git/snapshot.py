@@ -65,7 +65,11 @@ class GitStore:
         try:
             self._repository = open_repository(path)
         except _FAULTS as error:
-            raise StoreError(f"{path}: not a Git repository that can be opened: {error}") from error
+            # As git itself, libgit2 trusts no repository of another user: its configuration could run commands.
+            is_of_another = "not owned by current user" in str(error)
+            way = f"; run this as its owner, or `git config --global --add safe.directory {path}`"
+            way = way if is_of_another else ""
+            raise StoreError(f"{path}: not a Git repository that can be opened: {error}{way}") from error
 
     def __enter__(self) -> Self:
         """The open repository."""

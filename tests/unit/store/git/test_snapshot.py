@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pygit2
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from reconciler.api.fleet import StoreFile
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import memo_key
+from reconciler.store.git import snapshot
 from reconciler.store.git.snapshot import GitStore
 from tests.fakes.store_trees import AUTHOR, commit_all, problems_of, write_files
 
@@ -125,6 +126,19 @@ def test_a_repository_without_commits_says_so(tmp_path: Path) -> None:
 def test_what_is_no_repository_says_so(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="not a Git repository"):
         GitStore(tmp_path / "nobody")
+
+
+def test_a_repository_of_another_user_is_refused_with_what_git_wants(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The words are libgit2's; only root could give a folder away."""
+
+    def refuse(path: Path) -> NoReturn:
+        raise pygit2.GitError(f"repository path '{path}' is not owned by current user")
+
+    monkeypatch.setattr(snapshot, "open_repository", refuse)
+    with pytest.raises(StoreError, match=f"--add safe.directory {root}`"):
+        GitStore(root)
 
 
 def test_a_missing_object_fails_the_whole_reading(root: Path) -> None:
