@@ -72,6 +72,13 @@ def open_repository(path: Path) -> CountedRepository:
     return CountedRepository(str(own if os.path.lexists(own) else path), _EXACTLY)
 
 
+def missing(repository: pygit2.Repository, what: str, error: Exception) -> StoreError:
+    """Return the error for an object that cannot be read. A partial clone lacks those that git fetches when asked."""
+    is_partial = any(entry.name.endswith(".promisor") for entry in repository.config)
+    way = "; this clone is partial: fetch the rest with git fetch --refetch --no-filter, or clone without --filter"
+    return StoreError(f"{what} is missing or corrupt: {error}{way if is_partial else ''}")
+
+
 def oid_of(repository: Any, revision: str) -> Any:
     """The object id that a revision's full name stands for: that of the commit, for a digest of an artifact.
 

@@ -141,6 +141,20 @@ def test_a_repository_of_another_user_is_refused_with_what_git_wants(
         GitStore(root)
 
 
+@pytest.mark.parametrize("lacks", ["blob:none", "tree:0"])
+def test_a_partial_clone_says_how_to_fetch_the_rest(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, lacks: str
+) -> None:
+    clone = tmp_path_factory.mktemp("clone") / "partial"
+    subprocess.run(["git", "-C", root, "config", "uploadpack.allowFilter", "true"], check=True)
+    subprocess.run(["git", "clone", "-q", "--no-checkout", f"--filter={lacks}", f"file://{root}", clone], check=True)
+    with GitStore(clone) as store, pytest.raises(StoreError, match="git fetch --refetch --no-filter"):
+        store.snapshot(store.resolve("HEAD"))
+    subprocess.run(["git", "-C", clone, "fetch", "-q", "--refetch", "--no-filter"], check=True)
+    with GitStore(clone) as store:
+        assert _content(store, store.resolve("HEAD")).keys() == {"a.yaml", "sub/b.yaml", "sub/deep/c.yaml"}
+
+
 def test_a_missing_object_fails_the_whole_reading(root: Path) -> None:
     store = GitStore(root)
     commit = store.resolve("HEAD")
