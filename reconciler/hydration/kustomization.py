@@ -26,6 +26,7 @@ _WITH_PATH: Final = ("patches", "patchesJson6902", "replacements")
 _GENERATORS: Final = ("configMapGenerator", "secretGenerator")
 HELM_OUTPUT: Final = "helm.yaml"
 """The name under which a kustomization of a Render finds the output of helm, where the store has no such file."""
+_CHART_KIND: Final = "HelmChart"
 _OLD_CHARTS: Final = "helmChartInflationGenerator"
 _CHART_NAME: Final = regex(r"[0-9A-Za-z][0-9A-Za-z._-]*", re.ASCII)
 _PLUGINS: Final = ("generators", "transformers", "validators")
@@ -149,7 +150,9 @@ class _KustomizationReader:
             if not _CHART_NAME.fullmatch(name):
                 self._refuse("this names no chart", _CHARTS, index, "name")
             elif path is None or (self._folder and not is_below(path, self._folder)):
-                self._refuse("kustomize takes charts from below its folder: write such a chartHome", _CHARTS, index)
+                self._refuse(
+                    "kustomize takes charts from below its folder: move them there, as chartHome", _CHARTS, index
+                )
             elif not is_dns_subdomain(str(dig(entry, "releaseName") or "")):
                 self._refuse("write a name, by which the objects are named", _CHARTS, index, "releaseName")
             elif url and not version:
@@ -179,7 +182,10 @@ class _KustomizationReader:
             path = resolved(self._folder, text)
             data = self._read(path) if path else None
         found = read_yaml("plugin.yaml", data or b"").documents
-        if not found or not all(_is_builtin(document.body) for document in found):
+        is_chart = any(str(document.body.get("kind", "")).startswith(_CHART_KIND) for document in found)
+        if is_chart:
+            self._refuse("write helmCharts in place of a HelmChartInflationGenerator", key, index)
+        elif not found or not all(_is_builtin(document.body) for document in found):
             self._refuse("this would run a program; only files with builtin transformers are taken", key, index)
 
     def _refuse(self, message: str, *steps: Step) -> None:
@@ -188,8 +194,7 @@ class _KustomizationReader:
 
 def _is_builtin(body: JsonObject) -> bool:
     annotations = dig(body, "metadata", "annotations") or {}
-    is_chart = str(body.get("kind", "")).startswith("HelmChart")
-    return body.get("apiVersion") == "builtin" and not is_chart and not any(key in annotations for key in _FUNCTIONS)
+    return body.get("apiVersion") == "builtin" and not any(key in annotations for key in _FUNCTIONS)
 
 
 def named_files(body: JsonObject) -> Iterator[tuple[str, tuple[Step, ...]]]:

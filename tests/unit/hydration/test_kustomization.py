@@ -77,6 +77,15 @@ def test_what_would_be_fetched_run_or_read_elsewhere_is_refused_by_name(text: st
     assert read(text) == ((), [("render-refused", path)])
 
 
+def test_a_generator_of_charts_is_refused_with_what_to_write() -> None:
+    found = read_kustomization(
+        "apps/web/kustomization.yaml", b"generators: [chart.yaml]", lambda path: StorePathKind.FILE, PLUGINS.get
+    )
+    assert [problem.message for problem in found.problems] == [
+        "write helmCharts in place of a HelmChartInflationGenerator"
+    ]
+
+
 def test_a_name_that_the_store_does_not_read_is_refused() -> None:
     assert read("resources: []", "Kustomization") == ((), [("render-refused", "")])
 
