@@ -43,6 +43,11 @@ _OPTIONS: Final = {
     "ManagedNamespaceMetadata": "write the Namespace into the store",
 }
 """Options of a sync, with the remedy; empty: it is always so here."""
+_DEFAULTS: Final = (
+    "Replace=false", "Force=false", "Validate=true", "Prune=true", "Delete=true", "FailOnSharedResource=false",
+    "SkipDryRunOnMissingResource=false", "SkipDryRunOnMissingResource=true",
+)  # fmt: skip
+"""Options that change nothing there, or say what is so here."""
 
 
 class Context(NamedTuple):
@@ -153,7 +158,8 @@ def _sync(spec: Reading) -> None:
     policy = spec.child("syncPolicy")
     automated = policy.child("automated")
     automated.leave("prune", PRUNE)
-    if "automated" in policy.body and not automated.flag("selfHeal") and automated.flag("enabled", default=True):
+    heals, is_on = automated.flag("selfHeal"), automated.flag("enabled", default=True)
+    if "automated" in policy.body and is_on and not heals:
         automated.notes.leave(
             automated.document,
             automated.below,
@@ -162,7 +168,7 @@ def _sync(spec: Reading) -> None:
     automated.leave("allowEmpty", "an empty store deletes nothing beyond the guards")
     automated.rest()
     for option in policy.texts("syncOptions"):
-        why = _OPTIONS.get(option.partition("=")[0], "nothing here has this meaning")
+        why = "" if option in _DEFAULTS else _OPTIONS.get(option.partition("=")[0], "nothing here has this meaning")
         if why:
             policy.notes.leave(policy.document, (*policy.below, "syncOptions"), f"{option}: {why}")
     policy.leave("retry", "what fails is tried again, with growing pauses")

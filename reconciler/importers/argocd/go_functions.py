@@ -24,12 +24,16 @@ _MANY: Final = 10_000
 
 
 class GoFailure(Exception):
-    """An evaluation that ends; the message goes on after "the template …". `is_missing`: for want of a key."""
+    """An evaluation that ends; the message goes on after "the template …". `is_missing`: for want of a key.
+
+    `action`: the text between the braces that fails; empty until it is known.
+    """
 
     def __init__(self, why: str, *, is_missing: bool = False) -> None:
         """Keep the reason."""
         super().__init__(why)
         self.is_missing = is_missing
+        self.action = ""
 
 
 def is_true(value: Any) -> bool:

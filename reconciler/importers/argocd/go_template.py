@@ -38,9 +38,10 @@ class _Token(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """An `if`, `range` or `with`. `names`: the variables that it declares."""
+    """An `if`, `range` or `with`. `names`: the variables that it declares; `action`: its text."""
 
     kind: str
+    action: str
     names: tuple[str, ...]
     pipe: list[list[Any]]
     body: list[Any]
@@ -59,23 +60,28 @@ def render(text: str, params: Mapping[str, Any], *, is_strict: bool) -> str:
     try:
         _Run(params, found, is_strict=is_strict).nodes(body, params, {"$": params})
     except GoFailure as error:
-        shown = parser.actions[0] if len(parser.actions) == 1 else text.strip().splitlines()[0][:80]
-        why = f"the template {shown} {error}"
+        why = f"the template {error.action[:80]} {error}"
         raise (MissingParameter(why) if error.is_missing else Uncarried(why)) from error
     return "".join(found)
+
+
+class _Action(NamedTuple):
+    """What stands between two pairs of braces."""
+
+    text: str
+    tokens: list[_Token]
 
 
 class _Parser:
     """A text into texts, pipelines and blocks."""
 
     def __init__(self, text: str) -> None:
-        self.actions: list[str] = []
         self._parts = list(self._split(text))
         self._at = 0
         self._depth = 0
 
-    def _split(self, text: str) -> Iterator[str | list[_Token]]:
-        """Yield texts, and the tokens of each action."""
+    def _split(self, text: str) -> Iterator[str | _Action]:
+        """Yield texts and actions."""
         place, trims = 0, False
         while (match := _OPEN.search(text, place)) is not None:
             before = text[place : match.start()]
@@ -86,8 +92,7 @@ class _Parser:
                 place = comment.end()
             else:
                 tokens, place = self._tokens(text, match.end())
-                self.actions.append(text[match.start() : place])
-                yield tokens
+                yield _Action(text[match.start() : place], tokens)
             trims = text.endswith(" -}}", 0, place)
         yield text[place:].lstrip() if trims else text[place:]
 
@@ -113,34 +118,35 @@ class _Parser:
             if isinstance(part, str):
                 found.append(part)
                 self._at += 1
-            elif (word := _first(part)) in ends:
+            elif (word := _first(part.tokens)) in ends:
                 self._depth -= 1
                 return found
             elif word in ("if", "range", "with"):
-                found.append(self._block(word, part[1:]))
+                found.append(self._block(word, part.text, part.tokens[1:]))
             elif word in ("define", "template", "block", "break", "continue", "else", "end"):
                 _refuse(word)
             else:
                 self._at += 1
-                found.append(_pipeline(part))
+                found.append((*_pipeline(part.tokens), part.text))
         if ends:
             _refuse(f"without {ends[-1]}")
         return found
 
-    def _block(self, word: str, tokens: list[_Token]) -> _Block:
+    def _block(self, word: str, action: str, tokens: list[_Token]) -> _Block:
         names, pipe = _pipeline(tokens)
         self._at += 1
         body = self.nodes(("else", "end"))
         last = self._parts[self._at]
         other: list[Any] = []
-        if isinstance(last, list) and _first(last) == "else":
-            if len(last) > 1:
-                other = [self._block(last[1].text, last[2:])] if last[1].text in ("if", "with") else _refuse("else")
-                return _Block(word, names, pipe, body, other)
+        if isinstance(last, _Action) and _first(last.tokens) == "else":
+            if len(last.tokens) > 1:
+                inner, rest = last.tokens[1].text, last.tokens[2:]
+                other = [self._block(inner, last.text, rest)] if inner in ("if", "with") else _refuse("else")
+                return _Block(word, action, names, pipe, body, other)
             self._at += 1
             other = self.nodes(("end",))
         self._at += 1
-        return _Block(word, names, pipe, body, other)
+        return _Block(word, action, names, pipe, body, other)
 
 
 def _first(tokens: list[_Token]) -> str:
@@ -233,15 +239,23 @@ class _Run:
         for node in body:
             if isinstance(node, str):
                 self._write(node)
-            elif isinstance(node, _Block):
-                self._block(node, dot, variables)
-            else:
-                names, pipe = node
-                value = self._pipe(pipe, dot, variables)
-                if names:
-                    self._assign(names[0], value, variables)
+                continue
+            try:
+                if isinstance(node, _Block):
+                    self._block(node, dot, variables)
                 else:
-                    self._write(printed(value))
+                    self._value(node[0], node[1], dot, variables)
+            except GoFailure as error:
+                error.action = error.action or (node.action if isinstance(node, _Block) else node[2])
+                raise
+
+    def _value(self, names: tuple[str, ...], pipe: list[list[Any]], dot: Any, variables: dict[str, Any]) -> None:
+        """Write the value of a pipeline, or give it to a variable."""
+        value = self._pipe(pipe, dot, variables)
+        if names:
+            self._assign(names[0], value, variables)
+        else:
+            self._write(printed(value))
 
     def _write(self, text: str) -> None:
         self._length += len(text)

@@ -142,8 +142,17 @@ class _Values:
         if values_object:
             found.append(Inline(values_object))
         elif values.strip():
-            found.append(Inline(values_of(values)))
+            found.append(Inline(self._parsed(values, block.path("values"))))
         return found
+
+    @staticmethod
+    def _parsed(text: str, path: str) -> dict[str, Any]:
+        try:
+            return values_of(text)
+        except Uncarried as error:
+            left = re.search(r"\{\{.*?\}\}", text)
+            why = f"the template {left[0]} names no parameter of the generator, and" if left else ""
+            raise Uncarried(f"{path}: {f'{why} ' if why else ''}{error}") from error
 
     def of_parameters(self, values: Sequence[str | Inline], files: Mapping[str, bytes]) -> list[Inline]:
         """Return the parameters as values over others: as Helm takes them, texts after the rest, and files last."""
