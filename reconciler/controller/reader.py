@@ -104,10 +104,14 @@ class Reader:
         if not work.everything:
             state, found, left = await self._recover(state, fleet)
             changed |= left
-        if not work.everything and self._is_to_observe(state, fleet, work):
-            # A commit is divided by the present capacity, not by that before the last round.
-            state = await self._observe(state, fleet, now)
-        state = replace(state, observations=replace(state.observations, closed=self._closed(state, now)))
+            is_void = work.store and state.schedule is None
+            if LoopTimer.CAPACITY in work.timers or (is_void and is_room_needed(fleet, self._decided)):
+                # A commit is divided by the present capacity, not by that before the last round.
+                state = await self._observe(state, fleet, now)
+        copied = {f"cluster {cluster}": why for cluster, why in state.held_elsewhere.items()}
+        # An order may be newer than the cached journal.
+        closed = copied | closed_by(in_force(self._parts.journal.suspensions(), now))
+        state = replace(state, observations=replace(state.observations, closed=closed))
         if state.schedule is None or self._decided_under != frozenset(state.known.observations.constraints):
             self._parts.beat(RoundPhase.DECIDE, len(fleet.templates))
             state, decided_anew = await in_thread(self._schedule, state, fleet, now)
@@ -133,15 +137,6 @@ class Reader:
             for cluster in clusters:
                 copies.setdefault(cluster, set()).add(identity)
         return Differing(identities=frozenset(changed - arriving.keys()), copies=copies)
-
-    def _closed(self, state: State, now: str) -> dict[str, str]:
-        """Return the reason of each write block, by scope. An order may be newer than the cached journal."""
-        copied = {f"cluster {cluster}": why for cluster, why in state.held_elsewhere.items()}
-        return copied | closed_by(in_force(self._parts.journal.suspensions(), now))
-
-    def _is_to_observe(self, state: State, fleet: Fleet, work: PendingWork) -> bool:
-        is_void = work.store and state.schedule is None
-        return LoopTimer.CAPACITY in work.timers or (is_void and is_room_needed(fleet, self._decided))
 
     def _next_recovery_s(self, state: State) -> float:
         """Return when unanswered writes are inspected; those of an unreachable cluster wait for it."""

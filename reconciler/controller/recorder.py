@@ -145,7 +145,9 @@ class Recorder:
         awaited = {change.copy for change in changes if self._memory.lanes.is_awaited(*change.copy)}
         left = unmade(planned, results, awaited)
         pending = awaited | left | {result.change.copy for result in results if result.error}
-        self._memory.unfinished.follow(self._concerned(planned, snapshot), changes, pending, snapshot.is_asked)
+        unfinished, only = self._memory.unfinished, snapshot.only
+        concerned = only if only is not None else {*planned.schedule.bindings, *unfinished.all}
+        unfinished.follow(concerned, changes, pending, snapshot.is_asked)
         for copy in awaited:
             self._memory.unfinished.is_tried(*copy)
         for change in filter(is_waiting, changes):
@@ -333,11 +335,6 @@ class Recorder:
                 missing[name] = member.why
         # Until it answers, no other cluster waits for it.
         return replace(state, reachable={**state.reachable, **missing}) if missing else state
-
-    def _concerned(self, planned: Round, snapshot: FleetSnapshot) -> Collection[Identity]:
-        if snapshot.only is not None:
-            return snapshot.only
-        return {*planned.schedule.bindings, *self._memory.unfinished.all}
 
     def _after(self, result: Result, now_s: float) -> None:
         change = result.change

@@ -12,7 +12,7 @@ server-side apply as measured on a kube-apiserver 1.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -185,12 +185,13 @@ def _assembled(
     body = found.wanted.body
     gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
     replace = immutable_change(gvk.group_kind, pairs, found.live)
+    contested = displacing.keys() - rivals.keys()
     reasons = (
         _uncertain(walk, found.schema),
         _stale(found),
         f"{replace} cannot be changed in place" if replace else None,
         f"{min(map(path_text, taken))} has to be taken over from others before it can go" if taken else None,
-        _contested(displacing.keys() - rivals.keys()),
+        f"{min(map(path_text, contested))} stands in the way, and another tool declares it" if contested else None,
         _ruled(found, [path for path, _ in pairs]),
         f"{min(map(path_text, possible))} may stand in the place of an entry of ours" if possible else None,
     )
@@ -207,10 +208,6 @@ def _uncertain(walk: Walk, schema: Schema | None) -> str | None:
     if schema is None:
         return "the schema of this kind is not known"
     return walk.doubts[0] if walk.doubts else None
-
-
-def _contested(paths: Collection[FieldPath]) -> str | None:
-    return f"{min(map(path_text, paths))} stands in the way, and another tool declares it" if paths else None
 
 
 def _ruled(found: _DiffInputs, changed: Iterable[FieldPath]) -> str | None:

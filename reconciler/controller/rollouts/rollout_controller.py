@@ -124,7 +124,10 @@ class RolloutController:
             # A cluster's record, read when it was locked, may be in the journal by now.
             self._records, self._documents = self._journal.rollout_records(), self._journal.rollout_documents()
         schedule, found = await self._stand(schedule, look, now)
-        self._take_documents(schedule.fleet)
+        fleet = schedule.fleet
+        self._documents = {rollout.name: self._kept.get(rollout.name, fleet.revision) for rollout in fleet.rollouts}
+        if self._journal is not None and not fleet.settings.observe_only:
+            self._journal.record_rollout_documents(self._documents)
         if found is None:
             self._forget_all_but(())
             self._selected, self._followed, self._seen = (), (), {}
@@ -196,11 +199,6 @@ class RolloutController:
             if name in kept
         }
         return replace(standing, progress={**standing.progress, **told})
-
-    def _take_documents(self, fleet: Fleet) -> None:
-        self._documents = {rollout.name: self._kept.get(rollout.name, fleet.revision) for rollout in fleet.rollouts}
-        if self._journal is not None and not fleet.settings.observe_only:
-            self._journal.record_rollout_documents(self._documents)
 
     async def _stand_by(self, schedule: Schedule, look: RolloutInputs, now: str) -> RolloutStatus:
         fleet = schedule.fleet

@@ -71,7 +71,8 @@ class Contents:
         `settings`: those of the fleet, whose objects count as ours. `within_s`: after so long the contents count as
         unknown; None: the client's own deadlines.
         """
-        due = [change for change in planned.plan.changes if _takes_along(change) and change.cluster in members]
+        deleted = (change for change in planned.plan.changes if change.action is Action.DELETE)
+        due = [one for one in deleted if one.identity[:2] in (_DEFINITION, _NAMESPACE) and one.cluster in members]
         self._known = {key: self._known[key] for change in due if (key := (change.cluster, change.uid)) in self._known}
         if not due:
             return planned
@@ -81,7 +82,10 @@ class Contents:
         for change, contents in zip(due, found, strict=True):
             text = _told(change, contents, planned.plan.changes)
             if text:
-                told[id(change)] = _with_contents(change, text)
+                why = change.reason
+                # The reason goes to history. The hold stays as it is: a changing number must not cause a new report.
+                reason = replace(why, text=f"{why.text}; it {text}") if why is not None else None
+                told[id(change)] = replace(change, reason=reason)
                 problem = Problem(
                     source=change.source, code="deletes-others", message=f"deleting {change.identity} {text}",
                     severity=Severity.WARNING, cluster=change.cluster,
@@ -109,10 +113,6 @@ class Contents:
         return contents
 
 
-def _takes_along(change: Change) -> bool:
-    return change.action is Action.DELETE and change.identity[:2] in (_DEFINITION, _NAMESPACE)
-
-
 async def _listed(change: Change, member: MemberCluster, fleet_names: Collection[str]) -> _Counted:
     """List contents by metadata, except objects that the cluster makes itself.
 
@@ -136,7 +136,11 @@ async def _listed(change: Change, member: MemberCluster, fleet_names: Collection
                 listing = await member.list_metadata(gvk, namespace=namespace)
         except MemberClusterError as error:
             return _Counted(errors=(error.message,))
-        found = [_Object(one.identity, _is_ours(one, fleet_names)) for one in listing.objects if _counts(one)]
+        found = [
+            _Object(one.identity, is_ours=dig(one.body, "metadata", "labels", FLEET_LABEL) in fleet_names)
+            for one in listing.objects
+            if _counts(one)
+        ]
         return _Counted(frozenset((*found, *(_Object(identity, is_ours=False) for identity in listing.unread))))
 
     each = await asyncio.gather(*map(listed, kinds))
@@ -147,10 +151,6 @@ async def _listed(change: Change, member: MemberCluster, fleet_names: Collection
 def _counts(found: LiveObject) -> bool:
     is_made = (found.identity.kind, found.identity.name) in _IN_EVERY_NAMESPACE
     return not is_made and not dig(found.body, "metadata", "ownerReferences")
-
-
-def _is_ours(found: LiveObject, fleet_names: Collection[str]) -> bool:
-    return dig(found.body, "metadata", "labels", FLEET_LABEL) in fleet_names
 
 
 def _told(change: Change, contents: _Counted, changes: Collection[Change]) -> str:
@@ -173,9 +173,3 @@ def _counted(identities: Collection[Identity]) -> str:
     names = [f"{one.namespace}/{one.name}" if one.namespace else one.name for one in sorted(identities)[:_NAMES_MAX]]
     more = "" if len(identities) <= _NAMES_MAX else ", …"
     return f"{kinds} ({', '.join(names)}{more})"
-
-
-def _with_contents(change: Change, text: str) -> Change:
-    # The reason goes to history. The hold stays as it is: a changing number must not cause a new report.
-    reason = replace(change.reason, text=f"{change.reason.text}; it {text}") if change.reason is not None else None
-    return replace(change, reason=reason)

@@ -65,7 +65,7 @@ def read_mark(live: LiveObject) -> Mark:
         journal=found.get("journal", ""),
         epoch=_number(found.get("epoch", "")) or 0,
         # A term of a Lease of a shard says nothing beside one of the fleet's: a person has to take over from it.
-        term=_term(found.get("term", "")) if _SHARD not in found else None,
+        term=read_term(_number(found.get("term", "")) or 0) or None if _SHARD not in found else None,
         token=found.get("instance", ""),
         host=found.get("host", ""),
         since=found.get("since") or str(dig(live.body, "metadata", "creationTimestamp") or ""),
@@ -156,11 +156,6 @@ def _hook_rows(cluster: str, entries: Mapping[str, str]) -> Iterator[AppliedRow]
 
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
-
-
-def _term(text: str) -> int | None:
-    """Return the term; None if the text is not a valid one."""
-    return read_term(_number(text) or 0) or None
 
 
 def mark_body(fleet: str, mark: Mark, entries: Mapping[str, str]) -> JsonObject:

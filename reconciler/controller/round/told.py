@@ -248,7 +248,8 @@ class RecordedEvents:
         holding = {
             _subject(copy): {"why": f"{found.changes} are undone again and again",
                              "until": found.until, "fields": list(found.fields),
-                             **{**_behind(state, copy, found), "who": _names(found.managers)}, **_group(copy)}
+                             **_behind(state, copy, found), "who": ", ".join(found.managers) or "somebody",
+                             **_group(copy)}
             for copy, found in facts.fights.items()
         }  # fmt: skip
         over = []
@@ -361,10 +362,6 @@ def _copy_of(event: Event) -> Copy:
 def _behind(state: FleetState, copy: Copy, found: Refused | Degraded | Held | Fought | Failed) -> dict[str, str]:
     told: dict[str, str] = to_builtins(behind(state.facts, *copy, found))
     return {key: value for key, value in told.items() if value}
-
-
-def _names(managers: Sequence[str]) -> str:
-    return ", ".join(managers) or "somebody"
 
 
 def _essence(event: Event) -> list[Any]:

@@ -106,7 +106,8 @@ class FleetProcess:
             ha = self._fleet.settings.ha if self._parts.cluster_filter.is_whole else None
             self._parts = replace(self._parts, ha=ha)
             if ha is None:
-                await self._alone(stop)
+                self._leadership.become(Part.ALONE)
+                await self._act(self._parts, stop)
                 continue
             async with self._lease_context(ha) as context:
                 await self._standby(context, stop)
@@ -148,12 +149,6 @@ class FleetProcess:
                 await loop.run(end)
         finally:
             self.loop, self._members, parts.vitals.loop = None, loop.members, None
-
-    # Alone
-
-    async def _alone(self, stop: asyncio.Event) -> None:
-        self._leadership.become(Part.ALONE)
-        await self._act(self._parts, stop)
 
     # Standby
 
