@@ -62,6 +62,14 @@ _QUERY: Final = {
     "history": ("resource", "namespace", "cluster", "since", "until", "limit", "after"),
     "day": ("by",),
 }
+_LICENSE: Final = {"name": PROJECT["license"], "identifier": PROJECT["license"]}
+_SUMMARIES: Final = {
+    "clusters": "Every cluster, without its objects",
+    "status": "As status -o json",
+    "history": "As history -o json",
+    "explain/{kind}/{namespace}/{name}": "As explain --live -o json",
+}
+"""Of the answers that have no type with a text of its own."""
 _NUMBERS: Final = ("offset", "limit", "after")
 
 
@@ -70,7 +78,7 @@ def openapi() -> dict[str, Any]:
     answers, parts = msgspec.json.schema_components(_VIEWS.values(), ref_template="#/components/schemas/{name}")
     problem = {"type": "object", "properties": {"error": {"type": "string"}, "todo": {"type": "string"}}}
     paths: dict[str, Any] = {}
-    for (path, _), schema in zip(_VIEWS.items(), answers, strict=True):
+    for (path, view), schema in zip(_VIEWS.items(), answers, strict=True):
         parameters = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in re.findall(r"\{(\w+)\}", path)
@@ -82,14 +90,19 @@ def openapi() -> dict[str, Any]:
         fault = {"description": "error and todo", "content": {"application/json": {"schema": problem}}}
         found = {"description": "the view", "content": {"application/json": {"schema": schema}}}
         responses = {"200": found, "304": {"description": "unchanged"}, **dict.fromkeys(("400", "404", "503"), fault)}
-        operation = {"operationId": re.sub(r"/\{.*", "_one", path), "parameters": parameters, "responses": responses}
-        paths[f"/api/v1/{path}"] = {"get": operation}
+        summary = _SUMMARIES.get(path) or re.split(r"[;.]", view.__doc__.partition(": ")[2])[0].capitalize()
+        paths[f"/api/v1/{path}"] = {"get": {
+            "operationId": re.sub(r"/\{.*", "_one", path), "summary": summary,
+            "parameters": parameters, "responses": responses,
+        }}  # fmt: skip
     stream = {"description": "server-sent events", "content": {"text/event-stream": {}}}
-    paths["/api/v1/events"] = {"get": {"operationId": "events", "responses": {"200": stream}}}
+    answered = {"200": stream, **{code: {"description": "too many listen"} for code in ("429", "503")}}
+    paths["/api/v1/events"] = {"get": {"operationId": "events", "summary": "News as they come", "responses": answered}}
     schemes = {"bearer": {"type": "http", "scheme": "bearer"}, "basic": {"type": "http", "scheme": "basic"}}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Fleet reconciler", "version": VERSION, "license": {"name": PROJECT["license"]}},
+        "info": {"title": "Fleet reconciler", "version": VERSION, "license": _LICENSE},
+        "servers": [{"url": "/", "description": "the service, at the address of --listen"}],
         "security": [{}, {"bearer": []}, {"basic": []}],
         "paths": paths,
         "components": {"schemas": parts, "securitySchemes": schemes},
