@@ -57,7 +57,7 @@ def needs_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity
     """Return the alerts. `cluster`, `identity`: only those in that cluster, or about that object."""
     groups = _copies_by_need(sight, cluster, identity)
     worst = nsmallest(NEEDS_MAX, groups.items(), key=lambda group: _rank(*order_of(*group)))
-    found = [*no_room(sight.text(sight.journal_error)), *(need_of(sight, key, copies) for key, copies in worst)]
+    found = [need_of(sight, key, copies) for key, copies in worst]
     found += _of_clusters(sight, cluster, identity)
     if identity is None:
         found += _suspensions(sight, cluster)
@@ -69,6 +69,7 @@ def needs_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity
     elif identity is not None:
         found += _problems(sight, sight.facts.problems.get(identity, ()))
     found.sort(key=lambda need: _rank(need.weight, need.what, need.count, need.title))
+    found = [*no_room(sight.text(sight.journal_error)), *found]  # nothing else is mended before that
     return Alerts(listed=tuple(found[:NEEDS_MAX]), total=len(found) + len(groups) - len(worst))
 
 

@@ -75,6 +75,14 @@ def test_pods_without_a_node_are_a_need_and_pods_that_start_are_none() -> None:
     assert "give m1 nodes that fit" in (need.todo or "")
 
 
+def test_a_journal_that_cannot_be_written_comes_first() -> None:
+    scene = Scene("m1")
+    scene.apply()
+    scene.health = {("m1", APP): Degraded("image nginx:tpyo cannot be pulled")}
+    found = needs_of(replace(sight_of(scene.facts()), journal_error="the disk is full"))
+    assert (found.listed[0].title, found.total) == ("nothing is applied: the journal cannot be written", 2)
+
+
 def test_more_than_can_be_read_is_counted() -> None:
     names = tuple(f"app-{number}" for number in range(NEEDS_MAX + 5))
     scene = Scene("m1", names=names)
