@@ -135,6 +135,8 @@ def _folder(inside: list[StoreFile], folder: str) -> _Folder:
             continue
         found = result.read[file.path] = read_yaml(file.path, file.data)
         relative = file.path.removeprefix(f"{folder}/")
+        if is_kustomization(file.path):
+            relative = f"{relative.rpartition('/')[0]}/kustomization.yaml".lstrip("/")
         if found.broken and not found.documents and {problem.code for problem in found.problems} == {_LIST}:
             result.lists[relative] = file
             continue
