@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from reconciler.api.content import Json, JsonObject, Step
+from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.problem import Document, Source, dotted
 
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -105,6 +105,25 @@ class Notes:
     def sorted(self) -> tuple[LeftOut, ...]:
         """All of them, by place."""
         return tuple(sorted(self._found))
+
+
+def distinct(documents: Iterable[Document], notes: Notes) -> list[Document]:
+    """Return the documents without those that stand twice: of a file and an export the one with a status is kept.
+
+    Documents without a namespace are all kept: what gives them one is not known.
+    """
+    found: dict[tuple[str, ...], Document] = {}
+    listed = list(documents)
+    for number, document in enumerate(listed):
+        metadata = document.body.get("metadata")
+        place = [str(dig(metadata, key) or "") for key in ("namespace", "name")]
+        group, kind = str(document.body.get("apiVersion", "")).partition("/")[0], str(document.body.get("kind"))
+        key = (group, kind, *place) if all(place) else (str(number),)
+        first = found.setdefault(key, document)
+        if first is not document:
+            found[key], left = (document, first) if document.body.get("status") else (first, document)
+            notes.leave(left, ("metadata", "name"), "it stands twice in the input; one of them is taken")
+    return list(found.values())
 
 
 class Reading:

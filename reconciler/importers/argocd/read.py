@@ -17,7 +17,7 @@ from reconciler.importers.argocd.templating import Templates, check_filled, patc
 from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.compose import ImportedStore, compose_store
 from reconciler.importers.ignore import Ignored
-from reconciler.importers.reading import NOT_ITS_OWN, Failure, Notes, Reading, Uncarried
+from reconciler.importers.reading import NOT_ITS_OWN, Failure, Notes, Reading, Uncarried, distinct
 
 _MADE_BY: Final = "ApplicationSet"
 
@@ -35,10 +35,11 @@ def read_argocd(
     `fleet`: its name. `kube_version`: for charts of applications without one. `names`: cluster names by addresses, or
     by the names in Argo CD. An application that cannot be converted is named in `failed`.
     """
-    found = list(documents)
+    notes = Notes()
+    found = distinct(documents, notes)
     secrets = [one for one in found if _is_cluster(one.body)]
     context = Context(Destinations(secrets, names), checkouts, kube_version, dict(map(_synced, found)))
-    reading = _Reading(context)
+    reading = _Reading(context, notes)
     made = {_place(one.body) for one in found if is_of(one.body, _MADE_BY)}
     for document in found:
         if is_of(document.body, _MADE_BY):
@@ -86,9 +87,9 @@ def _makers(body: JsonObject) -> set[tuple[str, str]]:
 class _Reading:
     """The applications read so far."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, notes: Notes) -> None:
         self._context = context
-        self.notes = Notes()
+        self.notes = notes
         self.apps: list[App] = []
         self.rules: list[Ignored] = []
         self.failed: list[Failure] = []

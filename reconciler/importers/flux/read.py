@@ -15,7 +15,7 @@ from reconciler.importers.flux.release import read_release
 from reconciler.importers.flux.shared_fields import Context
 from reconciler.importers.flux.sources import Sources, artifacts_of, mentions, reference_of
 from reconciler.importers.ignore import Ignored
-from reconciler.importers.reading import NO_COUNTERPART, NOT_ITS_OWN, Failure, Notes, Uncarried
+from reconciler.importers.reading import NO_COUNTERPART, NOT_ITS_OWN, Failure, Notes, Uncarried, distinct
 
 _OWN: Final = ("fluxcd.io", "fluxcd.controlplane.io")
 """Ends of the groups of Flux and of its operator."""
@@ -47,7 +47,7 @@ def read_flux(
     rules: list[Ignored] = []
     failed: list[Failure] = []
     for cluster, found in documents.items():
-        listed = list(found)
+        listed = distinct(found, notes)
         context = Context(cluster, Sources(listed, notes), checkouts, kube_version, names, notes)
         for document in listed:
             one = _read(document, context, failed, listed)
