@@ -99,6 +99,11 @@ _BY_WORDS: Final = {
     ),
 }
 """By a reason with several causes: words of the API server or the scheduler in lower case, and what to do."""
+_POD_STAYS: Final = (
+    "; after a commit also `kubectl --context {cluster} delete pod{namespace} NAME` of the broken pod, for which a "
+    "StatefulSet waits"
+)
+"""Source: Kubernetes, StatefulSets, "Forced rollback": a pod of a broken template is not replaced by itself."""
 _DESCRIBE: Final = (
     f"`kubectl --context {{cluster}} describe{{namespace}} {{object}}` shows it; correct {{place}}, {_REVERT}"
 )
@@ -158,6 +163,8 @@ def remedy(cluster: str, identity: Identity, found: SyncState | HealthState, sou
             )
             by_words = (todo for word, todo in _BY_WORDS.get(reason, ()) if word in said)
             wanted = next(by_words, _HEALTH.get(reason, usual))
+            if identity.kind == "StatefulSet" and reason in _HEALTH and reason != EVICTED:
+                wanted += _POD_STAYS
         case _:
             wanted = ""
     return wanted.format(

@@ -46,3 +46,22 @@ def test_a_remedy_fits_the_cause(reason: str, said: str, todo: str) -> None:
     for found in (Degraded(said, reason=reason), Progressing("0 of 1 replicas are available", said, reason=reason)):
         assert todo in remedy("m1", WEB, found, "web.yaml:1", "ab" * 20)
         assert "`git revert abababababab`" in remedy("m1", WEB, found, "web.yaml:1", "ab" * 20)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "is_told"),
+    [
+        ("StatefulSet", "ImagePullBackOff", True),
+        ("StatefulSet", "CrashLoopBackOff", True),
+        ("StatefulSet", "Unschedulable", True),
+        ("StatefulSet", "FailedCreate", False),
+        ("StatefulSet", "Evicted", False),
+        ("StatefulSet", "", False),
+        ("Deployment", "ImagePullBackOff", False),
+    ],
+)
+def test_a_broken_pod_of_a_statefulset_is_deleted_by_hand(kind: str, reason: str, *, is_told: bool) -> None:
+    """A StatefulSet waits for it, though the template is mended. Source: Kubernetes, "Forced rollback"."""
+    found = Degraded("it does not run", reason=reason)
+    told = remedy("m1", Identity("apps", kind, "demo", "web"), found, "web.yaml:1", "ab" * 20)
+    assert ("`kubectl --context m1 delete pod -n demo NAME`" in told) is is_told
