@@ -207,6 +207,7 @@ def _with_metavar(error: click.BadOptionUsage, command: click.Command) -> str:
     return error.message
 
 
+_COMMON: Final = frozenset({"RECONCILER_CLUSTER", "RECONCILER_JOURNAL", "RECONCILER_KUBECONFIG"})
 _NEARLY: Final = 0.9
 """Two names of variables are so alike, from 0 to 1, that one is surely a slip."""
 
@@ -220,8 +221,8 @@ def _warn_of_misspelt_variables(command: click.Command) -> None:
 
             from reconciler.cli.printing import remark
 
-            for near in get_close_matches(name, known, 1, _NEARLY):
-                remark(f"warning: {command.name} does not read {name}; it reads {near}")
+            for near in {*get_close_matches(name, known | _COMMON, 1, _NEARLY)} - {name}:
+                remark(f"warning: {command.name} does not read {name}; did you mean {near}?")
 
 
 def all_commands() -> dict[str, click.Command]:
