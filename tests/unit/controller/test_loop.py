@@ -142,6 +142,7 @@ async def standing(
                 scene.settings = {"drift": {"resync": "100h"}, **settings}
                 scene.left_out = set(others)
                 yield scene, scene.parts_of(members, agent, clock)
+            scene.journal.close()  # that of a test which took another one
 
 
 @asynccontextmanager
