@@ -203,7 +203,7 @@ async def test_a_broken_certificate_is_named_by_its_file_and_not_quoted() -> Non
         assert "hunter2" not in str(error.value)
 
 
-@pytest.mark.filterwarnings("ignore:datetime.datetime.utcfromtimestamp:DeprecationWarning")  # of that package
+@pytest.mark.filterwarnings("ignore:datetime.datetime.utc:DeprecationWarning")  # of that package
 async def test_an_auth_provider_of_old_is_left_to_the_kubernetes_package() -> None:
     # A token that runs out in the year 2100: header and signature are not looked at.
     claims = b64encode(json.dumps({"exp": 4_102_444_800}).encode()).decode().rstrip("=")
