@@ -55,12 +55,16 @@ def _ingress_makes(body: JsonObject) -> tuple[Made, ...]:
     return made_secrets(body, [text(entry.get("secretName")) for entry in entries])
 
 
+def _ingress_health(live: JsonObject) -> Health:
+    """Source: Karmada: healthy with an address. Without one it is Progressing: many controllers never give one."""
+    return Health.HEALTHY if has_address(live) else Health.PROGRESSING
+
+
 INGRESS = Interpreter(
     kinds=(("networking.k8s.io", "Ingress"),),
     dependencies=_ingress_dependencies,
     makes=_ingress_makes,
-    # Source: Karmada: healthy with an address. Without one it is Progressing: many controllers never give one.
-    health=lambda live: Health.HEALTHY if has_address(live) else Health.PROGRESSING,
+    health=_ingress_health,
 )
 
 

@@ -113,12 +113,12 @@ CUSTOM_RESOURCE_DEFINITION = Interpreter(
 )
 
 
-NAMESPACE = Interpreter(
-    kinds=(("", "Namespace"),),
-    namespaced=False,
-    # While it is deleted it accepts nothing: Progressing until it is created again.
-    health=lambda live: Health.PROGRESSING if dig(live, "status", "phase") == "Terminating" else Health.HEALTHY,
-)
+def _namespace_health(live: JsonObject) -> Health:
+    """A Namespace that is being deleted accepts nothing: Progressing until it is created again."""
+    return Health.PROGRESSING if dig(live, "status", "phase") == "Terminating" else Health.HEALTHY
+
+
+NAMESPACE = Interpreter(kinds=(("", "Namespace"),), namespaced=False, health=_namespace_health)
 
 
 SERVICE_ACCOUNT = Interpreter(kinds=(("", "ServiceAccount"),))

@@ -58,9 +58,13 @@ def _issuer_references(body: JsonObject) -> Iterator[PodReference]:
         yield found._replace(optional=is_made) if found.steps == _ACCOUNT_KEY else found
 
 
+def _issuer_health(live: JsonObject) -> Health:
+    """Healthy once Ready; Unhealthy when its CA is not there, or it is not let in."""
+    return by_condition(live, "Ready")
+
+
 ISSUER = Interpreter(
     kinds=((GROUP, "Issuer"),),
     dependencies=lambda body: as_dependencies(_issuer_references(body), body),
-    # Unhealthy when its CA is not there, or it is not let in.
-    health=lambda live: by_condition(live, "Ready"),
+    health=_issuer_health,
 )

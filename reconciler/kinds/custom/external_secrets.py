@@ -129,12 +129,16 @@ EXTERNAL_SECRET = Interpreter(
 )
 
 
+def _store_health(live: JsonObject) -> Health:
+    """Healthy once Ready; Unhealthy when its provider is not valid or does not let it in."""
+    return by_condition(live, "Ready")
+
+
 SECRET_STORE = Interpreter(
     kinds=((EXTERNAL_SECRETS, "SecretStore"),),
     # Secrets, ConfigMaps and ServiceAccounts that any provider logs in with.
     dependencies=lambda body: as_dependencies(credentials(dig(body, "spec", "provider"), ("spec", "provider")), body),
-    # Unhealthy when its provider is not valid or does not let it in.
-    health=lambda live: by_condition(live, "Ready"),
+    health=_store_health,
 )
 
 
@@ -147,10 +151,14 @@ def _synced_secrets(body: JsonObject) -> tuple[Made, ...]:
 SECRET_PROVIDER_CLASS = Interpreter(kinds=((SECRETS_STORE_GROUP, "SecretProviderClass"),), makes=_synced_secrets)
 
 
+def _sealed_health(live: JsonObject) -> Health:
+    """Healthy once Synced. Unhealthy when it cannot be opened, or a Secret of another owner is in its place."""
+    return by_condition(live, "Synced")
+
+
 SEALED_SECRET = Interpreter(
     kinds=(("bitnami.com", "SealedSecret"),),
     # Source: sealed-secrets: the Secret has the name of the SealedSecret, whatever is in spec.template.metadata.
     makes=lambda body: made_secrets(body, [text(dig(body, "metadata", "name"))]),
-    # Unhealthy when it cannot be opened, or a Secret of another owner is in its place.
-    health=lambda live: by_condition(live, "Synced"),
+    health=_sealed_health,
 )

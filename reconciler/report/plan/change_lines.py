@@ -72,12 +72,6 @@ def headlines(entry: PlanEntry, style: Style = PLAIN, *, subject: str = "") -> l
     return ["  ".join(part for part in parts if part), *(f"{_INDENT}{line}" for line in below)]
 
 
-def entry_notes(entry: PlanEntry) -> list[str]:
-    """Return the cause, the reason and the place in the store, if any."""
-    notes = [_CAUSES[entry.cause], visible(entry.reason), visible(str(entry.source)) if entry.source.path else ""]
-    return [note for note in notes if note]
-
-
 def _subject(entry: PlanEntry) -> str:
     return visible(str(entry.identity))
 
