@@ -21,20 +21,22 @@ from bench import corpus
 from bench.measure import percentile
 from bench.members import live_object, row_of
 from reconciler.api.clusters import LiveObject, Observations
-from reconciler.api.fleet import Snapshot, StoreFile
+from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.plan import Manifest
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollouts import Lineage
 from reconciler.clock import SystemClock
 from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
+from reconciler.controller.once.planning import Access
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.errors import ObjectNotFound
+from reconciler.errors import ConfigurationError, ObjectNotFound
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.answers import Listing
+from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.discovery import Discovery, ServedKind
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.planner import previous_of, render_schedule
@@ -231,22 +233,28 @@ def _apply(
         yield row_of(manifest, shared[key].uid)
 
 
+class _Parts(LoopParts, frozen=True, kw_only=True):
+    """Parts of a loop whose clusters are in memory: no kubeconfig says how they are reached."""
+
+    def configs_of(self, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
+        """Return nothing to be reached."""
+        return {}
+
+
 @asynccontextmanager
 async def running(workloads: int, folder: Path) -> AsyncIterator[tuple[CommitSource, Vitals, ControlLoop]]:
     """A loop that has settled the whole fleet."""
     source, vitals, clock = CommitSource(files_of(workloads)), Vitals(), SystemClock()
     with Journal.open(folder / "journal.db") as journal:
         members = filled(source, journal)
-        parts = LoopParts(
+        parts = _Parts(
             source=source,
             store=StoreInForce({}, source.past),
             journal=journal,
             holder=OwnershipLock(journal, clock),
             opened=cast("MemberClusters", members),
-            configs_of=lambda fleet: {},
+            access=Access(clock=clock, interpreters=BUILT_IN_KINDS),
             agent=UserAgent(FLEET),
-            clock=clock,
-            interpreters=BUILT_IN_KINDS,
             vitals=vitals,
         )
         loop, stop = ControlLoop(parts), asyncio.Event()
