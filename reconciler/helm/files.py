@@ -54,8 +54,8 @@ class RenderFiles:
                 return None
         return self._tree.entry(path)
 
-    def listed(self, paths: Iterable[str]) -> dict[str, FolderEntry]:
-        """Every file at and below the paths, in the order of their names.
+    def listed(self, paths: Iterable[str], *, without_links: bool = False) -> dict[str, FolderEntry]:
+        """Every file at and below the paths, in the order of their names. `without_links`: links are passed over.
 
         Raises:
             InputRefused: a link, a device or a repository is among them, or there are too many.
@@ -74,7 +74,7 @@ class RenderFiles:
                     pending += [f"{path}/{each.name}" for each in below if not each.name.endswith(_LEFT_OUT)]
                 elif entry.kind is EntryKind.FILE:
                     found[path] = entry
-                else:
+                elif not (without_links and entry.kind is EntryKind.LINK):
                     what = "a link" if entry.kind is EntryKind.LINK else "no ordinary file"
                     raise InputRefused(f"{path} is {what}; what is rendered is made of ordinary files")
             except Unreadable as error:
@@ -207,12 +207,12 @@ class FolderCheckout:
         """A file, as far as one may be large."""
         return self._files.read(path)
 
-    def listed(self, paths: Iterable[str]) -> list[str]:
-        """Every file at and below the paths, in the order of their names."""
+    def listed(self, paths: Iterable[str], *, without_links: bool = False) -> list[str]:
+        """Every file at and below the paths, in the order of their names. `without_links`: links are passed over."""
         found: list[str] = []
         for path in paths:
             found += self._top() if not path else [path]
-        listed = self._files.listed(sorted(set(found)))
+        listed = self._files.listed(sorted(set(found)), without_links=without_links)
         return [path for path in listed if not (self._ignore_file and self._is_ignored(path))]
 
     def _is_ignored(self, path: str) -> bool:

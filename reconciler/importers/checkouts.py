@@ -28,8 +28,11 @@ class Checkout(Protocol):
     def read(self, path: str) -> bytes:
         """A file."""
 
-    def listed(self, paths: Iterable[str]) -> Iterable[str]:
-        """Return every file at and below the paths, by name, without hidden ones at the root."""
+    def listed(self, paths: Iterable[str], *, without_links: bool = False) -> Iterable[str]:
+        """Return every file at and below the paths, by name, without hidden ones at the root.
+
+        `without_links`: links among them are passed over, and no error.
+        """
 
 
 class Place(NamedTuple):

@@ -136,14 +136,14 @@ class Generating:
 
     def _of_directories(self, place: Place, wanted: tuple[Reading, ...], prefix: str) -> Rows:
         folders = set()
-        for path in place.checkout.listed([""]):
+        for path in place.checkout.listed([""], without_links=True):  # filepath.Walk follows none
             parts = path.split("/")[:-1]
             folders |= {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
         return [self._path_row(folder, prefix) for folder in _chosen(sorted(folders), wanted, is_folder_of)]
 
     def _of_files(self, place: Place, wanted: tuple[Reading, ...], prefix: str) -> Rows:
         rows: Rows = []
-        for path in _chosen(sorted(place.checkout.listed([""])), wanted, is_file_of):
+        for path in _chosen(sorted(place.checkout.listed([""], without_links=True)), wanted, is_file_of):
             try:
                 text = place.checkout.read(path).decode()
             except UnicodeDecodeError as error:

@@ -65,6 +65,34 @@ def test_a_store_is_written_that_is_valid_but_for_what_is_to_be_rendered(desk: D
     assert all("[render-stale]" in line for line in lines), lines
 
 
+SET = """\
+apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: charts}
+spec:
+  generators:
+  - git: {repoURL: https://git.example.com/acme/platform, directories: [{path: "charts/*"}]}
+  template:
+    metadata: {name: "{{path.basename}}"}
+    spec:
+      source: {repoURL: https://git.example.com/acme/platform, path: "{{path}}"}
+      destination: {server: https://eu, namespace: demo}
+"""
+
+
+@pytest.mark.parametrize("place", ["tests/data/latest", "charts/latest"])
+def test_a_link_somewhere_in_a_repository_is_no_folder_of_a_set_and_stops_no_other(desk: Desk, place: str) -> None:
+    """Source: Argo CD, reposerver, ListDirectories: filepath.Walk follows no link."""
+    link = desk.checkout / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(desk.checkout / "charts/web")
+    done = desk.types(told=SECRET + SET)
+    assert done.code == 0, done.err
+    texts = [path.read_text() for path in desk.store.rglob("*.yaml") if "templates" not in path.parts]
+    made = [each for text in texts for each in yaml.safe_load_all(text)]
+    assert [each["metadata"]["name"] for each in made if each.get("kind") == "Render"] == ["web"]
+
+
 JOB = """\
 apiVersion: batch/v1
 kind: Job

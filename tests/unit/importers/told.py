@@ -33,8 +33,8 @@ class HeldFiles:
             raise StoreError(f"{path} is not there")
         return self._files[path]
 
-    def listed(self, paths: Iterable[str]) -> list[str]:
-        """Every file at and below the paths."""
+    def listed(self, paths: Iterable[str], *, without_links: bool = False) -> list[str]:
+        """Every file at and below the paths; there are no links."""
         wanted = list(paths)
         return sorted(
             name for name in self._files for path in wanted if not path or name == path or name.startswith(f"{path}/")
