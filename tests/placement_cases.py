@@ -23,7 +23,6 @@ from reconciler.api.policies import (
     AffinityTerm,
     ClusterAffinity,
     Division,
-    FieldRequirement,
     Flavor,
     LabelRequirement,
     LabelSelector,
@@ -227,7 +226,7 @@ def affinity(given: Any) -> ClusterAffinity:
             )
         ),
         fields=tuple(
-            FieldRequirement(key=key, operator=Operator(operator), values=frozenset(values))
+            LabelRequirement(key=key, operator=Operator(operator), values=frozenset(values))
             for key, operator, *values in given.get("fields", [])
         ),
     )

@@ -83,21 +83,16 @@ class ResourceSelector(Struct, frozen=True, kw_only=True):
     source: Source = NOWHERE
 
 
-class FieldRequirement(Struct, frozen=True, kw_only=True):
-    """A `fieldSelector.matchExpressions` entry: key is provider, region or zone; operator is In or NotIn."""
-
-    key: str
-    operator: Operator
-    values: frozenset[str]
-
-
 class ClusterAffinity(Struct, frozen=True, kw_only=True):
-    """Exclusion comes first, then labels AND fields AND names. Empty names: any cluster; all empty: every cluster."""
+    """Exclusion comes first, then labels AND fields AND names. Empty names: any cluster; all empty: every cluster.
+
+    `fields`: of `fieldSelector.matchExpressions`: In or NotIn, of provider, region or zone.
+    """
 
     cluster_names: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     labels: LabelSelector | None = None
-    fields: tuple[FieldRequirement, ...] = ()
+    fields: tuple[LabelRequirement, ...] = ()
     source: Source = NOWHERE
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from reconciler.api.policies import ClusterAffinity, LabelSelector
 from reconciler.api.problem import NOWHERE, Problem, Source
-from reconciler.api.refs import GVK
+from reconciler.api.refs import ResourceRef
 
 
 class Count(Struct, frozen=True, tag="count"):
@@ -129,30 +129,19 @@ class ChangeTime(StrEnum):
     """Placement: at once, everywhere."""
 
 
-class ObjectName(Struct, frozen=True, kw_only=True):
-    """One object in a cluster. The namespace of a cluster-scoped one is empty."""
-
-    gvk: GVK
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.gvk.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.gvk.kind} {self.name}"
-
-
 class ConditionCheck(Struct, frozen=True, kw_only=True, tag="condition"):
     """A condition that an object must have. `of` None: a copy of the rollout has it, and no other copy denies it."""
 
     condition: str
     status: str = "True"
-    of: ObjectName | None = None
+    of: ResourceRef | None = None
     source: Source = NOWHERE
 
 
 class ExpressionCheck(Struct, frozen=True, kw_only=True, tag="expression"):
     """A CEL expression over `status` of an object, which must be true."""
 
-    of: ObjectName
+    of: ResourceRef
     cel: str
     source: Source = NOWHERE
 

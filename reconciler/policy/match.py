@@ -15,7 +15,6 @@ from reconciler.api.clusters import Cluster
 from reconciler.api.fleet import FrozenReach
 from reconciler.api.policies import (
     ClusterAffinity,
-    FieldRequirement,
     LabelRequirement,
     LabelSelector,
     Operator,
@@ -81,7 +80,7 @@ def _label_misses(requirement: LabelRequirement, labels: Mapping[str, str]) -> s
     return f"label {key} is there"
 
 
-def _field_misses(requirement: FieldRequirement, cluster: Cluster) -> str:
+def _field_misses(requirement: LabelRequirement, cluster: Cluster) -> str:
     """Return why a field requirement fails, empty if met. Zones: In wants a common one, NotIn none (Karmada)."""
     wants = requirement.operator is Operator.IN
     if requirement.key == "zone":

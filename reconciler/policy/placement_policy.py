@@ -6,7 +6,7 @@ from reconciler.api.policies import (
     AffinityTerm,
     ClusterAffinity,
     Division,
-    FieldRequirement,
+    LabelRequirement,
     Operator,
     Placement,
     ReplicaScheduling,
@@ -38,7 +38,7 @@ def is_empty(affinity: ClusterAffinity) -> bool:
     return not (affinity.cluster_names or affinity.exclude or affinity.labels or affinity.fields)
 
 
-def _field_requirements(selector: Fields) -> tuple[FieldRequirement, ...]:
+def _field_requirements(selector: Fields) -> tuple[LabelRequirement, ...]:
     """Karmada: keys are provider, region and zone, operators In and NotIn."""
     requirements = []
     for fields in selector.children("matchExpressions"):
@@ -55,7 +55,7 @@ def _field_requirements(selector: Fields) -> tuple[FieldRequirement, ...]:
         if is_key and is_operator:
             if not values:
                 fields.error("field-selector-values", f"{operator} needs at least one value", "values")
-            requirements.append(FieldRequirement(key=key, operator=Operator(operator), values=frozenset(values)))
+            requirements.append(LabelRequirement(key=key, operator=Operator(operator), values=frozenset(values)))
     return tuple(requirements)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from reconciler.api.content import JsonObject, dig
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Identity, ResourceRef
 from reconciler.api.rollout_progress import Complete, Met, Sight, Steady, Unmet, Unseen
-from reconciler.api.rollouts import Check, ConditionCheck, ExpressionCheck, Gate, ObjectName
+from reconciler.api.rollouts import Check, ConditionCheck, ExpressionCheck, Gate
 from reconciler.rollouts.record_book import RolloutRecords, later_of
 
 UNTOLD = Unseen("nothing is known of it yet")
@@ -75,7 +75,7 @@ class GatedCopy(NamedTuple):
 
 
 def sight_of(
-    gate: Gate, revision: str, copies: Iterable[GatedCopy], objects: Mapping[ObjectName, JsonObject], since: str = ""
+    gate: Gate, revision: str, copies: Iterable[GatedCopy], objects: Mapping[ResourceRef, JsonObject], since: str = ""
 ) -> Sight:
     """Return whether all copies are in step with the revision and the gate is met.
 
@@ -97,12 +97,12 @@ def sight_of(
     return Unmet(why) if why else Met(revision, since)
 
 
-def named_objects(gate: Gate) -> tuple[ObjectName, ...]:
+def named_objects(gate: Gate) -> tuple[ResourceRef, ...]:
     """The objects that the conditions of a gate name, beside the copies."""
     return tuple(check.of for check in gate.checks if check.of is not None)
 
 
-def _unmet(check: Check, copies: Iterable[GatedCopy], objects: Mapping[ObjectName, JsonObject]) -> str:
+def _unmet(check: Check, copies: Iterable[GatedCopy], objects: Mapping[ResourceRef, JsonObject]) -> str:
     """Return the reason why a condition does not hold, empty if it does."""
     if isinstance(check, ExpressionCheck):
         return f"the expression about {check.of} cannot be evaluated"

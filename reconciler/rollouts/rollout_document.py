@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from reconciler.api.problem import Document, Problem
-from reconciler.api.refs import GVK
+from reconciler.api.refs import GVK, ResourceRef
 from reconciler.api.rollouts import (
     After,
     Amount,
@@ -18,7 +18,6 @@ from reconciler.api.rollouts import (
     Count,
     Gate,
     MetricCheck,
-    ObjectName,
     OnFailure,
     OnNewCommit,
     Percent,
@@ -153,7 +152,7 @@ def _check(fields: Fields) -> Check:
     given = [part for part in ("apiVersion", "kind", "namespace", "name") if fields.has(part)]
     of = None
     if api_version and kind and name:
-        of = ObjectName(gvk=GVK.parse(api_version, kind), namespace=fields.text("namespace"), name=name)
+        of = ResourceRef(gvk=GVK.parse(api_version, kind), namespace=fields.text("namespace"), name=name)
     elif given:
         message = "an object is named by apiVersion, kind and name, and its namespace where it has one"
         fields.error("rollout-check-incomplete", message)

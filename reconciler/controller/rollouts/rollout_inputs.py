@@ -18,9 +18,9 @@ from reconciler.api.binding import Binding
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.ledger import JournalSnapshot
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.api.rollout_progress import Met, Record, Sight, Unseen
-from reconciler.api.rollouts import Gate, Layout, Lineage, MetricCheck, ObjectName
+from reconciler.api.rollouts import Gate, Layout, Lineage, MetricCheck
 from reconciler.clock import within
 from reconciler.containment import try_await
 from reconciler.controller import timing
@@ -275,7 +275,7 @@ async def _checked(
 
 async def _read(
     gate: Gate, identities: Collection[Identity], shown: FleetState, member: MemberCluster
-) -> tuple[list[GatedCopy], dict[ObjectName, JsonObject]]:
+) -> tuple[list[GatedCopy], dict[ResourceRef, JsonObject]]:
     limit = asyncio.Semaphore(_AT_ONCE)
 
     async def body(gvk: GVK, namespace: str, name: str) -> JsonObject | None:

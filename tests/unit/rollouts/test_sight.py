@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.api.rollout_progress import Met, Unmet
-from reconciler.api.rollouts import ConditionCheck, ExpressionCheck, Gate, ObjectName
+from reconciler.api.rollouts import ConditionCheck, ExpressionCheck, Gate
 from reconciler.rollouts import GatedCopy, named_objects, sight_of
 
-JOB = ObjectName(gvk=GVK("batch", "v1", "Job"), namespace="shop", name="smoke")
+JOB = ResourceRef(gvk=GVK("batch", "v1", "Job"), namespace="shop", name="smoke")
 DONE = ConditionCheck(condition="Complete", of=JOB)
 TESTED = ConditionCheck(condition="Tested")
 
@@ -84,7 +84,7 @@ def job(status: str, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_a_gate_is_met_or_it_is_said_why_not(
-    gate: Gate, copies: list[GatedCopy], objects: dict[ObjectName, Any], why: str
+    gate: Gate, copies: list[GatedCopy], objects: dict[ResourceRef, Any], why: str
 ) -> None:
     found = sight_of(gate, "5f3c9d2", copies, objects, "2026-11-23T10:00:00Z")
     assert found == (Unmet(why) if why else Met("5f3c9d2", "2026-11-23T10:00:00Z"))
