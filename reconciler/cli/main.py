@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from reconciler import __version__
-from reconciler.cli.options import SETTINGS, defaults_for, option_keys
+from reconciler.cli.options import SETTINGS, defaults_for, option_keys, without_equals
 from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def main(argv: list[str] | None = None) -> Any:
     # Nor do they when the process ends: the last collection of the interpreter would look at every object again.
     atexit.register(gc.freeze)
     try:
-        return cli.main(args=argv, prog_name="reconciler", standalone_mode=True)
+        return cli.main(args=without_equals(sys.argv[1:] if argv is None else argv), prog_name="reconciler")
     except ReconcilerError as error:
         _fail(str(error))
     except BrokenPipeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -251,6 +252,17 @@ clusters_served = option(
     help="Apply to these clusters alone (repeatable). Default: to all but those with `spec.syncMode: Pull`.",
 )
 show_secrets = option("--show-secrets", is_flag=True, help="Print values of Secrets instead of masking them.")
+
+
+_SHORT_WITH_EQUALS: Final = re.compile(r"-[A-Za-z]=.", re.DOTALL)
+
+
+def without_equals(args: Sequence[str]) -> list[str]:
+    """Return arguments with `-n=shop` as `-nshop`, as kubectl reads it; click would take `=shop` for the value."""
+    ends = args.index("--") if "--" in args else len(args)
+    return [
+        word[:2] + word[3:] if at < ends and _SHORT_WITH_EQUALS.match(word) else word for at, word in enumerate(args)
+    ]
 
 
 class _Formats(click.Choice[str]):

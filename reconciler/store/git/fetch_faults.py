@@ -99,8 +99,8 @@ def _fault(failure: Failure) -> str:
     if told:
         return f"git and the server say: {told}"
     # Newer OpenSSH tells no error when a server closes the connection at once.
-    closed = f"; or {_name(failure.url)} closed the connection: is it SSH that listens there?"
-    return _NOT_FOUND + closed if failure.url.scheme == "ssh" else _NOT_FOUND
+    closed = f"or {_name(failure.url)} closed the connection: is it SSH that listens there; "
+    return _NOT_FOUND.format(closed=closed if failure.url.scheme == "ssh" else "")
 
 
 def _not_let_in(failure: Failure) -> str:
@@ -179,7 +179,9 @@ _OF_HTTP: Final = (
      "nothing listens at {name} (Connection refused: {found})"),
 )  # fmt: skip
 
-_NOT_FOUND: Final = "there is no repository there, or the key may not read it; does `git ls-remote STORE` find it?"
+_NOT_FOUND: Final = (
+    "there is no repository there, or the key may not read it; {closed}does `git ls-remote STORE` find it?"
+)
 _SAID: Final = (
     (r"not appear to be a git repository|[Rr]epository .{0,300}not found|not a git repository|[Nn]o such repository",
      "there is no repository there, or it is hidden from these credentials; does `git ls-remote STORE` find it?"),
