@@ -11,7 +11,6 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from reconciler.api.clusters import Read
 from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
@@ -114,13 +113,11 @@ class Writer:
         return replace(planned, plan=replace(plan, waves=waves))
 
     def _end_pauses(self, planned: Round, snapshot: FleetSnapshot, now_s: float) -> None:
-        differing = {change.copy: differing_fields(change) for change in planned.plan.changes}
-        for copy in self._memory.fights.paused(now_s):
-            cluster, identity = copy
-            member = snapshot.members.get(cluster)
-            is_in_scope = snapshot.only is None or identity in snapshot.only
-            if is_in_scope and isinstance(member, Read) and member.shows(identity):
-                self._memory.fights.compared(copy, differing.get(copy, ()), now_s)
+        fights = self._memory.fights
+        if paused := [copy for copy in fights.paused(now_s) if snapshot.shows(*copy)]:
+            differing = {change.copy: differing_fields(change) for change in planned.plan.changes}
+            for copy in paused:
+                fights.compared(copy, differing.get(copy, ()), now_s)
 
     def _is_left(self, change: Change, now_s: float) -> bool:
         is_fought = self._memory.fights.leaves_alone(change.copy, differing_fields(change), now_s)

@@ -73,7 +73,6 @@ class RecordedEvents:
         self._held = Lasting(held_for_person)
         self.held_by: dict[Copy, str] = {}
         """By copy that waits for a person the revision with which that began."""
-        self._is_first = True
         self._frozen = Lasting(frozen)
         self._degraded_at: dict[str, list[str]] = {}
         """By subject the recent times at which it began to be degraded (RFC 3339)."""
@@ -216,8 +215,11 @@ class RecordedEvents:
         self._held.take_in(state, turns)
         self._frozen.take_in(state, turns)
         revision, before = state.facts.schedule.fleet.revision, self.held_by
-        self.held_by = {copy: before.get(copy) or self._held_before(copy) or revision for copy in self._held.found}
-        self._is_first = False
+        known = {cluster for cluster, _ in before}
+        self.held_by = {
+            copy: before.get(copy) or ("" if copy[0] in known else self._held_before(copy)) or revision
+            for copy in self._held.found
+        }
         held = holds_by_cluster(self._held.found, self.held_by)
         # The first of each cluster speaks for all there.
         first = {f"cluster {copy[0]}": copy for copy in sorted(self._held.found, reverse=True)}
@@ -237,7 +239,7 @@ class RecordedEvents:
 
     def _held_before(self, copy: Copy) -> str:
         """Return the revision that history has for a hold from before the start of this process; empty: for none."""
-        event = self._episodes.open(EventKind.HELD).get(f"cluster {copy[0]}") if self._is_first else None
+        event = self._episodes.open(EventKind.HELD).get(f"cluster {copy[0]}")
         if event is None:
             return ""
         return str(event.data.get("revisions", {}).get(str(copy[1])) or event.data.get("revision") or "")

@@ -187,6 +187,11 @@ def test_each_hold_has_the_revision_that_brought_it_after_others_and_a_restart_t
             telling.round()
             assert telling.told.held_by == {COPY: "r2", other: "r4"}
             telling.begin()
+        scene.away, scene.revision = {"m1": "no answer"}, "r6"
+        telling.round()
+        scene.away, scene.revision = {}, "r7"
+        telling.round()
+        assert telling.told.held_by == {COPY: "r2", other: "r4"}, "its cluster was away at the start"
         scene.gone = {"other"}
         telling.round()
         assert telling.told.held_by == {other: "r4"}
