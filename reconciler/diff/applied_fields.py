@@ -12,8 +12,8 @@ from reconciler.api.plan import MISSING
 from reconciler.diff.canonical import child_of_node, sendable
 from reconciler.diff.three_way import Desired, Difference, desired_of
 from reconciler.diff.trees import declared
-from reconciler.diff.walk import indexed, key_names
-from reconciler.documents import FREE, Schema, SchemaNode, object_meta
+from reconciler.diff.walk import indexed
+from reconciler.documents import FREE, Schema, SchemaNode, key_names, object_meta
 from reconciler.ownership import hashed_leaves, recorded_form
 
 

@@ -24,8 +24,8 @@ from reconciler.diff.canonical import equal
 from reconciler.diff.immutable import immutable_change
 from reconciler.diff.substitutes import Substitutes, substitutes
 from reconciler.diff.trees import declared, displaced, tree_changes
-from reconciler.diff.walk import Owned, Walk, indexed, key_names
-from reconciler.documents import FREE, Schema, SchemaNode, object_meta
+from reconciler.diff.walk import Owned, Walk, indexed
+from reconciler.documents import FREE, Schema, SchemaNode, key_names, object_meta
 from reconciler.ownership import (
     OWNER_ANNOTATION,
     FieldPath,

@@ -8,8 +8,8 @@ from typing import Any, Final
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.plan import MISSING
 from reconciler.diff.canonical import child_of_node, equal, says_nothing
-from reconciler.diff.walk import indexed, key_names
-from reconciler.documents import FREE, NodeForm, Schema, SchemaNode, object_meta
+from reconciler.diff.walk import indexed
+from reconciler.documents import FREE, NodeForm, Schema, SchemaNode, key_names, object_meta
 from reconciler.ownership import FieldPath, Keyed, Member, value_at
 
 DECLARED_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")

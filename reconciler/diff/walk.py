@@ -14,7 +14,7 @@ from reconciler.api.content import Json, JsonObject
 from reconciler.api.plan import MISSING
 from reconciler.diff.canonical import ALLOCATED, ValueComparison, covered, same_scalar, says_nothing, stored_null
 from reconciler.diff.substitutes import SharedList
-from reconciler.documents import FREE, NodeForm, Schema, SchemaNode
+from reconciler.documents import FREE, NodeForm, Schema, SchemaNode, key_names
 from reconciler.ownership import (
     NOTHING,
     FieldPath,
@@ -268,13 +268,6 @@ def _deduced(owned: Owned | None) -> SchemaNode:
 
 
 @lru_cache(maxsize=4096)
-def key_names(node: SchemaNode) -> tuple[tuple[str, ...], tuple[Json, ...]]:
-    """Key fields in name order, with the default of each (MISSING: none)."""
-    names = tuple(sorted(node.keys))
-    fields = node.item.fields if node.item is not None else {}
-    return names, tuple(fields[name].default if name in fields else MISSING for name in names)
-
-
 @lru_cache(maxsize=65536)
 def _key_values(raw: str) -> tuple[Json, ...]:
     step = step_of(raw)

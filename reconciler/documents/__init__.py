@@ -90,6 +90,7 @@ from reconciler.documents.schema import (
     Schema,
     SchemaNode,
     builtin_schema,
+    key_names,
     object_meta,
     schema_of_crd,
     schema_of_openapi,

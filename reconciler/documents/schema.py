@@ -69,6 +69,13 @@ class SchemaNode(Struct, frozen=True, kw_only=True, eq=False):
         return self.fields.get(name) or self.item
 
 
+def key_names(node: SchemaNode) -> tuple[tuple[str, ...], tuple[Json, ...]]:
+    """Key fields in name order, with the default of each (MISSING: none)."""
+    names = tuple(sorted(node.keys))
+    fields = node.item.fields if node.item is not None else {}
+    return names, tuple(fields[name].default if name in fields else MISSING for name in names)
+
+
 class Schema(Struct, frozen=True, kw_only=True, eq=False):
     """A kind's fields.
 

@@ -24,7 +24,7 @@ from reconciler.api.refs import GVK
 from reconciler.documents.field_reader import is_number
 from reconciler.documents.json_patch import pointer_tokens
 from reconciler.documents.names import type_name
-from reconciler.documents.schema import NodeForm, SchemaNode, builtin_schema
+from reconciler.documents.schema import NodeForm, SchemaNode, builtin_schema, key_names
 from reconciler.prepared import prepared
 
 NOT_JUDGED: Final = frozenset({"status"})
@@ -67,27 +67,19 @@ def _repeated(node: SchemaNode, value: Json, steps: tuple[PathStep, ...]) -> Ite
 
 
 def _repeats_in(node: SchemaNode, items: list[Json], steps: tuple[PathStep, ...]) -> Iterator[SchemaFault]:
+    names, defaults = key_names(node)
     seen: set[tuple[Json, ...]] = set()
     for index, item in enumerate(items):
-        key = _key_of(node, item)
-        if key in seen:
-            shown = (
-                ", ".join(f"{name} {str(value)[:80]}" for name, value in zip(node.keys, key, strict=False)) or "value"
-            )
-            message = f"another entry has this {shown}; server-side apply refuses that: keep one of them"
+        values: tuple[Json, ...] = (item,)
+        if names:
+            values = tuple(map(item.get, names, defaults)) if isinstance(item, dict) else (None,)
+        if not all(isinstance(value, str | int | float) for value in values):
+            continue  # A key is missing, or of a wrong type.
+        if values in seen:
+            named = ", ".join(f"{name} {str(value)[:80]}" for name, value in zip(names, values, strict=False))
+            message = f"another entry has this {named or 'value'}; server-side apply refuses that: keep one of them"
             yield SchemaFault((*steps, index), "duplicate-entry", message)
-        seen.update([key] if key else ())
-
-
-def _key_of(node: SchemaNode, item: Json) -> tuple[Json, ...]:
-    """Return the values by which an entry is known; empty where one is missing or no scalar."""
-    if not node.keys:
-        return (item,) if isinstance(item, str | int | float) else ()
-    if not isinstance(item, dict) or node.item is None:
-        return ()
-    child = node.item.fields
-    key = tuple(item.get(name, child[name].default if name in child else None) for name in node.keys)
-    return key if all(isinstance(value, str | int | float) for value in key) else ()
+        seen.add(values)
 
 
 @cache
