@@ -109,6 +109,15 @@ def _each(key: str, values: str, effect: DirectiveEffect, here: str) -> Iterator
     yield from ((key, value, effect, here) for value in values.split())
 
 
+_APPLIED_BY_FLUX: Final[tuple[_Row, ...]] = (
+    ("reconcile", "disabled", _REFUSED, _NOT_APPLIED),
+    ("reconcile", "enabled", _SAME, "the default"),
+    ("prune", "disabled", _KEEP, _KEPT),
+    ("prune", "enabled", _SAME, "the default"),
+    ("force", "enabled", _REPLACE, _REPLACED),
+    ("force", "disabled", _SAME, "the default"),
+)
+
 DIRECTIVES: Final = (
     *_rows(
         "Argo CD", "argocd.argoproj.io/", "Argo CD: resource hooks; sync waves",
@@ -168,12 +177,7 @@ DIRECTIVES: Final = (
         *_each("ssa", "Override Merge", _SAME, "our fields are enforced, those of others stay"),
         ("ssa", "IfNotPresent", _REFUSED, _CREATED_ONLY),
         ("ssa", "Ignore", _REFUSED, _NOT_APPLIED),
-        ("reconcile", "disabled", _REFUSED, _NOT_APPLIED),
-        ("reconcile", "enabled", _SAME, "the default"),
-        ("prune", "disabled", _KEEP, _KEPT),
-        ("prune", "enabled", _SAME, "the default"),
-        ("force", "enabled", _REPLACE, _REPLACED),
-        ("force", "disabled", _SAME, "the default"),
+        *_APPLIED_BY_FLUX,
         *_each("substitute", "disabled enabled", _SAME, "nothing is substituted when it is applied"),
         *((key, "", _SAME, _A_MARK) for key in ("name", "namespace", "checksum")),
     ),
@@ -189,12 +193,7 @@ DIRECTIVES: Final = (
     ),
     *_rows(
         "Flux", "fluxcd.controlplane.io/", "Flux operator: ResourceSet",
-        ("reconcile", "disabled", _REFUSED, _NOT_APPLIED),
-        ("reconcile", "enabled", _SAME, "the default"),
-        ("prune", "disabled", _KEEP, _KEPT),
-        ("prune", "enabled", _SAME, "the default"),
-        ("force", "enabled", _REPLACE, _REPLACED),
-        ("force", "disabled", _SAME, "the default"),
+        *_APPLIED_BY_FLUX,
         *((key, "", _REFUSED, _NOT_FILLED_IN) for key in ("copyFrom", "convertKubeConfigFrom", "checksumFrom")),
         *((key, "", _SAME, "for Flux in the cluster") for key in ("reconcileEvery", "reconcileTimeout")),
     ),

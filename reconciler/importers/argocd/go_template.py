@@ -66,7 +66,7 @@ def render(text: str, params: Mapping[str, Any], *, is_strict: bool) -> str:
 
 
 class _Action(NamedTuple):
-    """What stands between two pairs of braces."""
+    """The text between `{{` and `}}`, with its tokens."""
 
     text: str
     tokens: list[_Token]

@@ -22,7 +22,7 @@ Params = Mapping[str, Any]
 
 
 class Templates(NamedTuple):
-    """How the templates of a set are read. `is_strict`: a missing parameter is an error."""
+    """The way in which the templates of a set are read. `is_strict`: a missing parameter is an error."""
 
     go: bool = False
     is_strict: bool = False

@@ -72,7 +72,7 @@ def open_repository(path: Path) -> CountedRepository:
     return CountedRepository(str(own if os.path.lexists(own) else path), _EXACTLY)
 
 
-def missing(repository: pygit2.Repository, what: str, error: Exception) -> StoreError:
+def missing_object(repository: pygit2.Repository, what: str, error: Exception) -> StoreError:
     """Return the error for an object that cannot be read. A partial clone lacks those that git fetches when asked."""
     is_partial = any(entry.name.endswith(".promisor") for entry in repository.config)
     way = "; this clone is partial: fetch the rest with git fetch --refetch --no-filter, or clone without --filter"

@@ -28,7 +28,7 @@ from reconciler.store.git.repository import (
     close,
     entries_by_name,
     last_change,
-    missing,
+    missing_object,
     oid_of,
     open_repository,
     peeled,
@@ -179,7 +179,7 @@ class GitStore:
         try:
             return tuple(sorted(changed_entries(self._repository, before, after)))
         except _FAULTS as error:
-            raise missing(self._repository, f"an object between {base} and {head}", error) from error
+            raise missing_object(self._repository, f"an object between {base} and {head}", error) from error
 
     def words(self, commit: str) -> CommitWords:
         """Return author, first line and time of a commit."""
@@ -198,7 +198,7 @@ class GitStore:
             found = last_change(self._repository, commit, path)
             return str(found.id) if found is not None else commit
         except _FAULTS as error:
-            raise missing(self._repository, f"the history of {commit}", error) from error
+            raise missing_object(self._repository, f"the history of {commit}", error) from error
 
     def _with_name(self, name: str) -> pygit2.Commit:
         if name in {"HEAD", "@"}:
@@ -288,7 +288,7 @@ class GitStore:
                     raise RevisionNotFound(f"the commit {short_revision(commit)} has no folder {subdir}")
                 tree = tree_at(self._repository, tree[part].id)
         except _FAULTS as error:
-            raise missing(self._repository, f"a folder of {commit}", error) from error
+            raise missing_object(self._repository, f"a folder of {commit}", error) from error
         return tree
 
 
@@ -356,7 +356,7 @@ class _CommitTree:
                 for name, item in entries_by_name(tree_at(self._repository, oid)).items()
             }
         except _FAULTS as error:
-            raise missing(self._repository, f"the tree {oid}", error) from error
+            raise missing_object(self._repository, f"the tree {oid}", error) from error
         if IGNORE_FILE in found or {entry.kind for entry in found.values()} - {EntryKind.FILE, EntryKind.FOLDER}:
             self.is_plain = False
         return found
@@ -377,7 +377,7 @@ class _CommitTree:
         except StoreError as error:
             raise Unreadable(str(error)) from error
         except _FAULTS as error:
-            raise missing(self._repository, f"{path}: its object {entry.handle}", error) from error
+            raise missing_object(self._repository, f"{path}: its object {entry.handle}", error) from error
         return bytes(data)
 
 
