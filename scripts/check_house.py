@@ -274,7 +274,7 @@ def imports_past_faces() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 97_321),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 97_318),
     Figure("Python files there", lambda: len(modules()), 523),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 52),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 2),

@@ -157,10 +157,8 @@ def remedy(cluster: str, identity: Identity, found: SyncState | HealthState, sou
         case Failed(todo=todo):
             wanted = todo or MemberClusterError.todo
         case Degraded(reason=reason) | Progressing(reason=reason):
-            said, usual = (
-                f"{found.why} {found.unmade}".lower(),
-                _DESCRIBE if isinstance(found, Degraded) or reason in _BY_WORDS else "",
-            )
+            said = f"{found.why} {found.unmade}".lower()
+            usual = _DESCRIBE if isinstance(found, Degraded) or reason in _BY_WORDS else ""
             by_words = (todo for word, todo in _BY_WORDS.get(reason, ()) if word in said)
             wanted = next(by_words, _HEALTH.get(reason, usual))
             if identity.kind == "StatefulSet" and reason in _HEALTH and reason != EVICTED:

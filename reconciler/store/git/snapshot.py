@@ -67,9 +67,8 @@ class GitStore:
             self._repository = open_repository(path)
         except _FAULTS as error:
             # As git itself, libgit2 trusts no repository of another user: its configuration could run commands.
-            is_of_another = "not owned by current user" in str(error)
             way = f"; run this as its owner, or `git config --global --add safe.directory {path}`"
-            way = way if is_of_another else ""
+            way = way if "not owned by current user" in str(error) else ""
             raise StoreError(f"{path}: not a Git repository that can be opened: {error}{way}") from error
 
     def __enter__(self) -> Self:
