@@ -22,6 +22,8 @@ from reconciler.yaml import EmbeddedTextFault, read_embedded
 _KINDS: Final = ("list", "clusters", "git", "matrix", "merge")
 _ASKING: Final = ("scmProvider", "pullRequest", "plugin", "clusterDecisionResource")
 _MAX: Final = 10_000
+_PAIRS_MAX: Final = 10 * _MAX
+"""Combinations of a matrix, before a selector chooses among them."""
 Rows = list[dict[str, Any]]
 
 
@@ -171,7 +173,11 @@ class Generating:
             raise Uncarried(f"{below.path('generators')}: a matrix is of two generators")
         first, second = generators
         path = below.path("generators")
-        pairs = [(row, other) for row in self.rows(first) for other in self.rows(second, row)]
+        pairs: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        for row in self.rows(first):
+            pairs += [(row, other) for other in self.rows(second, row)]
+            if len(pairs) > _PAIRS_MAX:
+                raise Uncarried(f"{path}: more than {_PAIRS_MAX:,} combinations")
         return [merged(other, row) if self._go else _combined(row, other, path) for row, other in pairs]
 
     def _merge(self, below: Reading) -> Rows:

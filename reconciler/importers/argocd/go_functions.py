@@ -15,25 +15,12 @@ from decimal import Decimal
 from typing import Any, Final
 
 from reconciler.hydration import is_in_range
+from reconciler.importers.argocd.go_limits import MANY, GoFailure, fits, pattern
 from reconciler.yaml import EmbeddedTextFault, read_embedded, write_embedded
 
 _EXPONENT_MIN: Final = -4
 _EXPONENT_MAX: Final = 6
-_SPRINTF: Final = re.compile(r"%(%|[-+0]*\d*(?:\.\d+)?[sdvqftx])")
-_MANY: Final = 10_000
-
-
-class GoFailure(Exception):
-    """An evaluation that ends; the message goes on after "the template …". `is_missing`: for want of a key.
-
-    `action`: the text between the braces that fails; empty until it is known.
-    """
-
-    def __init__(self, why: str, *, is_missing: bool = False) -> None:
-        """Keep the reason."""
-        super().__init__(why)
-        self.is_missing = is_missing
-        self.action = ""
+_SPRINTF: Final = re.compile(r"%(%|[-+0]*\d{0,3}(?:\.\d{1,3})?[sdvqftx])")
 
 
 def is_true(value: Any) -> bool:
@@ -183,7 +170,29 @@ def _trunc(length: int, text: str) -> str:
 
 
 def _indent(count: int, text: str) -> str:
-    return " " * min(int(count), _MANY) + text.replace("\n", "\n" + " " * min(int(count), _MANY))
+    fits(int(count), text.count("\n") + 1)
+    return " " * int(count) + text.replace("\n", "\n" + " " * int(count))
+
+
+def _repeat(count: int, text: str) -> str:
+    fits(len(text), int(count))
+    return text * int(count)
+
+
+def _replace(old: str, new: str, text: str) -> str:
+    fits(len(new), text.count(old))
+    return text.replace(old, new)
+
+
+def _join(sign: str, values: Any) -> str:
+    texts = [*map(go_text, values if isinstance(values, list) else [values])]
+    fits(len(sign), len(texts))
+    return sign.join(texts)
+
+
+def _replace_all(form: str, text: str, new: str, filled: Any) -> str:
+    fits(len(new), len(text) + 1)
+    return pattern(form, text).sub(filled, text)
 
 
 def _replacement(text: str) -> Callable[[re.Match[str]], str]:
@@ -239,7 +248,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 def _until(*bounds: int) -> list[int]:
     found = range(*map(int, bounds))
-    if len(found) > _MANY:
+    if len(found) > MANY:
         raise GoFailure("counts too far")
     return list(found)
 
@@ -278,11 +287,11 @@ _STRINGS: Final[dict[str, Callable[..., Any]]] = {
     "trimAll": lambda cut, text: text.strip(cut),
     "trimPrefix": lambda cut, text: text.removeprefix(cut),
     "trimSuffix": lambda cut, text: text.removesuffix(cut),
-    "replace": lambda old, new, text: text.replace(old, new),
+    "replace": _replace,
     "contains": lambda part, text: part in text,
     "hasPrefix": lambda part, text: text.startswith(part),
     "hasSuffix": lambda part, text: text.endswith(part),
-    "repeat": lambda count, text: text * min(int(count), _MANY),
+    "repeat": _repeat,
     "nospace": lambda text: re.sub(r"\s", "", text),
     "trunc": _trunc,
     "substr": lambda start, end, text: text[max(int(start), 0) : int(end)] if int(end) >= 0 else text[int(start) :],
@@ -293,14 +302,14 @@ _STRINGS: Final[dict[str, Callable[..., Any]]] = {
     "cat": lambda *values: " ".join(go_text(one) for one in values if one is not None),
     "indent": _indent,
     "nindent": lambda count, text: f"\n{_indent(count, text)}",
-    "join": lambda sign, values: sign.join(map(go_text, values if isinstance(values, list) else [values])),
+    "join": _join,
     "splitList": lambda sign, text: text.split(sign) if sign else list(text),
     "split": lambda sign, text: {f"_{at}": part for at, part in enumerate(text.split(sign))},
     "splitn": lambda sign, most, text: {f"_{at}": part for at, part in enumerate(text.split(sign, int(most) - 1))},
-    "regexMatch": lambda form, text: re.search(form, text) is not None,
-    "regexFind": lambda form, text: (re.search(form, text) or [""])[0],
-    "regexReplaceAll": lambda form, text, new: re.sub(form, _replacement(new), text),
-    "regexReplaceAllLiteral": lambda form, text, new: re.sub(form, lambda _: str(new), text),
+    "regexMatch": lambda form, text: pattern(form, text).search(text) is not None,
+    "regexFind": lambda form, text: (pattern(form, text).search(text) or [""])[0],
+    "regexReplaceAll": lambda form, text, new: _replace_all(form, text, new, _replacement(new)),
+    "regexReplaceAllLiteral": lambda form, text, new: _replace_all(form, text, new, lambda _: new),
     "sha256sum": lambda text: hashlib.sha256(text.encode()).hexdigest(),
     "sha1sum": lambda text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(),
     "b64enc": lambda text: base64.b64encode(text.encode()).decode(),

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
-from reconciler.importers.argocd.go_functions import FUNCTIONS, GoFailure, is_true, printed
+from reconciler.importers.argocd.go_functions import FUNCTIONS, is_true, printed
+from reconciler.importers.argocd.go_limits import LENGTH_MAX, GoFailure, bounded
 from reconciler.importers.reading import Uncarried
 
 _OPEN: Final = re.compile(r"\{\{(- )?")
@@ -22,7 +23,7 @@ _TOKEN: Final = re.compile(
 _ESCAPE: Final = re.compile(r"\\(?:([abfnrtv\\\"'])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4}))")
 _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _DEPTH_MAX: Final = 50
-_LENGTH_MAX: Final = 2**20
+_STEPS_MAX: Final = 100_000
 
 
 class MissingParameter(Uncarried):
@@ -233,9 +234,12 @@ class _Run:
 
     def __init__(self, params: Mapping[str, Any], found: list[str], *, is_strict: bool) -> None:
         self._params, self._found, self._is_strict = params, found, is_strict
-        self._length = 0
+        self._length, self._steps = 0, 0
 
     def nodes(self, body: list[Any], dot: Any, variables: dict[str, Any]) -> None:
+        self._steps += 1 + len(body)
+        if self._steps > _STEPS_MAX:
+            raise GoFailure("takes too many steps")
         for node in body:
             if isinstance(node, str):
                 self._write(node)
@@ -259,7 +263,7 @@ class _Run:
 
     def _write(self, text: str) -> None:
         self._length += len(text)
-        if self._length > _LENGTH_MAX:
+        if self._length > LENGTH_MAX:
             raise GoFailure("makes too long a text")
         self._found.append(text)
 
@@ -318,7 +322,7 @@ class _Run:
             raise GoFailure(f"has the function {name}, which is not evaluated: write the applications out")
         arguments = [self._operand(operand, dot, variables) for operand in command[1:]]
         try:
-            return function(*arguments, *last)
+            return bounded(function(*arguments, *last))
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, re.error) as error:
             raise GoFailure(f"gives {name} what it cannot take") from error
 

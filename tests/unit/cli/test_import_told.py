@@ -93,6 +93,17 @@ def test_a_link_somewhere_in_a_repository_is_no_folder_of_a_set_and_stops_no_oth
     assert [each["metadata"]["name"] for each in made if each.get("kind") == "Render"] == ["web"]
 
 
+def test_a_matrix_of_millions_is_refused_before_it_is_made(desk: Desk) -> None:
+    elements = ", ".join(f"{{a: x{number}}}" for number in range(2000))
+    lists = f"{{list: {{elements: [{elements}]}}}}, {{list: {{elements: [{elements.replace('a:', 'b:')}]}}}}"
+    told = SET.replace("git: {repoURL: https://git.example.com/acme/platform, directories: [{path: \"charts/*\"}]}",
+                       f"matrix: {{generators: [{lists}]}}")  # fmt: skip
+    assert told != SET
+    done = desk.types(told=SECRET + told)
+    assert done.code == 1
+    assert "more than 100,000 combinations" in done.err
+
+
 JOB = """\
 apiVersion: batch/v1
 kind: Job
