@@ -120,7 +120,10 @@ class ObjectNotFound(MemberClusterError):
 class KindNotServed(KindFault):
     """404: the API server has no such resource type."""
 
-    todo = "apply the definition of the kind to {cluster}, or take {place} out of the store"
+    todo = (
+        "write a version that {cluster} serves in {place}, apply the definition of the kind there, or take {place} out "
+        "of the store"
+    )
     changed_nothing = True
 
 

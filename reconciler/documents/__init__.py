@@ -90,9 +90,11 @@ from reconciler.documents.schema import (
     Schema,
     SchemaNode,
     builtin_schema,
+    defined_kind,
     key_names,
     object_meta,
     schema_of_crd,
     schema_of_openapi,
+    served_versions,
 )
 from reconciler.documents.schema_check import body_faults, may_not_fit, repeated_entries, surely_fits

@@ -204,6 +204,19 @@ def schema_of_crd(crd: JsonObject, version: str) -> Schema | None:
     return None
 
 
+def defined_kind(crd: JsonObject) -> tuple[str, str] | None:
+    """The group and kind that a CustomResourceDefinition defines; None if it is malformed."""
+    group, kind = dig(crd, "spec", "group"), dig(crd, "spec", "names", "kind")
+    return (group, kind) if isinstance(group, str) and isinstance(kind, str) else None
+
+
+def served_versions(crd: JsonObject) -> list[str]:
+    """The versions that a CustomResourceDefinition serves, as it lists them."""
+    versions = dig(crd, "spec", "versions")
+    listed = versions if isinstance(versions, list) else []
+    return [str(entry.get("name")) for entry in listed if isinstance(entry, Mapping) and entry.get("served") is True]
+
+
 def schema_of_openapi(document: JsonObject, gvk: GVK) -> Schema | None:
     """The schema of a kind in an OpenAPI v3 document of a member (`/openapi/v3/apis/GROUP/VERSION`); None if absent.
 

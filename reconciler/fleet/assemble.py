@@ -20,7 +20,7 @@ from reconciler.api.policies import OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Problem, Source, hint
 from reconciler.api.refs import Identity
 from reconciler.api.rollouts import Rollout
-from reconciler.documents import is_namespaced
+from reconciler.documents import defined_kind, is_namespaced
 from reconciler.fleet.documents import ParsedFile, inputs_of, unique_promotions, unique_renders, without_inputs
 from reconciler.fleet.fleet_tables import AssemblyTables, is_chart_file
 from reconciler.fleet.system_namespaces import admitted, refusals
@@ -131,10 +131,9 @@ def _custom_kinds(templates: Iterable[Template]) -> dict[tuple[str, str], bool]:
     for template in templates:
         if template.gvk.kind != "CustomResourceDefinition" or template.gvk.group != "apiextensions.k8s.io":
             continue
-        group, kind = dig(template.body, "spec", "group"), dig(template.body, "spec", "names", "kind")
-        scope = dig(template.body, "spec", "scope")
-        if isinstance(group, str) and isinstance(kind, str) and scope in ("Namespaced", "Cluster"):
-            kinds[group, kind] = scope == "Namespaced"
+        kind, scope = defined_kind(template.body), dig(template.body, "spec", "scope")
+        if kind is not None and scope in ("Namespaced", "Cluster"):
+            kinds[kind] = scope == "Namespaced"
     return dict(sorted(kinds.items()))
 
 

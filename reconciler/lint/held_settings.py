@@ -38,6 +38,7 @@ REVIEW_ERRORS: Final = frozenset(
         "no-clusters",
         "no-fleet",
         "secret-in-clear",
+        "version-not-served",
     }
 )
 """Codes of errors that a comparison of revisions tells, and none with the clusters."""

@@ -62,7 +62,7 @@ def errors_of_review(base: Fleet, head: Fleet) -> Iterator[Problem]:
     A store that has named no fleet or no cluster before is no fault of the change. Rollouts are checked with stages.
     """
     lacking = {problem.code for problem in lint_clusters(base)} & _OF_WHOLE_STORE
-    found = (*lint_clusters(head), *lint_images(head), *lint_secrets(head))
+    found = (*lint_clusters(head), *lint_images(head), *lint_definitions(head), *lint_secrets(head))
     for problem in known_to_be_missing(head, found):
         if problem.severity is Severity.ERROR and problem.code not in lacking:
             yield problem

@@ -12,7 +12,14 @@ from typing import Final
 from reconciler.api.fleet import Fleet, PlainSecrets
 from reconciler.api.plan import MISSING, Direction, SettingChange
 from reconciler.api.problem import Problem, Severity, hint, warning
-from reconciler.documents import OVERRIDE_KINDS, PROPAGATION_KINDS, is_namespaced, is_never_distributed
+from reconciler.documents import (
+    OVERRIDE_KINDS,
+    PROPAGATION_KINDS,
+    defined_kind,
+    is_namespaced,
+    is_never_distributed,
+    served_versions,
+)
 from reconciler.policy import PolicyIndex
 from reconciler.scheduler import Makers
 from reconciler.templates import HOOK, HOOK_DELETE, HOOK_FAILURE, HOOK_WEIGHT, RESERVED_PREFIX, WAVE, malformed_images
@@ -60,11 +67,24 @@ def annotation_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
 
 
 def lint_definitions(fleet: Fleet) -> Iterator[Problem]:
-    """A hint for each custom kind without a definition, at the first of its objects."""
+    """A hint for each custom kind without a definition, at the first of its objects; an error for unserved versions.
+
+    A definition that an override policy may change is left to the clusters.
+    """
     seen: set[tuple[str, str]] = set()
     of_policies = PROPAGATION_KINDS | OVERRIDE_KINDS
+    index = PolicyIndex(fleet.overrides)
+    definitions = (one for identity, one in fleet.templates.items() if identity.kind == "CustomResourceDefinition")
+    served = {defined_kind(one.body): served_versions(one.body) for one in definitions if not any(index.matches(one))}
     for identity, template in fleet.templates.items():
         kind = template.gvk.group_kind
+        if kind in served and template.gvk.version not in served[kind]:
+            others = " or ".join(f"{kind[0]}/{version}" for version in served[kind])
+            message = (
+                f"the CustomResourceDefinition of {kind[1]} in the store does not serve {template.gvk.api_version}, so "
+                f"no cluster that gets it takes {identity}; {f'write {others}, or ' if others else ''}serve the version"
+            )
+            yield Problem(source=template.source, path="apiVersion", code="version-not-served", message=message)
         is_known = kind in fleet.custom_kinds or is_namespaced(*kind) is not None or kind[1] in of_policies
         if is_known or kind in seen or is_never_distributed(template.gvk, identity):
             continue

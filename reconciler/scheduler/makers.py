@@ -22,7 +22,7 @@ from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.demand import Made
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.refs import GVK, Identity
-from reconciler.documents import guessed_plural
+from reconciler.documents import defined_kind, guessed_plural, served_versions
 from reconciler.incremental import Dependents, Table
 from reconciler.kinds.body_fields import mapping, mappings, text
 from reconciler.kinds.registry import Registry
@@ -174,25 +174,20 @@ class MakerTables:
 
 
 def with_defined_kinds(fleet: Fleet, definitions: Mapping[Identity, Binding], seen: Observations) -> Observations:
-    """The observations with the kinds that the bound definitions bring to each cluster."""
-    brought: dict[str, set[GVK]] = {}
+    """The observations with the versions of custom kinds that each cluster serves by the definitions bound to it.
+
+    A version that a definition serves no longer is gone with it.
+    """
+    brought: dict[str, dict[tuple[str, str], list[str]]] = {}
     for identity, binding in definitions.items():
-        kinds = _served_kinds(fleet.templates[identity].body)
-        for cluster in binding.clusters:
-            brought.setdefault(cluster, set()).update(kinds)
-    clusters = {
-        name: replace(cluster, apis=cluster.apis | brought[name])
-        if name in brought and cluster.apis is not None
-        else cluster
-        for name, cluster in seen.clusters.items()
-    }
+        crd = fleet.templates[identity].body
+        if (kind := defined_kind(crd)) is not None:
+            for name in binding.clusters:
+                brought.setdefault(name, {})[kind] = served_versions(crd)
+    clusters = dict(seen.clusters)
+    for name, kinds in brought.items():
+        if (cluster := clusters.get(name)) is not None and cluster.apis is not None:
+            served = {GVK(group, version, kind) for (group, kind), versions in kinds.items() for version in versions}
+            others = {gvk for gvk in cluster.apis if gvk.group_kind not in kinds}
+            clusters[name] = replace(cluster, apis=frozenset(served | others))
     return replace(seen, clusters=clusters)
-
-
-def _served_kinds(definition: JsonObject) -> set[GVK]:
-    group, kind = dig(definition, "spec", "group"), dig(definition, "spec", "names", "kind")
-    versions = dig(definition, "spec", "versions")
-    if not isinstance(group, str) or not isinstance(kind, str) or not isinstance(versions, list):
-        return set()
-    served = (entry for entry in versions if isinstance(entry, Mapping) and entry.get("served") is True)
-    return {GVK(group, str(entry.get("name")), kind) for entry in served}

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, Constraint, Tick
 from reconciler.api.clusters import Observations
-from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.policies import PropagationPolicy
@@ -21,7 +20,7 @@ from reconciler.api.problem import Problem, warning, with_problems
 from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.api.rollout_progress import Staging
 from reconciler.containment import SubjectFailed
-from reconciler.documents import Schema, builtin_schema, schema_of_crd
+from reconciler.documents import Schema, builtin_schema, defined_kind, schema_of_crd
 from reconciler.incremental import Table, union
 from reconciler.kinds.registry import Registry
 from reconciler.placement import (
@@ -285,10 +284,8 @@ def _ticked(
 def _definitions(fleet: Fleet) -> dict[tuple[str, str], Identity]:
     found: dict[tuple[str, str], Identity] = {}
     for identity, template in fleet.templates.items():
-        if identity.kind == "CustomResourceDefinition":
-            group, kind = dig(template.body, "spec", "group"), dig(template.body, "spec", "names", "kind")
-            if isinstance(group, str) and isinstance(kind, str):
-                found[group, kind] = identity
+        if identity.kind == "CustomResourceDefinition" and (kind := defined_kind(template.body)) is not None:
+            found[kind] = identity
     return found
 
 

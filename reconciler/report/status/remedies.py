@@ -228,7 +228,8 @@ _TICKS: Final[Mapping[str, str]] = {
 
 _UNREAD: Final[Mapping[str, str]] = {
     UnlistedCause.RIGHT_MISSING: "grant the right: `reconciler doctor --rbac full` prints the role",
-    UnlistedCause.NOT_SERVED: "apply the definition of the kind there again, or take its objects out of the store",
+    UnlistedCause.NOT_SERVED: "write a version that it serves, apply the definition of the kind there again, or take "
+    "its objects out of the store",
     UnlistedCause.NOT_READ: "mend what serves the kind there: its conversion webhook or extension API server",
 }
 
