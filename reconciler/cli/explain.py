@@ -117,10 +117,10 @@ def _explained(
 ) -> dict[str, Any]:
     from reconciler.clock import SystemClock
     from reconciler.controller.once.planning import decide_once
-    from reconciler.placement import constraints_in_force
+    from reconciler.placement import constraints_in_force, without_outdated_caps
     from reconciler.planner import render_one
     from reconciler.report.status.explanation import explain, explanation_document
-    from reconciler.scheduler import schedule_fleet, without_outdated_caps
+    from reconciler.scheduler import schedule_fleet
 
     if is_live:
         reading = run(decide_once(fleet, access))

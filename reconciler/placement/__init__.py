@@ -10,9 +10,20 @@ from reconciler.placement.capacity import (
     refusal_of_all,
     wants_capacity,
 )
-from reconciler.placement.closings import closed_by, closed_by_order, closings, obstacles, suspended_by
+from reconciler.placement.constraints import (
+    basis_of,
+    closed_by,
+    closed_by_order,
+    closings,
+    constraints_in_force,
+    is_wished_as_then,
+    obstacles,
+    suspended_by,
+    without_outdated_caps,
+)
 from reconciler.placement.divide import webster
-from reconciler.placement.place import SHORTFALLS, constraints_in_force, place
+from reconciler.placement.job_parts import WORK_QUEUE, completions, fixed_share, has_completions, missing_completions
+from reconciler.placement.place import SHORTFALLS, place
 from reconciler.placement.placement_tables import PlacementTables, concerned_by, essentials
 from reconciler.placement.spread import select
 from reconciler.placement.values import PlacementItem, PlacementRequest, PlacementResult

@@ -14,18 +14,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from reconciler.api.binding import Binding, Constraint, PreviousPlacement, Reason, Tick
+from reconciler.api.binding import Binding, PreviousPlacement, Reason
 from reconciler.api.clusters import ClusterObservation
 from reconciler.api.policies import Division
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.containment import with_subject
-from reconciler.incremental import by_key
-from reconciler.observations import is_in_force
 from reconciler.placement.by_capacity import CONSTRAINED_STAY, place_by_capacity
 from reconciler.placement.candidates import BUILT_IN, AffinityGroup, groups_of
 from reconciler.placement.capacity import FleetRoom, causes, pending_writes, remedies
-from reconciler.placement.closings import with_closings
+from reconciler.placement.constraints import constraints_in_force, with_closings
 from reconciler.placement.copies import in_order_of_trial, place_copies
 from reconciler.placement.gang import components_of, place_whole
 from reconciler.placement.job_parts import PARTS_STAY, has_parts, place_parts
@@ -286,21 +284,6 @@ def _divided_as_before(item: PlacementItem, previous: PreviousPlacement) -> Plac
     if not item.demand.replicas or not total or not is_divided:
         return item
     return replace(item, demand=replace(item.demand, replicas=total))
-
-
-def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Identity, tuple[Constraint, ...]]:
-    """Constraints that have not expired, by resource; of several on one cluster the tightest, a person's first."""
-    tightest: dict[tuple[Identity, str], Constraint] = {}
-    for constraint in sorted(constraints, key=_tightness):
-        if is_in_force(constraint, now):
-            tightest.setdefault((constraint.identity, constraint.cluster), constraint)
-    by_identity = by_key((identity, constraint) for (identity, _), constraint in sorted(tightest.items()))
-    return {identity: tuple(found) for identity, found in by_identity.items()}
-
-
-def _tightness(constraint: Constraint) -> tuple[bool, bool, int, str]:
-    by_person = constraint.tick is Tick.EVICTION
-    return (not constraint.excludes, not by_person, constraint.replicas_max, constraint.reason)
 
 
 def _problem(placed: Placed, shortfall: Shortfall, observed: Mapping[str, ClusterObservation]) -> Problem:

@@ -21,8 +21,9 @@ from reconciler.diff import overall_cause
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.jobs import COMPLETIONS
 from reconciler.observations import Replicas, gains
+from reconciler.placement import missing_completions
 from reconciler.regex import regex
-from reconciler.scheduler import RUNS_ONCE, Schedule, missing_completions
+from reconciler.scheduler import RUNS_ONCE, Schedule
 from reconciler.templates import replicas_moved, why_share_confirmed
 
 RUNS_ELSEWHERE: Final = "runs-elsewhere"

@@ -23,9 +23,10 @@ from reconciler.kinds.jobs import COMPLETIONS, PARALLELISM, is_single_run
 from reconciler.kinds.registry import Registry
 from reconciler.overrides import FieldOverride, OverrideIndex, SelectedRule
 from reconciler.ownership import strip_marks
+from reconciler.placement import WORK_QUEUE, completions
 from reconciler.render.body_check import RenderCheck
 from reconciler.render.override_references import AddedReference
-from reconciler.scheduler import NO_MAKERS, WORK_QUEUE, Makers, bare_namespace, completions
+from reconciler.scheduler import NO_MAKERS, Makers, bare_namespace
 from reconciler.templates import images_of, is_built_in, is_run_of_hook
 
 

@@ -18,10 +18,11 @@ from reconciler.incremental import changed_keys
 from reconciler.kinds.jobs import is_single_run
 from reconciler.overrides import OverrideIndex
 from reconciler.ownership import read_owner
+from reconciler.placement import fixed_share
 from reconciler.policy import PolicyIndex
 from reconciler.render.declared_body import RenderInputs, template_of
 from reconciler.render.outcome import only_follows
-from reconciler.scheduler import Schedule, dependents, differing_prerequisites, fixed_share, signature_of_prerequisites
+from reconciler.scheduler import Schedule, dependents, differing_prerequisites, signature_of_prerequisites
 
 
 def signatures(schedule: Schedule) -> dict[Identity, Hashable]:

@@ -1,14 +1,5 @@
 """The schedule of a fleet: claims, placements and dependencies of every template."""
 
-from reconciler.scheduler.cap_basis import (
-    WORK_QUEUE,
-    basis_of,
-    completions,
-    fixed_share,
-    is_wished_as_then,
-    missing_completions,
-    without_outdated_caps,
-)
 from reconciler.scheduler.companions import Autoscaling, CompanionIndex, companions
 from reconciler.scheduler.dependencies import LinkTables, dependencies, may_be_missing
 from reconciler.scheduler.following import Sources, travel
@@ -19,6 +10,8 @@ from reconciler.scheduler.prerequisites import (
     differing_prerequisites,
     prerequisites,
     signature_of_prerequisites,
+    undecided,
+    undecided_in,
     waits_for_prerequisite,
     withheld,
     withheld_prerequisites,
@@ -26,5 +19,4 @@ from reconciler.scheduler.prerequisites import (
 )
 from reconciler.scheduler.schedule import KindSchemas, Schedule, schedule_fleet
 from reconciler.scheduler.schedule_tables import ScheduleTables, package_mates
-from reconciler.scheduler.undecided import undecided, undecided_in
 from reconciler.templates import RUNS_ONCE

@@ -31,12 +31,13 @@ from reconciler.placement import (
     concerned_by,
     constraints_in_force,
     essentials,
+    has_completions,
     place,
     priority_classes,
     suspended_by,
+    without_outdated_caps,
 )
 from reconciler.policy import Claims, claim, hold_new_claims
-from reconciler.scheduler.cap_basis import has_completions, without_outdated_caps
 from reconciler.scheduler.companions import companions
 from reconciler.scheduler.dependencies import dependencies
 from reconciler.scheduler.makers import NO_MAKERS, Makers, with_defined_kinds

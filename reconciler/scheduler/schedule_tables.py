@@ -3,6 +3,9 @@
 Source: design#incremental: a commit that touches one file recomputes only its dependents, and a full recomputation is
 the same code with everything marked dirty. Unchanged inputs are recognised by being the same objects, or else equal
 ones; it never changes a schedule.
+
+A template that cannot be processed, for a fault of this program or of an installed interpreter, is frozen by itself, as
+a broken file freezes its objects. Source: design#boundaries.
 """
 
 from __future__ import annotations
@@ -11,12 +14,16 @@ from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from reconciler.api.binding import Binding, Constraint, PreviousPlacement
 from reconciler.api.clusters import Observations
-from reconciler.api.fleet import Fleet, Template
+from reconciler.api.fleet import Fleet, FrozenReach, Template
 from reconciler.api.plan import Hold
 from reconciler.api.policies import PropagationPolicy
+from reconciler.api.problem import Problem, with_problems
 from reconciler.api.refs import Identity
+from reconciler.containment import SubjectFailed, internal_error, try_call
 from reconciler.incremental import Table, union
 from reconciler.kinds.registry import Registry
 from reconciler.overrides import ReplicaOverrides, of_replicas
@@ -25,8 +32,7 @@ from reconciler.policy import ClaimTables
 from reconciler.scheduler.companions import Autoscaling, CompanionTables
 from reconciler.scheduler.dependencies import LinkTables
 from reconciler.scheduler.namespaces import NamespaceTables
-from reconciler.scheduler.template_faults import TemplateFaults
-from reconciler.templates import has_turn, is_hook, package_of
+from reconciler.templates import check_all_facts, check_facts, has_turn, is_hook, package_of
 
 
 class ScheduleInputs(NamedTuple):
@@ -179,3 +185,72 @@ def package_mates(packaged: Mapping[Identity, str], identities: Collection[Ident
         return set()
     packages = {packaged[identity] for identity in identities if identity in packaged}
     return {identity for identity, package in packaged.items() if package in packages}
+
+
+class _Frozen(NamedTuple):
+    template: Template
+    reach: FrozenReach
+    problem: Problem
+
+
+class TemplateFaults:
+    """The faults so far. A template is tried again when the store has another version of it."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[Identity, _Frozen] = {}
+
+    def among(self, fleet: Fleet) -> Fleet:
+        """The fleet in which these templates are frozen: not read completely, so that nothing is missed either."""
+        templates = fleet.templates
+        self._found = {
+            identity: found for identity, found in self._found.items() if templates.get(identity) is found.template
+        }
+        if not self._found:
+            return fleet
+        found = self._found.values()
+        return replace(
+            fleet,
+            problems=with_problems(fleet.problems, (one.problem for one in found)),
+            frozen=(*fleet.frozen, *(one.reach for one in found)),
+            is_complete=False,
+        )
+
+    def refuse(
+        self,
+        fleet: Fleet,
+        edited: Collection[Identity],
+        interpreters: Registry,
+        unclaimed: Mapping[Identity, Exception],
+    ) -> None:
+        """Raise for templates that interpreters cannot read, and those that could not be claimed.
+
+        Raises:
+            SubjectFailed: its subject are all templates of which it cannot.
+        """
+        there = map(fleet.templates.get, edited)
+        found = self._found
+        templates = [one for one in there if one is not None and not (found and one.identity in found)]
+        # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
+        if try_call(check_all_facts, templates, interpreters).fault is not None:
+            checked = ((template.identity, try_call(check_facts, template, interpreters)) for template in templates)
+            unread = {identity: found.fault for identity, found in checked if found.fault is not None}
+            unclaimed = {**unclaimed, **unread}
+        if unclaimed:
+            raise SubjectFailed(tuple(unclaimed.items()), next(iter(unclaimed.values())))
+
+    def add(self, fleet: Fleet, failed: SubjectFailed) -> bool:
+        """Freeze the templates that failed from now on; False: it was no template, or one that is frozen already."""
+        subject = failed.subject
+        faults = ((subject, failed.fault),) if isinstance(subject, Identity) else subject
+        is_more = False
+        for identity, fault in faults if isinstance(faults, tuple) else ():
+            template = fleet.templates.get(identity)
+            if template is None or identity in self._found:
+                continue
+            reach = FrozenReach(source=template.source, identities=frozenset({identity}))
+            problem = internal_error(fault, template.source, str(identity), "it is left as it is in the clusters")
+            self._found[identity] = _Frozen(template, reach, problem)
+            is_more = True
+        return is_more

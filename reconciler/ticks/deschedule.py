@@ -15,8 +15,8 @@ from reconciler.api.clusters import Cluster, ClusterObservation, Observations, W
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.refs import Identity
 from reconciler.observations import age_s
-from reconciler.placement import admits, fit, free_room, groups_of, tier_of
-from reconciler.scheduler import Schedule, basis_of, is_wished_as_then
+from reconciler.placement import admits, basis_of, fit, free_room, groups_of, is_wished_as_then, tier_of
+from reconciler.scheduler import Schedule
 from reconciler.templates import claims_of, demand_of
 
 CAP_S_MIN: Final = 600.0

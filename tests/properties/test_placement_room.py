@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from reconciler.api.clusters import ClusterNode, ClusterObservation, Quota
 from reconciler.api.demand import Component, PodShape, Resources
 from reconciler.placement import admits, fit, free_room
-from reconciler.placement.capacity import FleetRoom, fits_together, sets_that_fit
+from reconciler.placement.capacity import FleetRoom
 from reconciler.placement.capacity.estimate import UNLIMITED, fit_of_quota
+from reconciler.placement.gang import fits_together, sets_that_fit
 
 SHAPES = [
     PodShape(requests=(("cpu", 1000),)),

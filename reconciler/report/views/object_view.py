@@ -12,7 +12,7 @@ from reconciler.api.ledger import DriftOutcome, Event, EventKind
 from reconciler.api.plan import MISSING
 from reconciler.api.refs import Identity
 from reconciler.ownership import parse_path, value_at
-from reconciler.placement import constraints_in_force
+from reconciler.placement import constraints_in_force, without_outdated_caps
 from reconciler.planner import render_one
 from reconciler.render import Rendered
 from reconciler.report.difference import shown, shown_pair
@@ -24,7 +24,6 @@ from reconciler.report.views.alerts import needs_of
 from reconciler.report.views.rollout_views import timers_of
 from reconciler.report.views.view_inputs import ViewModel, copy_part
 from reconciler.report.views.view_shapes import CopyPart, FieldDifference, LastWrite, ObjectView, Override, Reasoned
-from reconciler.scheduler import without_outdated_caps
 
 ENTRIES_MAX: Final = 50
 """So many entries of history are shown with an object or a cluster."""

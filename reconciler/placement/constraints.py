@@ -1,26 +1,106 @@
-"""Write blocks: such a cluster is no target of a move by a tick or a person.
+"""Constraints that ticks and persons put on placements: those in force, their end, and write blocks beside them.
 
-The policy suspends dispatching there, a person has suspended writing, or an object that is not ours blocks the place
-and may not be adopted. This counts only while a constraint is active: an edit of the store places a template, whether
-that may be written already or not.
+An edit of the pod template or of the placement in its policy is a new wish, and ends the cap of a descheduling tick at
+once. Source: design#end-of-a-cap.
+
+A cluster with a write block is no target of a move by a tick or a person: the policy suspends dispatching there, a
+person has suspended writing, or an object that is not ours blocks the place and may not be adopted. This counts only
+while a constraint is active: an edit of the store places a template, whether that may be written already or not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
-from reconciler.api.clusters import Observations, workload_in
-from reconciler.api.fleet import Fleet
+from reconciler.api.binding import Constraint, Tick
+from reconciler.api.clusters import ClusterObservation, Observations, workload_in
+from reconciler.api.content import digest_of
+from reconciler.api.fleet import Fleet, Template
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import FORMER_COUNTS, HeldBy, Hold
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
 from reconciler.api.refs import Identity
+from reconciler.incremental import by_key
+from reconciler.kinds.registry import Registry
+from reconciler.observations import is_in_force
 from reconciler.ownership import conflict_resolution, fleet_names
 from reconciler.placement.values import Situation
 
 FLEET = "fleet"
+_BETWEEN = ":"
+
+
+def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Identity, tuple[Constraint, ...]]:
+    """Constraints that have not expired, by resource; of several on one cluster the tightest, a person's first."""
+    tightest: dict[tuple[Identity, str], Constraint] = {}
+    for constraint in sorted(constraints, key=_tightness):
+        if is_in_force(constraint, now):
+            tightest.setdefault((constraint.identity, constraint.cluster), constraint)
+    by_identity = by_key((identity, constraint) for (identity, _), constraint in sorted(tightest.items()))
+    return {identity: tuple(found) for identity, found in by_identity.items()}
+
+
+def _tightness(constraint: Constraint) -> tuple[bool, bool, int, str]:
+    by_person = constraint.tick is Tick.EVICTION
+    return (not constraint.excludes, not by_person, constraint.replicas_max, constraint.reason)
+
+
+def basis_of(template: Template, policy: PropagationPolicy, seen: ClusterObservation, interpreters: Registry) -> str:
+    """Return digests of the desired state, and of the nodes' admission and size."""
+    nodes = [
+        {
+            "name": node.name,
+            "open": node.ready and not node.unschedulable,
+            "taints": sorted([taint.key, taint.value, str(taint.effect)] for taint in node.taints),
+            "allocatable": dict(node.allocatable),
+        }
+        for node in sorted(seen.nodes or (), key=lambda node: node.name)
+    ]
+    return f"{_wish(template, policy, interpreters)}{_BETWEEN}{digest_of(nodes)}"
+
+
+def is_wished_as_then(cap: Constraint, template: Template, policy: PropagationPolicy, interpreters: Registry) -> bool:
+    """Return whether pod template and placement are unchanged since the cap began."""
+    wish, between, _ = cap.basis.partition(_BETWEEN)
+    # Caps of earlier versions lack that.
+    return not between or wish == _wish(template, policy, interpreters)
+
+
+def without_outdated_caps(
+    observations: Observations,
+    templates: Mapping[Identity, Template],
+    policies: Mapping[Identity, PropagationPolicy],
+    interpreters: Registry,
+) -> Observations:
+    """The observations without caps that an edit has ended; themselves when there are none."""
+    outdated = {
+        cap
+        for cap in observations.constraints
+        if cap.tick is Tick.DESCHEDULING
+        and cap.identity in templates
+        and cap.identity in policies
+        and not is_wished_as_then(cap, templates[cap.identity], policies[cap.identity], interpreters)
+    }
+    if not outdated:
+        return observations
+    return replace(observations, constraints=tuple(c for c in observations.constraints if c not in outdated))
+
+
+def _wish(template: Template, policy: PropagationPolicy, interpreters: Registry) -> str:
+    placement = _without_places(msgspec.to_builtins(policy.placement, order="deterministic", str_keys=True))
+    pods = interpreters.of(*template.identity[:2]).pod_template(template.body)
+    return digest_of({"placement": placement, "template": pods})
+
+
+def _without_places(tree: Any) -> Any:
+    """Without the files and lines, which move when something else is edited."""
+    if isinstance(tree, dict):
+        return {key: _without_places(value) for key, value in tree.items() if key != "source"}
+    return [_without_places(item) for item in tree] if isinstance(tree, (list, tuple)) else tree
 
 
 def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
