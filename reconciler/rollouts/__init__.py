@@ -1,11 +1,17 @@
 """Rollout documents, stage slots, gates, pins, and the revision in force in each cluster."""
 
-from reconciler.rollouts.approval import NotClear, approved
 from reconciler.rollouts.differing import SelectedTables, changed_by_staging, differing, selected_of
 from reconciler.rollouts.documents_in_force import is_looser, kept_problem, rollout_documents
-from reconciler.rollouts.gate import GatedCopy, named_objects, sight_of
+from reconciler.rollouts.gate import (
+    ANSWER_BYTES_MAX,
+    GatedCopy,
+    named_objects,
+    range_query,
+    refusal,
+    sight_of,
+    verdict_on,
+)
 from reconciler.rollouts.layout import RolloutSelection, lay_out, refused_without_revisions, select
-from reconciler.rollouts.metric_verdict import ANSWER_BYTES_MAX, range_query, refusal, verdict_on
 from reconciler.rollouts.progress import adopted, progress
 from reconciler.rollouts.record_book import (
     Begun,
@@ -20,7 +26,7 @@ from reconciler.rollouts.record_book import (
     told_by,
 )
 from reconciler.rollouts.release import release_of_head
-from reconciler.rollouts.rollout_document import parse_rollout
+from reconciler.rollouts.rollout_document import NotClear, approved, parse_rollout
 from reconciler.rollouts.rollout_fields import ROLLOUT_SHAPE
 from reconciler.rollouts.stage_slots import approved_since, with_ends
 from reconciler.rollouts.staged import staged

@@ -1,10 +1,11 @@
-"""Documents of kind Rollout to values."""
+"""Documents of kind Rollout to values, and a new entry under `spec.approvals` by the smallest edit of the file."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.problem import Document, Problem
 from reconciler.api.refs import GVK, ResourceRef
 from reconciler.api.rollouts import (
@@ -37,9 +38,12 @@ from reconciler.documents import (
     read_seconds,
     refuse_namespace,
 )
+from reconciler.errors import ConfigurationError
 from reconciler.policy import is_empty, read_affinity, read_label_selector, read_window
 from reconciler.rollouts.record_book import ROLLOUT_NAME_CHARS_MAX
 from reconciler.rollouts.rollout_fields import ROLLOUT_SHAPE
+from reconciler.rollouts.stage_slots import approval_entry
+from reconciler.yaml import NotEdited, Write, edited, read_yaml
 
 _REVISION: Final = re.compile(r"(?:sha256:)?[0-9a-f]{7,64}")
 _AMOUNT: Final = re.compile(r"([0-9]{1,6})(%?)")
@@ -221,3 +225,33 @@ def _check_revision(fields: Fields, revision: str, *steps: str | int) -> None:
     if not _REVISION.fullmatch(revision):
         message = f"{revision!r} is no commit id and no sha256: digest; write at least 7 of its hexadecimal digits"
         fields.report.error("rollout-revision-illegal", message, *steps)
+
+
+class NotClear(ConfigurationError):
+    """The file cannot be edited so that nothing else changes. The message has the entry to write."""
+
+
+def approved(path: str, data: bytes, rollout: str, approval: Approval, write: Write) -> bytes:
+    """Return the file with an approval more in the Rollout of that name, as the last of them.
+
+    Raises:
+        NotClear: the file has no such Rollout, or a layout that does not allow the edit.
+    """
+    try:
+        bodies: list[JsonObject] = [one.body for one in read_yaml(path, data).documents]
+        places = [place for place, body in enumerate(bodies) if _is_of(body, rollout)]
+        if len(places) != 1:
+            raise NotEdited(path, f"it has {len(places) or 'no'} documents of the Rollout {rollout}")
+        body = bodies[places[0]]
+        entry = {"stage": approval.stage, "revision": approval.revision}
+        entry |= {"until": approval.until} if approval.until else {}
+        approvals = [*(dig(body, "spec", "approvals") or ()), entry]
+        bodies[places[0]] = {**body, "spec": {**(dig(body, "spec") or {}), "approvals": approvals}}
+        return edited(path, data, bodies, write)
+    except NotEdited as error:
+        shown = approval_entry(approval.stage, approval.revision, approval.until)
+        raise NotClear(f"{error.place}: {error.reason}; add it by hand under spec.approvals: - {shown}") from error
+
+
+def _is_of(body: JsonObject, rollout: str) -> bool:
+    return (dig(body, "kind"), dig(body, "metadata", "name")) == ("Rollout", rollout)
