@@ -200,20 +200,23 @@ class KindFaults:
         try:
             while True:
                 await self._clock.sleep(timing.TICK_S)
-                for name in self.answered():
-                    inbox.send(ClusterChanged(name, ClusterScope.ANSWERS_AGAIN))
-                now = latest.value
+                now, again = latest.value, self.answered()
                 if now.fleet is not None:
                     there = {name: found for name, found in now.reachable.items() if isinstance(found, MemberCluster)}
-                    self.ask(there, now.fleet, now.selector)
+                    again |= self.ask(there, now.fleet, now.selector)
+                for name in again:
+                    inbox.send(ClusterChanged(name, ClusterScope.ANSWERS_AGAIN))
         finally:
             await self.close()
 
-    def ask(self, members: Mapping[str, MemberCluster], fleet: Fleet, selector: str) -> None:
-        """Begin due questions to the clusters that answer."""
+    def ask(self, members: Mapping[str, MemberCluster], fleet: Fleet, selector: str) -> set[str]:
+        """Begin due questions to the clusters that answer; return those with faults of kinds that left the store."""
+        again: set[str] = set()
         if self._wanted[0] is not fleet:
-            templates = fleet.templates.values()
-            self._wanted = fleet, frozenset((each.gvk, bool(each.identity.namespace)) for each in templates)
+            wanted = frozenset((each.gvk, bool(each.identity.namespace)) for each in fleet.templates.values())
+            left = {gvk for gvk, _ in self._wanted[1] - wanted}
+            again = {name for name in self._faults if any(self.is_known(name, gvk) for gvk in left)}
+            self._wanted = fleet, wanted
         subjects = dict.fromkeys(self._subjects(members))
         self._queue.keep(subjects.keys())
         for subject in subjects:
@@ -226,6 +229,7 @@ class KindFaults:
             name, what = subject
             asking = self._is_answered(members[name], what, selector)
             self._asked[subject] = start(asking, f"asking {name} for {what.gvk.kind if what is not None else 'kinds'}")
+        return again
 
     def _subjects(self, members: Mapping[str, MemberCluster]) -> Iterable[Subject]:
         for name in sorted(members):

@@ -20,7 +20,7 @@ def get(state: State, resource: Resource, target: Target, request: Request) -> A
     body = state.store.get(resource.group_plural, target.namespace, target.name)
     if body is None:
         raise not_found(resource.plural, resource.group, target.name)
-    return shown(state, resource, body, request)
+    return shown(state, resource, resource.converted(body), request)
 
 
 def shown(state: State, resource: Resource, body: Body, request: Request, status: int = 200) -> Answer:
@@ -71,7 +71,8 @@ def matcher(resource: Resource, target: Target, request: Request) -> Callable[[B
 def list_(state: State, resource: Resource, target: Target, request: Request) -> Answer:
     """A list, whole or page by page. A continue token is good until the change log is compacted past it."""
     matches = matcher(resource, target, request)
-    bodies = [body for body in state.store.sorted(resource.group_plural, target.namespace) if matches(body)]
+    found = state.store.sorted(resource.group_plural, target.namespace)
+    bodies = [resource.converted(body) for body in found if matches(body)]
     metadata: Body = {"resourceVersion": str(state.store.version)}
     token = request.query.get("continue")
     if token:
@@ -124,7 +125,7 @@ def watch(state: State, resource: Resource, target: Target, request: Request) ->
         if form == "Table":
             version = {"resourceVersion": body["metadata"]["resourceVersion"]}
             return table(state, resource, [body], version, include=include)
-        return metadata_only(body) if form else body
+        return metadata_only(body) if form else resource.converted(body)
 
     given = request.query.get("resourceVersion") or "0"
     if not given.isdigit():

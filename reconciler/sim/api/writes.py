@@ -57,7 +57,7 @@ class Writer(Struct, frozen=True, kw_only=True):
         found = self.state.store.get(self.resource.group_plural, self.namespace, name)
         if found is None:
             raise self._refused(not_found, name)
-        return found
+        return self.resource.converted(found)
 
     def _exists(self, name: str) -> bool:
         return self.state.store.get(self.resource.group_plural, self.namespace, name) is not None
@@ -221,7 +221,8 @@ class Writer(Struct, frozen=True, kw_only=True):
         typed = self._typed(body, name)
         if typed["metadata"].get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
-        live = self.state.store.get(resource.group_plural, self.namespace, name)
+        stored = self.state.store.get(resource.group_plural, self.namespace, name)
+        live = stored and resource.converted(stored)
         if live is None and not (body.get("metadata") or {}).get("name"):
             raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
         uid, version = typed["metadata"].get("uid"), typed["metadata"].get("resourceVersion")

@@ -35,6 +35,10 @@ class Resource:
         """`apps/v1`, `v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    def converted(self, body: Body) -> Body:
+        """Return a stored object in this version, as `strategy: None` converts: nothing but its apiVersion differs."""
+        return body if body["apiVersion"] == self.api_version else {**body, "apiVersion": self.api_version}
+
     @property
     def group_plural(self) -> tuple[str, str]:
         """Return the store's key of this type, whatever the version."""

@@ -182,6 +182,17 @@ async def test_a_version_that_is_served_no_more_leaves_its_objects_as_they_are_u
         assert uid(scene) == before, "it was not made anew"
 
 
+async def test_a_version_that_the_store_names_no_more_is_told_no_more(tmp_path: Path) -> None:
+    async with with_widgets(tmp_path) as scene:
+        for cluster in ("m1", "m2"):
+            spec = {"spec": definition("Namespaced", "v2")["spec"]}
+            assert ask(scene, cluster, "PATCH", DEFINITION, spec).status == 200
+        put_widget(scene, "2")
+        await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m1", "m2"])
+        put_widget(scene, "1", "v2")
+        await scene.until(lambda: told(scene) == [])
+
+
 async def test_a_kind_that_comes_back_in_another_scope_is_told_and_nothing_is_made_of_it(tmp_path: Path) -> None:
     async with with_widgets(tmp_path) as scene:
         undefine(scene, "m2")
