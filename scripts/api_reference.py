@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 VIEWS: Final = Path(__file__).resolve().parent.parent / "reconciler/report/views"
-SHAPES: Final = ("view_shapes.py", "live_shapes.py")
+SHAPES: Final = ("view_shapes.py", "live_view.py", "questions.py")
+"""Their classes that are renamed, or sent as an array, are shapes, and so are words."""
 BEGIN: Final = "<!-- shapes: made by scripts/make_reference.py from reconciler/report/views/*_shapes.py -->\n"
 END: Final = "<!-- end of shapes -->"
 
@@ -26,10 +27,15 @@ def with_shapes(page: str) -> str:
 def _tables() -> Iterator[str]:
     texts = ((VIEWS / name).read_text(encoding="utf-8") for name in SHAPES)
     for node in (node for text in texts for node in ast.parse(text).body):
-        if isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef) and (
+            (node.keywords and node.keywords[-1].arg in ("rename", "array_like")) or _is_words(node)
+        ):
             yield f"### {node.name}\n\n{_text(ast.get_docstring(node) or '')}\n\n"
-            is_words = any(isinstance(base, ast.Name) and base.id == "StrEnum" for base in node.bases)
-            yield _words(node) if is_words else _fields(node)
+            yield _words(node) if _is_words(node) else _fields(node)
+
+
+def _is_words(node: ast.ClassDef) -> bool:
+    return any(isinstance(base, ast.Name) and base.id == "StrEnum" for base in node.bases)
 
 
 def _fields(node: ast.ClassDef) -> str:

@@ -23,7 +23,7 @@ from reconciler.cli.main import ALIASES, COMMANDS, cli
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.ownership.directives import DIRECTIVES
-from reconciler.report.problem_codes import problem_codes as explained_codes
+from reconciler.report.problems_text import problem_codes as explained_codes
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs/reference"

@@ -31,8 +31,9 @@ from reconciler.cli.completion import completion_script
 from reconciler.cli.main import all_commands, cli
 from reconciler.fleet import KINDS
 from reconciler.report.schema_json import kind_schema, store_schema
-from reconciler.report.views import live_shapes, view_shapes
-from reconciler.report.views.questions import FILTERS, FOLDS
+from reconciler.report.views import view_shapes
+from reconciler.report.views.live_view import LiveView
+from reconciler.report.views.questions import FILTERS, FOLDS, DayView
 
 ROOT: Final = make_chart.ROOT
 PROJECT: Final[Mapping[str, Any]] = make_chart.PROJECT
@@ -51,8 +52,8 @@ _VIEWS: Final = {
     "problems": view_shapes.ProblemsView,
     "status": dict[str, Any],
     "history": dict[str, Any],
-    "day": live_shapes.DayView,
-    "live/{cluster}/{kind}/{namespace}/{name}": live_shapes.LiveView,
+    "day": DayView,
+    "live/{cluster}/{kind}/{namespace}/{name}": LiveView,
     "explain/{kind}/{namespace}/{name}": dict[str, Any],
 }
 """The answers of the API. tests/unit/test_release.py compares them with its routes."""

@@ -33,7 +33,7 @@ def command(
 ) -> None:
     """List the member clusters of STORE, and whether they answer."""
     from reconciler.report.json_parts import json_text
-    from reconciler.report.text_table import Fit, table
+    from reconciler.report.terminal import Fit, table
 
     fleet = read_fleet(*chosen)
     if output == "table":

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reconciler.api.plan import Plan
     from reconciler.controller.once.planning import Access
     from reconciler.fleet import ParsedFile
-    from reconciler.report.shown_values import Style
+    from reconciler.report.terminal import Style
 
 FORMATS = ("text", "markdown", "json", "jsonpatch", "github", "junit", "html")
 TAKEN_OUT = {
@@ -74,7 +74,7 @@ def diff_text(
             return plans_html(plans)
         case _:
             from reconciler.report.plan.plan_text import plan_text
-            from reconciler.report.shown_values import PLAIN
+            from reconciler.report.terminal import PLAIN
 
             return "\n".join(plan_text(plan, style or PLAIN, is_all=is_all) for plan in plans)
 

@@ -179,7 +179,7 @@ def _sops(keys: KeysNamed, store: str) -> tuple[str, str]:
 
 
 def _tell(findings: list[Finding], fleet: Fleet) -> None:
-    from reconciler.report.text_table import Fit, table
+    from reconciler.report.terminal import Fit, table
 
     rows = [
         [

@@ -18,7 +18,7 @@ from reconciler.cli.tables import Query, TableLayout, layout_of
 from reconciler.controller.watches.handlers import WatchHandler
 from reconciler.controller.watches.kind_watches import Watches
 from reconciler.errors import MemberClusterError, ObjectNotFound
-from reconciler.report.text_table import table, text_width
+from reconciler.report.terminal import table, text_width
 
 if TYPE_CHECKING:
     from reconciler.api.clusters import LiveObject

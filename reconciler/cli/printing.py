@@ -14,12 +14,12 @@ import click
 if TYPE_CHECKING:
     from reconciler.api.content import Json
     from reconciler.api.problem import Problem
-    from reconciler.report.shown_values import Style
+    from reconciler.report.terminal import Style
 
 
 def style_for(stream: object = None) -> Style:
     """Colours on a terminal that is not dumb, unless NO_COLOR is set; CLICOLOR_FORCE decides first."""
-    from reconciler.report.shown_values import PLAIN, Style
+    from reconciler.report.terminal import PLAIN, Style
 
     width = terminal_width()
     if _is_forced():
@@ -61,7 +61,7 @@ def _folded(text: str, stream: object) -> str:
     width = _width(stream)
     if width is None:
         return text
-    from reconciler.report.text_table import folded
+    from reconciler.report.terminal import folded
 
     return folded(text, width)
 
@@ -139,7 +139,7 @@ def answer_rows(
     name: str, part: list[Json], output: str, header: list[str], rows: list[list[str]], drop: tuple[int, ...]
 ) -> bool:
     """Print a list as `json` or `yaml` under its name, else as a table; return whether there was something to print."""
-    from reconciler.report.text_table import Fit, table
+    from reconciler.report.terminal import Fit, table
 
     if output != "table":
         answer(document_text({"version": 1, name: part}, output))

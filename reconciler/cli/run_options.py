@@ -171,8 +171,8 @@ def telling_of(asked: NotifyOptions, store: str) -> Telling | None:
 def _webhooks(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:
     from reconciler.api.ledger import EventKind
     from reconciler.cli.printing import remark
-    from reconciler.notify.address import addresses
     from reconciler.notify.cloud_event import keys_in
+    from reconciler.notify.post import addresses
     from reconciler.notify.webhook import WebhookOptions
     from reconciler.secret_files import credential_file, secret_text
 
@@ -193,8 +193,8 @@ def _webhooks(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:
 
 
 def _forge(asked: NotifyOptions, store: str) -> ForgeOptions | None:
-    from reconciler.notify.address import checked_host
     from reconciler.notify.commit_statuses import ForgeKind, ForgeOptions, repository_of
+    from reconciler.notify.post import checked_host
     from reconciler.secret_files import credential_file, token_in
     from reconciler.store.git.url import is_git_url, parse_git_url
 
@@ -244,7 +244,7 @@ def prometheus_of(given: str | None, token: Path | None, *, allows_http: bool) -
         ConfigurationError: it has no name or no address, or its token cannot be read.
     """
     from reconciler.controller.rollouts.prometheus import PrometheusAddress
-    from reconciler.notify.address import checked_host
+    from reconciler.notify.post import checked_host
     from reconciler.secret_files import credential_file, token_in
 
     if given is None:

@@ -12,8 +12,8 @@ from reconciler.ownership import FLEET_LABEL, read_owner
 from reconciler.report.json_parts import json_text
 from reconciler.report.mask import Masker
 from reconciler.report.render_json import dump_yaml
-from reconciler.report.text_table import Fit
-from reconciler.report.text_table import table as aligned
+from reconciler.report.terminal import Fit
+from reconciler.report.terminal import table as aligned
 
 if TYPE_CHECKING:
     from reconciler.kube.table import Column, PrintedRow, PrintedTable

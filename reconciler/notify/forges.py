@@ -18,8 +18,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from reconciler.errors import ForgeError
-from reconciler.notify.forge_comments import Comment, Conversation, Forge
-from reconciler.notify.forge_requests import Requests
+from reconciler.notify.forge_comments import Comment, Conversation, Forge, Requests
 
 _COMMENTS = """query($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { headRefOid

@@ -20,9 +20,8 @@ from reconciler.errors import ConfigurationError
 from reconciler.fail_points import reach
 from reconciler.journal.events import EventFilter, Recorded
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.notify.address import Address
 from reconciler.notify.cloud_event import CONTENT_TYPE, cloud_event, event_body, keys_in, signed_headers
-from reconciler.notify.post import Deliveries, Poster, Reply, pause_s
+from reconciler.notify.post import Address, Deliveries, Poster, Reply, pause_s
 from reconciler.report.status.history_text import Words
 from reconciler.secret_files import secret_text
 

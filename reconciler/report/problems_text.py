@@ -1,9 +1,12 @@
-"""Problems for people: one line each, worst first, and a count."""
+"""Problems for people: one line each, worst first, and a count; and the meaning and remedy of every code."""
 
 from __future__ import annotations
 
+import pkgutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -12,7 +15,7 @@ from reconciler.incremental import by_key
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import Masker
 from reconciler.report.safe import joined, visible
-from reconciler.report.shown_values import PLAIN, Style
+from reconciler.report.terminal import PLAIN, Style
 
 _ALIKE_MAX = 5
 _PLACES_MAX = 3
@@ -61,3 +64,19 @@ def _line(problem: Problem, style: Style) -> str:
     source = visible(str(problem.source)) if problem.source.path else ""
     parts = (paint(str(problem.severity).ljust(7)), source, f"{subject} {style.dim(f'[{visible(problem.code)}]')}")
     return "  ".join(part for part in parts if part)
+
+
+class ProblemCode(NamedTuple):
+    """The meaning of a problem, and the remedy."""
+
+    meaning: str
+    remedy: str
+
+
+@cache
+def problem_codes() -> Mapping[str, ProblemCode]:
+    """Return the codes, sorted, with their explanations."""
+    data = pkgutil.get_data("reconciler.report", "problem_codes.txt")
+    assert data is not None, "the table is not installed"
+    rows = (line.split("|", 2) for line in data.decode().splitlines())
+    return {code: ProblemCode(meaning, remedy) for code, meaning, remedy in rows}

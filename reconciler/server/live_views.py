@@ -25,12 +25,11 @@ from reconciler.report.mask import scrub_text
 from reconciler.report.naming import called, close_to
 from reconciler.report.status.history_text import itself, no_words
 from reconciler.report.status.remedies import STANDBY
-from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
-from reconciler.report.views.live_shapes import DayView, LiveView
-from reconciler.report.views.live_view import live_view
+from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view, problems_view
+from reconciler.report.views.live_view import LiveView, live_view
 from reconciler.report.views.matrix import matrix_view
 from reconciler.report.views.object_view import ENTRIES_MAX, object_view
-from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound, problems_view
+from reconciler.report.views.questions import DayView, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.report.views.view_inputs import JournalRows, ViewModel, heads
 from reconciler.report.views.view_shapes import (
     ClusterHead,

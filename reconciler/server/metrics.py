@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, get_args
 
 from msgspec import Struct
 from prometheus_client import CollectorRegistry
@@ -16,10 +16,11 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from reconciler import __version__
+from reconciler.api.rollout_progress import Phase, RolloutProgress, StageState
 from reconciler.clock import epoch_s
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.controller.vitals.service_vitals import Histograms, Vitals
-from reconciler.server.vital_signs import Sample, clusters_by_phase, stage_states
+from reconciler.report.plan.stages import state_word
 from reconciler.state import HealthWord, Lag
 
 PREFIX: Final = "fleet_reconciler_"
@@ -267,3 +268,25 @@ Histograms have `…_bucket` with the label `le`, `…_sum` and `…_count`. `ve
 
 [Alert rules and a dashboard](../how-to/notify.md#prometheus-and-grafana) come with the project.
 """
+
+
+Sample = tuple[Sequence[str], float]
+
+_STAGE_STATES: Final = tuple(str(found.__struct_config__.tag) for found in get_args(StageState))
+
+
+def stage_states(rollouts: Iterable[RolloutProgress]) -> Iterator[Sample]:
+    """1 for the state of each stage; zeros too, since an alert needs the series before it fires."""
+    for found in rollouts:
+        for stage in found.stages:
+            word = state_word(stage.state)
+            for state in _STAGE_STATES:
+                yield (found.rollout, stage.name, state), float(state == word)
+
+
+def clusters_by_phase(rollouts: Iterable[RolloutProgress]) -> Iterator[Sample]:
+    """Return the number of clusters in each phase."""
+    for found in rollouts:
+        counts = Counter(cluster.phase for cluster in found.clusters.values())
+        for phase in Phase:
+            yield (found.rollout, str(phase)), float(counts[phase])

@@ -12,10 +12,12 @@ from typing import Any, Final
 from aiohttp import web
 from msgspec.structs import replace
 
+from reconciler.api.problem import Problem
 from reconciler.clock import Clock
 from reconciler.controller.service.signals import is_progressing
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import NotShown
+from reconciler.report.mask import scrub_text
 from reconciler.report.views.questions import NotFound
 from reconciler.report.views.view_shapes import MatrixView
 from reconciler.server.api import BadQuestion, day_by, history_question, matrix_question, object_in_path, offset, only
@@ -35,7 +37,6 @@ from reconciler.server.pages import (
     problems_page,
 )
 from reconciler.server.routes import HEADERS, Answerer, Packed, PageRequest, Route, document, packed_text, plain, tagged
-from reconciler.server.vital_signs import degradations, readiness
 
 _HTML: Final = "text/html"
 _PAGE_HEADERS: Final = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
@@ -179,3 +180,40 @@ def routes(vitals: Vitals, clock: Clock) -> Sequence[Route]:
         Route(pattern="/readyz", answer=readyz, is_open=True),
         Route(pattern="/metrics", answer=metrics),
     )
+
+
+def readiness(vitals: Vitals) -> dict[str, str]:
+    """Return each check with `ok` or its fault. A cluster that does not answer degrades, it does not fail."""
+    return {
+        "source": "ok" if vitals.is_ready else scrub_text(vitals.source_error) or "the store is not loaded yet",
+        "journal": scrub_text(vitals.journal_error) or "ok",
+        "fleet": "another process holds it in every cluster that answers" if _is_held_elsewhere(vitals) else "ok",
+    }
+
+
+def _is_held_elsewhere(vitals: Vitals) -> bool:
+    """Return whether all answering clusters are owned by a copy of the journal, so that nothing can be written."""
+    answering = {name for name, cluster in vitals.shown.clusters.items() if cluster.is_up and not cluster.is_left}
+    return bool(answering) and answering <= {problem.cluster for problem in _held_elsewhere(vitals)}
+
+
+def _held_elsewhere(vitals: Vitals) -> list[Problem]:
+    return [problem for problem in vitals.shown.problems if problem.code == "fleet-held-elsewhere"]
+
+
+def degradations(vitals: Vitals) -> list[str]:
+    """Return the faults that do not make the daemon unready."""
+    found = [
+        f"cluster {name}: {cluster.why or 'does not answer'}"
+        for name, cluster in sorted(vitals.shown.clusters.items())
+        if not cluster.is_up and not cluster.is_left
+    ]
+    found += [
+        f"cluster {name}: {cluster.why}; {sum(cluster.objects.values())} of our objects are there still"
+        for name, cluster in sorted(vitals.shown.clusters.items())
+        if cluster.is_left
+    ]
+    found += [f"cluster {problem.cluster}: {problem.message}" for problem in _held_elsewhere(vitals)]
+    if vitals.is_ready and vitals.source_error:
+        found.insert(0, f"store: {vitals.source_error}; the last good revision stays in force")
+    return [scrub_text(line) for line in found]

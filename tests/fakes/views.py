@@ -10,16 +10,14 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.report.views.live_shapes import (
-    DayCell,
-    DayRow,
-    DayView,
+from reconciler.report.views.live_view import (
     DiffLine,
     LiveEvent,
     LiveLog,
     LiveView,
     OwnedObject,
 )
+from reconciler.report.views.questions import DayCell, DayRow, DayView
 from reconciler.report.views.view_shapes import (
     Alert,
     AlertKind,

@@ -18,8 +18,7 @@ from reconciler.report.plan.plan_patches import plan_patches_json
 from reconciler.report.plan.plan_text import plan_text
 from reconciler.report.problems_text import problems_text
 from reconciler.report.render_json import Rendering, render_json, render_yaml
-from reconciler.report.shown_values import Style
-from reconciler.report.text_table import table
+from reconciler.report.terminal import Style, table
 from tests.golden.plans import HOSTILE, base64_of, hostile_plan, large_plan, ordinary_plan
 
 Golden = Callable[[str, str], None]

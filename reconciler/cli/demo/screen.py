@@ -16,8 +16,7 @@ from msgspec import Struct, field
 from reconciler.cli.demo.sight import Key, Sight, image, is_ours, is_settled, ready_replicas, spec_replicas
 from reconciler.cli.printing import answer, style_for
 from reconciler.errors import ReconcilerError
-from reconciler.report.shown_values import Style
-from reconciler.report.text_table import aligned, folded
+from reconciler.report.terminal import Style, aligned, folded
 
 _WIDTH = 100
 _IMAGE_WIDTH = 44

@@ -30,9 +30,7 @@ from reconciler.report.naming import called, close_to
 from reconciler.report.status.history_text import Words, history_document
 from reconciler.report.status.remedies import STANDBY
 from reconciler.report.status.status_document import StatusDocument, status_document
-from reconciler.report.views.day_view import HourCount, day_view, hours_of
-from reconciler.report.views.live_shapes import DayView
-from reconciler.report.views.questions import HistoryQuestion, NotFound
+from reconciler.report.views.questions import DayView, HistoryQuestion, NotFound, day_view, hours_of
 from reconciler.report.views.view_inputs import JournalRows
 from reconciler.store.uncommitted import Commits
 
@@ -250,7 +248,7 @@ class JournalReader:
         """
         now = self._clock.now()
         counts = self._asked(lambda journal: journal.hour_counts(EventFilter(since=hours_of(now)[0])))
-        return day_view(map(HourCount._make, counts), by, now)
+        return day_view(counts, by, now)
 
     def events(self, *, about: str = "", cluster: str = "", limit: int) -> tuple[Event, ...]:
         """The newest events about a subject or a cluster, newest first; none where the journal cannot be read."""

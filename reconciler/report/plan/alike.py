@@ -20,7 +20,7 @@ from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, field
 from reconciler.report.plan.groups import FieldLine, PlanEntry, counted_kind, grouped, value_key
 from reconciler.report.power import Holders, Power, has_image_of, power_lines, rare_registries
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import DESTRUCTIVE, PLAIN, Style, cluster_list, name_lines
+from reconciler.report.terminal import DESTRUCTIVE, PLAIN, Style, cluster_list, name_lines
 
 _INDENT = "      "
 _NAMES_CHARS_MAX = 110

@@ -20,11 +20,19 @@ from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
 from reconciler.report.plan.change_lines import WHOLE, Detail, unjudged_lines
 from reconciler.report.plan.first_line import HoldGroup, first_line, group_of, losses, plain
 from reconciler.report.plan.groups import counted_kind, without_chart_labels
-from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
-from reconciler.report.plan.setting_lines import SETTINGS, loosened, review_lines, setting_lines
+from reconciler.report.plan.plan_text import (
+    LOSSES,
+    SETTINGS,
+    UNJUDGED,
+    confirm_lines,
+    incomplete,
+    loosened,
+    review_lines,
+    setting_lines,
+)
 from reconciler.report.problems_text import by_kind
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import cluster_list
+from reconciler.report.terminal import cluster_list
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.HINT: "notice"}
 _NAMES = Detail(fields_max=0)

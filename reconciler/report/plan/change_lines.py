@@ -13,7 +13,7 @@ from reconciler.report.difference import is_long_text, shown_pair, text_diff
 from reconciler.report.mask import is_hidden_ciphertext
 from reconciler.report.plan.groups import FieldLine, PlanEntry, by_importance, counted
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import MARKS, PLAIN, Style, cluster_list
+from reconciler.report.terminal import MARKS, PLAIN, Style, cluster_list
 
 _INDENT = "      "
 

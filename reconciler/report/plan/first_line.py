@@ -34,7 +34,7 @@ from reconciler.report.plan.groups import (
 )
 from reconciler.report.power import Holders, Power, gravest
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import DESTRUCTIVE, cluster_list
+from reconciler.report.terminal import DESTRUCTIVE, cluster_list
 
 _GROUPS_MAX = 2
 _STORIES_MAX = 3

@@ -18,7 +18,7 @@ from reconciler.regex import regex
 from reconciler.report.difference import compact_json, shown_pair
 from reconciler.report.power import Power, gained
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import DESTRUCTIVE
+from reconciler.report.terminal import DESTRUCTIVE
 
 _VOWELS = frozenset("aeiou")
 _PLURAL_ALREADY = frozenset({"Endpoints"})

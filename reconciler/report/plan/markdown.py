@@ -19,9 +19,8 @@ from reconciler.report.mask import Masker
 from reconciler.report.plan.change_lines import counts_by_cluster, spoken, spoken_losses, totals
 from reconciler.report.plan.first_line import HoldGroup, Word, first_line, losses
 from reconciler.report.plan.groups import counted
-from reconciler.report.plan.plan_text import incomplete
+from reconciler.report.plan.plan_text import incomplete, loosened
 from reconciler.report.plan.sections import ShownSection, fitted, sections_of, size
-from reconciler.report.plan.setting_lines import loosened
 from reconciler.report.safe import code_html, code_text, fence_for, joined
 
 BUDGET = 65_536

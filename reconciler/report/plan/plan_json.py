@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from msgspec import to_builtins
 
 from reconciler.api.content import Json
-from reconciler.api.plan import Action, Change, FieldChange, PlacementChange, Plan, Unjudged
+from reconciler.api.plan import Action, Change, FieldChange, PlacementChange, Plan, SettingChange, Unjudged
 from reconciler.api.rollout_progress import (
     Paused,
     Pinned,
@@ -36,7 +36,6 @@ from reconciler.report.json_parts import (
 from reconciler.report.mask import Masker
 from reconciler.report.plan.alike import ChangePlaces, EqualChanges, alike
 from reconciler.report.plan.groups import FieldLine
-from reconciler.report.plan.setting_lines import settings_part
 from reconciler.report.plan.stages import state_word, state_words
 
 
@@ -264,4 +263,22 @@ def _placement(placement: PlacementChange) -> dict[str, Json]:
         "after": placement_part(placement.after),
         **({"overridden": placement_part(placement.overridden)} if placement.overridden else {}),
         "reasons": reasons_part(placement.reasons),
+    }
+
+
+def settings_part(plan: Plan) -> dict[str, Json]:
+    """Return `{settings: [...], settingsDigest}` of a redacted plan; empty where none changes."""
+    if not plan.settings:
+        return {}
+    return {"settings": [_setting(change) for change in plan.settings], "settingsDigest": plan.settings_digest or None}
+
+
+def _setting(change: SettingChange) -> dict[str, Json]:
+    return {
+        "document": change.document,
+        "source": str(change.source),
+        **values_part(change.path, change.before, change.after),
+        "direction": str(change.direction),
+        "meaning": change.meaning,
+        "held": change.held,
     }

@@ -1,4 +1,4 @@
-"""A plan for a person at a terminal.
+"""A plan for a person at a terminal, and lines about settings and guards that all outputs share.
 
 One line of words, then losses, held or not, then the rest, equal changes of many objects and clusters as one entry;
 other held changes with their reason; problems last, where the eye rests.
@@ -6,10 +6,13 @@ other held changes with their reason; problems last, where the eye rests.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Final
 
-from reconciler.api.plan import Action, Plan
+from reconciler.api.plan import Action, Direction, Plan, SettingChange
 from reconciler.api.refs import short_revision
+from reconciler.report.difference import shown_pair
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import Masker
 from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
@@ -23,12 +26,10 @@ from reconciler.report.plan.change_lines import (
 )
 from reconciler.report.plan.first_line import first_line, plain
 from reconciler.report.plan.groups import without_chart_labels
-from reconciler.report.plan.setting_lines import SETTINGS, review_lines, setting_lines
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines, spoken_problems
 from reconciler.report.safe import joined, visible
-from reconciler.report.shown_values import PLAIN, Style
-from reconciler.report.text_table import aligned
+from reconciler.report.terminal import PLAIN, Style, aligned
 
 
 def plan_text(plan: Plan, style: Style = PLAIN, *, is_all: bool = False) -> str:
@@ -150,3 +151,51 @@ def has_destruction(plan: Plan) -> bool:
         change.held is None and change.action in (Action.DELETE, Action.REPLACE, Action.RELEASE)
         for change in plan.changes
     )
+
+
+SETTINGS: Final = "Settings that change"
+_MARKS: Final = {
+    Direction.LOOSENS: "! loosens ",
+    Direction.CONFIRMS: "? confirms",
+    Direction.TIGHTENS: "+ tightens",
+    Direction.NEUTRAL: "~ changes ",
+    Direction.PROMOTES: "> promotes",
+}
+_VALUE_CHARS_MAX: Final = 120
+_SUBJECT_CHARS_MAX: Final = 300
+
+
+def setting_lines(change: SettingChange, style: Style = PLAIN, *, value_chars_max: int = _VALUE_CHARS_MAX) -> list[str]:
+    """Return the lines about a redacted change."""
+    mark = _MARKS[change.direction]
+    words = [_subject(text) for text in (change.document, str(change.source))]
+    head = "  ".join([mark, *(["HELD"] if change.held else []), *words])
+    lines = [style.red(head) if change.direction is Direction.LOOSENS else head]
+    if change.path:
+        values = shown_pair(change.before, change.after, value_chars_max)
+        lines.append(f"      {_subject(change.path)}  {f' {style.arrow} '.join(values)}")
+    return [*lines, f"      {visible(change.meaning)}"]
+
+
+def _subject(text: str) -> str:
+    """Return a name that hides no other setting by its length: in the middle of a long one stands its digest."""
+    shown = visible(text)
+    if len(shown) <= _SUBJECT_CHARS_MAX:
+        return shown
+    half = _SUBJECT_CHARS_MAX // 2
+    return f"{shown[:half]}…{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}…{shown[-half:]}"
+
+
+def review_lines(digest: str, style: Style = PLAIN) -> list[str]:
+    """Return the instruction to confirm loosened settings; empty if none is held."""
+    if not digest:
+        return []
+    return [
+        "To let the settings that are held pass, set in the document of kind Fleet: "
+        f"{style.bold(f'spec.review.confirm: {visible(digest)}')}"
+    ]
+
+
+def loosened(settings: Sequence[SettingChange]) -> tuple[int, int]:
+    """Return the number of settings that loosen, and of those that are held."""
+    return sum(one.direction is Direction.LOOSENS for one in settings), sum(one.held for one in settings)

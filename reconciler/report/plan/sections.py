@@ -27,8 +27,7 @@ from reconciler.report.plan.change_lines import (
     unjudged_lines,
 )
 from reconciler.report.plan.groups import by_importance, leaf, plural, without_chart_labels
-from reconciler.report.plan.plan_text import LOSSES, UNJUDGED
-from reconciler.report.plan.setting_lines import SETTINGS, setting_lines
+from reconciler.report.plan.plan_text import LOSSES, SETTINGS, UNJUDGED, setting_lines
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.safe import code_span, visible

@@ -37,7 +37,7 @@ from reconciler.api.rollouts import (
     WindowKind,
 )
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import cluster_list
+from reconciler.report.terminal import cluster_list
 from reconciler.rollouts import lay_out, selected_of
 from reconciler.scheduler import Schedule
 

@@ -24,9 +24,8 @@ from reconciler.report.mask import Masker
 from reconciler.report.plan.stages import in_force_lines, in_force_of
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import PLAIN, Style
 from reconciler.report.status.status_document import constraint_words, constraints_part
-from reconciler.report.text_table import aligned
+from reconciler.report.terminal import PLAIN, Style, aligned
 from reconciler.scheduler import Schedule
 
 

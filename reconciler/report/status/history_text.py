@@ -12,7 +12,7 @@ from reconciler.api.refs import CommitWords, short_revision
 from reconciler.report.difference import ABSENT, cut, shown_pair
 from reconciler.report.safe import visible
 from reconciler.report.status.remedies import todo_of
-from reconciler.report.text_table import Fit, table
+from reconciler.report.terminal import Fit, table
 
 Words = Callable[[str], CommitWords | None]
 """The words of a revision, None when it is no commit that is known."""

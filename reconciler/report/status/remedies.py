@@ -17,7 +17,7 @@ from reconciler.api.plan import HeldBy
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity, short_revision
 from reconciler.errors import MemberClusterError
-from reconciler.report.problem_codes import problem_codes
+from reconciler.report.problems_text import problem_codes
 from reconciler.state import (
     EVICTED,
     THE_SERVER,

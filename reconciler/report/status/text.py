@@ -12,12 +12,11 @@ from reconciler.api.rollout_progress import Phase
 from reconciler.report.plan.plan_text import confirm_lines
 from reconciler.report.plan.stages import short, stage_name
 from reconciler.report.safe import joined, visible
-from reconciler.report.shown_values import PLAIN, Style, cluster_list
 from reconciler.report.status.broken_files import broken_lines
 from reconciler.report.status.history_text import event_detail
 from reconciler.report.status.remedies import todo_of
 from reconciler.report.status.status_document import constraint_words
-from reconciler.report.text_table import Fit, aligned
+from reconciler.report.terminal import PLAIN, Fit, Style, aligned, cluster_list
 
 _LOUD: Final = frozenset({"paused", "pinned", "unclear"})
 _TOLD: Final = frozenset({Phase.FAILED, Phase.FROZEN, Phase.PINNED, Phase.RUNNING})

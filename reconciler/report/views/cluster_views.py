@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from reconciler.api.ledger import Event
 from reconciler.api.refs import Identity
+from reconciler.report.json_parts import problem_part, sorted_problems
 from reconciler.report.mask import scrub_text
 from reconciler.report.status.history_text import history_entry, no_words
-from reconciler.report.status.remedies import STANDBY
+from reconciler.report.status.remedies import STANDBY, remedy_of
 from reconciler.report.status.state_document import LEFT_WHY, rank_of
 from reconciler.report.views.alerts import NEEDS_MAX, Alerts, needs_of, no_room
 from reconciler.report.views.questions import ROWS_MAX
@@ -32,6 +33,8 @@ from reconciler.report.views.view_shapes import (
     CommitPart,
     FleetView,
     PlacedObject,
+    ProblemPart,
+    ProblemsView,
     SourcePart,
     Weight,
 )
@@ -198,3 +201,19 @@ def _commit(sight: ViewModel) -> CommitPart | None:
         return CommitPart(revision=revision)
     return CommitPart(revision=revision, author=sight.text(words.author), subject=sight.text(words.subject),
                       time=words.time)  # fmt: skip
+
+
+_PROBLEMS_MAX: Final = 2000
+
+
+def problems_view(sight: ViewModel) -> ProblemsView:
+    """The problems, errors before warnings before hints; at most 2,000 of `total`."""
+    found = sorted_problems(sight.picture.round.plan.problems)
+    return ProblemsView(
+        problems=tuple(_part(problem_part(sight.masker.problem(one))) for one in found[:_PROBLEMS_MAX]),
+        total=len(found),
+    )
+
+
+def _part(part: Any) -> ProblemPart:
+    return ProblemPart(**part, todo=remedy_of(part["code"]))

@@ -1,19 +1,18 @@
-"""Questions to the views, and all problems with their remedies.
+"""Questions to the views, and the events of a day by hour: a row for each cluster or object, the busiest first.
 
 `FILTERS` and `FOLDS` are the one table of what the matrix may be asked for: address, form and view read it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, timedelta
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from reconciler.report.json_parts import problem_part, sorted_problems
-from reconciler.report.status.remedies import remedy_of
-from reconciler.report.views.view_inputs import ViewModel
-from reconciler.report.views.view_shapes import ProblemPart, ProblemsView
+from reconciler.observations import moment_of
 
 ROWS_MAX: Final = 500
 """So many rows of the matrix, objects of a cluster or entries of history are one answer, unless fewer are asked for."""
@@ -91,17 +90,73 @@ class NotFound(Struct, frozen=True, kw_only=True):
     close: tuple[str, ...] = ()
 
 
-_PROBLEMS_MAX: Final = 2000
+HOURS: Final = 24
+_DAY_ROWS_MAX: Final = 40
+FLEET: Final = "fleet"
+"""The row of events that are about no cluster, or about no object."""
+_HOUR_CHARS: Final = len("2026-11-23T10")
 
 
-def problems_view(sight: ViewModel) -> ProblemsView:
-    """The problems, errors before warnings before hints; at most 2,000 of `total`."""
-    found = sorted_problems(sight.picture.round.plan.problems)
-    return ProblemsView(
-        problems=tuple(_part(problem_part(sight.masker.problem(one))) for one in found[:_PROBLEMS_MAX]),
-        total=len(found),
+class DayCell(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The events of an hour, by kind. `hour` counts from 0 in `hours` of the view."""
+
+    hour: int
+    events: dict[str, int]
+
+
+class DayRow(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A cluster or an object; `fleet` for events about none."""
+
+    name: str
+    cells: tuple[DayCell, ...]
+
+
+class DayView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`GET /api/v1/day`: the events of the last 24 hours, by the hour; those with the most first, 40 of `total`."""
+
+    version: int = 1
+    by: str
+    """`cluster` or `object`."""
+    hours: tuple[str, ...]
+    """The beginning of each."""
+    rows: tuple[DayRow, ...] = ()
+    total: int = 0
+
+
+def hours_of(now: str) -> tuple[str, ...]:
+    """Return the beginnings of the hours of the day that ends with the present one; RFC 3339.
+
+    >>> hours_of("2026-11-23T10:33:20Z")[0]
+    '2026-11-22T11:00:00Z'
+    """
+    last = moment_of(now).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    begins = (last - timedelta(hours=HOURS - 1 - number) for number in range(HOURS))
+    return tuple(begin.strftime("%Y-%m-%dT%H:%M:%SZ") for begin in begins)
+
+
+def day_view(counts: Iterable[tuple[str, str, str, int]], by: str, now: str) -> DayView:
+    """Return the day that ends now. `counts`: hour (`2026-11-23T10`), subject, kind, and how many events.
+
+    `by`: `cluster` or `object`.
+    """
+    hours = hours_of(now)
+    places = {begin[:_HOUR_CHARS]: number for number, begin in enumerate(hours)}
+    rows: dict[str, dict[int, Counter[str]]] = {}
+    for hour, subject, kind, events in counts:
+        if hour in places:
+            cells = rows.setdefault(_row_of(subject, by), {})
+            cells.setdefault(places[hour], Counter())[kind] += events
+    ordered = sorted(rows.items(), key=lambda row: (-sum(map(Counter.total, row[1].values())), row[0]))
+    shown = tuple(
+        DayRow(name=name, cells=tuple(DayCell(hour=hour, events=dict(cells[hour])) for hour in sorted(cells)))
+        for name, cells in ordered[:_DAY_ROWS_MAX]
     )
+    return DayView(by=by, hours=hours, rows=shown, total=len(rows))
 
 
-def _part(part: Any) -> ProblemPart:
-    return ProblemPart(**part, todo=remedy_of(part["code"]))
+def _row_of(subject: str, by: str) -> str:
+    named, is_copy, cluster = subject.partition(" @ ")
+    is_cluster = named.startswith("cluster ")
+    if by == "cluster":
+        return cluster if is_copy else named.removeprefix("cluster ") if is_cluster else FLEET
+    return named if " " in named and not is_cluster else FLEET

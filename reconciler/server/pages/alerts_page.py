@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.api.ledger import EventKind
 from reconciler.report.status.history_text import event_detail
-from reconciler.report.views.day_view import FLEET
-from reconciler.report.views.live_shapes import DayRow, DayView
+from reconciler.report.views.questions import FLEET, DayRow, DayView
 from reconciler.report.views.view_shapes import Alert, Timer, Weight
 from reconciler.server.pages.page_links import cluster_link, history_link, object_link, shown_name, subject_link
 from reconciler.server.pages.styles import EVENTS

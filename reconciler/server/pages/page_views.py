@@ -14,8 +14,16 @@ from msgspec import Struct
 
 from reconciler.incremental import by_key
 from reconciler.report.difference import cut
-from reconciler.report.views.live_shapes import DayView, LiveView
-from reconciler.report.views.questions import FILTERS, FOLDS, ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views.live_view import LiveView
+from reconciler.report.views.questions import (
+    FILTERS,
+    FOLDS,
+    ROWS_MAX,
+    DayView,
+    HistoryQuestion,
+    MatrixQuestion,
+    NotFound,
+)
 from reconciler.report.views.view_shapes import (
     CapacityPart,
     ClusterHead,

@@ -31,8 +31,15 @@ from reconciler.report.plan.change_lines import (
 )
 from reconciler.report.plan.first_line import HoldGroup, first_line, losses, plain
 from reconciler.report.plan.groups import without_chart_labels
-from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
-from reconciler.report.plan.setting_lines import SETTINGS, review_lines, setting_lines
+from reconciler.report.plan.plan_text import (
+    LOSSES,
+    SETTINGS,
+    UNJUDGED,
+    confirm_lines,
+    incomplete,
+    review_lines,
+    setting_lines,
+)
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
 from reconciler.server.pages.drawing import draw

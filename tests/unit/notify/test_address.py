@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import ConfigurationError
-from reconciler.notify.address import addresses
+from reconciler.notify.post import addresses
 
 SECRET = "s3cret"
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ForgeError
-from reconciler.notify.forge_comments import PublishedComment, marker_of, publish
-from reconciler.notify.forge_requests import Requests
+from reconciler.notify.forge_comments import PublishedComment, Requests, marker_of, publish
 from reconciler.notify.forges import GitHub, GitLab, pull_request
 from tests.fakes.forge import FakeForge
 

@@ -22,8 +22,7 @@ from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, EventKind
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.notify import webhook
-from reconciler.notify.address import addresses
-from reconciler.notify.post import TIMEOUT_S, Deliveries, Poster, pause_s
+from reconciler.notify.post import TIMEOUT_S, Deliveries, Poster, addresses, pause_s
 from reconciler.notify.webhook import LOOK_S, TOO_OLD_S, Webhook, WebhookOptions
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.shown_values import cluster_list
+from reconciler.report.terminal import cluster_list
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.text_table import folded, text_width
+from reconciler.report.terminal import folded, text_width
 
 
 @pytest.mark.parametrize(

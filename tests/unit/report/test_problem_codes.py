@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.report.problem_codes import problem_codes
+from reconciler.report.problems_text import problem_codes
 
 ROOT = Path(reconciler.__file__).parent
 _TEXT = re.compile(r'"([a-z0-9-]+)"')

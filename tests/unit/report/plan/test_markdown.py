@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconciler.api.plan import Action, Direction, FieldChange, Plan, SettingChange
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.report.plan.markdown import BUDGET, BUDGET_MIN, comment_marker, plan_markdown
-from reconciler.report.shown_values import name_lines
+from reconciler.report.terminal import name_lines
 from tests.golden.hostile_plans import plans
 from tests.golden.plans import (
     BASE,

@@ -8,19 +8,18 @@ import pytest
 
 from reconciler.api.ledger import Event
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.report.views.day_view import HourCount, day_view
-from reconciler.report.views.live_shapes import DayView
+from reconciler.report.views.questions import DayView, day_view
 from reconciler.server.pages.alerts_page import day_rows
 from tests.unit.report.views.sights import sight_of
 from tests.unit.server.test_api import asking, journal_of, scene
 
 NOW = "2026-11-23T10:33:20Z"
 COUNTS = (
-    HourCount("2026-11-23T10", "Deployment shop/web @ m1", "updated", 3),
-    HourCount("2026-11-23T10", "Deployment shop/web @ m2", "failed", 1),
-    HourCount("2026-11-23T09", "cluster m1", "cluster-away", 1),
-    HourCount("2026-11-22T11", "store", "advanced", 2),
-    HourCount("2026-11-22T10", "Deployment shop/web @ m1", "created", 9),
+    ("2026-11-23T10", "Deployment shop/web @ m1", "updated", 3),
+    ("2026-11-23T10", "Deployment shop/web @ m2", "failed", 1),
+    ("2026-11-23T09", "cluster m1", "cluster-away", 1),
+    ("2026-11-22T11", "store", "advanced", 2),
+    ("2026-11-22T10", "Deployment shop/web @ m1", "created", 9),
 )
 
 
