@@ -26,4 +26,4 @@ from reconciler.placement.job_parts import WORK_QUEUE, completions, fixed_share,
 from reconciler.placement.place import SHORTFALLS, place
 from reconciler.placement.placement_tables import PlacementTables, concerned_by, essentials
 from reconciler.placement.spread import select
-from reconciler.placement.values import PlacementItem, PlacementRequest, PlacementResult
+from reconciler.placement.values import LazyReasons, PlacementItem, PlacementRequest, PlacementResult

@@ -6,16 +6,15 @@ design#partial-placement; design#unknown-room; design#room-of-others; design#not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.clusters import Cluster
 from reconciler.api.policies import Division
 from reconciler.placement.candidates import AffinityGroup, Candidate, CandidateFinder, Candidates, none_fits
 from reconciler.placement.capacity import RoomOf
-from reconciler.placement.copies import Rule, fill_tiers
+from reconciler.placement.copies import fill_tiers
 from reconciler.placement.divide import listed, total_of, webster, without_zeros
 from reconciler.placement.spread import keeps_to_maximum, ranked_by_room, select, spread_applies
 from reconciler.placement.values import Assignment, Shortfall, Situation, targets_of
@@ -37,11 +36,7 @@ class _PlacementAttempt(Struct, frozen=True, kw_only=True):
 
 
 def place_by_capacity(
-    situation: Situation,
-    groups: Sequence[AffinityGroup],
-    finder: CandidateFinder,
-    clusters: Mapping[str, Cluster],
-    room_of: RoomOf,
+    situation: Situation, groups: Sequence[AffinityGroup], finder: CandidateFinder, room_of: RoomOf
 ) -> Assignment:
     """Return a placement by free capacity; groups are given in the order in which they are tried.
 
@@ -53,9 +48,13 @@ def place_by_capacity(
     first: _PlacementAttempt | None = None
     retries = 0 < there < situation.replicas and not situation.fresh
     for wanted in (situation.replicas, there) if retries else (situation.replicas,):
-        attempts = _try_groups(wanted, situation, groups, finder, clusters, room_of)
-        if attempts[-1].failure is None:
-            return _assignment(attempts[-1], situation, shortfalls)
+        attempts: list[_PlacementAttempt] = []
+        for group in groups:
+            attempts.append(attempt := _attempt(wanted, situation, group, finder.find(situation, group), room_of))
+            if attempt.failure is None:
+                return _assignment(attempt, situation, shortfalls)
+            if attempt.failure.code == "capacity-unknown":
+                break  # Unknown is not full.
         failed = next((attempt for attempt in attempts if attempt.candidates.members), attempts[0])
         assert failed.failure is not None, "an attempt before one that failed has failed"
         lacks_room = failed.failure.code == "not-enough-capacity"
@@ -63,63 +62,43 @@ def place_by_capacity(
         if lacks_room and not eased.missing:
             return _assignment(eased, situation, (*shortfalls, *_that_stay(eased, situation)))
         if lacks_room and situation.partial:
-            return _assignment(_with_old_copies(failed, situation), situation, (failed.failure,))
+            # What fits, and for the rest the old copies on clusters that should be left.
+            counts = total_of(failed.counts, _what_stays(failed, situation, situation.had))
+            return _assignment(replace(failed, counts=counts), situation, (failed.failure,))
         shortfalls = shortfalls or (failed.failure,)
         first = first or failed
-        if not _has_to_move(situation, failed.candidates):
-            break
+        names = {member.name for member in failed.candidates.members}
+        there_now = ((name, count) for name, count in situation.had.items() if count)
+        if not any(count > situation.caps.get(name, count) or name not in names for name, count in there_now):
+            break  # Neither the affinity nor a tick takes anything away.
     assert first is not None, "at least one number of replicas is tried"
     return _assignment(_kept(first, situation), situation, shortfalls, affinity_name=situation.group_in_use)
 
 
-def _has_to_move(situation: Situation, candidates: Candidates) -> bool:
-    """Return whether the affinity or a tick takes anything away. Too many clusters and too little capacity do not."""
-    names = {member.name for member in candidates.members}
-    return any(
-        count > situation.caps.get(name, count) or name not in names for name, count in situation.had.items() if count
-    )
-
-
-def _try_groups(
-    replicas: int,
-    situation: Situation,
-    groups: Sequence[AffinityGroup],
-    finder: CandidateFinder,
-    clusters: Mapping[str, Cluster],
-    room_of: RoomOf,
-) -> list[_PlacementAttempt]:
-    """Return attempts up to the first that worked. Unknown capacity ends the search: unknown is not full."""
-    attempts: list[_PlacementAttempt] = []
-    for group in groups:
-        attempt = _attempt(replicas, situation, group, finder.find(situation, group), clusters, room_of)
-        attempts.append(attempt)
-        if attempt.failure is None or attempt.failure.code == "capacity-unknown":
-            break
-    return attempts
-
-
 def _attempt(
-    replicas: int,
-    situation: Situation,
-    group: AffinityGroup,
-    candidates: Candidates,
-    clusters: Mapping[str, Cluster],
-    room_of: RoomOf,
+    replicas: int, situation: Situation, group: AffinityGroup, candidates: Candidates, room_of: RoomOf
 ) -> _PlacementAttempt:
     members, had = candidates.members, situation.had
     attempt = _PlacementAttempt(group=group, candidates=candidates, counts={}, missing=replicas)
     if not members:
         return replace(attempt, failure=none_fits(candidates))
-    there = {member.name: had[member.name] for member in members if had.get(member.name)} if had else {}
-    goes_back = situation.item.policy.fail_back and len(group.tiers) > 1
-    if not goes_back and _stays(replicas, there, situation, clusters):
-        text = f"{replicas} replicas stay where they are: {listed(there.items())}"
-        return replace(attempt, counts=there, missing=0, texts=(text,))
     policy = situation.item.policy
     placement = policy.placement
+    there = {member.name: had[member.name] for member in members if had.get(member.name)} if had else {}
+    goes_back = policy.fail_back and len(group.tiers) > 1
+    # The previous placement holds as it is: right sum, no cap exceeded, not too many clusters.
+    if (
+        not goes_back
+        and not situation.fresh
+        and sum(there.values()) == replicas
+        and all(count <= situation.caps.get(name, count) for name, count in there.items())
+        and keeps_to_maximum(placement, [member.region for member in members if member.name in there])
+    ):
+        text = f"{replicas} replicas stay where they are: {listed(there.items())}"
+        return replace(attempt, counts=there, missing=0, texts=(text,))
     texts: tuple[str, ...] = ()
     if spread_applies(placement) or situation.division is Division.AGGREGATED:
-        selection = select(placement, ranked_by_room(replicas, members, had, clusters, room_of), replicas)
+        selection = select(placement, ranked_by_room(replicas, members, had, room_of), replicas)
         texts = (selection.text,) if selection.text else ()
         if selection.failure and not (selection.lacks_room and situation.partial):
             code = "not-enough-capacity" if selection.lacks_room else "spread-constraint-unmet"
@@ -127,26 +106,15 @@ def _attempt(
         by_name = {member.name: member for member in members}
         members = [by_name[name] for name in selection.names]
     members = _with_what_they_keep(members, situation)
-    rule = Rule(situation.division is Division.AGGREGATED, situation.fresh, policy.ecs_provision)
-    outcome = fill_tiers(replicas, members, [tier.label for tier in group.tiers], room_of, rule)
-    if outcome.unknown:
-        text = f"the free capacity of {', '.join(outcome.unknown)} is not known"
+    share, unknown = fill_tiers(replicas, members, [tier.label for tier in group.tiers], room_of, situation)
+    if unknown:
+        text = f"the free capacity of {', '.join(unknown)} is not known"
         return replace(attempt, failure=Shortfall(code="capacity-unknown", text=text))
-    tried = replace(attempt, counts=outcome.counts, missing=outcome.missing, texts=(*texts, *outcome.texts))
-    if not outcome.missing:
+    tried = replace(attempt, counts=share.counts, missing=share.missing, texts=(*texts, *share.texts))
+    if not share.missing:
         return tried
-    text = f"{outcome.missing} of {replicas} replicas find no room"
+    text = f"{share.missing} of {replicas} replicas find no room"
     return replace(tried, failure=Shortfall(code="not-enough-capacity", text=text))
-
-
-def _stays(replicas: int, there: Mapping[str, int], situation: Situation, clusters: Mapping[str, Cluster]) -> bool:
-    """Return whether the previous placement holds as it is: right sum, no cap exceeded, not too many clusters."""
-    return (
-        not situation.fresh
-        and sum(there.values()) == replicas
-        and all(count <= situation.caps.get(name, count) for name, count in there.items())
-        and keeps_to_maximum(situation.item.policy.placement, {name: clusters[name].region for name in there})
-    )
 
 
 def _with_what_they_keep(members: Sequence[Candidate], situation: Situation) -> Sequence[Candidate]:
@@ -163,9 +131,7 @@ def _with_what_they_keep(members: Sequence[Candidate], situation: Situation) -> 
 
 def _give_back(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAttempt:
     """Return the attempt with caps and exclusions only as far as others have capacity: the rest stays in place."""
-    ticked = {*situation.caps, *situation.excluded}
-    over = {name: count - attempt.counts.get(name, 0) for name, count in situation.had.items() if name in ticked}
-    back = without_zeros(webster(min(attempt.missing, sum(max(0, count) for count in over.values())), over))
+    back = _what_stays(attempt, situation, {*situation.caps, *situation.excluded})
     if not back:
         return attempt
     text = f"{sum(back.values())} replicas find no room elsewhere and stay: {listed(back.items())}"
@@ -191,12 +157,11 @@ def _that_stay(eased: _PlacementAttempt, situation: Situation) -> tuple[Shortfal
     return (Shortfall(code=CONSTRAINED_STAY, text=text),)
 
 
-def _with_old_copies(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAttempt:
-    """Return the replicas that fit, and for the rest the old copies on clusters that should be left."""
-    left = {name: count for name, count in situation.had.items() if count > attempt.counts.get(name, 0)}
-    old = {name: count - attempt.counts.get(name, 0) for name, count in left.items()}
-    stay = without_zeros(webster(min(attempt.missing, sum(old.values())), old))
-    return replace(attempt, counts=total_of(attempt.counts, stay))
+def _what_stays(attempt: _PlacementAttempt, situation: Situation, clusters: Collection[str]) -> dict[str, int]:
+    """Return the old replicas in these clusters that find no place elsewhere."""
+    left = {name: count - attempt.counts.get(name, 0) for name, count in situation.had.items() if name in clusters}
+    over = {name: count for name, count in left.items() if count > 0}
+    return without_zeros(webster(min(attempt.missing, sum(over.values())), over))
 
 
 def _kept(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAttempt:

@@ -14,14 +14,21 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.api.binding import Reason
+from reconciler.api.binding import Reason, TargetCluster
 from reconciler.api.clusters import Cluster, ClusterObservation, Taint
 from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
-from reconciler.api.policies import AffinityMode, AffinityTerm, ClusterAffinity, PropagationPolicy, Toleration
+from reconciler.api.policies import (
+    AffinityMode,
+    AffinityTerm,
+    ClusterAffinity,
+    PropagationPolicy,
+    ReplicaScheduling,
+    Toleration,
+)
 from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import GVK, Identity
-from reconciler.placement.values import Said, Shortfall, Situation
+from reconciler.placement.values import Assignment, Said, Shortfall, Situation
 from reconciler.policy import matches_cluster
 
 
@@ -108,6 +115,7 @@ class Candidate(NamedTuple):
     name: str
     tier: int
     takes_more: bool
+    region: str
     keeps: int = 0
     cap: int | None = None
 
@@ -126,11 +134,12 @@ _TOLD_MAX: Final = 3
 
 
 class _Gate(NamedTuple):
-    is_open: bool
-    keeps: bool
-    takes_more: bool
-    rule: str
-    text: str
+    """The way of a policy's resources to a cluster. `rule`, `text`: why it is closed; empty: it is open."""
+
+    keeps: bool = True
+    takes_more: bool = True
+    rule: str = ""
+    text: str = ""
 
 
 class _SharedReach(NamedTuple):
@@ -142,23 +151,18 @@ class _SharedReach(NamedTuple):
     keep_reasons: dict[str, Reason]
 
 
-class _GroupCandidates(NamedTuple):
-    """The candidates of a group for one policy. It holds both, so that their ids stay their own."""
-
-    policy: PropagationPolicy
-    group: AffinityGroup
-    reached: _SharedReach
-    reasons: Said
-
-
 class CandidateFinder:
-    """Finds candidates; results that depend on policy and kind only are computed once."""
+    """Finds candidates and static weights; results that depend on policy and kind only are computed once."""
 
     def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
         """Take the clusters of the store and their observations."""
         self._clusters = [clusters[name] for name in sorted(clusters)]
         self._observed = observed
-        self._grounds: dict[tuple[int, GVK | None, int], _GroupCandidates] = {}
+        # With the policy and the group, so that the ids in the keys stay their own.
+        self._grounds: dict[
+            tuple[int, GVK | None, int], tuple[PropagationPolicy, AffinityGroup, _SharedReach, Said]
+        ] = {}
+        self._weights: dict[int, dict[str, int]] = {}
         self._gates: dict[tuple[object, ...], list[_Gate]] = {}
         self._everywhere: dict[GVK, bool] = {}
         self._tiers: dict[object, list[tuple[int | None, str]]] = {}
@@ -173,13 +177,18 @@ class CandidateFinder:
         key = (id(item.policy), kind, id(group))
         ground = self._grounds.get(key)
         if ground is None:
-            ground = self._grounds[key] = self._ground(item.policy, item.gvk, group)
-        found = ground.reached
+            gates, tiers = self._gates_of(item.policy, item.gvk), self._tiers_of(group)
+            reached = self._reached.get((id(gates), id(tiers)))
+            if reached is None:
+                reached = self._reached[id(gates), id(tiers)] = self._reach(gates, tiers)
+            ground = (item.policy, group, reached, Said(reached.said, item.policy.placement.source))
+            self._grounds[key] = ground
+        _, _, found, said = ground
         staying = [found.keeps[name] for name in situation.had if name in found.keeps] if found.keeps else []
         if not staying and not situation.excluded:
-            return Candidates(members=found.open, reasons=ground.reasons)
+            return Candidates(members=found.open, reasons=said)
         members = sorted([*found.open, *staying]) if staying else found.open
-        reasons = dict(ground.reasons)
+        reasons = dict(said)
         for candidate in staying:
             reasons[candidate.name] = found.keep_reasons[candidate.name]
         for name, why in situation.excluded.items():
@@ -189,6 +198,18 @@ class CandidateFinder:
             members=[candidate for candidate in members if candidate.name not in situation.excluded], reasons=reasons
         )
 
+    def weights_of(self, scheduling: ReplicaScheduling, names: Sequence[str]) -> dict[str, int]:
+        """Weight of each named cluster: the greatest of the static entries that match it, 0 when none does."""
+        weights = self._weights.get(id(scheduling))
+        if weights is None:
+            clusters = {cluster.name: cluster for cluster in self._clusters}
+            weights = self._weights[id(scheduling)] = dict.fromkeys(clusters, 0)
+            for entry in scheduling.static_weights:
+                for name in entry.target.cluster_names or clusters:
+                    if name in clusters and matches_cluster(entry.target, clusters[name])[0]:
+                        weights[name] = max(weights[name], entry.weight)
+        return {name: weights[name] for name in names}
+
     def _is_everywhere(self, gvk: GVK) -> bool:
         """Return whether every cluster serves the kind, as far as known."""
         known = self._everywhere.get(gvk)
@@ -197,23 +218,15 @@ class CandidateFinder:
             known = self._everywhere[gvk] = all(s is None or _serves(s, gvk) for s in seen)
         return known
 
-    def _ground(self, policy: PropagationPolicy, gvk: GVK, group: AffinityGroup) -> _GroupCandidates:
-        gates, tiers = self._gates_of(policy, gvk), self._tiers_of(group)
-        key = (id(gates), id(tiers))
-        reached = self._reached.get(key)
-        if reached is None:
-            reached = self._reached[key] = self._reach(gates, tiers)
-        return _GroupCandidates(policy, group, reached, Said(reached.said, policy.placement.source))
-
     def _reach(self, gates: Iterable[_Gate], tiers: Iterable[tuple[int | None, str]]) -> _SharedReach:
         reached = _SharedReach([], {}, {}, {})
         for cluster, gate, (tier, why) in zip(self._clusters, gates, tiers, strict=True):
             if tier is None:
                 reached.said[cluster.name] = ("affinity", why)
                 continue
-            reached.said[cluster.name] = ("candidate", why) if gate.is_open else (gate.rule, gate.text)
-            candidate = Candidate(cluster.name, tier, gate.takes_more)
-            if gate.is_open:
+            reached.said[cluster.name] = (gate.rule, gate.text) if gate.rule else ("candidate", why)
+            candidate = Candidate(cluster.name, tier, gate.takes_more, cluster.region)
+            if not gate.rule:
                 reached.open.append(candidate)
             elif gate.keeps:
                 reached.keeps[cluster.name] = candidate
@@ -258,29 +271,47 @@ def tier_of(cluster: Cluster, group: AffinityGroup) -> tuple[int | None, str]:
 
 
 def _gate(policy: PropagationPolicy, gvk: GVK, cluster: Cluster, seen: ClusterObservation | None) -> _Gate:
-    missing = missing_property(policy, cluster)
+    has = {"provider": bool(cluster.provider), "region": bool(cluster.region), "zone": bool(cluster.zones)}
+    missing = next((c.by_field for c in policy.placement.spread if not has.get(c.by_field, True)), "")
     if missing:
         text = f"has no {missing}, which a spread constraint asks for"
-        return _Gate(is_open=False, keeps=False, takes_more=False, rule="spread-property", text=text)
+        return _Gate(keeps=False, takes_more=False, rule="spread-property", text=text)
     if seen is not None and not seen.reachable and not tolerates(policy.placement.tolerations, NOT_READY):
-        text = "cannot be reached: nothing new goes there"
-        return _Gate(is_open=False, keeps=True, takes_more=False, rule="not-ready", text=text)
+        return _Gate(takes_more=False, rule="not-ready", text="cannot be reached: nothing new goes there")
     taint = untolerated(policy.placement.tolerations, cluster.taints)
     if taint is not None:
-        text = f"carries the taint {_written(taint)}, which the policy does not tolerate"
-        return _Gate(is_open=False, keeps=True, takes_more=True, rule="taint", text=text)
+        shown = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+        return _Gate(rule="taint", text=f"carries the taint {shown}, which the policy does not tolerate")
     if seen is not None and gvk.api_version in seen.silent:
         text = f"gets no answer from the API server of {gvk.api_version}: nothing new goes there"
-        return _Gate(is_open=False, keeps=True, takes_more=False, rule=API_SILENT, text=text)
+        return _Gate(takes_more=False, rule=API_SILENT, text=text)
     if seen is not None and not _serves(seen, gvk):
-        text = f"does not serve {gvk.kind} ({gvk.api_version})"
-        return _Gate(is_open=False, keeps=True, takes_more=True, rule=API_NOT_SERVED, text=text)
-    return _Gate(is_open=True, keeps=True, takes_more=True, rule="", text="")
+        return _Gate(rule=API_NOT_SERVED, text=f"does not serve {gvk.kind} ({gvk.api_version})")
+    return _Gate()
 
 
 def _serves(seen: ClusterObservation, gvk: GVK) -> bool:
     """Return whether a kind is served, as far as known."""
     return gvk.api_version not in seen.silent and (seen.apis is None or gvk in seen.apis)
+
+
+def stays_as_it_is(
+    situation: Situation,
+    candidates: Candidates,
+    shortfall: Shortfall,
+    targets: tuple[TargetCluster, ...],
+    text: str,
+    unplaced: int,
+) -> Assignment:
+    """Return the previous placement as far as it stays, for a shortfall that is told by `text`."""
+    return Assignment(
+        targets=targets,
+        unplaced=unplaced,
+        affinity_name=situation.group_in_use,
+        reasons=(situation.reason(shortfall.code, text),),
+        cluster_reasons=candidates.reasons,
+        shortfalls=(shortfall,),
+    )
 
 
 def none_fits(candidates: Candidates) -> Shortfall:
@@ -291,12 +322,6 @@ def none_fits(candidates: Candidates) -> Shortfall:
     more = f"; and {len(lacking) - _TOLD_MAX} more" if len(lacking) > _TOLD_MAX else ""
     text = f"no cluster is a candidate: {told}{more}" if told else "no cluster is a candidate"
     return Shortfall(code="no-cluster-fits", text=text)
-
-
-def missing_property(policy: PropagationPolicy, cluster: Cluster) -> str:
-    """The provider, region or zone that a spread constraint needs and the cluster lacks; empty: nothing is missing."""
-    has = {"provider": bool(cluster.provider), "region": bool(cluster.region), "zone": bool(cluster.zones)}
-    return next((c.by_field for c in policy.placement.spread if not has.get(c.by_field, True)), "")
 
 
 def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
@@ -314,7 +339,3 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
         and (toleration.operator == "Exists" or toleration.value == taint.value)
         for toleration in tolerations
     )
-
-
-def _written(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

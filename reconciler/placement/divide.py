@@ -73,8 +73,13 @@ class Share(Struct, frozen=True, kw_only=True):
 
     counts: Mapping[str, int]
     missing: int = 0
-    text: str = ""
+    texts: tuple[str, ...] = ()
     """The arithmetic, for people."""
+
+    @property
+    def text(self) -> str:
+        """Return the arithmetic of a single division."""
+        return self.texts[0]
 
 
 def listed(counts: Iterable[tuple[str, int]], *, sign: str = "", limit: int = 12) -> str:
@@ -106,7 +111,7 @@ def divide_statically(replicas: int, weights: Mapping[str, int]) -> Share:
     named = sorted((name, weight) for name, weight in used.items() if weight > 0)
     equal = "" if used is weights else " (no entry of the list matches a candidate, so everybody weighs 1)"
     text = f"static weights {listed(named)}{equal}, {replicas} replicas -> {listed(counts.items())}"
-    return Share(counts=counts, text=text)
+    return Share(counts=counts, texts=(text,))
 
 
 def divide_by_capacity(
@@ -126,7 +131,7 @@ def divide_by_capacity(
         return _grow(replicas, {}, anew, aggregated=aggregated)
     if there == replicas:
         counts = without_zeros(kept)
-        return Share(counts=counts, text=f"{replicas} replicas stay: {listed(counts.items())}")
+        return Share(counts=counts, texts=(f"{replicas} replicas stay: {listed(counts.items())}",))
     if there > replicas:
         return _shrink(replicas, kept, aggregated=aggregated)
     return _grow(replicas, kept, room(), aggregated=aggregated)
@@ -139,7 +144,7 @@ def _shrink(replicas: int, kept: Mapping[str, int], *, aggregated: bool) -> Shar
         votes = _shortest_prefix(votes, replicas)
     counts = without_zeros(webster(replicas, dict(votes)))
     text = f"scaled down to {replicas} in proportion to {listed(votes)} -> {listed(counts.items())}"
-    return Share(counts=counts, text=text)
+    return Share(counts=counts, texts=(text,))
 
 
 def _grow(replicas: int, kept: Mapping[str, int], room: Room, *, aggregated: bool) -> Share:
@@ -160,7 +165,7 @@ def _grow(replicas: int, kept: Mapping[str, int], room: Room, *, aggregated: boo
         given = listed(added.items(), sign="+" if kept else "")
         text = f"{keeps}{weighed} {listed(chosen)}: {wanted} {'more ' if keeps else ''}replicas -> {given}"
         text += f", {missing} find no room" if missing else ""
-    return Share(counts=counts, missing=missing, text=text)
+    return Share(counts=counts, missing=missing, texts=(text,))
 
 
 def _shortest_prefix(entries: Sequence[tuple[str, int]], wanted: int) -> list[tuple[str, int]]:

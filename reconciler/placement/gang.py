@@ -17,18 +17,20 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import TargetCluster
 from reconciler.api.demand import Component, PodShape
-from reconciler.placement.candidates import AffinityGroup, Candidate, CandidateFinder, Candidates, none_fits
+from reconciler.placement.candidates import (
+    AffinityGroup,
+    Candidate,
+    CandidateFinder,
+    Candidates,
+    none_fits,
+    stays_as_it_is,
+)
 from reconciler.placement.capacity import ClusterRoom, FleetRoom, fit
 from reconciler.placement.divide import webster, without_zeros
 from reconciler.placement.values import Assignment, Shortfall, Situation, targets_of
 
 _ENOUGH_SETS = 1000
 """More sets than this make no cluster better than another."""
-
-
-class _Fit(NamedTuple):
-    candidate: Candidate
-    sets: int
 
 
 def components_of(situation: Situation) -> tuple[Component, ...]:
@@ -54,19 +56,24 @@ def place_whole(
         if home is not None:
             return _assignment(situation, group.name, candidates, home.name, "the set stays where it is")
         for tier in sorted({member.tier for member in candidates.members}):
-            members = [
-                member for member in candidates.members if member.tier == tier and _may_move_to(situation, member)
+            names = [
+                member.name
+                for member in candidates.members
+                if member.tier == tier
+                and member.takes_more
+                and situation.caps.get(member.name, situation.replicas) >= situation.replicas
             ]
-            fits = [_Fit(member, _sets(situation, member, components, room)) for member in members]
-            best = min((fit for fit in fits if fit.sets > 0), key=lambda f: (-f.sets, f.candidate.name), default=None)
+            sets = {name: _sets(situation, name, components, room) for name in names}
+            best = min((name for name in names if sets[name] > 0), key=lambda name: (-sets[name], name), default=None)
             if best is not None:
-                text = f"the whole set fits on {best.candidate.name}, which has room for {_counted(best.sets)}"
-                return _assignment(situation, group.name, candidates, best.candidate.name, text)
-            if members and situation.item.policy.ecs_provision and tier == len(group.tiers) - 1:
-                name = members[0].name
-                text = f"no cluster holds the set now; it waits on {name} for new nodes (ecsProvision)"
-                return _assignment(situation, group.name, candidates, name, text)
-            unknown = sorted(fit.candidate.name for fit in fits if fit.sets < 0)
+                shown = "1 set" if sets[best] == 1 else f"{sets[best]} sets"
+                more = " or more" if sets[best] >= _ENOUGH_SETS else ""
+                text = f"the whole set fits on {best}, which has room for {shown}{more}"
+                return _assignment(situation, group.name, candidates, best, text)
+            if names and situation.item.policy.ecs_provision and tier == len(group.tiers) - 1:
+                text = f"no cluster holds the set now; it waits on {names[0]} for new nodes (ecsProvision)"
+                return _assignment(situation, group.name, candidates, names[0], text)
+            unknown = sorted(name for name in names if sets[name] < 0)
             if unknown:  # unknown is not full, so nothing of a lower rank is tried
                 return _nowhere(situation, candidates, components, unknown)
     assert first is not None, "a policy has at least one group"
@@ -104,13 +111,9 @@ def _takes_added(
     )
 
 
-def _may_move_to(situation: Situation, member: Candidate) -> bool:
-    return member.takes_more and situation.caps.get(member.name, situation.replicas) >= situation.replicas
-
-
-def _sets(situation: Situation, member: Candidate, components: Sequence[Component], room: FleetRoom) -> int:
+def _sets(situation: Situation, cluster: str, components: Sequence[Component], room: FleetRoom) -> int:
     """Sets that fit there; -1 when that is not known."""
-    here = room.of(member.name)
+    here = room.of(cluster)
     if here is None or not here.is_known:
         return -1
     return sets_that_fit(components, here, situation.item.identity.namespace, _ENOUGH_SETS)
@@ -132,14 +135,8 @@ def _nowhere(
     kept = _kept(situation)
     text = f"{shortfall.text}; it stays where it is" if kept else f"{shortfall.text}; nothing of it is placed"
     placed = sum(target.replicas or 0 for target in kept)
-    return Assignment(
-        targets=kept,
-        unplaced=max(0, situation.replicas - placed) if kept else situation.replicas or pods,
-        affinity_name=situation.group_in_use,
-        reasons=(situation.reason(shortfall.code, text),),
-        cluster_reasons=candidates.reasons,
-        shortfalls=(shortfall,),
-    )
+    unplaced = max(0, situation.replicas - placed) if kept else situation.replicas or pods
+    return stays_as_it_is(situation, candidates, shortfall, kept, text, unplaced)
 
 
 def _kept(situation: Situation) -> tuple[TargetCluster, ...]:
@@ -161,10 +158,6 @@ def _assignment(situation: Situation, group: str, candidates: Candidates, cluste
         reasons=(situation.reason("gang", text),),
         cluster_reasons=candidates.reasons,
     )
-
-
-def _counted(sets: int) -> str:
-    return "1 set" if sets == 1 else f"{sets} sets" if sets < _ENOUGH_SETS else f"{sets} sets or more"
 
 
 _EXACT_PODS = 12

@@ -17,25 +17,32 @@ from reconciler.api.content import JsonObject, dig
 from reconciler.api.policies import Division
 from reconciler.kinds.jobs import COMPLETIONS, PARALLELISM
 from reconciler.placement.divide import listed, webster
-from reconciler.placement.values import Assignment, Shortfall, Situation, targets_of
+from reconciler.placement.values import OPEN, Assignment, Shortfall, Situation, targets_of
 
 PARTS_STAY = "job-parts-stay"
 
 Decide = Callable[[Situation], Assignment]
 
 
-def has_parts(situation: Situation) -> bool:
-    """Return whether it is a Job whose completions have been divided among clusters."""
-    is_divided = situation.division is not Division.DUPLICATED and not situation.is_whole
-    return situation.item.has_completions and is_divided and bool(situation.replicas) and _parts(situation) != {}
-
-
 def place_parts(situation: Situation, clusters: Collection[str], decide: Decide) -> Assignment:
-    """The placement of a Job that has parts. `decide` places anything as if it had none."""
-    parts, free = _parts(situation), decide(situation)
+    """Return the placement of a resource, which may be a Job whose completions have been divided among clusters.
+
+    `decide` places anything as if it had no parts.
+    """
+    free = decide(situation)
+    parts = {cluster: count for cluster, count in situation.had.items() if count}
+    is_divided = situation.division is not Division.DUPLICATED and not situation.is_whole
+    if not (situation.item.has_completions and is_divided and situation.replicas and parts):
+        return free
     placed = {target.cluster: target.replicas or 0 for target in free.targets}
-    gone = {name: count for name, count in parts.items() if name not in placed}
-    leaving = {name: count for name, count in gone.items() if _has_to_leave(name, situation, free)}
+    # An order, a tick or the affinity takes a part away, and not just another division.
+    candidates = {name for name, reason in free.cluster_reasons.items() if reason.rule in OPEN}
+    leaving = {
+        name: count
+        for name, count in parts.items()
+        if name not in placed
+        and (name in situation.excluded or situation.caps.get(name) == 0 or name not in candidates)
+    }
     staying = {name: count for name, count in parts.items() if name not in leaving}
     if placed.keys() == staying.keys() and not leaving:
         return free
@@ -56,17 +63,6 @@ def place_parts(situation: Situation, clusters: Collection[str], decide: Decide)
         return _joined(situation, free, {**counts, **leaving}, (Shortfall(code=PARTS_STAY, text=text),))
     gained = {target.cluster: target.replicas or 0 for target in moves.targets}
     return _joined(situation, free, {**counts, **gained}, ())
-
-
-def _parts(situation: Situation) -> dict[str, int]:
-    return {cluster: count for cluster, count in situation.had.items() if count}
-
-
-def _has_to_leave(cluster: str, situation: Situation, free: Assignment) -> bool:
-    """Return whether an order, a tick or the affinity takes the part away, and not just another division."""
-    reason = free.cluster_reasons.get(cluster)
-    is_candidate = reason is not None and reason.rule in ("candidate", "already-there")
-    return cluster in situation.excluded or situation.caps.get(cluster) == 0 or not is_candidate
 
 
 def _stay(

@@ -21,24 +21,23 @@ from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.containment import with_subject
 from reconciler.placement.by_capacity import CONSTRAINED_STAY, place_by_capacity
-from reconciler.placement.candidates import BUILT_IN, AffinityGroup, groups_of
+from reconciler.placement.candidates import BUILT_IN, groups_of
 from reconciler.placement.capacity import FleetRoom, causes, pending_writes, remedies
 from reconciler.placement.constraints import constraints_in_force, with_closings
 from reconciler.placement.copies import in_order_of_trial, place_copies
 from reconciler.placement.gang import components_of, place_whole
-from reconciler.placement.job_parts import PARTS_STAY, has_parts, place_parts
+from reconciler.placement.job_parts import PARTS_STAY, place_parts
 from reconciler.placement.placement_tables import (
-    OPEN,
     UNDECIDED,
     Placed,
     PlacementTables,
     depends_on_room,
     looks_at_room,
-    needs_its_room,
     takes_alike,
     takes_room,
 )
 from reconciler.placement.values import (
+    OPEN,
     Assignment,
     PlacementItem,
     PlacementRequest,
@@ -85,7 +84,7 @@ class _Round:
             self._place_by_room()
             dirty |= dict.fromkeys(tables.by_room, True)
         tables.bindings.update(dirty, self._binding)
-        tables.problems.update([identity for identity in dirty if self._is_troubled(identity)], self._problems)
+        tables.problems.update(dirty, self._problems)
         problems = tuple(problem for found in tables.problems.rows.values() for problem in found)
         return PlacementResult(bindings=tables.bindings.rows, problems=problems)
 
@@ -110,30 +109,26 @@ class _Round:
         """Place all items that depend on capacity, one after another; the others keep theirs."""
         tables = self._tables
         situations = [tables.placed[identity].situation for identity in sorted(tables.by_room)]
-        needs_room = [found for found in situations if needs_its_room(found)]
+        needs_room = [found for found in situations if found.needs_room]
         if needs_room:
-            needs_room.sort(key=lambda found: (-self._priority(found.item), found.item.identity))
+            classes = {**BUILT_IN, **self._request.priority_classes}
+            needs_room.sort(key=lambda found: (-classes.get(found.item.policy.priority_class, 0), found.item.identity))
             takers = tables.all_takers()
             for identity in sorted((*tables.by_room, *takers)) if tables.showing else ():
                 self._take_what_is_on_its_way(tables.placed[identity].situation)
         else:
             takers = {}
-        asks = [found.item.identity for found in situations if not needs_its_room(found)]
+        asks = [found.item.identity for found in situations if not found.needs_room]
         order = [*sorted((*asks, *takers)), *(found.item.identity for found in needs_room)]
         for identity in order:
             placed = tables.placed[identity]
             if identity in tables.by_room:
                 assignment = with_subject(
-                    identity, self._decide_anew, placed.situation, by_capacity=needs_its_room(placed.situation)
+                    identity, self._decide_anew, placed.situation, by_capacity=placed.situation.needs_room
                 )
                 placed = tables.placed[identity] = Placed(placed.situation, assignment)
             if needs_room:
                 self._take(placed.situation, placed.assignment)
-
-    def _is_troubled(self, identity: Identity) -> bool:
-        """Return whether it has or had a problem: few have any."""
-        placed = self._tables.placed.get(identity)
-        return (placed is not None and bool(placed.assignment.shortfalls)) or identity in self._tables.problems.rows
 
     def _problems(self, identity: Identity) -> tuple[Problem, ...] | None:
         placed = self._tables.placed.get(identity)
@@ -157,10 +152,6 @@ class _Round:
             reasons=(*divided_before, *assignment.reasons),
             cluster_reasons=self._ground.outcomes(assignment),
         )
-
-    def _priority(self, item: PlacementItem) -> int:
-        name = item.policy.priority_class
-        return self._request.priority_classes.get(name, BUILT_IN.get(name, 0)) if name else 0
 
     def _situation(self, item: PlacementItem) -> Situation:
         previous = self._previous.get(item.identity)
@@ -205,35 +196,30 @@ class _Round:
         if not situation.had:
             return None
         questions = self._room.questions
-        assignment = self._decide_anew(situation, needs_its_room(situation))
+        assignment = self._decide_anew(situation, situation.needs_room)
         return assignment if self._room.questions == questions else None
 
     def _decide_anew(self, situation: Situation, by_capacity: bool) -> Assignment:
         self._room.unknown.clear()
-        decide = partial(self._decide_plainly, by_capacity=by_capacity)
-        assignment = place_parts(situation, self._clusters, decide) if has_parts(situation) else decide(situation)
+        assignment = place_parts(situation, self._clusters, partial(self._decide_plainly, by_capacity=by_capacity))
         if self._room.unknown and depends_on_room(situation, assignment):
             return replace(assignment, unknown_room=tuple(sorted(self._room.unknown)))
         return assignment
 
     def _decide_plainly(self, situation: Situation, by_capacity: bool) -> Assignment:
-        groups = self._groups_for(situation, by_capacity)
-        if situation.is_whole:
-            return place_whole(situation, groups, self._ground.finder, self._room)
-        item = situation.item
-        room_of = self._room.asker(item.demand.shape, item.identity.namespace, item.gvk.group_kind, there=situation.had)
-        if by_capacity:
-            return place_by_capacity(situation, groups, self._ground.finder, self._clusters, room_of)
-        return place_copies(situation, groups, self._ground.finder, self._clusters, self._ground.weights, room_of)
-
-    def _groups_for(self, situation: Situation, by_capacity: bool) -> tuple[AffinityGroup, ...]:
-        policy = situation.item.policy
+        policy, finder = situation.item.policy, self._ground.finder
         # A workload scaled to 0 keeps the tiers that it was spread over.
         tiered = by_capacity or (situation.item.demand.replicas == 0 and situation.division.needs_capacity)
         groups = self._ground.groups.get((self._ground.id_of(policy), tiered))
         if groups is None:
             groups = self._ground.groups[id(policy), tiered] = groups_of(policy, by_capacity=tiered)
-        return in_order_of_trial(groups, situation, self._clusters) if len(groups) > 1 else groups
+        if len(groups) > 1:
+            groups = in_order_of_trial(groups, situation, self._clusters)
+        if situation.is_whole:
+            return place_whole(situation, groups, finder, self._room)
+        item = situation.item
+        room_of = self._room.asker(item.demand.shape, item.identity.namespace, item.gvk.group_kind, there=situation.had)
+        return (place_by_capacity if by_capacity else place_copies)(situation, groups, finder, room_of)
 
     def _take_what_is_on_its_way(self, situation: Situation) -> None:
         """Reserve capacity for earlier assigned replicas that the cluster does not show yet."""
@@ -242,7 +228,7 @@ class _Round:
             for part in components_of(situation):
                 # Which parts of a set are missing is not known, so of each as many as are missing at most.
                 pods = min(missing, part.replicas) if item.demand.components else missing
-                room.take(cluster, room.known(part.shape), pods, item.identity.namespace)
+                room.take(((cluster, pods),), part.shape, item.identity.namespace)
 
     def _take(self, situation: Situation, assignment: Assignment) -> None:
         """Reserve capacity for new replicas on each cluster. Removed ones free theirs only when their pods are gone."""
@@ -253,25 +239,19 @@ class _Round:
                 if target.cluster not in had:
                     room.take_object(target.cluster, namespace, item.gvk.group_kind)
         if situation.is_whole:
-            parts = components_of(situation)
-            for target in assignment.targets:
-                there = had.get(target.cluster)
-                # Which part grew is not known, so of each as many as were added at most.
-                added = None if there is None else max(0, (target.replicas or 0) - there)
-                for part in parts:
-                    pods = part.replicas if added is None else min(added, part.replicas)
-                    room.take(target.cluster, room.known(part.shape), pods, namespace)
-        elif situation.replicas:
-            shape = room.known(item.demand.shape)
-            if not had and item.overrides is None:
-                room.take_all(assignment.targets, shape, namespace)
-                return
             for name, replicas in assignment.targets:
-                before = had.get(name, 0)
-                pods = (replicas or 0) - before
-                if item.overrides is not None:
-                    pods = item.sent(name, replicas or 0) - (item.sent(name, before) if name in had else 0)
-                room.take(name, shape, pods, namespace)
+                for part in components_of(situation):
+                    # Which part grew is not known, so of each as many as were added at most.
+                    added = (replicas or 0) - had[name] if name in had else part.replicas
+                    room.take(((name, min(added, part.replicas)),), part.shape, namespace)
+        elif situation.replicas:
+            targets: Iterable[tuple[str, int | None]] = assignment.targets
+            if had or item.overrides is not None:
+                targets = [
+                    (name, item.sent(name, replicas or 0) - (item.sent(name, had[name]) if name in had else 0))
+                    for name, replicas in targets
+                ]
+            room.take(targets, item.demand.shape, namespace)
 
 
 _AS_BEFORE = Reason(rule="autoscaled", text="an autoscaler decides about its replicas, so they are divided as before")

@@ -6,6 +6,7 @@ It never changes a result: an entry is dropped, or computed again, when any of i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter, is_
 from typing import Final, NamedTuple
 
 from reconciler.api.binding import Binding, Reason
@@ -15,10 +16,9 @@ from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.incremental import Table
 from reconciler.placement.candidates import AffinityGroup, CandidateFinder, groups_of, tier_of
-from reconciler.placement.capacity import Observed, observed_pods, pending_writes
-from reconciler.placement.copies import StaticWeights
+from reconciler.placement.capacity import Observed, pending_writes
 from reconciler.placement.spread import spread_applies
-from reconciler.placement.values import Assignment, Outcomes, PlacementItem, Situation
+from reconciler.placement.values import OPEN, Assignment, Outcomes, PlacementItem, Situation
 
 _MAX_STALE_POLICIES: Final = 1_000
 
@@ -42,10 +42,10 @@ class ClusterIndex:
     def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
         self.clusters = {name: clusters[name] for name in sorted(clusters)}
         self._seen = essentials(observed)
-        self._policies: dict[int, PropagationPolicy] = {}
+        self.policies: dict[int, PropagationPolicy] = {}
+        """Those that are known, former versions included."""
         self._outcomes: dict[int, tuple[Assignment, Mapping[str, Reason]]] = {}
         self.finder = CandidateFinder(self.clusters, observed)
-        self.weights = StaticWeights(self.clusters)
         self.groups: dict[tuple[int, bool], tuple[AffinityGroup, ...]] = {}
         self.decided: dict[tuple[object, ...], Assignment] = {}
 
@@ -53,14 +53,9 @@ class ClusterIndex:
         """Return whether it was made from these clusters."""
         return self.clusters == clusters and self._seen == essentials(observed)
 
-    @property
-    def size(self) -> int:
-        """Return the number of known policies, former versions included."""
-        return len(self._policies)
-
     def id_of(self, policy: PropagationPolicy) -> int:
         """The id of a policy, its own as long as this lives."""
-        self._policies[id(policy)] = policy
+        self.policies[id(policy)] = policy
         return id(policy)
 
     def outcomes(self, assignment: Assignment) -> Mapping[str, Reason]:
@@ -94,14 +89,16 @@ class PlacementTables:
         if self.observed is None or not _same_rooms(self.observed, observed) or priorities != self.priorities:
             self.takers = None
         self.observed, self.priorities = observed, priorities
-        self.showing = observed_pods(observed)
+        self.showing = {
+            name: one for name, one in observed.items() if one.reachable and (one.workloads or one.pods is not None)
+        }
 
     def ground_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> ClusterIndex:
         """The ground of the clusters: the one of the last call as long as it holds and is not full of old policies."""
         ground = self._ground
         if ground is not None and not self._size_at_first:
-            self._size_at_first = ground.size
-        is_full = ground is not None and ground.size > 2 * self._size_at_first + _MAX_STALE_POLICIES
+            self._size_at_first = len(ground.policies)
+        is_full = ground is not None and len(ground.policies) > 2 * self._size_at_first + _MAX_STALE_POLICIES
         if ground is None or is_full or not ground.is_of(clusters, observed):
             ground = self._ground = ClusterIndex(clusters, observed)
             self._size_at_first = 0
@@ -141,18 +138,13 @@ class PlacementTables:
         return self.takers
 
 
-def needs_its_room(situation: Situation) -> bool:
-    """Return whether free capacity decides the clusters of its replicas."""
-    return situation.is_whole or situation.is_divided_by_capacity
-
-
 def looks_at_room(situation: Situation) -> bool:
     """Return whether free capacity decides its replicas, or the clusters that a spread constraint selects."""
     placement = situation.item.policy.placement
     scheduling = placement.scheduling
     if not placement.spread and not scheduling.gang and not scheduling.division.needs_capacity:
         return False  # as most are
-    return needs_its_room(situation) or spread_applies(placement)
+    return situation.needs_room or spread_applies(placement)
 
 
 def depends_on_room(situation: Situation, assignment: Assignment) -> bool:
@@ -165,10 +157,6 @@ def depends_on_room(situation: Situation, assignment: Assignment) -> bool:
     taken = {target.cluster for target in assignment.targets}
     open_to = sum(reason.rule in OPEN for reason in assignment.cluster_reasons.values())
     return len(taken) < open_to and not taken <= situation.had.keys()
-
-
-OPEN: Final = ("candidate", "already-there")
-"""Rules of clusters that may hold the resource, before any is chosen."""
 
 
 def takes_room(placed: Placed, observed: Observed) -> bool:
@@ -210,18 +198,12 @@ def concerned_by(clusters: Iterable[Cluster], policies: Mapping[Identity, Propag
             yield identity
 
 
+_READINGS: Final = attrgetter("reachable", "nodes", "workloads", "pods", "quotas", "pending_requests", "pending")
+
+
 def _same_rooms(one: Mapping[str, ClusterObservation], other: Mapping[str, ClusterObservation]) -> bool:
     """Return whether the capacity of the clusters comes from the same readings."""
     return one is other or (
         one.keys() == other.keys()
-        and all(
-            before.reachable == after.reachable
-            and before.nodes is after.nodes
-            and before.workloads is after.workloads
-            and before.pods is after.pods
-            and before.quotas is after.quotas
-            and before.pending_requests is after.pending_requests
-            and before.pending is after.pending
-            for before, after in ((one[name], other[name]) for name in one)
-        )
+        and all(all(map(is_, _READINGS(seen), _READINGS(other[name]))) for name, seen in one.items())
     )

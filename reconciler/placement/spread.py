@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from reconciler.api.clusters import Cluster
 from reconciler.api.policies import Division, Placement, SpreadConstraint
 from reconciler.incremental import by_key
 from reconciler.placement.candidates import Candidate
@@ -44,11 +43,7 @@ class SelectedClusters(Struct, frozen=True, kw_only=True):
 
 
 def ranked_by_room(
-    replicas: int,
-    members: Sequence[Candidate],
-    had: Mapping[str, int],
-    clusters: Mapping[str, Cluster],
-    room_of: RoomOf,
+    replicas: int, members: Sequence[Candidate], had: Mapping[str, int], room_of: RoomOf
 ) -> list[Ranked]:
     """Candidates with the replicas that each could hold.
 
@@ -60,7 +55,7 @@ def ranked_by_room(
     for member in members:
         name, found = member.name, free.get(member.name, 0)
         available = (replicas if found is None else found) + had.get(name, 0)
-        ranked.append(Ranked(name, member.tier, 100 if name in had else 0, available, clusters[name].region))
+        ranked.append(Ranked(name, member.tier, 100 if name in had else 0, available, member.region))
     return ranked
 
 
@@ -87,11 +82,11 @@ def constraint_on(placement: Placement, field: str) -> SpreadConstraint | None:
     return next((constraint for constraint in placement.spread if constraint.by_field == field), None)
 
 
-def keeps_to_maximum(placement: Placement, regions: Mapping[str, str]) -> bool:
-    """Return whether the clusters in use (name to region) are within the maximum of the constraints."""
+def keeps_to_maximum(placement: Placement, regions: Sequence[str]) -> bool:
+    """Return whether the clusters in use, by their regions, are within the maximum of the constraints."""
     if not spread_applies(placement):
         return True
-    in_use = (("cluster", len(regions)), ("region", len({*regions.values()})))
+    in_use = (("cluster", len(regions)), ("region", len({*regions})))
     found = [(constraint_on(placement, field), number) for field, number in in_use]
     return all(number <= constraint.max_groups for constraint, number in found if constraint and constraint.max_groups)
 
@@ -108,26 +103,20 @@ def select_by_cluster(
         return SelectedClusters(failure=f"{len(candidates)} clusters fit, minGroups asks for {constraint.min_groups}")
     wanted = min(len(candidates), constraint.max_groups or len(candidates))
     chosen, others = list(candidates[:wanted]), list(candidates[wanted:])
-    if replicas is not None:
-        _swap_for_room(chosen, others, replicas)
-    names = tuple(candidate.name for candidate in chosen)
-    text = f"spread over {wanted} of {len(candidates)} clusters: {', '.join(names)}"
-    room = sum(candidate.available for candidate in chosen)
-    if replicas is not None and room < replicas:
-        failure = f"no {wanted} clusters together have room for {replicas} replicas (at most {room})"
-        return SelectedClusters(names=names, text=text, failure=failure, lacks_room=True)
-    return SelectedClusters(names=names, text=text)
-
-
-def _swap_for_room(chosen: list[Ranked], others: list[Ranked], replicas: int) -> None:
     room = sum(candidate.available for candidate in chosen)
     for slot in reversed(range(len(chosen))):
-        if room >= replicas or not others:
-            return
+        if replicas is None or room >= replicas or not others:
+            break
         best = max(range(len(others)), key=lambda index: (others[index].available, -index))
         if others[best].available > chosen[slot].available:
             room += others[best].available - chosen[slot].available
             chosen[slot], others[best] = others[best], chosen[slot]
+    names = tuple(candidate.name for candidate in chosen)
+    text = f"spread over {wanted} of {len(candidates)} clusters: {', '.join(names)}"
+    if replicas is not None and room < replicas:
+        failure = f"no {wanted} clusters together have room for {replicas} replicas (at most {room})"
+        return SelectedClusters(names=names, text=text, failure=failure, lacks_room=True)
+    return SelectedClusters(names=names, text=text)
 
 
 _UNIT = 1000
@@ -161,16 +150,18 @@ def select_by_region(
     Source: Karmada: regions are scored by the capacity of their clusters, the best combination is searched depth first,
     each chosen region gives its best cluster, and the rest is filled up to the cluster constraint's maximum.
     """
-    needs = RegionNeeds(replicas, by_region.min_groups, by_cluster.min_groups, duplicated)
+    least, least_clusters = by_region.min_groups, by_cluster.min_groups
     members = by_key((candidate.region, candidate) for candidate in candidates)
-    found = [(name, tuple(clusters)) for name, clusters in members.items() if name]
-    regions = [Region(name, region_score(clusters, needs), clusters) for name, clusters in found]
-    if len(regions) < by_region.min_groups:
-        return SelectedClusters(failure=f"{len(regions)} regions fit, minGroups asks for {by_region.min_groups}")
-    chosen = choose_regions(regions, by_region.min_groups, by_region.max_groups or len(regions), by_cluster.min_groups)
+    regions = [
+        Region(name, region_score(clusters, replicas, least, least_clusters, duplicated=duplicated), tuple(clusters))
+        for name, clusters in members.items()
+        if name
+    ]
+    if len(regions) < least:
+        return SelectedClusters(failure=f"{len(regions)} regions fit, minGroups asks for {least}")
+    chosen = choose_regions(regions, least, by_region.max_groups or len(regions), least_clusters)
     if not chosen:
-        failure = f"no allowed choice of regions has the {by_cluster.min_groups} clusters of minGroups"
-        return SelectedClusters(failure=failure)
+        return SelectedClusters(failure=f"no allowed choice of regions has the {least_clusters} clusters of minGroups")
     names = [region.clusters[0].name for region in chosen]
     rest = [candidate for region in chosen for candidate in region.clusters[1:]]
     rest.sort(key=lambda candidate: (-candidate.score, -candidate.available, candidate.name))
@@ -180,26 +171,19 @@ def select_by_region(
     return SelectedClusters(names=tuple(names), text=f"spread over {len(chosen)} regions {scored}: {', '.join(names)}")
 
 
-class RegionNeeds(NamedTuple):
-    """The policy's requirements on regions."""
-
-    replicas: int
-    min_regions: int
-    min_clusters: int
-    duplicated: bool
-
-
-def region_score(clusters: Sequence[Ranked], needs: RegionNeeds) -> int:
+def region_score(
+    clusters: Sequence[Ranked], replicas: int, min_regions: int, min_clusters: int, *, duplicated: bool
+) -> int:
     """Return the score of a region with ordered clusters: counted capacity times 1000, plus their average score.
 
     Capacity counts up to the share of replicas that one region needs, so a region that is big enough scores as a bigger
     one does. Under Duplicated every cluster with capacity for all replicas counts 1.
     """
-    if needs.duplicated:
-        fitting = [cluster.score for cluster in clusters if cluster.available >= needs.replicas]
+    if duplicated:
+        fitting = [cluster.score for cluster in clusters if cluster.available >= replicas]
         return len(fitting) * _UNIT + sum(fitting) // len(fitting) if fitting else 0
-    target = -(-needs.replicas // max(1, needs.min_regions))
-    enough = max(needs.min_clusters, needs.min_regions)
+    target = -(-replicas // max(1, min_regions))
+    enough = max(min_clusters, min_regions)
     room = scores = used = 0
     for cluster in clusters:
         room += cluster.available
@@ -208,12 +192,6 @@ def region_score(clusters: Sequence[Ranked], needs: RegionNeeds) -> int:
         if used >= enough and room >= target:
             break
     return min(room, target) * _UNIT + scores // used
-
-
-class _Path(NamedTuple):
-    regions: tuple[Region, ...]
-    score: int
-    clusters: int
 
 
 def choose_regions(regions: Sequence[Region], least: int, most: int, min_clusters: int) -> tuple[Region, ...]:
@@ -231,18 +209,18 @@ def choose_regions(regions: Sequence[Region], least: int, most: int, min_cluster
                 return tuple(by_score[:count])
         by_size = sorted(regions, key=lambda region: (-len(region.clusters), -region.score, region.name))[:most]
         return tuple(by_size) if sum(len(region.clusters) for region in by_size) >= min_clusters else ()
-    paths.sort(key=lambda path: (-path.score, -path.clusters))
-    if not paths:
-        return ()
-    best = paths[0]
+    paths.sort(key=lambda path: (-sum(region.score for region in path), -sum(len(one.clusters) for one in path)))
+    best: tuple[Region, ...] = paths[0] if paths else ()
     for path in paths[1:]:
-        if len(path.regions) < len(best.regions) and best.regions[: len(path.regions)] == path.regions:
+        if len(path) < len(best) and best[: len(path)] == path:
             best = path
-    return best.regions
+    return best
 
 
-def _combinations(regions: Sequence[Region], least: int, most: int, min_clusters: int) -> list[_Path] | None:
-    paths: list[_Path] = []
+def _combinations(
+    regions: Sequence[Region], least: int, most: int, min_clusters: int
+) -> list[tuple[Region, ...]] | None:
+    paths: list[tuple[Region, ...]] = []
     taken: list[Region] = []
     steps = itertools.count(1)
 
@@ -250,8 +228,7 @@ def _combinations(regions: Sequence[Region], least: int, most: int, min_clusters
         if next(steps) > _MAX_STEPS:
             return False
         if clusters >= min_clusters and least <= len(taken) <= most:
-            by_score = tuple(sorted(taken, key=lambda region: (-region.score, region.name)))
-            paths.append(_Path(by_score, sum(region.score for region in taken), clusters))
+            paths.append(tuple(sorted(taken, key=lambda region: (-region.score, region.name))))
             return True
         if len(taken) >= most:
             return True

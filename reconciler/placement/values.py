@@ -69,6 +69,9 @@ class PlacementResult(Struct, frozen=True, kw_only=True):
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 """The empty value of most resources, shared by all of them."""
 
+OPEN: Final = ("candidate", "already-there")
+"""Rules of clusters that may hold the resource, before any is chosen."""
+
 
 class Situation(Struct, frozen=True, kw_only=True):
     """One resource at the moment of its placement.
@@ -115,6 +118,11 @@ class Situation(Struct, frozen=True, kw_only=True):
         """Return whether free capacity decides about its replicas."""
         return bool(self.replicas) and self.division.needs_capacity
 
+    @property
+    def needs_room(self) -> bool:
+        """Return whether free capacity decides the clusters of its replicas."""
+        return self.is_whole or self.is_divided_by_capacity
+
     def reason(self, rule: str, text: str) -> Reason:
         """Return a reason of its placement, with the place of the policy's scheduling."""
         return Reason(rule=rule, text=text, source=self.item.policy.placement.scheduling.source)
@@ -145,12 +153,12 @@ def targets_of(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:
     return tuple(TargetCluster(cluster=name, replicas=counts[name]) for name in sorted(counts))
 
 
-class _LazyReasons(Mapping[str, Reason]):
+class LazyReasons(Mapping[str, Reason]):
     """The reasons of all clusters, each made when it is read: a fleet has one a policy and cluster; few are read."""
 
     __slots__ = ()
 
-    def _clusters(self) -> Mapping[str, object]:
+    def _clusters(self) -> Collection[str]:
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[str]:
@@ -163,7 +171,7 @@ class _LazyReasons(Mapping[str, Reason]):
         return repr(dict(self))
 
 
-class Said(_LazyReasons):
+class Said(LazyReasons):
     """The reasons of all clusters for one policy, before any cluster is chosen."""
 
     __slots__ = ("_said", "_source")
@@ -173,7 +181,7 @@ class Said(_LazyReasons):
         self._said = said
         self._source = source
 
-    def _clusters(self) -> Mapping[str, object]:
+    def _clusters(self) -> Collection[str]:
         return self._said
 
     def __getitem__(self, cluster: str) -> Reason:
@@ -188,7 +196,7 @@ class Said(_LazyReasons):
     __hash__ = None  # type: ignore[assignment]  # A mapping has none either.
 
 
-class Outcomes(_LazyReasons):
+class Outcomes(LazyReasons):
     """The reasons of all clusters, seen from the end: a candidate may have got nothing, and others may keep it."""
 
     __slots__ = ("_reasons", "_targets")
@@ -198,13 +206,18 @@ class Outcomes(_LazyReasons):
         self._reasons = reasons
         self._targets = targets
 
-    def _clusters(self) -> Mapping[str, object]:
+    def _clusters(self) -> Collection[str]:
         return self._reasons
 
     def __getitem__(self, cluster: str) -> Reason:
         place = bisect_left(self._targets, (cluster,))
         is_target = place < len(self._targets) and self._targets[place].cluster == cluster
-        return outcome(self._reasons[cluster], is_target=is_target)
+        reason = self._reasons[cluster]
+        if reason.rule == "candidate" and not is_target:
+            return replace(reason, rule="not-chosen", text=f"a candidate ({reason.text}), but nothing falls to it")
+        if is_target and reason.rule not in OPEN:
+            return replace(reason, rule="kept", text=f"kept until something else can take it, although: {reason.text}")
+        return reason
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Outcomes):
@@ -213,12 +226,3 @@ class Outcomes(_LazyReasons):
         return Mapping.__eq__(self, other)
 
     __hash__ = None  # type: ignore[assignment]  # A mapping has none either.
-
-
-def outcome(reason: Reason, *, is_target: bool) -> Reason:
-    """The reason of one cluster after the choice."""
-    if reason.rule == "candidate" and not is_target:
-        return replace(reason, rule="not-chosen", text=f"a candidate ({reason.text}), but nothing falls to it")
-    if is_target and reason.rule not in ("candidate", "already-there"):
-        return replace(reason, rule="kept", text=f"kept until something else can take it, although: {reason.text}")
-    return reason

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from reconciler.api.policies import ConflictResolution, PropagationPolicy, Suspe
 from reconciler.api.refs import Identity
 from reconciler.containment import with_subject
 from reconciler.kinds.registry import Registry
+from reconciler.placement import LazyReasons
 from reconciler.scheduler.grants import granting, grants_place, how
 from reconciler.scheduler.makers import Makers, makers_of
 from reconciler.templates import references_of
@@ -215,34 +216,24 @@ def _following_one(own: Binding, brought: Brought) -> Binding:
     )
 
 
-class SharedReason(Mapping[str, Reason]):
+class SharedReason(LazyReasons):
     """One reason for several clusters: in a large fleet, a dictionary for each dependency would be 1 KB."""
 
-    __slots__ = ("_clusters", "_reason")
+    __slots__ = ("_names", "_reason")
 
     def __init__(self, clusters: tuple[str, ...], reason: Reason) -> None:
         """The reason of each of these clusters, which are in order."""
-        self._clusters = clusters
+        self._names = clusters
         self._reason = reason
 
+    def _clusters(self) -> Collection[str]:
+        return self._names
+
     def __getitem__(self, cluster: str) -> Reason:
-        """The reason, for one of the clusters."""
-        place = bisect_left(self._clusters, cluster)
-        if self._clusters[place : place + 1] == (cluster,):
+        place = bisect_left(self._names, cluster)
+        if self._names[place : place + 1] == (cluster,):
             return self._reason
         raise KeyError(cluster)
-
-    def __iter__(self) -> Iterator[str]:
-        """The clusters, in their order."""
-        return iter(self._clusters)
-
-    def __len__(self) -> int:
-        """Return the number of clusters."""
-        return len(self._clusters)
-
-    def __repr__(self) -> str:
-        """As a dictionary of the same reasons."""
-        return repr(dict(self))
 
 
 # Followers of owners with equal placement have equal targets, which rendering finds by comparing.

@@ -86,7 +86,7 @@ def test_taking_pods_of_a_shape_takes_exactly_their_number(
     ask = room.asker(shape, "demo", ("apps", "Deployment"), there=())
     before = ask(["m1"])[0]
     assert before is not None
-    room.take("m1", shape, min(pods, before), "demo")
+    room.take((("m1", min(pods, before)),), shape, "demo")
     assert ask(["m1"])[0] == before - min(pods, before)
 
 
@@ -98,7 +98,7 @@ def test_room_asked_for_in_between_does_not_change_what_is_left(
     asked, silent = FleetRoom({"m1": seen}), FleetRoom({"m1": seen})
     for taken, pods in takes:
         for room in (asked, silent):
-            room.take("m1", taken, pods, "demo")
+            room.take((("m1", pods),), taken, "demo")
         for other in SHAPES:
             asked.asker(other, "demo", ("apps", "Deployment"), there=())(["m1"])[0]
     answers = [room.asker(shape, "demo", ("apps", "Deployment"), there=())(["m1"])[0] for room in (asked, silent)]

@@ -6,7 +6,6 @@ from reconciler.placement.capacity.free_capacity import (
     FleetRoom,
     Observed,
     RoomOf,
-    observed_pods,
     pending_writes,
 )
 from reconciler.placement.capacity.node_capacity import policy_wants_capacity, wants_capacity

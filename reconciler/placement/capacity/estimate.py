@@ -55,7 +55,10 @@ def lasting_obstacle(node: ClusterNode, shape: PodShape) -> str:
     Taints of Kubernetes itself come and go with the state of a node. An unknown size excludes nobody.
     """
     lasting = [taint for taint in node.taints if not taint.key.startswith(_OF_STATE)]
-    return _taint(lasting, _of_pods(shape.tolerations)) or _not_selected(node, shape) or _too_small(node, shape)
+    refused = _taint(lasting, _of_pods(shape.tolerations)) or _not_selected(node, shape)
+    lacking = [name for name, amount in shape.requests if amount > node.allocatable.get(name, 0)]
+    too_small = f"too little {' and '.join(lacking)}" if lacking and node.allocatable else ""
+    return refused or too_small
 
 
 def _taint(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> str:
@@ -72,21 +75,11 @@ def _not_selected(node: ClusterNode, shape: PodShape) -> str:
     return ""
 
 
-def _too_small(node: ClusterNode, shape: PodShape) -> str:
-    if not node.allocatable:
-        return ""
-    lacking = [name for name, amount in shape.requests if amount > node.allocatable.get(name, 0)]
-    return f"too little {' and '.join(lacking)}" if lacking else ""
-
-
 def _meets_term(node: ClusterNode, term: NodeTerm) -> bool:
-    # Source: Kubernetes: a term without any requirement selects no node.
-    if not term.labels and not term.fields:
-        return False
+    """Return whether a term selects a node. Source: Kubernetes: a term without any requirement selects none."""
     names = {"metadata.name": node.name}
-    return all(_meets(node.labels, *requirement) for requirement in term.labels) and all(
-        _meets(names, *requirement) for requirement in term.fields
-    )
+    found = [_meets(node.labels, *one) for one in term.labels] + [_meets(names, *one) for one in term.fields]
+    return bool(found) and all(found)
 
 
 def _meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str, ...]) -> bool:
@@ -100,15 +93,9 @@ def _meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str
             return present is not None
         case "DoesNotExist":
             return present is None
-        case "Gt" | "Lt":
-            return present is not None and len(values) == 1 and _compares(present, operator, values[0])
+        case "Gt" | "Lt" if present is not None and len(values) == 1 and all(map(_is_integer, (present, *values))):
+            return int(present) > int(values[0]) if operator == "Gt" else int(present) < int(values[0])
     return False
-
-
-def _compares(present: str, operator: str, bound: str) -> bool:
-    if not _is_integer(present) or not _is_integer(bound):
-        return False
-    return int(present) > int(bound) if operator == "Gt" else int(present) < int(bound)
 
 
 def _is_integer(text: str) -> bool:
@@ -148,26 +135,6 @@ def fit_of_quota(quota: Quota, taken: Mapping[str, int], requests: tuple[tuple[s
     return max(0, pods)
 
 
-_COUNTED = {
-    ("apps", "Deployment"): "deployments.apps",
-    ("apps", "ReplicaSet"): "replicasets.apps",
-    ("apps", "StatefulSet"): "statefulsets.apps",
-    ("apps", "DaemonSet"): "daemonsets.apps",
-    ("batch", "Job"): "jobs.batch",
-    ("batch", "CronJob"): "cronjobs.batch",
-}
-
-
-def admits_object(quotas: tuple[Quota, ...], namespace: str, group_kind: tuple[str, str], taken: int = 0) -> bool:
-    """Return whether the namespace may have one more object of the kind: `count/deployments.apps` and the like."""
-    key = f"count/{_COUNTED.get(group_kind, '')}"
-    return all(
-        key not in quota.hard or quota.hard[key] - quota.used.get(key, 0) - taken >= 1
-        for quota in quotas
-        if quota.namespace == namespace
-    )
-
-
 NAMES_MAX: Final = 3
 """So many names of pods are kept of each group."""
 _CLUSTERS_MAX: Final = 3
@@ -197,10 +164,10 @@ def causes(
         seen = observed.get(name)
         if seen is not None and seen.reachable and (told := _causes_in(seen, shapes, namespace)):
             found.append(f"in {name} {', '.join(told)}")
-    more = (
-        (f"and so on in {_counted(len(found) - _CLUSTERS_MAX, 'more cluster')}",) if len(found) > _CLUSTERS_MAX else ()
-    )
-    return (*found[:_CLUSTERS_MAX], *more)
+    more = len(found) - _CLUSTERS_MAX
+    if more > 0:
+        found[_CLUSTERS_MAX:] = [f"and so on in {_counted(more, 'more cluster')}"]
+    return tuple(found)
 
 
 def remedies(

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from reconciler.api.binding import TargetCluster
 from reconciler.api.clusters import ClusterObservation
 from reconciler.api.demand import PodShape
-from reconciler.placement.capacity.estimate import admits_object, fit, fit_of_quota
+from reconciler.placement.capacity.estimate import fit, fit_of_quota
 from reconciler.placement.capacity.node_capacity import NodeRoom
 from reconciler.placement.values import Situation
 
 RoomOf = Callable[[Sequence[str]], Sequence[int | None]]
 """Replicas that each of the named clusters could take in addition; None where that is not known."""
+
+_COUNTED = {
+    ("apps", "Deployment"): "deployments.apps",
+    ("apps", "ReplicaSet"): "replicasets.apps",
+    ("apps", "StatefulSet"): "statefulsets.apps",
+    ("apps", "DaemonSet"): "daemonsets.apps",
+    ("batch", "Job"): "jobs.batch",
+    ("batch", "CronJob"): "cronjobs.batch",
+}
 
 
 class ClusterRoom:
@@ -38,10 +46,14 @@ class ClusterRoom:
 
     def take(self, asked: Iterable[tuple[PodShape, int, str]]) -> None:
         """Put pods of shapes and namespaces on nodes; those that find none wait."""
-        name, put, has_quotas = self._name, self._nodes.put, bool(self._observation.quotas)
+        name, put = self._name, self._nodes.put
+        limited = {quota.namespace for quota in self._observation.quotas}
         for shape, pods, namespace in asked:
-            if has_quotas:
-                self._count_for_quotas(shape, pods, namespace)
+            if namespace in limited:
+                taken = self._taken.setdefault(namespace, {"pods": 0})
+                taken["pods"] += pods
+                for resource, amount in shape.requests:
+                    taken[resource] = taken.get(resource, 0) + pods * amount
             left = put(name, shape, pods)
             if left:
                 for resource, amount in (("pods", 1), *shape.requests):
@@ -59,9 +71,13 @@ class ClusterRoom:
         self._objects[key] = self._objects.get(key, 0) + 1
 
     def admits_object(self, namespace: str, group_kind: tuple[str, str]) -> bool:
-        """Return whether quotas let one more object of the kind into the namespace."""
-        taken = self._objects.get((namespace, group_kind), 0)
-        return admits_object(self._observation.quotas, namespace, group_kind, taken)
+        """Return whether the namespace may have one more object of the kind: `count/deployments.apps` and the like."""
+        taken, key = self._objects.get((namespace, group_kind), 0), f"count/{_COUNTED.get(group_kind, '')}"
+        return all(
+            key not in quota.hard or quota.hard[key] - quota.used.get(key, 0) - taken >= 1
+            for quota in self._observation.quotas
+            if quota.namespace == namespace
+        )
 
     def limited(self, pods: int | None, shape: PodShape, namespace: str) -> int | None:
         """Return the number of pods on nodes, limited by waiting pods and quotas."""
@@ -102,13 +118,6 @@ class ClusterRoom:
     def waiting(self) -> Mapping[str, int]:
         """Requests of pods without a node."""
         return self._waiting
-
-    def _count_for_quotas(self, shape: PodShape, pods: int, namespace: str) -> None:
-        if any(quota.namespace == namespace for quota in self._observation.quotas):
-            taken = self._taken.setdefault(namespace, {"pods": 0})
-            taken["pods"] += pods
-            for resource, amount in shape.requests:
-                taken[resource] = taken.get(resource, 0) + pods * amount
 
 
 class FleetRoom:
@@ -181,15 +190,11 @@ class FleetRoom:
         if cluster in self._observations:
             self._free_room(cluster).take_object(namespace, group_kind)
 
-    def take(self, cluster: str, shape: PodShape, pods: int, namespace: str) -> None:
-        """Note that so many pods of a shape, as `known` gives it, will run there."""
-        if pods > 0 and cluster in self._observations:
-            self._queues.setdefault(cluster, []).append((shape, pods, namespace))
-
-    def take_all(self, targets: Iterable[TargetCluster], shape: PodShape, namespace: str) -> None:
-        """The same of everything that was assigned to some clusters."""
+    def take(self, targets: Iterable[tuple[str, int | None]], shape: PodShape, namespace: str) -> None:
+        """Note that so many pods of a shape will run in each of these clusters."""
+        shape = self.known(shape)
         for cluster, pods in targets:
-            if pods and cluster in self._observations:
+            if pods and pods > 0 and cluster in self._observations:
                 self._queues.setdefault(cluster, []).append((shape, pods, namespace))
 
     def _free_room(self, cluster: str) -> ClusterRoom:
@@ -207,13 +212,6 @@ class FleetRoom:
 
 Observed = Mapping[str, ClusterObservation]
 """Clusters with observed workloads or pods."""
-
-
-def observed_pods(clusters: Observed) -> Observed:
-    """Return the clusters with observed workloads or pods."""
-    return {
-        name: seen for name, seen in clusters.items() if seen.reachable and (seen.workloads or seen.pods is not None)
-    }
 
 
 def pending_writes(situation: Situation, observed: Observed) -> list[tuple[str, int]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.placement.spread import Ranked, Region, RegionNeeds, choose_regions, region_score
+from reconciler.placement.spread import Ranked, Region, choose_regions, region_score
 from tests.yaml_text import load_yaml
 
 CASES = load_yaml((Path(__file__).parents[2] / "cases" / "regions" / "choice.yaml").read_text())
@@ -34,10 +34,10 @@ def test_many_regions_are_chosen_by_score_without_trying_every_combination() -> 
 @pytest.mark.parametrize(
     ("first", "second", "needs", "first_wins"),
     [
-        ([(100, 30), (100, 30), (0, 30)], [(100, 30), (100, 30), (100, 10)], RegionNeeds(20, 1, 1, True), True),
-        ([(100, 30), (0, 30), (0, 10)], [(100, 30), (100, 30), (100, 10)], RegionNeeds(20, 1, 1, True), False),
-        ([(100, 30), (0, 30)], [(100, 10), (100, 10)], RegionNeeds(100, 2, 1, False), True),
-        ([(0, 100), (0, 100)], [(100, 50), (100, 50)], RegionNeeds(100, 2, 1, False), False),
+        ([(100, 30), (100, 30), (0, 30)], [(100, 30), (100, 30), (100, 10)], (20, 1, 1, True), True),
+        ([(100, 30), (0, 30), (0, 10)], [(100, 30), (100, 30), (100, 10)], (20, 1, 1, True), False),
+        ([(100, 30), (0, 30)], [(100, 10), (100, 10)], (100, 2, 1, False), True),
+        ([(0, 100), (0, 100)], [(100, 50), (100, 50)], (100, 2, 1, False), False),
     ],
     ids=[
         "duplicated: more clusters with room for all",
@@ -47,10 +47,12 @@ def test_many_regions_are_chosen_by_score_without_trying_every_combination() -> 
     ],
 )
 def test_scores_room_before_locality(
-    first: list[tuple[int, int]], second: list[tuple[int, int]], needs: RegionNeeds, first_wins: bool
+    first: list[tuple[int, int]], second: list[tuple[int, int]], needs: tuple[int, int, int, bool], first_wins: bool
 ) -> None:
-    assert (region_score(ranked(*first), needs) > region_score(ranked(*second), needs)) is first_wins
+    *numbers, duplicated = needs
+    scores = [region_score(ranked(*side), *numbers, duplicated=duplicated) for side in (first, second)]
+    assert (scores[0] > scores[1]) is first_wins
 
 
 def test_a_region_without_any_fitting_cluster_scores_nothing() -> None:
-    assert region_score(ranked((100, 1)), RegionNeeds(5, 1, 1, True)) == 0
+    assert region_score(ranked((100, 1)), 5, 1, 1, duplicated=True) == 0
