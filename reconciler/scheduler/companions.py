@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from reconciler.api.binding import Binding, Reason
 from reconciler.api.content import dig
@@ -56,12 +56,11 @@ class Autoscaling:
         for identity in touched:
             template = templates.get(identity)
             # Few kinds scale others, and few templates carry the label.
-            if template is not None and (identity[:2] in kinds or template.labels.get(_RETAIN_REPLICAS) == "true"):
+            retains = template is not None and template.labels.get(_RETAIN_REPLICAS) == "true"
+            if template is not None and (identity[:2] in kinds or retains):
                 target = scale_target_of(template, interpreters)
-                found = () if target is None else (target,)
-                self._scalers.put(
-                    identity, (*found, template.identity) if template.labels.get(_RETAIN_REPLICAS) == "true" else found
-                )
+                found = (target, identity if retains else None)
+                self._scalers.put(identity, [one for one in found if one is not None])
             else:
                 self._scalers.drop(identity)
         self.scaled = before | self._scalers.on(touched)
@@ -90,13 +89,6 @@ COMPANION = "companion"
 _SERVICE: Final = ("", "Service")
 _BUDGET: Final = ("policy", "PodDisruptionBudget")
 _LOOKED_FOR: Final = frozenset({_SERVICE, _BUDGET, *chain.from_iterable(FRONTS.values())})
-
-
-class _Companionship(NamedTuple):
-    """One workload that brings a template along, and why, as the end of the sentence "it …"."""
-
-    owner: Identity
-    why: str
 
 
 class CompanionTables:
@@ -128,19 +120,27 @@ def companions(
     dependencies included. `held`: the clusters where a workload's old copy still is. If any companions are wanted, all
     are computed again.
     """
-    tables.wanted.derive(
-        lambda identity: _brings(fleet, policies.rows.get(identity), identity) or None,
-        templates,
-        policies,
-        within=[policies.rows],
-    )
-    brought = _brought(fleet, policies.rows, tables.wanted.rows, interpreters) if tables.wanted.rows else {}
+
+    def brings(identity: Identity) -> Collection[Companion] | None:
+        if identity not in policies.rows:
+            return None
+        written = fleet.templates[identity].annotations.get(BRING)
+        return (policies.rows[identity].brings if written is None else parse_brings(written)[0]) or None
+
+    wanted = tables.wanted.derive(brings, templates, policies, within=[policies.rows]).rows
+    # By companion the workloads that bring it along, each with why, as the end of the sentence "it …".
+    brought: defaultdict[Identity, list[tuple[Identity, str]]] = defaultdict(list)
+    if wanted:
+        index = CompanionIndex(fleet, interpreters)
+        for owner, kinds in wanted.items():
+            for identity, why in index.of(fleet.templates[owner], kinds, policies.rows[owner].propagate_deps):
+                brought[identity].append((owner, why))
     concerned = sorted(brought.keys() | tables.bindings.rows.keys())
 
     def policy_of(identity: Identity) -> PropagationPolicy | None:
         if identity not in brought or identity in bindings.rows:
             return None
-        return inherited_policy([policies.rows[mention.owner] for mention in brought[identity]])
+        return inherited_policy([policies.rows[owner] for owner, _ in brought[identity]])
 
     def binding_of(identity: Identity) -> Binding | None:
         if identity not in brought:
@@ -148,48 +148,17 @@ def companions(
         own = bindings.rows.get(identity) or Binding(
             identity=identity, policy=tables.policies.rows[identity].ref, is_dependency=True
         )
-        return _accompany(fleet, own, brought[identity], bindings.rows, held.rows)
+        found = []
+        for owner, why in brought[identity]:
+            text = f"travels with {owner}"
+            clusters = (*bindings.rows[owner].clusters, *sorted(held.rows.get(owner, ())))
+            reason = Reason(rule=COMPANION, text=f"{text}: {why}", source=fleet.templates[owner].source)
+            found.append(Brought(owner, reason, [(text, clusters)]))
+        return following(own, found)
 
     tables.policies.update(concerned, policy_of)
     tables.bindings.update(concerned, binding_of)
     return tables
-
-
-def _brought(
-    fleet: Fleet,
-    policies: Mapping[Identity, PropagationPolicy],
-    wanted: Mapping[Identity, Collection[Companion]],
-    interpreters: Registry,
-) -> dict[Identity, list[_Companionship]]:
-    index, brought = CompanionIndex(fleet, interpreters), defaultdict(list)
-    for owner, brings in wanted.items():
-        for identity, why in index.of(fleet.templates[owner], brings, policies[owner].propagate_deps):
-            brought[identity].append(_Companionship(owner, why))
-    return brought
-
-
-def _brings(fleet: Fleet, policy: PropagationPolicy | None, identity: Identity) -> Collection[Companion]:
-    if policy is None:
-        return ()
-    written = fleet.templates[identity].annotations.get(BRING)
-    return policy.brings if written is None else parse_brings(written)[0]
-
-
-def _accompany(
-    fleet: Fleet,
-    own: Binding,
-    mentions: list[_Companionship],
-    bindings: Mapping[Identity, Binding],
-    held: Mapping[Identity, Collection[str]],
-) -> Binding:
-
-    def brought() -> Iterator[Brought]:
-        for owner, why in mentions:
-            text, clusters = f"travels with {owner}", (*bindings[owner].clusters, *sorted(held.get(owner, ())))
-            reason = Reason(rule=COMPANION, text=f"{text}: {why}", source=fleet.templates[owner].source)
-            yield Brought(owner, reason, [(text, clusters)])
-
-    return following(own, brought())
 
 
 class CompanionIndex:
@@ -244,24 +213,17 @@ class CompanionIndex:
         names = {service.name for service in services}
         for place in ((*kind, namespace) for kind in kinds for namespace in {found.namespace for found in services}):
             for front in self._by_kind.get(place, ()):
-                behind = sorted(names & self._services_behind(front))
-                if behind:
+                # Asked for each workload of its namespace.
+                known = self._behind.get(front.identity)
+                if known is None:
+                    known = self._behind[front.identity] = services_behind(front, self._interpreters)
+                if behind := sorted(names & known):
                     yield front.identity, why_in_front(front.identity, behind[0])
-                    yield from self._needed_by(front) if with_dependencies else ()
-
-    def _services_behind(self, front: Template) -> frozenset[str]:
-        """Asked for each workload of its namespace."""
-        found = self._behind.get(front.identity)
-        if found is None:
-            found = self._behind[front.identity] = services_behind(front, self._interpreters)
-        return found
-
-    def _needed_by(self, front: Template) -> Iterator[tuple[Identity, str]]:
-        # An unreadable one is frozen by itself, and its workloads go on.
-        refs = try_call(references_of, front, self._interpreters).value
-        going = travel(front, refs, self._sources, self._interpreters).found if refs else {}
-        for identity, ways in going.items():
-            yield from ((identity, way.told(front.identity, identity)) for way in ways)
+                    # An unreadable one is frozen by itself, and its workloads go on.
+                    refs = try_call(references_of, front, self._interpreters).value if with_dependencies else None
+                    going = travel(front, refs, self._sources, self._interpreters).found if refs else {}
+                    for identity, ways in going.items():
+                        yield from ((identity, way.told(front.identity, identity)) for way in ways)
 
     @cached_property
     def _sources(self) -> Sources:

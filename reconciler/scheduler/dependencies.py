@@ -7,9 +7,7 @@ is on the clusters of all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -40,24 +38,11 @@ _Place = tuple[str, str, str]
 """Group, kind and namespace: where a reference by labels looks."""
 
 
-class OwnerLink(NamedTuple):
-    """One owner that brings a dependency along, and how it is reached."""
-
-    owner: Identity
-    way: DependencyPath
-
-
 class Links(Struct, frozen=True, kw_only=True):
-    """The references of one template.
+    """The references of one template. `needs`: its own targets in the store, or their makers there."""
 
-    `refs`: its references, and those of followed objects. `needs`: its own targets in the store, or their makers there.
-    `brought`: its dependencies, with the ways to them. `followed`: dependencies that were followed further.
-    """
-
-    refs: tuple[DependencyRef, ...]
+    going: Travel
     needs: frozenset[Identity]
-    brought: Mapping[Identity, list[DependencyPath]]
-    followed: tuple[Identity, ...]
     problems: tuple[Problem, ...]
 
 
@@ -70,8 +55,8 @@ class LinkTables:
     """
 
     __slots__ = (
-        *("_brought", "_followed", "_problems", "_sought"),
-        *("bindings", "links", "makers", "needs", "policies"),
+        *("_problems", "_sought"),
+        *("bindings", "brought_by", "followed_by", "links", "makers", "needs", "policies"),
     )
 
     def __init__(self) -> None:
@@ -83,15 +68,15 @@ class LinkTables:
         self.policies = Table[Identity, PropagationPolicy]()
         self._sought = Dependents[Identity, Identity | _Place]()
         """Owner to where its references look."""
-        self._brought = Dependents[Identity, Identity]()
+        self.brought_by = Dependents[Identity, Identity]()
         """Owner to what it brings along."""
-        self._followed = Dependents[Identity, Identity]()
+        self.followed_by = Dependents[Identity, Identity]()
         """Owner to what of that is followed further."""
 
     @property
     def followed(self) -> Collection[Identity]:
         """Return makers that are dependencies, and the dependencies of makers: all their references are followed."""
-        return self._followed.looked_at
+        return self.followed_by.looked_at
 
     @property
     def all_problems(self) -> list[Problem]:
@@ -104,46 +89,37 @@ class LinkTables:
             return set()
         return self._sought.of(edited) | self._sought.of({identity[:3] for identity in edited})
 
-    def brought_by(self, owners: Iterable[Identity]) -> set[Identity]:
-        """Return the dependencies of these."""
-        return self._brought.on(owners)
-
-    def followed_by(self, owners: Iterable[Identity]) -> set[Identity]:
-        """Return the dependencies of these that are followed further."""
-        return self._followed.on(owners)
-
     def link(self, links: Mapping[Identity, Links | None]) -> None:
         """Take the links of owners."""
         self.links.put(links)
         changed = {owner: self.links.rows.get(owner) for owner in self.links.changed}
         for owner, found in changed.items():
-            refs = found.refs if found is not None else ()
-            followed = found.followed if found is not None else ()
-            self._sought.put(owner, [*chain.from_iterable(map(_looks_at, refs)), *followed])
-            self._brought.put(owner, found.brought if found is not None else ())
-            if followed:
-                self._followed.put(owner, followed)
+            going = found.going if found is not None else _NOWHERE
+            sought: list[Identity | _Place] = [ref.identity[:3] if ref.labels else ref.identity for ref in going.refs]
+            grants = [grants_place(ref) for ref in going.refs if ref.granted_to]
+            self._sought.put(owner, [*sought, *grants, *going.followed])
+            self.brought_by.put(owner, going.found)
+            if going.followed:
+                self.followed_by.put(owner, going.followed)
             else:
-                self._followed.drop(owner)
+                self.followed_by.drop(owner)
         self.needs.put({owner: found.needs if found else None for owner, found in changed.items()})
         self._problems.put({owner: found.problems or None if found else None for owner, found in changed.items()})
 
-    def mentions(self, identities: Collection[Identity]) -> dict[Identity, list[OwnerLink]]:
-        """Yield those that are a dependency of another template, each with its owners in order, never itself."""
-        anywhere, links = self._brought.looked_at, self.links.rows
-        found: dict[Identity, list[OwnerLink]] = {}
+    def mentions(self, identities: Collection[Identity]) -> dict[Identity, list[tuple[Identity, DependencyPath]]]:
+        """Return those that are a dependency of another template, each with its owners in order, never itself."""
+        anywhere, links = self.brought_by.looked_at, self.links.rows
+        found: dict[Identity, list[tuple[Identity, DependencyPath]]] = {}
         for identity in among(identities, anywhere):
-            owners = self._brought.of((identity,)) if identity in anywhere else set()
+            owners = self.brought_by.of((identity,)) if identity in anywhere else set()
             owners.discard(identity)
             if owners:
                 ordered = sorted(owners) if len(owners) > 1 else owners
-                found[identity] = [OwnerLink(owner, way) for owner in ordered for way in links[owner].brought[identity]]
+                found[identity] = [(owner, way) for owner in ordered for way in links[owner].going.found[identity]]
         return found
 
 
-def _looks_at(ref: DependencyRef) -> tuple[Identity | _Place, ...]:
-    place = ref.identity[:3] if ref.labels else ref.identity
-    return (place, grants_place(ref)) if ref.granted_to else (place,)
+_NOWHERE = Travel({}, ())
 
 
 DEPENDENCY = "dependency"
@@ -183,29 +159,26 @@ def dependencies(
         brings = is_bound and owner in policies.rows and policies.rows[owner].propagate_deps
         is_told = fleet.is_complete and (brings or is_followed)
         found = [sources.find(ref, owner) for ref in refs]
-        going = travel(template, refs, sources, interpreters, at_first=found) if brings else None
-        return _links(template, zip(refs, found, strict=True), going or Travel({}, refs), is_told=is_told)
+        going = travel(template, refs, sources, interpreters, at_first=found) if brings else Travel({}, refs)
+        return _links(template, zip(refs, found, strict=True), going, is_told=is_told)
+
+    def link(owners: Collection[Identity]) -> None:
+        known = tables.links.rows
+        # An object that is neither bound nor followed has none.
+        computed = {
+            owner: with_subject(owner, links_of, owner)
+            for owner in among(owners, bindings.rows, tables.followed, known)
+        }
+        tables.link({owner: found for owner, found in computed.items() if found or owner in known})
 
     owners = union(dirty, tables.seekers(union(dirty, stirred)))
-    left, released = tables.brought_by(owners), tables.followed_by(owners)
-    _link(tables, owners, bindings.rows, links_of)
+    left, released = tables.brought_by.on(owners), tables.followed_by.on(owners)
+    link(owners)
     # The links of others show which objects are newly followed, or no more.
-    _link(tables, released | tables.followed_by(owners), bindings.rows, links_of)
-    followers = union(dirty, left, tables.brought_by(owners))
+    link(released | tables.followed_by.on(owners))
+    followers = union(dirty, left, tables.brought_by.on(owners))
     _follow_all(fleet, policies.rows, bindings.rows, held.rows, tables, followers)
     return tables
-
-
-def _link(
-    tables: LinkTables,
-    owners: Collection[Identity],
-    bindings: Collection[Identity],
-    links_of: Callable[[Identity], Links | None],
-) -> None:
-    """Compute the links of owners anew. An object that is neither bound nor followed has none."""
-    known = tables.links.rows
-    owners = among(owners, bindings, tables.followed, known)
-    tables.link({owner: found for owner in owners if (found := with_subject(owner, links_of, owner)) or owner in known})
 
 
 def _links(
@@ -219,13 +192,7 @@ def _links(
         if is_told and not is_there and not may_be_missing(ref):
             problems.append((not_granted if is_refused else _missing)(owner, ref))
     needs.discard(owner.identity)
-    return Links(
-        refs=going.refs,
-        needs=frozenset(needs),
-        brought=going.found,
-        followed=going.followed,
-        problems=tuple(problems),
-    )
+    return Links(going=going, needs=frozenset(needs), problems=tuple(problems))
 
 
 def _follow_all(
@@ -244,7 +211,7 @@ def _follow_all(
     def policy_of(identity: Identity) -> PropagationPolicy | None:
         if identity not in mentions or identity in policies:
             return None
-        owners = [policies[mention.owner] for mention in mentions[identity]]
+        owners = [policies[owner] for owner, _ in mentions[identity]]
         names = tuple([owner.ref for owner in owners])
         return of_owners.get(names) or of_owners.setdefault(names, inherited_policy(owners))
 
@@ -256,31 +223,17 @@ def _follow_all(
         own = own or Binding(
             identity=identity, policy=(policy or policies[identity]).ref, is_dependency=policy is not None
         )
-        return _follow(fleet, own, mentions[identity], bindings, held)
+        found = []
+        for owner, way in mentions[identity]:
+            reason = Reason(rule=DEPENDENCY, text=way.told(owner, identity), source=fleet.templates[owner].source)
+            clusters: list[tuple[str, Iterable[str]]] = [(f"follows {owner}", bindings[owner].clusters)]
+            if owner in held:
+                clusters.append((f"follows {owner}, whose old copy is still there", sorted(held[owner])))
+            found.append(Brought(owner, reason, clusters))
+        return following(own, found)
 
     tables.policies.derive(policy_of, followers, within=[mentions])
     tables.bindings.derive(binding_of, followers, within=[bindings, mentions])
-
-
-def _follow(
-    fleet: Fleet,
-    own: Binding,
-    mentions: Sequence[OwnerLink],
-    bindings: Mapping[Identity, Binding],
-    held: Mapping[Identity, Collection[str]],
-) -> Binding:
-    """The binding of a dependency: its own clusters and those of its owners."""
-
-    def brought() -> Iterator[Brought]:
-        for owner, way in mentions:
-            source = fleet.templates[owner].source
-            reason = Reason(rule=DEPENDENCY, text=way.told(owner, own.identity), source=source)
-            found: list[tuple[str, Iterable[str]]] = [(f"follows {owner}", bindings[owner].clusters)]
-            if owner in held:
-                found.append((f"follows {owner}, whose old copy is still there", sorted(held[owner])))
-            yield Brought(owner, reason, found)
-
-    return following(own, brought())
 
 
 def may_be_missing(ref: DependencyRef) -> bool:

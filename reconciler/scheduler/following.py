@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from reconciler.containment import with_subject
 from reconciler.kinds.registry import Registry
 from reconciler.placement import LazyReasons
 from reconciler.scheduler.grants import granting, grants_place, how
-from reconciler.scheduler.makers import Makers, makers_of
+from reconciler.scheduler.makers import Makers, MakerTables
 from reconciler.templates import references_of
 
 
@@ -45,30 +45,29 @@ class ResolvedReference(NamedTuple):
 class Sources:
     """Finds the targets of a reference: one template and its makers, or all of a kind and namespace by labels."""
 
-    __slots__ = ("_by_place", "_fleet", "makers")
+    __slots__ = ("_by_place", "fleet", "makers")
 
     def __init__(self, fleet: Fleet, makers: Makers) -> None:
         """Look in a fleet with these makers."""
-        self._fleet = fleet
+        self.fleet = fleet
         self._by_place: dict[tuple[str, str, str], list[Template]] | None = None
         self.makers = makers
 
     @classmethod
     def among(cls, fleet: Fleet, interpreters: Registry) -> Sources:
         """Return the sources of a fleet without earlier results."""
-        return cls(fleet, makers_of(fleet, interpreters))
+        tables = MakerTables()
+        tables.follow(fleet.templates, fleet.templates.keys(), interpreters)
+        return cls(fleet, tables.makers)
 
     def find(self, ref: DependencyRef, owner: Identity) -> ResolvedReference:
         """Return the dependencies of a reference of `owner`: its targets, with their grants."""
         found = self._with_name(ref, owner)
         if not ref.granted_to or not (found.sources or found.is_there):
             return found
-        grants = tuple(map(ReferenceTarget, self._grants(ref)))
-        return (
-            found._replace(sources=(*found.sources, *grants))
-            if grants
-            else ResolvedReference((), False, is_refused=True)
-        )
+        if grants := self._grants(ref):
+            return found._replace(sources=(*found.sources, *map(ReferenceTarget, grants)))
+        return ResolvedReference((), False, is_refused=True)
 
     def ever_needed(self, ref: DependencyRef, owner: Identity) -> set[Identity]:
         """Return the targets of a reference and their possible grants, whether all of them exist or not."""
@@ -77,9 +76,10 @@ class Sources:
     def _with_name(self, ref: DependencyRef, owner: Identity) -> ResolvedReference:
         """Return the targets of a reference, sorted. An object that the owner makes itself needs no other maker."""
         if ref.labels:
-            labelled = tuple(self._labelled(ref))
-            return ResolvedReference(labelled, bool(labelled))
-        templates = (ReferenceTarget(ref.identity),) if ref.identity in self._fleet.templates else ()
+            there = self._at(ref.identity[:3])
+            found = [one for one in there if all(one.labels.get(key) == value for key, value in ref.labels)]
+            return ResolvedReference(tuple([ReferenceTarget(one.identity) for one in found]), bool(found))
+        templates = (ReferenceTarget(ref.identity),) if ref.identity in self.fleet.templates else ()
         makers = self.makers.of.get(ref.identity)
         if makers is None:
             return ResolvedReference(templates, bool(templates))
@@ -92,19 +92,10 @@ class Sources:
     def _grants(self, ref: DependencyRef) -> tuple[Identity, ...]:
         return granting(ref, self._at(grants_place(ref))) if ref.granted_to else ()
 
-    def template_of(self, identity: Identity) -> Template:
-        """The template of something that was found."""
-        return self._fleet.templates[identity]
-
-    def _labelled(self, ref: DependencyRef) -> Iterator[ReferenceTarget]:
-        for template in self._at(ref.identity[:3]):
-            if all(template.labels.get(key) == value for key, value in ref.labels):
-                yield ReferenceTarget(template.identity)
-
     def _at(self, place: tuple[str, str, str]) -> Sequence[Template]:
         if self._by_place is None:
             self._by_place = defaultdict(list)
-            for identity, template in sorted(self._fleet.templates.items()):
+            for identity, template in sorted(self.fleet.templates.items()):
                 self._by_place[identity[:3]].append(template)
         return self._by_place.get(place, ())
 
@@ -161,7 +152,7 @@ def travel(
                 found.setdefault(identity, []).append(DependencyPath(ref.path, by, made))
                 is_next = follows or by is not None or identity in sources.makers.made
                 if is_next and identity not in followed:
-                    template = sources.template_of(identity)
+                    template = sources.fleet.templates[identity]
                     followed[identity] = with_subject(identity, references_of, template, interpreters)
                     todo.append(identity)
     if len(followed) == 1:
@@ -178,11 +169,19 @@ class Brought(NamedTuple):
     clusters: Sequence[tuple[str, Iterable[str]]]
 
 
-def following(own: Binding, brought: Iterable[Brought]) -> Binding:
+def following(own: Binding, mentions: Sequence[Brought]) -> Binding:
     """The binding with the clusters of its owners beside its own; the first owner gives the reason of a cluster."""
-    mentions = list(brought)
     if len(mentions) == 1 and not own.targets and not own.cluster_reasons and len(mentions[0].clusters) == 1:
-        return _following_one(own, mentions[0])
+        # A follower without own clusters and with one owner, as nearly all dependencies.
+        owner, reason, ((text, clusters),) = mentions[0]
+        of_owner = _in_order(tuple(clusters))
+        return replace(
+            own,
+            targets=_bare(of_owner),
+            owners=tuple(sorted({*own.owners, owner})),
+            reasons=(*own.reasons, reason),
+            cluster_reasons=SharedReason(of_owner, replace(reason, text=text)) if of_owner else {},
+        )
     targets: dict[str, TargetCluster | None] = {target.cluster: target for target in own.targets}
     cluster_reasons, reasons, owners = dict(own.cluster_reasons), list(own.reasons), set(own.owners)
     for owner, reason, groups in mentions:
@@ -200,19 +199,6 @@ def following(own: Binding, brought: Iterable[Brought]) -> Binding:
         owners=tuple(sorted(owners)),
         reasons=tuple(reasons),
         cluster_reasons=cluster_reasons,
-    )
-
-
-def _following_one(own: Binding, brought: Brought) -> Binding:
-    """Return the same for a follower without own clusters and with one owner, as nearly all dependencies."""
-    owner, reason, ((text, clusters),) = brought
-    names = _in_order(tuple(clusters))
-    return replace(
-        own,
-        targets=_bare(names),
-        owners=tuple(sorted({*own.owners, owner})),
-        reasons=(*own.reasons, reason),
-        cluster_reasons=SharedReason(names, replace(reason, text=text)) if names else {},
     )
 
 

@@ -34,7 +34,19 @@ def grants_place(ref: DependencyRef) -> tuple[str, str, str]:
 
 def granting(ref: DependencyRef, grants: Iterable[Template]) -> tuple[Identity, ...]:
     """Those of the grants of a namespace that allow a reference."""
-    return tuple(grant.identity for grant in grants if _is_from(ref, grant) and _is_to(ref, grant))
+    return tuple(
+        grant.identity
+        for grant in grants
+        if ref.granted_to in (_texts_of(one, "namespace") for _, one in mappings(dig(grant.body, "spec", "from")))
+        and any(
+            _texts_of(one) == ref.identity[:2] and text(one.get("name")) in ("", ref.identity.name)
+            for _, one in mappings(dig(grant.body, "spec", "to"))
+        )
+    )
+
+
+def _texts_of(entry: Mapping[str, Json], *more: str) -> tuple[str, ...]:
+    return tuple(text(entry.get(field)) for field in ("group", "kind", *more))
 
 
 def how(dependency: Identity, path: str) -> str:
@@ -51,21 +63,6 @@ def not_granted(owner: Template, ref: DependencyRef) -> Problem:
     return warning(owner.source, ref.path, "reference-not-granted", message)
 
 
-def _is_from(ref: DependencyRef, grant: Template) -> bool:
-    return any(
-        (text(entry.get("group")), text(entry.get("kind")), text(entry.get("namespace"))) == ref.granted_to
-        for _, entry in mappings(dig(grant.body, "spec", "from"))
-    )
-
-
-def _is_to(ref: DependencyRef, grant: Template) -> bool:
-    return any(
-        (text(entry.get("group")), text(entry.get("kind"))) == ref.identity[:2]
-        and text(entry.get("name")) in ("", ref.identity.name)
-        for _, entry in mappings(dig(grant.body, "spec", "to"))
-    )
-
-
 def selected_by_labels(labels: Mapping[str, str], selector: Json) -> bool:
     """Return whether a Service selects pods with these labels. Without a selector it selects none."""
     wanted = mapping(selector)
@@ -78,18 +75,15 @@ def selected_by_selector(labels: Mapping[str, str], selector: Json) -> bool:
         return False
     if not selected_by_labels(labels, selector.get("matchLabels")) and mapping(selector.get("matchLabels")):
         return False
-    requirements = [_requirement(expression) for _, expression in mappings(selector.get("matchExpressions"))]
-    if None in requirements:
-        return False
-    return LabelSelector(requirements=tuple(r for r in requirements if r is not None)).matches(labels)
-
-
-def _requirement(expression: Mapping[str, Json]) -> LabelRequirement | None:
-    operator, values = text(expression.get("operator")), expression.get("values")
-    if operator not in tuple(Operator):
-        return None
-    given = frozenset(value for value in values if isinstance(value, str)) if isinstance(values, list) else frozenset()
-    return LabelRequirement(key=text(expression.get("key")), operator=Operator(operator), values=given)
+    requirements = []
+    for _, expression in mappings(selector.get("matchExpressions")):
+        operator, values = text(expression.get("operator")), expression.get("values")
+        if operator not in tuple(Operator):
+            return False
+        given = frozenset(one for one in values if isinstance(one, str)) if isinstance(values, list) else frozenset()
+        key = text(expression.get("key"))
+        requirements.append(LabelRequirement(key=key, operator=Operator(operator), values=given))
+    return LabelSelector(requirements=tuple(requirements)).matches(labels)
 
 
 _GATEWAYS: Final = "gateway.networking.k8s.io"

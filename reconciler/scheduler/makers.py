@@ -10,7 +10,7 @@ candidate. Source: design#kind-not-served.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
@@ -46,12 +46,19 @@ def operator_parts(kind: GroupKind, objects: Bodies, interpreters: Registry) -> 
     resources = _resources(kind, objects)
     roles = {one for one, body in objects.items() if one[:2] in _ROLES and _grants(body, kind[0], resources)}
     bindings = {identity for identity in objects if identity[:2] in _BINDINGS and _binds(identity, objects, roles)}
-    accounts = {account for identity in bindings for account in _accounts(identity, objects[identity])}
-    workloads = {
-        identity
-        for identity, body in objects.items()
-        if (account := _account_of(identity, body, interpreters)) is not None and account in accounts
+    accounts = {
+        Identity("", "ServiceAccount", text(subject.get("namespace")) or binding.namespace, text(subject.get("name")))
+        for binding in bindings
+        for _, subject in mappings(objects[binding].get("subjects"))
+        if subject.get("kind") == "ServiceAccount"
     }
+    workloads = set()
+    for identity, body in objects.items():
+        template = interpreters.of(*identity[:2]).pod_template(body)
+        if isinstance(template, Mapping):
+            name = text(dig(template, "spec", "serviceAccountName")) or "default"
+            if Identity("", "ServiceAccount", identity.namespace, name) in accounts:
+                workloads.add(identity)
     return frozenset(roles | bindings | (accounts & objects.keys()) | workloads)
 
 
@@ -68,10 +75,7 @@ def _resources(kind: GroupKind, objects: Bodies) -> frozenset[str]:
     """Return the resource names of a kind in RBAC rules, with its subresources."""
     plural = guessed_plural(kind[1])
     for identity, body in objects.items():
-        if (
-            identity.kind == "CustomResourceDefinition"
-            and (dig(body, "spec", "group"), dig(body, "spec", "names", "kind")) == kind
-        ):
+        if identity.kind == "CustomResourceDefinition" and defined_kind(body) == kind:
             plural = text(dig(body, "spec", "names", "plural")) or plural
     return frozenset(f"{name}{part}" for name in (plural, "*") for part in ("", "/status", "/finalizers", "/*"))
 
@@ -82,22 +86,6 @@ def _binds(identity: Identity, objects: Bodies, roles: Collection[Identity]) -> 
     if role.get("kind") == "ClusterRole":
         return name == _ALL_RIGHTS or Identity(RBAC, "ClusterRole", "", name) in roles
     return Identity(RBAC, "Role", identity.namespace, name) in roles
-
-
-def _accounts(identity: Identity, binding: JsonObject) -> Iterator[Identity]:
-    for _, subject in mappings(binding.get("subjects")):
-        if subject.get("kind") == "ServiceAccount":
-            namespace = text(subject.get("namespace")) or identity.namespace
-            yield Identity("", "ServiceAccount", namespace, text(subject.get("name")))
-
-
-def _account_of(identity: Identity, body: JsonObject, interpreters: Registry) -> Identity | None:
-    """The account that the pods of a workload have; None: it has no pods."""
-    template = interpreters.of(*identity[:2]).pod_template(body)
-    if not isinstance(template, Mapping):
-        return None
-    name = text(dig(template, "spec", "serviceAccountName")) or "default"
-    return Identity("", "ServiceAccount", identity.namespace, name)
 
 
 def _texts(value: Json) -> frozenset[str]:
@@ -119,13 +107,6 @@ class Makers(Struct, frozen=True):
 
 
 NO_MAKERS: Final = Makers()
-
-
-def makers_of(fleet: Fleet, interpreters: Registry) -> Makers:
-    """All makers of a fleet."""
-    tables = MakerTables()
-    tables.follow(fleet.templates, fleet.templates.keys(), interpreters)
-    return tables.makers
 
 
 class MakerTables:
@@ -159,18 +140,14 @@ class MakerTables:
         stirred = self._makers.on(changed)
         self._makers.update(changed, lambda maker: [made.identity for made in rows.get(maker, ())])
         stirred |= self._makers.on(changed)
-        self._of.update(stirred, self._makers_of)
-        return stirred
 
-    def _makers_of(self, identity: Identity) -> tuple[Maker, ...] | None:
-        rows = self._made.rows
-        found = (
-            Maker(maker, made.is_whole)
-            for maker in sorted(self._makers.of((identity,)))
-            for made in rows[maker]
-            if made.identity == identity
-        )
-        return tuple(found) or None
+        def makers_of(identity: Identity) -> tuple[Maker, ...] | None:
+            makers = sorted(self._makers.of((identity,)))
+            found = (Maker(one, made.is_whole) for one in makers for made in rows[one] if made.identity == identity)
+            return tuple(found) or None
+
+        self._of.update(stirred, makers_of)
+        return stirred
 
 
 def with_defined_kinds(fleet: Fleet, definitions: Mapping[Identity, Binding], seen: Observations) -> Observations:

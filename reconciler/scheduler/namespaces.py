@@ -97,20 +97,16 @@ def _move(tables: NamespaceTables, bindings: Mapping[Identity, Binding], dirty: 
         if before is None and after is not None:
             grown.add(identity.namespace)
         if identity.namespace not in stirred:
+            # It was the first in a cluster that it left, or comes before the first in one where it is.
             first = tables.first.rows.get(identity.namespace, {})
-            if _concerns_first(first, identity, before or (), after or ()):
+            there = {cluster for cluster, _ in after or ()}
+            if any(first.get(cluster) == identity for cluster, _ in before or () if cluster not in there) or any(
+                cluster not in first or identity < first[cluster] for cluster in there
+            ):
                 stirred.add(identity.namespace)
     for name in grown:
         tables.inhabitants[name] = dict(sorted(tables.inhabitants[name].items()))
     return stirred
-
-
-def _concerns_first(first: Mapping[str, Identity], identity: Identity, before: Targets, after: Targets) -> bool:
-    """Return whether it was the first in a cluster that it left, or comes before the first in one where it is."""
-    there = {cluster for cluster, _ in after}
-    if any(first.get(cluster) == identity for cluster, _ in before if cluster not in there):
-        return True
-    return any(cluster not in first or identity < first[cluster] for cluster in there)
 
 
 def _first(inhabitants: Mapping[Identity, Targets]) -> dict[str, Identity] | None:
@@ -136,18 +132,8 @@ def _followed(
     own = own or Binding(identity=namespace_identity(name), policy=None)
     there = set(own.clusters)
     missing = {cluster: inhabitant for cluster, inhabitant in sorted(first[name].items()) if cluster not in there}
-    return _extended(own, missing) if missing else None
-
-
-def comes_by_itself(fleet: Fleet, name: str) -> bool:
-    """Return whether we need not create the Namespace."""
-    if name in _IN_EVERY_CLUSTER or (is_system_namespace(name) and name not in fleet.settings.allowed_namespaces):
-        return True
-    template = fleet.templates.get(namespace_identity(name))
-    return template is not None and template.labels.get(_SKIP) == "true"
-
-
-def _extended(own: Binding, missing: Mapping[str, Identity]) -> Binding:
+    if not missing:
+        return None
     reasons = {
         cluster: Reason(rule=NAMESPACE_FOLLOWS, text=f"{inhabitant} lives in it there", cluster=cluster)
         for cluster, inhabitant in missing.items()
@@ -158,3 +144,11 @@ def _extended(own: Binding, missing: Mapping[str, Identity]) -> Binding:
         cluster_reasons={**own.cluster_reasons, **reasons},
         reasons=(*own.reasons, Reason(rule=NAMESPACE_FOLLOWS, text="goes where something in it goes")),
     )
+
+
+def comes_by_itself(fleet: Fleet, name: str) -> bool:
+    """Return whether we need not create the Namespace."""
+    if name in _IN_EVERY_CLUSTER or (is_system_namespace(name) and name not in fleet.settings.allowed_namespaces):
+        return True
+    template = fleet.templates.get(namespace_identity(name))
+    return template is not None and template.labels.get(_SKIP) == "true"

@@ -16,7 +16,7 @@ from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.policies import Division
 from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import Identity
-from reconciler.placement import groups_of, tier_of
+from reconciler.placement import concerned_by
 from reconciler.scheduler.namespaces import comes_by_itself, namespace_identity
 from reconciler.scheduler.schedule import Schedule
 from reconciler.templates import RUNS_ONCE, is_run_of_hook
@@ -122,22 +122,18 @@ def undecided(
 ) -> dict[Identity, Problem]:
     """Return why objects stay as they are in the clusters `own`, by identity. `ledger`: by cluster the applied ones."""
     here = {name: cluster for name, cluster in schedule.fleet.clusters.items() if name in own}
-    may_come: dict[int, bool] = {}
+    may_come = set(concerned_by(here.values(), schedule.policies))
     found: dict[Identity, str] = {}
-    for identity, policy in schedule.policies.items():
+    for identity in schedule.policies:
         binding = schedule.bindings.get(identity)
         why = _why(schedule, identity) if binding is not None and not binding.is_dependency else None
-        if why is None:
-            continue
-        if id(policy) not in may_come:
-            groups = groups_of(policy, by_capacity=True)
-            may_come[id(policy)] = any(
-                tier_of(cluster, group)[0] is not None for cluster in here.values() for group in groups
-            )
-        if may_come[id(policy)] or any(identity in ledger.get(name, ()) for name in here):
+        if why and (identity in may_come or any(identity in ledger.get(name, ()) for name in here)):
             found[identity] = why
-    for identity in _followers(schedule, found):
-        found[identity] = "what it goes along with is left as it is"
+    dependencies = [binding for binding in schedule.bindings.values() if binding.is_dependency and binding.owners]
+    more = [*found]
+    while more:
+        more = [b.identity for b in dependencies if b.identity not in found and not found.keys().isdisjoint(b.owners)]
+        found |= dict.fromkeys(more, "what it goes along with is left as it is")
     return {identity: _problem(schedule, identity, found[identity]) for identity in sorted(found)}
 
 
@@ -165,17 +161,6 @@ def _why(schedule: Schedule, identity: Identity) -> str | None:
     is_divisible = any(target.replicas is not None for target in schedule.bindings[identity].targets)
     has_replicas = bool(schedule.interpreters.of(*identity[:2]).replicas_path)
     return "how its replicas are divided rests on what all clusters hold" if is_divisible or has_replicas else None
-
-
-def _followers(schedule: Schedule, found: Collection[Identity]) -> list[Identity]:
-    """Return the dependencies of objects that cannot be scheduled."""
-    left = set(found)
-    dependencies = [binding for binding in schedule.bindings.values() if binding.is_dependency and binding.owners]
-    while True:
-        more = [b.identity for b in dependencies if b.identity not in left and not left.isdisjoint(b.owners)]
-        if not more:
-            return sorted(left.difference(found))
-        left.update(more)
 
 
 def _problem(schedule: Schedule, identity: Identity, why: str, where: str = "") -> Problem:

@@ -21,7 +21,7 @@ from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.api.rollout_progress import Staging
 from reconciler.containment import SubjectFailed
 from reconciler.documents import Schema, builtin_schema, defined_kind, schema_of_crd
-from reconciler.incremental import Table, union
+from reconciler.incremental import union
 from reconciler.kinds.registry import Registry
 from reconciler.placement import (
     PlacementItem,
@@ -150,7 +150,14 @@ def _schedule(inputs: ScheduleInputs, tables: ScheduleTables) -> Schedule:
         observations=without_outdated_caps(inputs.observations, fleet.templates, policies.rows, interpreters)
     )
     placements, unknown_classes = _place(inputs, tables)
-    held = _old_copies(inputs, tables)
+    placed = tables.places.bindings
+
+    def old_copies(identity: Identity) -> frozenset[str] | None:
+        if identity not in inputs.copies or identity not in placed.rows:
+            return None
+        return frozenset(inputs.copies[identity]) - set(placed.rows[identity].clusters) or None
+
+    held = tables.held.derive(old_copies, tables.copies, placed)
     followers = dependencies(fleet, templates, policies, tables.places.bindings, held, tables.links, interpreters)
     company = companions(fleet, templates, policies, followers.bindings, held, tables.company, interpreters)
     accompanied = tables.accompanied.overlay(company.bindings, followers.bindings)
@@ -161,7 +168,16 @@ def _schedule(inputs: ScheduleInputs, tables: ScheduleTables) -> Schedule:
     yielded = tables.autoscaling.yield_to(bindings)
     holds, waiting = _waits_for_overrides(fleet, policies.rows)
     tables.holds.replace(holds)
-    tables.ticked.replace(_ticked(inputs.observations, bindings.rows, inputs.now))
+    # The clusters that active constraints took from placements.
+    in_force = constraints_in_force(inputs.observations.constraints, inputs.now)
+    tables.ticked.replace(
+        {
+            (identity, constraint.cluster): constraint
+            for identity, constraints in in_force.items()
+            for constraint in constraints
+            if identity in bindings.rows and constraint.cluster not in bindings.rows[identity].clusters
+        }
+    )
     tables.end(inputs)
     problems = (claims.problems, placements.problems, followers.all_problems, unknown_classes, waiting)
     return Schedule(
@@ -189,7 +205,11 @@ def _place(inputs: ScheduleInputs, tables: ScheduleTables) -> tuple[PlacementRes
     templates, claimed = tables.claims.templates, tables.claims.policies
     policies, edited = claimed.rows, templates.changed
     if any(identity.kind == "CustomResourceDefinition" for identity in edited):
-        tables.definitions = _definitions(fleet)
+        tables.definitions = {
+            kind: identity
+            for identity, template in fleet.templates.items()
+            if identity.kind == "CustomResourceDefinition" and (kind := defined_kind(template.body)) is not None
+        }
     # What others scale is placed anew when these others come, go or change.
     tables.autoscaling.follow(templates.rows, tables.claims.touched, inputs.interpreters)
     changed = union(edited, claimed.changed, tables.autoscaling.scaled)
@@ -219,18 +239,6 @@ def _place(inputs: ScheduleInputs, tables: ScheduleTables) -> tuple[PlacementRes
     gone = [identity for identity in claimed.changed if identity not in policies]
     items = (*anew, *tables.places.items(as_before))
     return place(replace(request, items=items), tables.places, gone), unknown_classes
-
-
-def _old_copies(inputs: ScheduleInputs, tables: ScheduleTables) -> Table[Identity, frozenset[str]]:
-    """Return the clusters that hold a copy of a template which its placement has left."""
-    bindings = tables.places.bindings
-
-    def clusters_of(identity: Identity) -> frozenset[str] | None:
-        if identity not in inputs.copies or identity not in bindings.rows:
-            return None
-        return frozenset(inputs.copies[identity]) - set(bindings.rows[identity].clusters) or None
-
-    return tables.held.derive(clusters_of, tables.copies, bindings)
 
 
 def _items(tables: ScheduleTables, inputs: ScheduleInputs, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
@@ -267,27 +275,6 @@ def _waits_for_overrides(
         return {}, problems
     holds = {identity: missing[policy.ref] for identity, policy in policies.items() if policy.ref in missing}
     return holds, problems
-
-
-def _ticked(
-    observations: Observations, bindings: Mapping[Identity, Binding], now: str
-) -> dict[tuple[Identity, str], Constraint]:
-    """Return the clusters that active constraints took from placements."""
-    in_force = constraints_in_force(observations.constraints, now)
-    return {
-        (identity, constraint.cluster): constraint
-        for identity, constraints in in_force.items()
-        for constraint in constraints
-        if identity in bindings and constraint.cluster not in bindings[identity].clusters
-    }
-
-
-def _definitions(fleet: Fleet) -> dict[tuple[str, str], Identity]:
-    found: dict[tuple[str, str], Identity] = {}
-    for identity, template in fleet.templates.items():
-        if identity.kind == "CustomResourceDefinition" and (kind := defined_kind(template.body)) is not None:
-            found[kind] = identity
-    return found
 
 
 class KindSchemas:

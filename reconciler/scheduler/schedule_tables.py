@@ -187,33 +187,27 @@ def package_mates(packaged: Mapping[Identity, str], identities: Collection[Ident
     return {identity for identity, package in packaged.items() if package in packages}
 
 
-class _Frozen(NamedTuple):
-    template: Template
-    reach: FrozenReach
-    problem: Problem
-
-
 class TemplateFaults:
     """The faults so far. A template is tried again when the store has another version of it."""
 
     __slots__ = ("_found",)
 
     def __init__(self) -> None:
-        self._found: dict[Identity, _Frozen] = {}
+        self._found: dict[Identity, tuple[Template, FrozenReach, Problem]] = {}
 
     def among(self, fleet: Fleet) -> Fleet:
         """The fleet in which these templates are frozen: not read completely, so that nothing is missed either."""
         templates = fleet.templates
         self._found = {
-            identity: found for identity, found in self._found.items() if templates.get(identity) is found.template
+            identity: found for identity, found in self._found.items() if templates.get(identity) is found[0]
         }
         if not self._found:
             return fleet
         found = self._found.values()
         return replace(
             fleet,
-            problems=with_problems(fleet.problems, (one.problem for one in found)),
-            frozen=(*fleet.frozen, *(one.reach for one in found)),
+            problems=with_problems(fleet.problems, (problem for _, _, problem in found)),
+            frozen=(*fleet.frozen, *(reach for _, reach, _ in found)),
             is_complete=False,
         )
 
@@ -251,6 +245,6 @@ class TemplateFaults:
                 continue
             reach = FrozenReach(source=template.source, identities=frozenset({identity}))
             problem = internal_error(fault, template.source, str(identity), "it is left as it is in the clusters")
-            self._found[identity] = _Frozen(template, reach, problem)
+            self._found[identity] = (template, reach, problem)
             is_more = True
         return is_more

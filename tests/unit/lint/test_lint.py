@@ -10,7 +10,7 @@ from reconciler.api.fleet import Fleet, FleetSettings
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.policy import claim
-from reconciler.scheduler.makers import makers_of
+from reconciler.scheduler import Sources
 from tests.unit import policy_cases
 from tests.unit.policy_cases import GROUPS, USUAL, cases, spec_of
 
@@ -104,6 +104,6 @@ SECRET = "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: %s}}"
 )
 def test_a_secret_that_is_made_and_in_the_store_is_told_of(documents: tuple[str, ...], told: list[str]) -> None:
     fleet = fleet_of("\n---\n".join(documents))
-    found = lint(fleet, claim(fleet), makers=makers_of(fleet, BUILT_IN_KINDS))
+    found = lint(fleet, claim(fleet), makers=Sources.among(fleet, BUILT_IN_KINDS).makers)
     twice = [problem.message for problem in found if problem.code == "secret-made-twice"]
     assert [message.partition(",")[0] for message in twice] == told
