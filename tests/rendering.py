@@ -10,7 +10,7 @@ from reconciler.api.binding import Binding, TargetCluster
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.documents import pointer_tokens, resolve
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.overrides import OverrideIndex
 from reconciler.render import RenderInputs
 from tests.fleets import fleet_of, member, with_templates

@@ -19,7 +19,7 @@ from reconciler.api.clusters import ClusterNode, ClusterObservation, Health, Obs
 from reconciler.api.demand import Resources, resources
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.scheduler import Schedule, schedule_fleet
 from tests.fleets import fleet_of, member
 

@@ -1,1 +1,5 @@
 """Facts about each kind: replicas, pod template, dependencies, health, fields that only servers write."""
+
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.pod_template import SPEC_TEMPLATE, pod_requests
+from reconciler.kinds.registry import BUILT_IN_KINDS, GENERIC, Registry, registry_of

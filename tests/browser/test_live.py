@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Page, expect
 
-from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
+from reconciler.report.views import Alert, AlertKind, Weight
 from tests.fakes import views
 from tests.fakes.page_server import PageServer
 from tests.fakes.views import NOW, Views, at
@@ -126,7 +126,8 @@ def test_times_tick_by_the_clock_of_the_service(page: Page, server: PageServer, 
 
 def test_script_and_templates_tell_times_alike(page: Page, server: PageServer, faults: list[str]) -> None:
     spans_s = (0, 1, 59, 60, 61, 599, 600, 3599, 3600, 7500, 86399, 86400, 180000)
-    from reconciler.server.pages.page_links import ago, lasting, until  # noqa: PLC0415 - beside what it is compared with
+    from reconciler.server.pages import ago, until  # noqa: PLC0415 - beside what it is compared with
+    from reconciler.server.pages.page_links import lasting  # noqa: PLC0415 - beside what it is compared with
 
     page.clock.install(time=datetime.fromisoformat(NOW))
     page.clock.pause_at(datetime.fromisoformat(at(-3600)))

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.api.clusters import Cluster
-from reconciler.kube.client import MemberCluster
-from reconciler.kube.connection.kubeconfig import load_members
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kube import MemberCluster, MemberClusters, UserAgent, load_members
 from reconciler.sim import ClusterSpec, background_fleet
 from tests.contract.sim_cluster import SimCluster
 from tests.real_clusters import RealCluster

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.api.clusters import Health
 from reconciler.api.refs import GVK
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from tests.real_clusters import RealCluster, wait_until
 
 pytestmark = pytest.mark.apiserver

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import JournalLocked
-from reconciler.journal.journal_lock import holder
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal, holder
 
 PRELUDE = """
 import sys, time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.observe.observe_cluster import observe
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import deployment

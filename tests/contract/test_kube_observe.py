@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.api.clusters import Health
 from reconciler.api.refs import GVK, Identity, ResourceRef
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.observe.observe_cluster import observe
 from tests.contract.conftest import Connect, connect
 from tests.contract.kube_objects import DEPLOYMENT, deployment

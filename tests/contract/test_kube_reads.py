@@ -8,8 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from reconciler.errors import ClusterUnreachable, KindNotServed, ListExpired, ObjectNotFound
-from reconciler.kube import kube_requests
-from reconciler.kube.watch_stream import Bookmark, WatchEvent
+from reconciler.kube import Bookmark, WatchEvent, kube_requests
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import (
     CONFIG_MAP,

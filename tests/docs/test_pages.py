@@ -18,8 +18,8 @@ from reconciler.api.clusters import Health
 from reconciler.api.problem import Severity
 from reconciler.cli.main import cli
 from reconciler.fleet import parse
-from reconciler.kinds.registry import registry_of
-from reconciler.store.directory import read_directory
+from reconciler.kinds import registry_of
+from reconciler.store import read_directory
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, commands, links
 from tests.docs.shell import Reader
 from tests.yaml_text import load_documents

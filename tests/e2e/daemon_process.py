@@ -13,7 +13,7 @@ import pygit2
 import yaml
 
 from reconciler.errors import JournalError
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.program import Command, Program
 from tests.real_clusters import wait_until
 

@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 
 from reconciler.api.plan import Action, Change, Plan
+from reconciler.controller.once import Access, plan_once
 from reconciler.controller.once.applying import Applied, apply_once
-from reconciler.controller.once.planning import Access, plan_once
 from reconciler.fleet import parse
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import Round
-from reconciler.store.directory import read_directory
+from reconciler.store import read_directory
 from tests.conftest import ThreeClusters
 from tests.real_clusters import RealCluster
 

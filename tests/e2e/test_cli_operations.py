@@ -14,7 +14,7 @@ import pygit2
 import pytest
 import yaml
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.command_line import CommandLine
 from tests.e2e.fleet_on_clusters import FleetOnClusters, is_marked, writes_to

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.ledger import SuspensionRecord
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.e2e.fleet_on_clusters import writes_to

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from reconciler.journal import Journal
 from reconciler.journal.sqlite_file import migrations
-from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.moving_workload import REPLICAS, MovingWorkload
 from tests.real_clusters import wait_until

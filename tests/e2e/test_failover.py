@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.binding import Tick
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.moving_workload import MovingWorkload
 from tests.e2e.referee import is_available, is_there

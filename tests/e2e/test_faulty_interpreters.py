@@ -11,10 +11,11 @@ import pytest
 
 from reconciler.api.clusters import Health
 from reconciler.api.refs import Identity
+from reconciler.controller.once import Access, plan_once
 from reconciler.controller.once.applying import apply_once
-from reconciler.controller.once.planning import Access, observe_once, plan_once
+from reconciler.controller.once.planning import observe_once
+from reconciler.kinds import Registry, registry_of
 from reconciler.kinds.built_in import BUILT_IN
-from reconciler.kinds.registry import Registry, registry_of
 from reconciler.sim import ClusterSpec, FleetInABox
 from tests.fakes.clocks import TestClock
 from tests.fakes.raising import InterpreterFault, raising

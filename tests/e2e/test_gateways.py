@@ -12,7 +12,7 @@ import pytest
 from reconciler.api.clusters import LiveObject
 from reconciler.api.plan import Action, Cause
 from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.state import health_of
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action, writes_to

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.ledger import SuspensionRecord
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.lease import Handover, read_handover
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Request, background_fleet
 from reconciler.sim.state.store import Event

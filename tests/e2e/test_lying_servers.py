@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from reconciler.api.plan import Plan
+from reconciler.controller.once import Access, plan_once
 from reconciler.controller.once.applying import apply_once
-from reconciler.controller.once.planning import Access, plan_once
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.fakes.clocks import TestClock
 from tests.fakes.lying_server import let_lie

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import Daemon
 from tests.e2e.fleet_on_clusters import FleetOnClusters, writes_to

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import ACK, CLUSTER, Daemon, GitRepository
 from tests.e2e.referee import Referee, Resource, is_available

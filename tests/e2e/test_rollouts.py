@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.e2e.referee import Referee, Write, is_available, state_at
 from tests.program import run_text

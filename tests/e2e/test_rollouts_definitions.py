@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.real_clusters import RealCluster, RealClusters, wait_until
 

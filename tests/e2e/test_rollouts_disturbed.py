@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.errors import JournalError
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet
 from tests.e2e.test_rollouts_embedded import begun_with_approval, drift, followed, have, images, waits
 from tests.fakes.documents import policy, web

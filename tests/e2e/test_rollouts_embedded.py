@@ -16,8 +16,7 @@ import yaml
 from reconciler.api.ledger import EventKind
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.journal.events import EventFilter
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import EventFilter, Journal
 from reconciler.sim import BackgroundFleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, divided, policy, web

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.clusters import Health
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from tests.conftest import ThreeClusters
 from tests.e2e import secret_operator
 from tests.e2e.fleet_on_clusters import FleetOnClusters, is_marked, writes_to

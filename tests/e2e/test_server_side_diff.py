@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.api.plan import Change
-from reconciler.controller.once.planning import plan_once
+from reconciler.controller.once import plan_once
 from reconciler.fleet import parse
-from reconciler.store.directory import read_directory
+from reconciler.store import read_directory
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from reconciler.api.ledger import EvictionRecord, SuspensionRecord
 from reconciler.api.refs import Identity
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply

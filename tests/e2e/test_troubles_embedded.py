@@ -16,10 +16,18 @@ from typing import Any
 
 import pytest
 
+from reconciler.journal import Journal
 from reconciler.journal.sqlite_file import JournalFile
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, NodeSpec, Request, background_fleet
-from reconciler.sim.faults import Fault, FaultKind
+from reconciler.sim import (
+    BackgroundFleet,
+    ClusterSpec,
+    Fault,
+    FaultKind,
+    FleetInABox,
+    NodeSpec,
+    Request,
+    background_fleet,
+)
 from tests.e2e.night import Night, Receiver
 from tests.e2e.scene import CLUSTERS, Scene
 from tests.program import _command_line

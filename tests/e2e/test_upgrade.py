@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
+from reconciler.journal import Journal
 from reconciler.journal.sqlite_file import migrations
-from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import AuditEntry, BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from reconciler.sim.state.store import Backup, name_of
 from tests.e2e.daemon_process import Daemon

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.real_clusters import wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 
 
 def exported(journal: Journal) -> dict[str, Any]:

@@ -12,13 +12,12 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
-from reconciler.controller.once.planning import Access
+from reconciler.controller.once import Access
 from reconciler.controller.reading.read_clusters import RoundReading, read
 from reconciler.controller.round.act import Acting, Result, act
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.connection.kubeconfig import load_members
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.journal import Journal
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import MemberClusters, UserAgent, load_members
 from reconciler.planner import Round, plan_round
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.fakes.clocks import QuickClock

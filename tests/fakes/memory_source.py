@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.api.problem import Problem
 from reconciler.api.rollouts import Lineage
-from reconciler.store.past import StorePast
+from reconciler.store import StorePast
 
 Content = str | Problem
 """A text, or why a path cannot be read."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from reconciler.report.views.questions import FILTERS, FOLDS, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views import FILTERS, FOLDS, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.server.pages import (
     CONTENT_SECURITY_POLICY,
     STATIC_FILES,

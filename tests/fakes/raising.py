@@ -8,8 +8,7 @@ from typing import Any, NoReturn
 from msgspec.structs import replace
 
 from reconciler.api.content import JsonObject
-from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS, Interpreter
 
 Raises = Callable[[JsonObject], bool]
 """True if it raises for a live object."""

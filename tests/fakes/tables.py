@@ -9,7 +9,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.refs import Identity
 from reconciler.incremental import Table
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.scheduler import LinkTables, dependencies, namespaces
 from reconciler.scheduler.namespaces import NamespaceTables
 

@@ -10,40 +10,38 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.report.views.live_view import (
-    DiffLine,
-    LiveEvent,
-    LiveLog,
-    LiveView,
-    OwnedObject,
-)
-from reconciler.report.views.questions import DayCell, DayRow, DayView
-from reconciler.report.views.view_shapes import (
+from reconciler.report.views import (
     Alert,
     AlertKind,
+    ClusterHead,
+    ClusterView,
+    DayView,
+    FleetView,
+    LiveView,
+    MatrixView,
+    ObjectView,
+    ProblemsView,
+    ResourceView,
+    Weight,
+)
+from reconciler.report.views.live_view import DiffLine, LiveEvent, LiveLog, OwnedObject
+from reconciler.report.views.questions import DayCell, DayRow
+from reconciler.report.views.view_shapes import (
     CapacityPart,
     Cell,
     ClusterCounts,
-    ClusterHead,
-    ClusterView,
     CommitPart,
     CopyPart,
     FieldDifference,
-    FleetView,
     LastWrite,
     MatrixRow,
-    MatrixView,
-    ObjectView,
     Override,
     PlacedObject,
     ProblemPart,
-    ProblemsView,
     Reasoned,
-    ResourceView,
     SourcePart,
     Timer,
     TimerKind,
-    Weight,
 )
 from reconciler.server.pages.page_links import shown_name
 

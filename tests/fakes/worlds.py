@@ -15,7 +15,7 @@ from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.refs import GVK, Identity
 from reconciler.fleet import parse
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.observations import has_succeeded, memory_of, with_rest
 from reconciler.ownership import field_manager, read_owner
 from reconciler.planner import Round, plan_round, previous_of

@@ -11,14 +11,13 @@ from reconciler.api.content import Content
 from reconciler.api.plan import Manifest, Plan
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
+from reconciler.report import Style, problems_text, render_json, render_yaml, table
+from reconciler.report.plan import plan_text
 from reconciler.report.plan.annotations import github_annotations
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json
 from reconciler.report.plan.plan_patches import plan_patches_json
-from reconciler.report.plan.plan_text import plan_text
-from reconciler.report.problems_text import problems_text
-from reconciler.report.render_json import Rendering, render_json, render_yaml
-from reconciler.report.terminal import Style, table
+from reconciler.report.render_json import Rendering
 from tests.golden.plans import HOSTILE, base64_of, hostile_plan, large_plan, ordinary_plan
 
 Golden = Callable[[str, str], None]

@@ -23,7 +23,7 @@ from reconciler.api.ledger import AppliedRow, JournalSnapshot
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import FREE, Schema, builtin_schema, is_namespaced
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import Round
 from tests.fakes.worlds import NOW, SERVED, TestBed
 

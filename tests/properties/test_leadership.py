@@ -18,7 +18,7 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.clock import rfc3339
 from reconciler.controller.service.elector import Elector, LeaseTerms
 from reconciler.errors import AlreadyExists, ClusterUnreachable, InvalidObject, ObjectNotFound, WriteConflict
-from reconciler.kube.client import MemberCluster
+from reconciler.kube import MemberCluster
 from tests.fakes.virtual_time import run_virtual
 
 DURATION_S = 15

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import Constraint
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Cause, Change, Plan
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, plan_round, previous_of
 from reconciler.scheduler import schedule_fleet
 from tests.examples import examples

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reconciler.api.plan import Action, Change
 from reconciler.api.refs import Identity
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import copies_in, plan_round
 from reconciler.scheduler import schedule_fleet, undecided
 from tests.examples import examples

@@ -16,7 +16,7 @@ from bench import unkind
 from reconciler.api.content import digest_of_bytes
 from reconciler.api.fleet import StoreFile
 from reconciler.fleet import memo_key, parse_file
-from reconciler.store.parse_cache import ParseCache
+from reconciler.store import ParseCache
 from reconciler.yaml import yaml_reader as reader
 from tests.examples import examples
 

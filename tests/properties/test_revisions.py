@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import render_schedule
 from reconciler.render import RenderCache, managed_in, problems_in, render_inputs
 from reconciler.scheduler import schedule_fleet

@@ -15,7 +15,7 @@ from reconciler.api.content import digest_of_bytes
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.refs import GVK, Identity
 from reconciler.fleet import ParsedFile, parse
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.render import changed_identities
 from reconciler.render.signatures import signatures
 from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet

@@ -19,16 +19,15 @@ from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.plan import Plan
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.fleet import parse
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.planner import compare_revisions
-from reconciler.report.json_parts import problems_part
+from reconciler.report import problems_part, problems_text, render_json, render_yaml, rendering
+from reconciler.report.plan import plan_text
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json
 from reconciler.report.plan.plan_patches import plan_patches_json
-from reconciler.report.plan.plan_text import plan_text
-from reconciler.report.problems_text import problems_text
-from reconciler.report.render_json import render_json, render_yaml, rendering, sorted_manifests
+from reconciler.report.render_json import sorted_manifests
 from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
 from tests.fakes.mutations import SOUND, mutated_documents, mutated_text

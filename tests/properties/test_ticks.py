@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import Constraint
 from reconciler.api.clusters import Observations
 from reconciler.api.refs import Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import previous_of
 from reconciler.scheduler import Schedule, schedule_fleet
 from reconciler.ticks.deschedule import deschedule

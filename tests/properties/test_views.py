@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.report.status.state_document import state_document
-from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
-from reconciler.report.views.matrix import EVERY_KIND, matrix_view
-from reconciler.report.views.questions import MatrixQuestion
-from reconciler.report.views.view_inputs import JournalRows
+from reconciler.report.views import JournalRows, MatrixQuestion, Signs, cluster_view, fleet_view, matrix_view
+from reconciler.report.views.matrix import EVERY_KIND
 from reconciler.server.pages import fleet_page
 from reconciler.server.pages.styles import HEALTHS, STATES
 from tests.fakes.worlds import NOW

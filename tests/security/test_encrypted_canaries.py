@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from tests.fakes.journals import exported
 from tests.fakes.sops import Sops

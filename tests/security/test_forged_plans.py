@@ -12,7 +12,7 @@ import pygit2
 import pytest
 
 from reconciler.errors import StoreError
-from reconciler.store.location import StoreKind, locate_store, open_store
+from reconciler.store import StoreKind, locate_store, open_store
 from tests.fakes.store_trees import commit_all, forged_repository, write_files
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET, run
 from tests.unit.store.test_source import content, opened

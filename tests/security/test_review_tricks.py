@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from reconciler.report.safe import visible
+from reconciler.report import visible
 from tests.fakes.store_trees import commit_all, write_files
 from tests.security.tricks import STORE, reviewed
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Request, background_fleet
 from tests.fakes.journals import exported
 from tests.fakes.store_trees import commit_all

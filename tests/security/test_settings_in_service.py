@@ -18,7 +18,7 @@ from reconciler.lint import EFFECTS, Looser, content_changes, setting_changes
 from reconciler.planner import former_windows
 from reconciler.planner.guard import is_stricter, judged_by
 from reconciler.rollouts import rollout_documents
-from reconciler.store.directory import read_directory
+from reconciler.store import read_directory
 from tests.fakes.store_trees import write_files
 from tests.security.test_settings_tricks import STORE, TRICKS, edit
 

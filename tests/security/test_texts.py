@@ -16,8 +16,8 @@ from reconciler.containment import try_call
 from reconciler.importers.argocd.templating import Templates
 from reconciler.importers.flux.substitution import Substitution
 from reconciler.planner import urls_of_two_hosts
-from reconciler.report.difference import shown_pair, text_diff
-from reconciler.report.mask import scrub_text
+from reconciler.report import scrub_text, shown_pair
+from reconciler.report.difference import text_diff
 from reconciler.secrets import has_credential, may_hold_credentials
 from tests.fakes.documents import config_map
 from tests.fleets import template_of

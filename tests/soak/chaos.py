@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.sim import AuditEntry, ClusterSpec, Fault, FaultKind, FleetInABox, Request, Settings, is_write
 from reconciler.sim.state.store import Event
 from tests.fakes.clocks import SPEED

@@ -11,11 +11,11 @@ import asyncio
 import shutil
 import time
 
+from reconciler.controller.once import Access
 from reconciler.controller.once.journal_from_marks import rebuild_once
-from reconciler.controller.once.planning import Access
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from tests.fakes.clocks import SPEED, QuickClock
 from tests.soak.apps import CLUSTERS
 from tests.soak.chaos import REST_TIMEOUT_S, RESYNC_S, Trial

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from reconciler.api.ledger import AppliedRow
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Settings, background_fleet
 from reconciler.sim.state.store import Event
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from reconciler.api.fleet import Fleet
+from reconciler.controller.once import Access, plan_once
 from reconciler.controller.once.applying import apply_once
-from reconciler.controller.once.planning import Access, plan_once
 from reconciler.errors import ReconcilerError
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import ClusterSpec, FleetInABox
 from tests.fakes.clocks import TestClock
 from tests.fakes.lying_server import Liar, Lie, LyingServer, let_lie

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Settings, background_fleet
 from reconciler.sim.state.store import Event
 from tests.e2e.daemon_process import Daemon, GitRepository

@@ -12,14 +12,14 @@ from typing import NamedTuple, Self
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.once.planning import Access
+from reconciler.controller.once import Access
 from reconciler.controller.reading.read_clusters import remembered
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.journal import Journal
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import MemberClusters, UserAgent
 from reconciler.sim import FleetInABox
 from tests.fakes.clocks import QuickClock
 from tests.fakes.memory_source import MemorySource

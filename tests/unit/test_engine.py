@@ -11,7 +11,7 @@ from reconciler.api.binding import Constraint, Tick
 from reconciler.api.clusters import Observations, Read
 from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, plan_round
 from reconciler.report.plan.plan_json import plan_json
 from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, job, policy

@@ -20,11 +20,11 @@ from reconciler.api.problem import Problem
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.controller.round.picture import log_faults
 from reconciler.fleet import parse, parse_file
-from reconciler.kinds.registry import BUILT_IN_KINDS, Registry
+from reconciler.kinds import BUILT_IN_KINDS, Registry
 from reconciler.lint import lint
 from reconciler.planner import compare_revisions
+from reconciler.report import rendering
 from reconciler.report.plan.plan_patches import plan_patches
-from reconciler.report.render_json import rendering
 from reconciler.scheduler import ScheduleTables, schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 

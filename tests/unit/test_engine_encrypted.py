@@ -14,12 +14,13 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Change, Plan
 from reconciler.api.problem import Severity
 from reconciler.api.refs import Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.ownership import recorded_form
 from reconciler.planner import Round, compare_revisions, plan_round, render_schedule
-from reconciler.report.mask import Masker, is_hidden_ciphertext
-from reconciler.report.plan.plan_text import plan_text
+from reconciler.report import Masker
+from reconciler.report.mask import is_hidden_ciphertext
+from reconciler.report.plan import plan_text
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.sealed_documents import block, ciphertext, sealed, text_of
 from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, fleet_of, policy

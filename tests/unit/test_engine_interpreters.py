@@ -12,10 +12,8 @@ from reconciler.api.demand import Demand
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds import BUILT_IN_KINDS, SPEC_TEMPLATE, Interpreter, Registry, registry_of
 from reconciler.kinds.built_in import BUILT_IN
-from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import SPEC_TEMPLATE
-from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
 from reconciler.planner import compare_revisions, plan_round, render_schedule
 from reconciler.render import changed_identities
 from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet

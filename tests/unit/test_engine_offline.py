@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler.api.binding import Constraint
 from reconciler.api.clusters import ClusterObservation, Observations
 from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action
 from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.scheduler import operator_parts
 from tests.fakes import worlds
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of

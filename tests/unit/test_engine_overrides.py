@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.api.refs import Identity
-from reconciler.report.plan.plan_text import plan_text
+from reconciler.report.plan import plan_text
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")

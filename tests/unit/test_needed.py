@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from reconciler.api.clusters import Observations
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.rights import Level, NeededRights, needed_rights, resource_names
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of

@@ -13,7 +13,7 @@ from reconciler.api.plan import Direction
 from reconciler.api.promotions import FollowClass, Promotion
 from reconciler.errors import ConfigurationError
 from reconciler.promotion import conflicts, promoted, promotion_changes
-from reconciler.report.render_json import dump_yaml
+from reconciler.report import dump_yaml
 from reconciler.yaml import read_yaml
 from tests.unit.yaml_cases import cases
 

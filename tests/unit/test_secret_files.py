@@ -14,8 +14,9 @@ from reconciler.cli.run_options import NotifyOptions, prometheus_of, telling_of
 from reconciler.cli.served import ServiceAddress
 from reconciler.clock import SystemClock
 from reconciler.errors import ReconcilerError
+from reconciler.kube import MemberConfig, load_members
 from reconciler.kube.connection.cluster_credentials import Credentials
-from reconciler.kube.connection.kubeconfig import MemberConfig, Pem, load_members
+from reconciler.kube.connection.kubeconfig import Pem
 from reconciler.secret_files import is_mounted_for_us, read_secret_file, secret_text, token_in
 from reconciler.server.http_server import Listening
 from reconciler.sops.keyring import read_identities

@@ -10,7 +10,7 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from reconciler.api.problem import Problem
-from reconciler.yaml.yaml_reader import YamlFile
+from reconciler.yaml import YamlFile
 from tests.yaml_text import load_yaml
 
 CASES = Path(__file__).parents[1] / "cases"

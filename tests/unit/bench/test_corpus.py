@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench import corpus
 from reconciler.api.fleet import Snapshot
 from reconciler.fleet import parse
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.scheduler import schedule_fleet
 
 FLEET = parse(corpus.snapshot(300))

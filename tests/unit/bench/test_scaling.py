@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from bench import corpus, scaling
 from bench.report import document, scaling_rows
 from reconciler.fleet import parse
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.scheduler import schedule_fleet
 
 FLEET = parse(corpus.snapshot(50))

@@ -14,8 +14,8 @@ from reconciler.controller.round.act import Result
 from reconciler.controller.round.picture import facts_of, failures_after, last_contacts, merged
 from reconciler.controller.round.remember import record_picture, remember
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.journal import Journal
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import plan_round
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.state import StateTables

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.controller.round.remember import record_picture
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.fakes.rollouts import AWAITED, PAUSED
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import Ran, run, write_store

@@ -13,7 +13,7 @@ from reconciler.api.binding import TargetCluster
 from reconciler.api.ledger import AppliedRow, EvictionRecord
 from reconciler.api.refs import GVK, Identity
 from reconciler.clock import SystemClock, epoch_s
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.unit.cli.command_line import APP, Ran, run
 from tests.unit.cli.journals import NOW, empty, journal_at, record_round, shop
 from tests.yaml_text import load_yaml

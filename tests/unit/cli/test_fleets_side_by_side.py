@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from tests.unit.cli.command_line import CLUSTERS, FLEET, Ran, run, write_store
 

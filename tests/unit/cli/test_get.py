@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.cli.get_following import Following, Lines
 from reconciler.cli.tables import Query
-from reconciler.kube.table import Column, PrintedRow, PrintedTable
+from reconciler.kube import Column, PrintedRow, PrintedTable
 from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
 from tests.unit.cli.command_line import CLUSTERS, run
 

@@ -11,7 +11,7 @@ import pytest
 from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, EventKind
 from reconciler.cli.printing import document_text
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.fakes.journals import exported
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import journal_at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.unit.cli.command_line import run
 from tests.unit.cli.journals import record_round
 

@@ -13,7 +13,7 @@ from reconciler.api.ledger import Event, EventKind
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.controller.round.remember import record_picture
 from reconciler.hydration import blob_id, lock_text, parse_render
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.yaml import read_yaml
 from tests.fakes.rollouts import AWAITED
 from tests.fakes.store_trees import commit_all

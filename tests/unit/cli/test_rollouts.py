@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.controller.round.remember import record_picture
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.fakes.rollouts import AWAITED, ENTRY
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import APP, run, write_store

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import Constraint, Tick
 from reconciler.api.ledger import Event, SuspensionRecord
 from reconciler.api.refs import GVK, Identity
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import LATER, NOW, ORPHAN, down, empty, journal_at, record_round, shop

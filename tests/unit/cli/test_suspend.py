@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.clock import SystemClock, epoch_s
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.unit.cli.command_line import Ran, run
 from tests.unit.cli.journals import journal_at
 

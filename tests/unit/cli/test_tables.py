@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
 from reconciler.cli.tables import Query, found_json, printed
-from reconciler.kube.table import Column, PrintedRow, PrintedTable
+from reconciler.kube import Column, PrintedRow, PrintedTable
 from reconciler.ownership import OwnershipRecord, mark, written_terms
 
 COLUMNS = (Column(name="Name"), Column(name="Ready"), Column(name="Images", priority=1))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.cli.main import COMMANDS, unknown_command
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import record_round

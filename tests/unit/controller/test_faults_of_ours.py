@@ -20,7 +20,7 @@ from reconciler.controller.round import act, dry_runs, recover
 from reconciler.controller.round.perform import perform
 from reconciler.controller.watches.kind_watches import ClusterWatches
 from reconciler.documents import schema_of_openapi
-from reconciler.kube.client import MemberCluster
+from reconciler.kube import MemberCluster
 from reconciler.planner import losses_of
 from reconciler.server.metrics import exposition
 from reconciler.ticks import propose

@@ -13,7 +13,7 @@ import pytest
 from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, SuspensionRecord
 from reconciler.controller.retries.conflicts import UNDONE_MAX, _Field
-from reconciler.journal.events import EventFilter
+from reconciler.journal import EventFilter
 from reconciler.sim import Fault, FaultKind, Request, is_write
 from tests.fakes.worlds import policy
 from tests.unit.controller.test_loop import BROKEN, Running, running

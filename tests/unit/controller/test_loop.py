@@ -20,16 +20,16 @@ from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.once.planning import Access
+from reconciler.controller.once import Access
 from reconciler.controller.retries.conflicts import UNDONE_MAX
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import FleetHeld
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.journal import Journal
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import MemberClusters, UserAgent
 from reconciler.kube.kube_requests import READ_DEADLINE_S
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.sim import ClusterServer, ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
 from tests.fakes.clocks import QuickClock
 from tests.fakes.memory_source import MemorySource

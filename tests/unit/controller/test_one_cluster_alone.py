@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.journal import Journal
+from reconciler.kube import MemberClusters, UserAgent
 from reconciler.sim import ClusterSpec, Fault, FaultKind, FleetInABox, Request
 from tests.fakes.clocks import QuickClock
 from tests.unit.controller.test_loop import Running

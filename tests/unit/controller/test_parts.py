@@ -4,9 +4,9 @@ from typing import Any
 
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.once.planning import Access
+from reconciler.controller.once import Access
 from reconciler.controller.vitals.service_vitals import RoundPhase, Vitals
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from tests.fakes.clocks import QuickClock
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from reconciler.api.ledger import EventKind
+from reconciler.controller.once import Access
 from reconciler.controller.once.journal_from_marks import rebuild_once
-from reconciler.controller.once.planning import Access
 from reconciler.fleet import parse
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.journal import Journal
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim.state.store import Backup
 from tests.fakes.clocks import QuickClock
 from tests.unit.controller.test_loop import Running, events_of, running

@@ -27,7 +27,7 @@ from reconciler.controller.reading.read_clusters import ReadExtent
 from reconciler.controller.retries.workers import ApplyResult, Task
 from reconciler.controller.round.act import Acting
 from reconciler.controller.vitals.status_store import StatusSnapshot
-from reconciler.kube.member_clusters import MemberClusters
+from reconciler.kube import MemberClusters
 
 ROOT = Path(reconciler.controller.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

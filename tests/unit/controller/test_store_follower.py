@@ -19,14 +19,14 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.clock import SystemClock
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.once.planning import Access
+from reconciler.controller.once import Access
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.journal import Journal
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import MemberClusters, UserAgent
 from reconciler.store.source import open_source
 from tests.fakes.raising import InterpreterFault
 from tests.fakes.store_trees import commit_all, write_files

@@ -13,8 +13,7 @@ from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.controller import store_in_force
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.fleet import ParsedFile, assemble, parse_file
-from reconciler.store.parse_cache import ParseCache
-from reconciler.store.past import StorePast
+from reconciler.store import ParseCache, StorePast
 from tests.fakes.worlds import FLEET, config_map
 
 GOOD = yaml.safe_dump(config_map(value="good"))

@@ -10,10 +10,10 @@ import pytest
 from reconciler.api.binding import Constraint, TargetCluster, Tick
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import Action
-from reconciler.controller.once.planning import Access, plan_once
+from reconciler.controller.once import Access, plan_once
 from reconciler.fleet import parse
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.journal import Journal
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import Part
 from tests.tick_cases import template
 from tests.unit.controller.ticking import ROUNDS, WEB, Ticking, Watcher, ticking

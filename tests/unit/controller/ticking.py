@@ -13,8 +13,8 @@ from reconciler.api.ledger import EvictionRecord
 from reconciler.api.refs import Identity
 from reconciler.clock import rfc3339
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.journal import Journal
+from reconciler.kube import MemberClusters, UserAgent
 from reconciler.sim import ClusterSpec, FleetInABox, NodeSpec, Settings
 from tests.fakes.clocks import SPEED, QuickClock
 from tests.tick_cases import Case, policy, template

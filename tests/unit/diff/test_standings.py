@@ -11,7 +11,7 @@ from reconciler.api.policies import Flavor
 from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.diff import OwnershipIndex
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.ownership import ObjectOwner, OwnershipRecord, mark, written_terms
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.api.content import JsonObject
 from reconciler.api.problem import Document
-from reconciler.fleet.documents import DocumentKind, classify
+from reconciler.fleet import DocumentKind, classify
 
 
 def _document(body: JsonObject, path: str = "f.yaml") -> Document:

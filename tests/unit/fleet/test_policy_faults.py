@@ -13,7 +13,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.problem import Severity
 from reconciler.fleet import Earlier, assemble, parse_file, with_last_good
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import FLEET, NOW, config_map, deployment
 from tests.unit.yaml_cases import CASES

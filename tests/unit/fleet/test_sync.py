@@ -20,7 +20,7 @@ from reconciler.fleet import (
     parse,
     synced,
 )
-from reconciler.report.render_json import dump_yaml
+from reconciler.report import dump_yaml
 from tests.fakes.profiles import profile
 
 HUB = InventoryOrigin(name="hub", namespace="fleet")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.hydration import ImageVersion, image_versions, is_newer, is_range, newest, with_newer
-from reconciler.report.render_json import dump_yaml
+from reconciler.report import dump_yaml
 from reconciler.yaml import edited, read_yaml
 from tests.unit.yaml_cases import cases
 

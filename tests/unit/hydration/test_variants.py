@@ -25,8 +25,8 @@ from reconciler.hydration import (
     read_rendered,
     split_file,
 )
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.report.render_json import dump_yaml
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.report import dump_yaml
 
 PROD, EDGE = (
     {"labelSelector": {"matchLabels": {"stage": "prod"}}},

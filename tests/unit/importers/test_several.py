@@ -15,8 +15,8 @@ from reconciler.api.problem import Severity
 from reconciler.api.refs import GVK, Identity
 from reconciler.importers import Imported, imported, policies_of
 from reconciler.importers.template import template_of
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.report.render_json import rendering
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.report import rendering
 from reconciler.scheduler import schedule_fleet
 from tests.fleets import Documents, fleet_of, member
 

@@ -14,8 +14,8 @@ from reconciler.api.ledger import Intent, RecordedLoss
 from reconciler.api.plan import Action
 from reconciler.api.refs import GVK, Identity
 from reconciler.errors import JournalError
+from reconciler.journal import Journal
 from reconciler.journal.mirror import SharedCommits
-from reconciler.journal.sqlite_journal import Journal
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 

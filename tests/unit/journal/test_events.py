@@ -11,11 +11,10 @@ from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
 from reconciler.api.refs import Identity
 from reconciler.controller.vitals.journal_documents import HistoryPage, events_of
+from reconciler.journal import EventFilter, Journal
 from reconciler.journal import events as journal_events
-from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_file import JournalFile
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.report.views.questions import HistoryQuestion
+from reconciler.report.views import HistoryQuestion
 from tests.fakes.journals import exported
 
 ROOT = Path(__file__).parents[3]

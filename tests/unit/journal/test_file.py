@@ -14,9 +14,9 @@ from reconciler.api.ledger import AppliedRow, Intent
 from reconciler.api.plan import Action
 from reconciler.api.refs import GVK, Identity
 from reconciler.errors import JournalCorrupt, JournalError, JournalTooNew
+from reconciler.journal import Journal
 from reconciler.journal.rows import APPLIED, TABLES, TIMER
 from reconciler.journal.sqlite_file import APPLICATION_ID, JournalFile, migrations, statements
-from reconciler.journal.sqlite_journal import Journal
 
 
 def rows(count: int) -> list[AppliedRow]:

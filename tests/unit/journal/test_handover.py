@@ -12,7 +12,7 @@ from reconciler.api.ledger import EvictionRecord, RecordedLoss, SuspensionRecord
 from reconciler.api.plan import Confirmed
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 
 WEB = Identity("apps", "Deployment", "shop", "web")
 API = Identity("apps", "Deployment", "shop", "api")

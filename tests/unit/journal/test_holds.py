@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.api.rollout_progress import EarlierRevision, Record
 from reconciler.errors import JournalCorrupt
+from reconciler.journal import Journal
 from reconciler.journal.sqlite_file import migrations
-from reconciler.journal.sqlite_journal import Journal
 from tests.fakes.journals import exported
 
 BEGUN = Record(revision="c2", begun_at="2026-11-21T10:00:00Z")

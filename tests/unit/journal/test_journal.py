@@ -24,9 +24,9 @@ from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
 from reconciler.errors import JournalError
+from reconciler.journal import Journal
 from reconciler.journal import applied as journal_applied
 from reconciler.journal.sqlite_file import META, JournalFile, Row, migrations, statements
-from reconciler.journal.sqlite_journal import Journal
 from tests.fakes.journals import exported
 
 GVK_WEB = GVK("apps", "v1", "Deployment")

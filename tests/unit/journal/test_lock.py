@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import JournalCorrupt, JournalLocked
-from reconciler.journal.journal_lock import LockHolder, file_system_of, holder, lock_path
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal, holder
+from reconciler.journal.journal_lock import LockHolder, file_system_of, lock_path
 
 MOUNTS = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

@@ -17,8 +17,8 @@ from reconciler.api.ledger import AppliedRow, Intent
 from reconciler.api.plan import Action
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
+from reconciler.journal import Journal
 from reconciler.journal.rows import STATE
-from reconciler.journal.sqlite_journal import Journal
 
 Step = Callable[[Journal], None]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import JournalError
-from reconciler.journal.journal_rebuild import journal_of
+from reconciler.journal import journal_of
 from tests.fakes.journals import made
 
 

@@ -12,9 +12,8 @@ from reconciler.api.ledger import AppliedRow, SuspensionRecord
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import EarlierRevision, Record
 from reconciler.errors import JournalLocked, JournalTooNew
-from reconciler.journal.journal_lock import holder
-from reconciler.journal.journal_rebuild import move_aside, rebuild
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal, holder, rebuild
+from reconciler.journal.journal_rebuild import move_aside
 
 ROW = AppliedRow(
     cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=Identity("", "ConfigMap", "demo", "c"), recorded={"a": 1}

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.content import JsonObject
-from reconciler.journal import trail
+from reconciler.journal import Journal, trail
 from reconciler.journal.rows import json_text
-from reconciler.journal.sqlite_journal import Journal
 
 
 def problem(number: int) -> dict[str, Any]:

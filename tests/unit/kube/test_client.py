@@ -10,11 +10,9 @@ import pytest
 
 from reconciler.api.refs import GVK
 from reconciler.errors import AnswerTooLarge, BadAnswer, KindNotRead, KindNotServed, ListExpired, MemberClusterError
-from reconciler.kube.client import MemberCluster
-from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.kube import MemberCluster, MemberClusters, MemberConfig, TransportSettings, UserAgent
 from reconciler.kube.kube_requests import WRITE_DEADLINE_S
-from reconciler.kube.member_clusters import DEFAULT_SETTINGS, MemberClusters, UserAgent
-from reconciler.kube.transport import TransportSettings
+from reconciler.kube.member_clusters import DEFAULT_SETTINGS
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply, status
 

@@ -14,8 +14,9 @@ import pytest
 
 from reconciler.clock import rfc3339
 from reconciler.errors import ClusterUnreachable, CredentialsRejected
+from reconciler.kube import MemberConfig
 from reconciler.kube.connection.cluster_credentials import PLUGIN_DEADLINE_S, Credentials
-from reconciler.kube.connection.kubeconfig import MemberConfig, Pem
+from reconciler.kube.connection.kubeconfig import Pem
 from reconciler.kube.connection.session import SharedContexts
 from tests.fakes.clocks import TestClock
 from tests.fakes.virtual_time import leap

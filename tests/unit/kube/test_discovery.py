@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.kube.discovery import AggregatedGroup, Discovery, ResourceList, from_aggregated, from_resource_lists
+from reconciler.kube import Discovery
+from reconciler.kube.discovery import AggregatedGroup, ResourceList, from_aggregated, from_resource_lists
 
 
 def aggregated(group: str, *versions: tuple[str, list[dict[str, Any]]]) -> list[AggregatedGroup]:

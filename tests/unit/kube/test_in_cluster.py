@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Cluster
 from reconciler.clock import SystemClock
 from reconciler.errors import ConfigurationError, CredentialsRejected
+from reconciler.kube import MemberConfig, kubeconfig_risks, load_members
 from reconciler.kube.connection.cluster_credentials import Credentials
 from reconciler.kube.connection.http_call import proxy_of
-from reconciler.kube.connection.kubeconfig import SERVICE_ACCOUNT_FOLDER, MemberConfig, load_members
-from reconciler.kube.connection.risks import kubeconfig_risks
+from reconciler.kube.connection.kubeconfig import SERVICE_ACCOUNT_FOLDER
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 HERE = Cluster(name="management", context="in-cluster")

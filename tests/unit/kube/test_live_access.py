@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.api.clusters import Cluster
 from reconciler.errors import ConfigurationError
-from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.kube import MemberConfig
 from reconciler.kube.profile_access import LiveAccess
 from reconciler.sim import BackgroundFleet, ClusterSpec, Fault, FaultKind, Request, background_fleet
 from tests.fakes.profiles import DEFINITION, profile

@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 import pytest
 
 from reconciler.errors import ClusterUnreachable, MemberClusterError
-from reconciler.kube.client import MemberCluster
+from reconciler.kube import MemberCluster, TransportSettings
 from reconciler.kube.kube_requests import Purpose, Request
-from reconciler.kube.transport import Transport, TransportSettings
+from reconciler.kube.transport import Transport
 from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply, status
 from tests.unit.kube.test_client import POD, member_with
 from tests.unit.kube.test_transport import transport_to

@@ -5,9 +5,7 @@ import asyncio
 import pytest
 
 from reconciler.errors import ClusterUnreachable, ConfigurationError, CredentialsRejected
-from reconciler.kube.client import MemberCluster
-from reconciler.kube.connection.kubeconfig import MemberConfig
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kube import MemberCluster, MemberClusters, MemberConfig, UserAgent
 from tests.fakes.scripted_server import CUT, ScriptedServer, reply
 from tests.fakes.waiting import until
 

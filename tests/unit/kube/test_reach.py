@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ConfigurationError
-from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.kube import MemberConfig
 from reconciler.kube.profile_access import config_of
 from reconciler.kube.profiles import Providers, read_providers
 from tests.fakes.profiles import profile

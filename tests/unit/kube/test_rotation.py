@@ -16,8 +16,8 @@ import pytest
 from aiohttp import web
 
 from reconciler.errors import ClusterUnreachable
-from reconciler.kube.connection.kubeconfig import MemberConfig, Pem
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kube import MemberClusters, MemberConfig, UserAgent
+from reconciler.kube.connection.kubeconfig import Pem
 from tests.fakes.git_server import needed
 
 

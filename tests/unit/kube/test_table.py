@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import BadAnswer
-from reconciler.kube.table import Column, PrintedRow, table
+from reconciler.kube import Column, PrintedRow
+from reconciler.kube.table import table
 
 TABLE: dict[str, Any] = {
     "kind": "Table",

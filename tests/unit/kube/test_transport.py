@@ -24,12 +24,11 @@ from reconciler.errors import (
     MemberClusterError,
     Throttled,
 )
-from reconciler.kube.connection.bounds import BreakerSettings, SumBudget
+from reconciler.kube import BreakerSettings, MemberConfig, TransportSettings, open_session
+from reconciler.kube.connection.bounds import SumBudget
 from reconciler.kube.connection.http_call import proxy_of_environment
-from reconciler.kube.connection.kubeconfig import MemberConfig
-from reconciler.kube.connection.session import open_session
 from reconciler.kube.kube_requests import READ_DEADLINE_S, Purpose, Request, read
-from reconciler.kube.transport import Shared, Transport, TransportSettings
+from reconciler.kube.transport import Shared, Transport
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply, status
 from tests.fakes.waiting import until

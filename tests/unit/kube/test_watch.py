@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from reconciler.api.refs import GVK
 from reconciler.errors import BadAnswer, ListExpired, MemberClusterError
+from reconciler.kube import Bookmark, WatchEvent
 from reconciler.kube import watch_stream as kube_watch
 from reconciler.kube.kube_requests import read
-from reconciler.kube.watch_stream import Bookmark, LineCutter, WatchEvent, watch_event
+from reconciler.kube.watch_stream import LineCutter, watch_event
 from tests.fakes.scripted_server import status
 
 POD = GVK("", "v1", "Pod")

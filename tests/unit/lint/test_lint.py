@@ -7,7 +7,7 @@ import yaml
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet, FleetSettings
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.policy import claim
 from reconciler.scheduler import Sources

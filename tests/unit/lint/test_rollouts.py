@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.api.clusters import Observations
 from reconciler.api.problem import Severity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.rollouts import selected_of
 from reconciler.scheduler import schedule_fleet

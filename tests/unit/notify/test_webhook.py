@@ -20,7 +20,7 @@ import pytest
 
 from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, EventKind
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.notify import webhook
 from reconciler.notify.post import TIMEOUT_S, Deliveries, Poster, addresses, pause_s
 from reconciler.notify.webhook import LOOK_S, TOO_OLD_S, Webhook, WebhookOptions

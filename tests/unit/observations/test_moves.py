@@ -12,7 +12,7 @@ from reconciler.api.clusters import Health, LastHealth
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.observations import (
     Availability,
     Available,

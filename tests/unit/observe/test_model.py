@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from reconciler.api.clusters import Health, LiveObject, PendingPods, Taint, Workload
 from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.pod_template import pod_requests
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.pod_shapes import NodeObject, Pod
+from reconciler.kinds import BUILT_IN_KINDS, pod_requests
+from reconciler.kube import NodeObject, Pod
 from reconciler.observe.model import (
     PodRequests,
     Unscheduled,

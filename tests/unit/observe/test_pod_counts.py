@@ -8,8 +8,8 @@ import pytest
 
 from reconciler.api.clusters import LiveObject, Workload
 from reconciler.api.refs import Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.pod_shapes import Pod
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import Pod
 from reconciler.observe.pod_counts import owners, pod_counts
 from tests.unit.observe.test_model import live, pod
 

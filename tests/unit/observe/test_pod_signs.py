@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reconciler.api.clusters import Health, LiveObject, Workload
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.pod_shapes import NodeObject, Pod
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import NodeObject, Pod
 from reconciler.observe.model import Unscheduled, unscheduled, workload
 from reconciler.observe.pod_counts import PodSigns, pod_signs
 from tests.unit.observe.test_model import EARLIER, NOW, live, node, pod, waiting_pod

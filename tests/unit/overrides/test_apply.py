@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.problem import Severity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.overrides import apply_quiet_rules, apply_rules, are_quiet, changing_quietly
 from reconciler.render import RenderCache, problems_in, render_all, render_copy
 from reconciler.templates import images_of

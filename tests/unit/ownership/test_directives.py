@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.problem import Document
-from reconciler.ownership import DirectiveEffect, MarkPlace, directives_of
-from reconciler.ownership.directives import DIRECTIVES, DOMAINS
+from reconciler.ownership import DIRECTIVES, DirectiveEffect, MarkPlace, directives_of
+from reconciler.ownership.directives import DOMAINS
 from reconciler.templates import read_template
 from tests.docs.pages import ROOT
 from tests.unit.yaml_cases import CASES

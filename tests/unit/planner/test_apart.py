@@ -14,8 +14,8 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
 from reconciler.diff import Comparer, SeenCopies
+from reconciler.kinds import registry_of
 from reconciler.kinds.built_in import BUILT_IN
-from reconciler.kinds.registry import registry_of
 from reconciler.planner import Round
 from reconciler.render import Manifests
 from tests.fakes.raising import InterpreterFault, raising

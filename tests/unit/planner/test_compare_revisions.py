@@ -12,7 +12,7 @@ from reconciler.api.clusters import ClusterObservation, Health, Observations, Wo
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Plan
 from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
 from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, policy
 

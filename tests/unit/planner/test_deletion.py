@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.api.clusters import Observations
 from reconciler.api.plan import Action
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import DeletionAction, compare_revisions
 from reconciler.planner.deletion import LossCause, fate_of, keep_in_force
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy

@@ -17,17 +17,8 @@ from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.policies import ClusterAffinity, LabelRequirement, LabelSelector, Operator
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollouts import Approval, FleetWindow, RemainingClusters, Rollout, Stage, Window, WindowKind
-from reconciler.planner.guard import (
-    Guarded,
-    former_windows,
-    guard,
-    guards_in_force,
-    is_held_by_guard,
-    judged_by,
-    limit,
-    losses_after,
-    losses_of,
-)
+from reconciler.planner import former_windows, guard, guards_in_force, is_held_by_guard, losses_after, losses_of
+from reconciler.planner.guard import Guarded, judged_by, limit
 from reconciler.policy import closed_clusters, parse_cron
 from reconciler.rollouts import with_ends
 

@@ -18,11 +18,11 @@ from reconciler.api.rollout_progress import (
     StageProgress,
     StageRunning,
 )
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, with_progress
+from reconciler.report.plan import plan_text
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_document
-from reconciler.report.plan.plan_text import plan_text
 from reconciler.report.plan.stages import stage_lines
 from reconciler.server.pages.plan_page import plans_html
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy

@@ -11,11 +11,11 @@ from reconciler.api.clusters import ClusterNode, ClusterObservation, Observation
 from reconciler.api.plan import Plan, Unjudged
 from reconciler.api.refs import Identity
 from reconciler.cli.diff import exit_code
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
+from reconciler.report.plan import plan_text
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_document
-from reconciler.report.plan.plan_text import plan_text
 from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, render_schedule
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy

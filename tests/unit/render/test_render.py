@@ -17,7 +17,7 @@ from reconciler.api.policies import Division, Flavor, Placement, PropagationPoli
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.incremental import Table
-from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
+from reconciler.kinds import BUILT_IN_KINDS, Registry, registry_of
 from reconciler.overrides import OverrideIndex
 from reconciler.ownership import OWNER_ANNOTATION, OwnershipRecord, read_owner
 from reconciler.render import RenderCache, Rendered, RenderInputs, render_all, render_copy

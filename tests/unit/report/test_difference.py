@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from reconciler.api.plan import MISSING, FieldChange, Plan
 from reconciler.controller.round.writes import _value
-from reconciler.report.difference import shown, shown_pair, text_diff
+from reconciler.report import ascii_json, shown_pair, visible
+from reconciler.report.difference import shown, text_diff
+from reconciler.report.plan import plan_text
 from reconciler.report.plan.annotations import plan_annotations, plans_junit
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_patches import plan_patches_json
-from reconciler.report.plan.plan_text import plan_text
-from reconciler.report.safe import ascii_json, visible
 from reconciler.report.status.history_text import event_detail
 from reconciler.server.pages.plan_page import plans_html
 from tests.golden.plans import image_bump

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.terminal import folded, text_width
+from reconciler.report import text_width
+from reconciler.report.terminal import folded
 
 
 @pytest.mark.parametrize(

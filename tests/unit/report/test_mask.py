@@ -20,13 +20,12 @@ from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, Hel
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.ownership import LAST_APPLIED
-from reconciler.report.mask import Masker, scrub_text
+from reconciler.report import Masker, problems_text, render_json, render_yaml, scrub_text
+from reconciler.report.plan import plan_text
 from reconciler.report.plan.annotations import github_annotations, plan_annotations, plans_junit
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json
-from reconciler.report.plan.plan_text import plan_text
-from reconciler.report.problems_text import problems_text
-from reconciler.report.render_json import Rendering, render_json, render_yaml
+from reconciler.report.render_json import Rendering
 from reconciler.server.pages.plan_page import plans_html
 
 SECRET = GVK("", "v1", "Secret")

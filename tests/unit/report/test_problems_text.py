@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from reconciler.api.problem import NOWHERE, Problem, Severity, Source
+from reconciler.report import Style, problems_text
 from reconciler.report.plan.annotations import github_annotations
-from reconciler.report.problems_text import problems_text
-from reconciler.report.terminal import Style
 
 HINT = Problem(source=Source("a.yaml", 1), code="skipped", message="3 files are no manifests", severity=Severity.HINT)
 WARNING = Problem(source=Source("b.yaml"), path="spec", code="w", message="m", severity=Severity.WARNING)

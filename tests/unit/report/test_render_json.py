@@ -10,7 +10,8 @@ from reconciler.api.content import Content
 from reconciler.api.plan import Manifest
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
-from reconciler.report.render_json import Rendering, render_json
+from reconciler.report import render_json
+from reconciler.report.render_json import Rendering
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 POLICY = PolicyRef("ClusterPropagationPolicy", "", "base")

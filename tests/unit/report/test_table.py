@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.terminal import table, text_width
+from reconciler.report import table, text_width
 
 
 def test_columns_are_aligned_and_lines_end_with_their_text() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.render_json import dump_yaml
+from reconciler.report import dump_yaml
 from tests.golden.plans import HOSTILE
 from tests.yaml_text import load_yaml
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.rollouts import Approval
-from reconciler.report.render_json import dump_yaml
+from reconciler.report import dump_yaml
 from reconciler.rollouts import NotClear, approved
 from tests.yaml_text import load_yaml
 

@@ -13,7 +13,7 @@ from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
-from reconciler.kinds.registry import BUILT_IN_KINDS, Registry
+from reconciler.kinds import BUILT_IN_KINDS, Registry
 from reconciler.rollouts import selected_of, staged
 from tests.fakes.worlds import config_map, deployment, policy
 from tests.unit.rollouts.staged_bed import StagedBed, begun, done, rollout, store, told

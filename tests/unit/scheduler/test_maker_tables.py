@@ -15,7 +15,7 @@ from reconciler.api.policies import Flavor, PropagationPolicy
 from reconciler.api.problem import Source
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.incremental import Table
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.scheduler import LinkTables, dependencies
 from tests.examples import examples
 from tests.fakes.tables import dependencies_of

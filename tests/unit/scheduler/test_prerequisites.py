@@ -7,7 +7,7 @@ from typing import Any
 from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Plan
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
 from reconciler.render import changed_identities
 from reconciler.scheduler import schedule_fleet

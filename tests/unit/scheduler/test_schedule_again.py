@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.render import changed_identities
 from reconciler.render.signatures import signatures
 from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet

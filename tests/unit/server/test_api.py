@@ -19,10 +19,9 @@ from reconciler.cli.remote import RemoteService
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.controller.vitals.status_store import StatusSnapshot, StatusStore
 from reconciler.errors import ConfigurationError, ServiceError
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.report.status.state_document import state_document
-from reconciler.report.views.matrix import matrix_view
-from reconciler.report.views.view_inputs import ViewModel
+from reconciler.report.views import ViewModel, matrix_view
 from reconciler.server import live_views
 from reconciler.server.api import Events
 from reconciler.server.http_server import Listening, serving

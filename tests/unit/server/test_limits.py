@@ -18,7 +18,7 @@ import pytest
 
 from reconciler.api.refs import Identity
 from reconciler.report.naming import close_to
-from reconciler.report.views.matrix import matrix_view
+from reconciler.report.views import matrix_view
 from reconciler.server import live_views
 from reconciler.server.http_server import Listening, serving
 from reconciler.server.limits import ReaderLimits, Slots, TooMany, address_of

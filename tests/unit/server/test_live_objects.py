@@ -14,7 +14,7 @@ from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ClusterUnreachable, Forbidden
-from reconciler.report.views.live_view import LiveReading, live_view
+from reconciler.report.views import LiveReading, live_view
 from reconciler.server import live_objects
 from reconciler.server.live_objects import KEPT_S, LiveObjects
 from tests.fakes.clocks import TestClock

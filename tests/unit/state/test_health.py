@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.state import UnknownHealth, health_of, why_waiting
 from tests.yaml_text import load_yaml
 

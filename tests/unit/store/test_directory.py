@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.errors import StoreError, StoreUnsettled
 from reconciler.store import directory as store_directory
-from reconciler.store.directory import read_directory
+from reconciler.store import read_directory
 from reconciler.store.file_walk import Unreadable
 from reconciler.store.scan import ScanState, Stamp
 from tests.fakes.store_trees import problems_of, write_files

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.api.fleet import Snapshot
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
-from reconciler.store.location import StoreKind, locate_store, open_store
+from reconciler.store import StoreKind, locate_store, open_store
 from tests.fakes.store_trees import commit_all, write_files
 
 

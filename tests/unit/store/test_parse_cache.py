@@ -11,8 +11,8 @@ import yaml
 from bench import unkind
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.fleet import ParsedFile, memo_key, parse, parse_file
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.store.parse_cache import ParseCache
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.store import ParseCache
 from reconciler.store.parse_cache_rows import is_cacheable
 from reconciler.templates import facts_of, references_of
 from tests.unit.policy_cases import cases

@@ -12,11 +12,10 @@ from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import StoreFile
 from reconciler.api.refs import Identity
 from reconciler.fleet import memo_key, parse_file
+from reconciler.kinds import Interpreter, registry_of
 from reconciler.kinds.built_in import BUILT_IN
-from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.registry import registry_of
-from reconciler.store import parse_cache
-from reconciler.store.parse_cache import PARTS, ParseCache, digest_of_source, parse_fingerprint
+from reconciler.store import ParseCache, parse_cache
+from reconciler.store.parse_cache import PARTS, digest_of_source, parse_fingerprint
 from reconciler.templates import references_of
 
 PACKAGE = Path(parse_cache.__file__).parents[1]

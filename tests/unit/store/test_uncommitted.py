@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.store.location import locate_store
+from reconciler.store import locate_store
 from reconciler.store.uncommitted import Commits, uncommitted
 
 DOCUMENT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.fleet import ParsedAsRead, ParsedFile, memo_key, parse
-from reconciler.store.directory import read_directory
+from reconciler.store import read_directory
 from reconciler.store.git.snapshot import GitStore
 from tests.fakes.store_trees import commit_all, problems_of, write_files
 

@@ -12,9 +12,8 @@ from reconciler.api.demand import Demand
 from reconciler.api.fleet import Template
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
+from reconciler.kinds import BUILT_IN_KINDS, Interpreter, registry_of
 from reconciler.kinds.built_in import BUILT_IN
-from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.registry import BUILT_IN_KINDS, registry_of
 from reconciler.templates import check_facts, demand_of, facts_of, images_of, references_of
 
 BODY: dict[str, Any] = {"spec": {"replicas": 3, "template": {"spec": {"serviceAccountName": "sa"}}}}

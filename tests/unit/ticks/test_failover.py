@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, PreviousPlacement, Tick
 from reconciler.api.clusters import Observations
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.observations import age_s
 from reconciler.scheduler import Schedule, schedule_fleet
 from reconciler.ticks import overdue

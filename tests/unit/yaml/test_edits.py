@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.render_json import dump_yaml
+from reconciler.report import dump_yaml
 from reconciler.yaml import NotEdited, edited, read_yaml
 from tests.unit.yaml_cases import cases
 

@@ -8,7 +8,7 @@ import pytest
 from reconciler.cli.demo.screen import CommandFailed, Screen, table_text
 from reconciler.cli.demo.sight import CONFIG_MAP, DEPLOYMENT, POD, Sight, is_settled
 from reconciler.ownership import OwnershipRecord, mark, written_terms
-from reconciler.report.terminal import PLAIN, Style
+from reconciler.report import PLAIN, Style
 
 WEB = ("shop", "web")
 

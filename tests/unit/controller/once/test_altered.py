@@ -11,7 +11,7 @@ import pytest
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.controller.once.applying import apply_once
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.fakes.admitting_server import let_admit
 from tests.fakes.members import opened
 from tests.fakes.worlds import deployment, fleet_of, policy

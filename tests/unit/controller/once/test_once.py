@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Change
 from reconciler.api.rollout_progress import Record
+from reconciler.controller.once import plan_once
 from reconciler.controller.once.applying import apply_once
 from reconciler.controller.once.journal_from_marks import rebuild_once
-from reconciler.controller.once.planning import plan_once
 from reconciler.controller.round import act
 from reconciler.controller.round.act import Result
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.perform import Done, perform
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kube.client import MemberCluster
-from reconciler.report.mask import Masker
+from reconciler.journal import Journal
+from reconciler.kube import MemberCluster
+from reconciler.report import Masker
 from reconciler.sim import Fault, FaultKind, is_write
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import FLEET, opened

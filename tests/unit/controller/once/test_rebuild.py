@@ -9,7 +9,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.once.journal_from_marks import kinds_to_list, placements_of
-from reconciler.kube.discovery import Discovery, ServedKind
+from reconciler.kube import Discovery, ServedKind
 from tests.fleets import fleet_of
 
 WEB = Identity("apps", "Deployment", "demo", "web")

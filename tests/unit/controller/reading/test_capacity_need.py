@@ -9,9 +9,8 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.reading.capacity_need import clusters_with_room, is_room_needed, workloads_to_observe
+from reconciler.kinds import BUILT_IN_KINDS, Interpreter, Registry, registry_of
 from reconciler.kinds.built_in import BUILT_IN
-from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
 from reconciler.scheduler import Schedule, schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 

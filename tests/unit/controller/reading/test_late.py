@@ -15,9 +15,8 @@ from reconciler.clock import SystemClock
 from reconciler.controller.inbox import ClusterChanged, Inbox
 from reconciler.controller.reading.late import LateReadings
 from reconciler.controller.reading.members import Interest, read_member
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.connection.kubeconfig import load_members
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import MemberClusters, UserAgent, load_members
 from reconciler.sim import ClusterSpec, FleetInABox
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

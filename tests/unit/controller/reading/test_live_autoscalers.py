@@ -15,7 +15,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action, Change
 from reconciler.controller.round.perform import perform
 from reconciler.errors import WriteConflict
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import Request
 from tests.fakes.members import FLEET, Open, opened
 from tests.fakes.worlds import deployment, fleet_of, job, policy

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.controller import timing
 from reconciler.controller.reading.read_clusters import answering, observe_members, second_names
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.connection.kubeconfig import load_members
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import MemberClusters, UserAgent, load_members
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import FLEET, opened
 from tests.fakes.worlds import NOW, config_map, fleet_of, policy

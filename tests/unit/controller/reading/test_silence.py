@@ -10,9 +10,8 @@ from reconciler.api.clusters import Cluster, NotRead, Read
 from reconciler.api.refs import GVK, ResourceRef
 from reconciler.controller import timing
 from reconciler.controller.reading.members import Interest, read_member
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.connection.kubeconfig import load_members
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import MemberClusters, UserAgent, load_members
 from reconciler.sim import ClusterSpec, FleetInABox
 from tests.fakes.worlds import config_map
 

@@ -10,8 +10,7 @@ import pytest
 
 from reconciler.controller.retries.kind_faults import UnreachableClusters
 from reconciler.errors import ClusterUnreachable
-from reconciler.kube.connection.kubeconfig import MemberConfig
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kube import MemberClusters, MemberConfig, UserAgent
 from tests.fakes.clocks import TestClock
 from tests.fakes.members import opened
 from tests.fakes.scripted_server import ScriptedServer, reply

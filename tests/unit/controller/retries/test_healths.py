@@ -15,15 +15,15 @@ from reconciler.controller import timing
 from reconciler.controller.inbox import HealthChanged, Inbox
 from reconciler.controller.retries.health_cache import HealthCache, PodDiagnostics
 from reconciler.errors import Forbidden
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import Pod
 from reconciler.kube.answers import Listing
-from reconciler.kube.pod_shapes import Pod
 from reconciler.observe.pod_counts import pod_troubles, refusals
 from reconciler.state import HEALTHY, MISSING, Degraded, Progressing, health_of
 from tests.fakes.clocks import TestClock
 
 if TYPE_CHECKING:
-    from reconciler.kube.client import MemberCluster
+    from reconciler.kube import MemberCluster
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 APP = Identity("", "ConfigMap", "demo", "app")

@@ -15,7 +15,7 @@ from tests.fakes.clocks import TestClock
 from tests.fakes.worlds import fleet_of
 
 if TYPE_CHECKING:
-    from reconciler.kube.client import MemberCluster
+    from reconciler.kube import MemberCluster
 
 MAPS, SCALERS = GVK("", "v1", "ConfigMap"), GVK("autoscaling", "v2", "HorizontalPodAutoscaler")
 NO_MAPS = Unlisted(Listed(MAPS), UnlistedCause.RIGHT_MISSING, "no ConfigMap")

@@ -14,8 +14,8 @@ from reconciler.controller.inbox import Inbox
 from reconciler.controller.retries.workers import ApplyResult, ClusterWorkers, Task
 from reconciler.controller.round.act import Result
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.watch_stream import WatchEvent
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import WatchEvent
 from tests.fakes.worlds import fleet_of
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

@@ -15,9 +15,8 @@ from reconciler.controller import timing
 from reconciler.controller.inbox import Inbox
 from reconciler.controller.retries.health_cache import HealthCache
 from reconciler.controller.retries.restores import ANSWERS, Restores, Suspicion
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kube.connection.kubeconfig import MemberConfig
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.journal import Journal
+from reconciler.kube import MemberClusters, MemberConfig, UserAgent
 from reconciler.sim import Request
 from reconciler.sim.api.discovery import answer as discovery
 from reconciler.sim.objects.kinds import Served

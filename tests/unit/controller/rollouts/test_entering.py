@@ -9,7 +9,7 @@ from reconciler.api.rollout_progress import Record
 from reconciler.controller.inbox import Inbox, RolloutEntered
 from reconciler.controller.rollouts.entering import Begun, Entering
 from reconciler.errors import MemberClusterError
-from reconciler.kube.client import MemberCluster
+from reconciler.kube import MemberCluster
 from tests.fakes.clocks import TestClock
 
 FIRST = {"all": Record(revision="r1", begun_at="2026-11-21T10:00:00Z")}

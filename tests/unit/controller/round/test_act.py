@@ -15,8 +15,8 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.controller.round.act import Acting, act
 from reconciler.errors import HeldByCopy, JournalError, MemberClusterError
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.client import MemberCluster
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import MemberCluster
 from reconciler.sim import Fault, FaultKind, Request, is_write
 from tests.fakes.members import FLEET, Open, opened
 from tests.fakes.worlds import config_map, deployment, fleet_of, policy

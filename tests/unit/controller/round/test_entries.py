@@ -18,7 +18,7 @@ from reconciler.api.rollout_progress import Record
 from reconciler.controller.round import hold
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.errors import HeldByCopy, MemberClusterError
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import FLEET
 from tests.unit.controller.round.test_hold import Scene, one_cluster

@@ -20,7 +20,7 @@ from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox
 from reconciler.controller.round.hold import OwnershipLock, ensure_namespace
 from reconciler.controller.round.mark import NAMESPACE, Mark, holder_name, is_own
 from reconciler.errors import Deposed, FleetHeld, HeldByCopy, MemberClusterError, NotLeading
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.ownership import field_manager
 from reconciler.sim import Request
 from tests.fakes.clocks import QuickClock

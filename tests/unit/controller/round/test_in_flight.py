@@ -18,9 +18,9 @@ from reconciler.api.ledger import Intent, RecordedLoss
 from reconciler.api.plan import Action, Cause, Change, Plan
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.act import AT_ONCE, AT_ONCE_IN_ALL, GROUP, Acting, act
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.client import MemberCluster
+from reconciler.journal import Journal
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import MemberCluster
 from tests.fakes.waiting import until
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

@@ -21,8 +21,7 @@ from reconciler.controller import timing
 from reconciler.controller.round.act import Result
 from reconciler.controller.round.episodes import FLAPS_MAX
 from reconciler.controller.round.told import RecordedEvents
-from reconciler.journal.events import EventFilter
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import EventFilter, Journal
 from reconciler.state import Degraded, Fought, Progressing, StateTables, step_of
 from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
 from tests.unit.controller.test_loop import BROKEN

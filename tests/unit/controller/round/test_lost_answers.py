@@ -12,8 +12,8 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import Intent
 from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
+from reconciler.controller.once import plan_once
 from reconciler.controller.once.applying import apply_once
-from reconciler.controller.once.planning import plan_once
 from reconciler.controller.round.recover import recover
 from reconciler.sim import Fault, FaultKind, Request, is_write
 from tests.fakes.members import Open, opened

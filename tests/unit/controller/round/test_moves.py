@@ -15,7 +15,7 @@ from reconciler.api.ledger import SuspensionRecord
 from reconciler.controller import loop
 from reconciler.controller.event_judge import EventHandler
 from reconciler.controller.round.dry_runs import dry_run
-from reconciler.kube.watch_stream import WatchEvent
+from reconciler.kube import WatchEvent
 from reconciler.planner import Round
 from reconciler.sim import Request
 from tests.unit.controller.ticking import WEB, Ticking, ticking

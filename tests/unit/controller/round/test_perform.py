@@ -13,7 +13,7 @@ from reconciler.api.plan import Action, Change
 from reconciler.controller import timing
 from reconciler.controller.round.perform import perform
 from reconciler.errors import AlreadyExists, ClusterUnreachable, MemberClusterError, WriteConflict
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import Fault, FaultKind, Request, is_write
 from tests.fakes.members import FLEET, Open, opened
 from tests.fakes.worlds import config_map, fleet_of, policy

@@ -14,7 +14,7 @@ from reconciler.controller.round.act import Result
 from reconciler.controller.round.picture import merged as picture_after
 from reconciler.controller.round.picture import with_completeness
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import Round
 from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 

@@ -13,7 +13,7 @@ from reconciler.api.ledger import Event, EventKind, EvictionRecord
 from reconciler.api.plan import PlacementChange, Plan
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.episodes import Origins, placed_events
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 
 WEB, KEYS = Identity("apps", "Deployment", "demo", "web"), Identity("", "Secret", "demo", "keys")
 DEMO, OTHER = Identity("", "Namespace", "", "demo"), Identity("", "Namespace", "", "other")

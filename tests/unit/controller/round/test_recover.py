@@ -10,9 +10,8 @@ from reconciler.api.ledger import Intent
 from reconciler.api.plan import Action
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.recover import recover
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.kube.connection.kubeconfig import MemberConfig
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.journal import Journal
+from reconciler.kube import MemberClusters, MemberConfig, UserAgent
 from tests.fakes.clocks import TestClock
 from tests.fakes.journals import exported
 from tests.fakes.members import Open, opened

@@ -13,7 +13,7 @@ from reconciler.api.plan import Action, Change
 from reconciler.api.problem import Problem
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.reading.read_clusters import remembered
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.fakes.members import Open, opened
 from tests.fakes.worlds import config_map, fleet_of, policy
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import Identity
-from reconciler.kube.client import MemberCluster
-from reconciler.kube.pod_shapes import Pod
+from reconciler.kube import MemberCluster, Pod
 from tests.tick_cases import policy, template
 from tests.unit.controller.ticking import Ticking, ticking
 

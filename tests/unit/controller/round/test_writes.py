@@ -11,7 +11,7 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.act import Result
 from reconciler.controller.round.told import RecordedEvents
 from reconciler.controller.round.writes import write_events
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from reconciler.ownership import OWNER_ANNOTATION
 
 APP = Identity("", "ConfigMap", "demo", "app")

@@ -14,7 +14,7 @@ from reconciler.api.refs import GVK
 from reconciler.clock import within
 from reconciler.controller.service.handover import HandoverFile
 from reconciler.errors import ClusterUnreachable, ObjectNotFound, WriteConflict
-from reconciler.kube.client import MemberCluster
+from reconciler.kube import MemberCluster
 from reconciler.lease import Handover
 from tests.fakes.virtual_time import run_virtual
 from tests.properties.test_leadership import Process, Server

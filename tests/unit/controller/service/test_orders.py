@@ -14,7 +14,7 @@ from reconciler.api.ledger import EvictionRecord, SuspensionRecord
 from reconciler.api.refs import Identity
 from reconciler.controller.service.leadership import FleetProcess
 from reconciler.controller.service.serve_fleet import OrdersInForce, _watch_orders, tell_orders
-from reconciler.journal.sqlite_journal import Journal
+from reconciler.journal import Journal
 from tests.fakes.clocks import QuickClock
 
 

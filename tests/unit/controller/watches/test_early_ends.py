@@ -15,8 +15,7 @@ import pytest
 from reconciler.api.refs import GVK
 from reconciler.controller.watches.handlers import WatchHandler
 from reconciler.controller.watches.kind_watches import EarlyEnds, Watches
-from reconciler.kube.connection.kubeconfig import MemberConfig
-from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kube import MemberClusters, MemberConfig, UserAgent
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply, status
 from tests.fakes.waiting import until

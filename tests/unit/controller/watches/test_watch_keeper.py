@@ -12,8 +12,8 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.controller.watches.handlers import ClusterTasks, PerClient
 from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
 from reconciler.controller.watches.polls import Polls
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.kube.client import MemberCluster
+from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.kube import MemberCluster
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import config_map, deployment, fleet_of, job, policy
 

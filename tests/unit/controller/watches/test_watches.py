@@ -12,9 +12,8 @@ from reconciler.api.refs import GVK
 from reconciler.controller.watches.handlers import WatchHandler
 from reconciler.controller.watches.kind_watches import Watches
 from reconciler.errors import MemberClusterError
+from reconciler.kube import WatchEvent, load_members
 from reconciler.kube.answers import Listing
-from reconciler.kube.connection.kubeconfig import load_members
-from reconciler.kube.watch_stream import WatchEvent
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import Open, opened
 from tests.fakes.waiting import until

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.clock import BackOff
-from reconciler.kube.connection.bounds import Breaker, BreakerSettings
+from reconciler.kube import BreakerSettings
+from reconciler.kube.connection.bounds import Breaker
 from tests.fakes.clocks import TestClock
 
 SETTINGS = BreakerSettings(failures_max=2, back_off=BackOff(least_s=5, most_s=20))

@@ -6,7 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
-from reconciler.kube.connection.session import TLS_BUFFER_BYTES, open_session
+from reconciler.kube import open_session
+from reconciler.kube.connection.session import TLS_BUFFER_BYTES
 from tests.unit.kube.test_rotation import certificate
 
 LARGE = b"a" * (10 * TLS_BUFFER_BYTES + 1)

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from reconciler.api.plan import MISSING, Action, Change, FieldChange
 from reconciler.api.problem import Source
-from reconciler.report.plan.alike import alike, alike_lines, common_folder
+from reconciler.report.plan import alike
+from reconciler.report.plan.alike import alike_lines, common_folder
 from reconciler.report.plan.change_lines import Detail
 from tests.golden.plans import CONFIG_MAP, DEPLOYMENT, change, image_bump
 

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from reconciler.api.plan import FieldChange
 from reconciler.api.problem import Source
-from reconciler.report.plan.alike import SEVERAL, EqualChanges, alike, by_folder
+from reconciler.report.plan import alike
+from reconciler.report.plan.alike import SEVERAL, EqualChanges, by_folder
 from tests.golden.plans import image_bump
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.api.clusters import Observations
 from reconciler.api.refs import Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import render_one
 from reconciler.report.plan.plan_json import rollouts_part
 from reconciler.report.status.explanation import explain, explanation_document, explanation_text

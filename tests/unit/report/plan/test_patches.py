@@ -13,7 +13,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import MISSING, Action, Change, FieldChange, Plan
 from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.ownership import parse_path, value_at
 from reconciler.planner import compare_revisions
 from reconciler.report.plan.plan_patches import plan_patches, plan_patches_json

@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.api.plan import Action, Cause, FieldChange, FieldOwner, Plan
-from reconciler.report.plan.plan_text import has_destruction, plan_text
-from reconciler.report.terminal import Style
+from reconciler.report import Style
+from reconciler.report.plan import plan_text
+from reconciler.report.plan.plan_text import has_destruction
 from tests.fakes.holds import hold
 from tests.golden.plans import CONFIG_MAP, change, hostile_plan, image_bump, ordinary_plan
 

@@ -10,7 +10,7 @@ from reconciler.api.content import Json
 from reconciler.api.fleet import FrozenReach
 from reconciler.api.problem import Problem, Source
 from reconciler.fleet import Earlier, ParsedFile, assemble, with_last_good
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.report.status.broken_files import broken_lines, broken_part
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, config_map, fleet_of, policy

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.clusters import Observations
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.report.status.status_document import StatusTables
 from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.problem import Problem, Severity, Source, with_problems
-from reconciler.report.json_parts import problems_part
-from reconciler.report.mask import Masker
+from reconciler.report import Masker, problems_part
 from reconciler.report.status.status_document import ProblemRows
 
 HINTS = tuple(

@@ -15,7 +15,7 @@ from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.controller.round.picture import facts_of
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import Round, plan_round
 from reconciler.report.status.remedies import todo_of
 from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error

@@ -14,7 +14,7 @@ from reconciler.api.problem import Problem
 from reconciler.api.refs import CommitWords
 from reconciler.planner import Round, guards_in_force
 from reconciler.report.status.state_document import StateOfFleet
-from reconciler.report.views.view_inputs import JournalRows, ViewModel
+from reconciler.report.views import JournalRows, ViewModel
 from reconciler.state import StateFacts, StateTables
 from tests.fakes.worlds import NOW
 

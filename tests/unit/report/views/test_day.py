@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.api.ledger import Event
-from reconciler.journal.sqlite_journal import Journal
-from reconciler.report.views.questions import DayView, day_view
+from reconciler.journal import Journal
+from reconciler.report.views import DayView, day_view
 from reconciler.server.pages.alerts_page import day_rows
 from tests.unit.report.views.sights import sight_of
 from tests.unit.server.test_api import asking, journal_of, scene

@@ -8,11 +8,10 @@ from msgspec.structs import replace
 from reconciler.api.clusters import LiveObject, Observations, Read
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.fleet import parse
-from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import render_schedule
-from reconciler.report.views.matrix import ROWS_LEAST, matrix_view, rows_at_once
-from reconciler.report.views.questions import FILTERS, FOLDS, MatrixQuestion
-from reconciler.report.views.view_inputs import ViewModel
+from reconciler.report.views import FILTERS, FOLDS, MatrixQuestion, ViewModel, matrix_view, rows_at_once
+from reconciler.report.views.matrix import ROWS_LEAST
 from reconciler.scheduler import schedule_fleet
 from reconciler.server.pages import matrix_query
 from reconciler.state import Degraded, StateFacts

@@ -13,9 +13,8 @@ from reconciler.api.ledger import EvictionRecord, SuspensionRecord
 from reconciler.api.plan import Cause
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import Identity
+from reconciler.report.views import AlertKind, JournalRows, Weight
 from reconciler.report.views.alerts import NEEDS_MAX, needs_of
-from reconciler.report.views.view_inputs import JournalRows
-from reconciler.report.views.view_shapes import AlertKind, Weight
 from reconciler.state import Degraded, Progressing
 from tests.fakes.worlds import NOW
 from tests.unit.report.views.sights import begun, sight_of

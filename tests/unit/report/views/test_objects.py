@@ -10,11 +10,18 @@ from msgspec.structs import replace
 from reconciler.api.ledger import Event
 from reconciler.api.plan import FieldChange, FieldOwner
 from reconciler.api.refs import Identity
-from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view, problems_view
-from reconciler.report.views.matrix import EVERY_KIND, matrix_view
-from reconciler.report.views.object_view import object_view
-from reconciler.report.views.questions import MatrixQuestion
-from reconciler.report.views.view_inputs import JournalRows, ViewModel
+from reconciler.report.views import (
+    JournalRows,
+    MatrixQuestion,
+    Signs,
+    ViewModel,
+    cluster_view,
+    fleet_view,
+    matrix_view,
+    object_view,
+    problems_view,
+)
+from reconciler.report.views.matrix import EVERY_KIND
 from reconciler.state import Degraded, Failed, StateFacts
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 from tests.unit.report.views.sights import sight_of

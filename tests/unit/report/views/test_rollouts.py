@@ -7,11 +7,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.report.views import (
+    AlertKind,
+    JournalRows,
+    MatrixQuestion,
+    Signs,
+    ViewModel,
+    Weight,
+    cluster_view,
+    fleet_view,
+)
 from reconciler.report.views.alerts import needs_of
-from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
-from reconciler.report.views.questions import MatrixQuestion
-from reconciler.report.views.view_inputs import JournalRows, ViewModel
-from reconciler.report.views.view_shapes import AlertKind, Weight
 from reconciler.server.pages import cluster_page, fleet_page
 from tests.fakes.rollouts import AWAITED, DONE, ENTRY, NEW, OLD, PAUSED, PINNED
 from tests.fakes.worlds import NOW

@@ -9,8 +9,8 @@ from reconciler.api.clusters import ClusterObservation, Health, Observations, Wo
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import Cause
 from reconciler.api.refs import GVK, Identity
+from reconciler.report.views import JournalRows
 from reconciler.report.views.rollout_views import timers_of
-from reconciler.report.views.view_inputs import JournalRows
 from reconciler.state import Fought, StateFacts
 from tests.fakes.worlds import TestBed, deployment, fleet_of, policy
 from tests.unit.report.views.sights import sight_of

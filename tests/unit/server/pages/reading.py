@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import NamedTuple
 
-from reconciler.report.views.questions import DayView, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views import DayView, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.server.pages import (
     cluster_page,
     fleet_page,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconciler.report.safe import visible
-from reconciler.report.views.questions import MatrixQuestion
+from reconciler.report import visible
+from reconciler.report.views import MatrixQuestion
 from reconciler.server.pages import fleet_page
 from tests.fakes import views
 from tests.fakes.views import NOW, Views, every_text

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from reconciler.api.plan import Action, FieldChange, Plan
-from reconciler.report.safe import visible
+from reconciler.report import visible
 from reconciler.server.pages.plan_page import plans_html
 from tests.golden.hostile_plans import plans
 from tests.golden.plans import BASE, CONFIG_MAP, HEAD, HOSTILE, change, hostile_plan, ordinary_plan

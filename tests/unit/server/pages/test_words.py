@@ -7,9 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from reconciler.report.views.live_view import LiveView
-from reconciler.report.views.questions import MatrixQuestion
-from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
+from reconciler.report.views import Alert, AlertKind, LiveView, MatrixQuestion, Weight
 from reconciler.server.pages import (
     ago,
     clock_time,
