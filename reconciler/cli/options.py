@@ -114,7 +114,7 @@ def completer(name: str) -> Callable[[click.Context, click.Parameter, str], list
     """Return a completion callback: the function of `completing` with this name, imported when called."""
 
     def complete(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-        completing = importlib.import_module("reconciler.cli.completing")
+        completing = importlib.import_module("reconciler.cli.completion")
         found: list[str] = getattr(completing, name)(ctx, parameter, begun)
         return found
 

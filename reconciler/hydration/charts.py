@@ -1,0 +1,146 @@
+"""Inputs of a chart beside its files: dependencies that it does not hold, and API versions that clusters serve.
+
+Source: Helm, "Built-in Objects", `Capabilities`: `helm template` knows the API versions of Kubernetes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from reconciler.api.clusters import Cluster, ClusterObservation
+from reconciler.api.content import Json, JsonObject, dig
+from reconciler.api.fleet import Render, Served
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import listed
+from reconciler.documents import is_built_in_group
+from reconciler.policy import matching_clusters
+from reconciler.regex import regex
+
+_ARCHIVE: Final = regex(r"(.+?)-v?\d.*\.tgz")
+
+
+class ChartDependency(NamedTuple):
+    """A dependency of a chart. `conditions`: paths of values; the first that is given decides. `tags`: else these."""
+
+    name: str
+    version: str
+    repository: str
+    conditions: tuple[str, ...]
+    tags: tuple[str, ...]
+
+    def is_on(self, values: JsonObject) -> bool:
+        """Return whether values turn it on. Source: helm's Chart.yaml, fields condition and tags."""
+        given = [dig(values, *path.split(".")) for path in self.conditions]
+        decided = [value for value in given if isinstance(value, bool)]
+        if decided:
+            return decided[0]
+        tagged = [value for tag in self.tags if isinstance(value := dig(values, "tags", tag), bool)]
+        return not tagged or any(tagged)
+
+    def __str__(self) -> str:
+        served = f" of {self.repository}" if self.repository else ""
+        return f"{self.name} {self.version}{served}"
+
+
+def missing_dependencies(chart: JsonObject, held: Collection[str]) -> Iterator[ChartDependency]:
+    """Yield dependencies that Chart.yaml names and its folder `charts` lacks. `held`: the names in that folder."""
+    names = {found[1] if (found := _ARCHIVE.fullmatch(name)) else name for name in held}
+    listed = chart.get("dependencies")
+    for entry in listed if isinstance(listed, list) else ():
+        if isinstance(entry, Mapping) and str(entry.get("name")) not in names:
+            tags = entry.get("tags")
+            yield ChartDependency(
+                name=str(entry.get("name")),
+                version=str(entry.get("version", "")),
+                repository=str(entry.get("repository") or ""),
+                conditions=tuple(path for path in str(entry.get("condition") or "").split(",") if path),
+                tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
+            )
+
+
+def merged_values(below: Json, above: Json) -> Json:
+    """Return values with those of a later file over them, as helm merges them."""
+    if isinstance(below, Mapping) and isinstance(above, Mapping):
+        return {**below, **{key: merged_values(below.get(key), value) for key, value in above.items()}}
+    return above
+
+
+_NAMED_MAX: Final = 5
+
+
+def served_apis(
+    render: Render,
+    clusters: Mapping[str, Cluster],
+    observed: Mapping[str, ClusterObservation],
+    is_mentioned: Callable[[str], bool],
+) -> tuple[Served, tuple[Problem, ...]]:
+    """Return the API versions that a chart sees: a variant those that all of its clusters serve, the base those of all.
+
+    `is_mentioned`: whether the chart or its values have the name of a group; others cannot matter. Groups of Kubernetes
+    are left out: helm knows them.
+    """
+    own = _clusters_of(render, clusters)
+    names = sorted({name for members in own.values() for name in members})
+    unknown = [name for name in names if name not in observed or observed[name].apis is None]
+    if unknown:
+        named = listed(unknown, _NAMED_MAX)
+        message = f"what {named} serve is not in the observations: let `reconciler observe` reach them"
+        return {}, (_problem(render, "render-served-unknown", message, Severity.ERROR),)
+    of_cluster = {name: _apis(observed[name], is_mentioned) for name in names}
+    everywhere = frozenset.intersection(*of_cluster.values()) if of_cluster else frozenset[str]()
+    found: dict[str, tuple[str, ...]] = {}
+    problems = list(_other_versions(render, {name: observed[name] for name in names}))
+    for variant, members in own.items():
+        sets = [of_cluster[name] for name in members]
+        seen = frozenset.intersection(*sets) if variant and sets else everywhere
+        if seen:
+            found[variant] = tuple(sorted(seen))
+        somewhere = frozenset[str]().union(*sets)
+        for api in sorted(api for api in somewhere - seen if api.count("/") == 1):
+            lacking = [name for name in names if api not in of_cluster[name]]
+            where = f"the variant {variant}" if variant else "the base"
+            message = (
+                f"{api} is not served by {listed(lacking, _NAMED_MAX)}, so that {where} does not see it; give clusters "
+                "that differ variants of their own, or write it into spec.helm.apiVersions"
+            )
+            problems.append(_problem(render, "render-served-differs", message, Severity.WARNING))
+    return found, tuple(problems)
+
+
+def _clusters_of(render: Render, clusters: Mapping[str, Cluster]) -> dict[str, list[str]]:
+    """Return the clusters of each variant, and as those of the base the others that the Render may place it in."""
+    ordered = [clusters[name] for name in sorted(clusters)]
+    found = {variant.name: list(matching_clusters(variant.clusters, ordered)) for variant in render.variants}
+    placed = ordered
+    if render.placement is not None:
+        chosen = set(matching_clusters(render.placement.clusters, ordered))
+        placed = [cluster for cluster in ordered if cluster.name in chosen]
+    taken = {name for members in found.values() for name in members}
+    return {"": [cluster.name for cluster in placed if cluster.name not in taken], **found}
+
+
+def _apis(seen: ClusterObservation, is_mentioned: Callable[[str], bool]) -> frozenset[str]:
+    served = [gvk for gvk in seen.apis or () if not is_built_in_group(gvk.group) and is_mentioned(gvk.group)]
+    return frozenset(text for gvk in served for text in (gvk.api_version, f"{gvk.api_version}/{gvk.kind}"))
+
+
+def _other_versions(render: Render, observed: Mapping[str, ClusterObservation]) -> Iterator[Problem]:
+    assert render.helm is not None, "a chart"
+    asked = _minor(render.helm.kube_version)
+    others = [name for name, seen in observed.items() if seen.kube_version and _minor(seen.kube_version) != asked]
+    if others:
+        run = listed([f"{name} runs {observed[name].kube_version}" for name in others], _NAMED_MAX)
+        message = (
+            f"the chart sees Kubernetes {render.helm.kube_version}, and {run}; write the oldest of them "
+            "as spec.helm.kubeVersion"
+        )
+        yield _problem(render, "render-version-differs", message, Severity.HINT)
+
+
+def _minor(version: str) -> tuple[str, ...]:
+    return tuple(version.removeprefix("v").split(".")[:2])
+
+
+def _problem(render: Render, code: str, message: str, severity: Severity) -> Problem:
+    return Problem(source=render.source, code=code, message=f"Render {render.name}: {message}", severity=severity)
