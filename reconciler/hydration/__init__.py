@@ -1,7 +1,6 @@
 """Render documents, lock files and compiled variants of helm and kustomize output. Runs nothing."""
 
-from reconciler.hydration.chart_dependencies import merged_values, missing_dependencies
-from reconciler.hydration.image_updates import ImageVersion, image_versions, with_newer
+from reconciler.hydration.charts import merged_values, missing_dependencies, served_apis
 from reconciler.hydration.kustomization import (
     HELM_OUTPUT,
     Kustomization,
@@ -25,11 +24,18 @@ from reconciler.hydration.lock import (
     kustomize_folders,
     lock_text,
     parse_lock,
+    split_file,
     staleness,
 )
 from reconciler.hydration.objects import Bodies, is_in_clear, nondeterminism, operations, read_rendered
-from reconciler.hydration.output_files import split_file
 from reconciler.hydration.render_document import RENDER_SHAPE, is_below, is_plain_path, parse_render
-from reconciler.hydration.served_apis import served_apis
 from reconciler.hydration.variants import Compiled, compile_variants, disproofs, encrypted_objects, overlaps
-from reconciler.hydration.version_range import is_in_range, is_newer, is_range, newest
+from reconciler.hydration.version_range import (
+    ImageVersion,
+    image_versions,
+    is_in_range,
+    is_newer,
+    is_range,
+    newest,
+    with_newer,
+)

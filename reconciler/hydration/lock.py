@@ -1,4 +1,7 @@
-"""Locks: the inputs of an output, and whether they are unchanged. No binary is run, and known files are not read."""
+"""Locks: the inputs of an output, and whether they are unchanged; and the names of the files of an output.
+
+No binary is run, and known files are not read.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from reconciler.api.content import Json
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.fleet import LOCK_NAME, Render, RenderLock, Served
 from reconciler.api.problem import Document, Problem, Source
 from reconciler.api.refs import listed
 from reconciler.hydration.render_document import is_below, is_plain_path
+from reconciler.incremental import by_key
 from reconciler.regex import regex
 
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -149,3 +153,31 @@ def input_folders(renders: Iterable[Render], references: Mapping[str, tuple[str,
 def is_input(path: str, folders: frozenset[str]) -> bool:
     """Return whether a file is in one of the folders."""
     return any(is_below(path, folder) for folder in folders)
+
+
+_UNFIT: Final = regex(r"[^a-z0-9.-]")
+SPLIT_BYTES: Final = 2**20
+"""A file of more is split by kind."""
+
+
+def split_file(name: str, documents: Iterable[tuple[JsonObject, str]]) -> dict[str, list[str]]:
+    """Return the texts of the documents by file name. `documents`: each with its text; `name`: the file of all.
+
+    sops has one block for a file, so each encrypted document has one of its own. A large file is split by kind, and
+    each CustomResourceDefinition is a file.
+    """
+    found = list(documents)
+    is_large = sum(len(text) for _, text in found) > SPLIT_BYTES
+    return by_key((_file_of(name, body, is_large=is_large), text) for body, text in found)
+
+
+def _file_of(name: str, body: JsonObject, *, is_large: bool) -> str:
+    if "sops" in body:
+        kind, name = str(body.get("kind")), str(dig(body, "metadata", "name"))
+        own = name if kind == "Secret" else _UNFIT.sub("-", f"{kind.lower()}-{name}")
+        return f"secrets/{dig(body, 'metadata', 'namespace') or 'cluster'}/{own}.yaml"
+    if not is_large:
+        return name
+    if body.get("kind") == "CustomResourceDefinition":
+        return f"crds/{dig(body, 'metadata', 'name')}.yaml"
+    return f"{name.removesuffix('.yaml')}-{str(body.get('kind')).lower()}.yaml"
