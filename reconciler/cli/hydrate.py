@@ -216,7 +216,7 @@ def _fetched(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bo
     """Bring the charts that others serve into the store; whether they are there."""
     from reconciler.helm.files import write_file
     from reconciler.helm.inputs import inputs_of
-    from reconciler.helm.served_charts import fetched, fetched_for_kustomize, is_there
+    from reconciler.helm.tools import fetched, fetched_for_kustomize, is_there
     from reconciler.hydration import StorePathKind
 
     is_good = True

@@ -21,7 +21,7 @@ _SHOWN_CHARS = 19
 
 def update_charts(renders: tuple[Render, ...], root: Path, tools: Tools) -> bool:
     """Write the newest version that the range of each Render allows, with its digest; whether all could be asked."""
-    from reconciler.helm.served_charts import newest
+    from reconciler.helm.tools import newest
     from reconciler.hydration import is_newer
 
     is_good = True

@@ -14,7 +14,6 @@ from reconciler.api.clusters import ClusterObservation
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import LOCK_NAME, Fleet, LeftOut, Render, RenderLock, Served
 from reconciler.api.problem import Problem, Severity, warning
-from reconciler.helm.encrypt import encrypted
 from reconciler.helm.files import InputRefused, RenderFiles
 from reconciler.helm.inputs import (
     ToolInputs,
@@ -26,7 +25,7 @@ from reconciler.helm.inputs import (
     remote_schemas,
 )
 from reconciler.helm.sandbox import RenderFailed, render_twice
-from reconciler.helm.tools import Tool, Tools
+from reconciler.helm.tools import Tool, Tools, encrypted
 from reconciler.hydration import (
     Bodies,
     blob_id,
