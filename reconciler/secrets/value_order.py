@@ -23,8 +23,6 @@ from reconciler.yaml import (
     ScalarNode,
     SequenceNode,
     YamlRefused,
-    check_encoding,
-    check_shape,
     compose,
 )
 
@@ -69,8 +67,6 @@ def values_in_order(data: bytes, *, is_json: bool) -> Iterator[Value]:
         if is_json:
             yield from _of_json(json.loads(data, parse_int=_Number, parse_float=_Number), ())
             return
-        check_encoding(data)
-        check_shape(data)
         for root in compose(data):
             if isinstance(root, MappingNode):
                 yield from _of_node(root, (), set())

@@ -15,16 +15,14 @@ from typing import Any, Final, NamedTuple
 from reconciler.api.content import Json
 from reconciler.regex import regex
 from reconciler.yaml.nodes import Note, remark_of
-from reconciler.yaml.scalars import ScalarRefused, key_text, plain_value, surprise
+from reconciler.yaml.scalars import MAX_MEMO_TEXT, ScalarRefused, key_text, plain_value, remember, surprise
 from reconciler.yaml.yaml_limits import MAX_NODES
 
 _SMALL_BYTES: Final = 50_000
 """A file this short cannot hold more values than are read, whatever its content."""
 _MAX_DEPTH: Final = 50
 _MAX_FLOW_DEPTH: Final = 10
-_MAX_MEMO: Final = 20_000
 _MAX_LINES: Final = 10_000
-_MAX_MEMO_TEXT: Final = 64
 
 _unusual = cache(lambda: regex("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"))
 """Characters that YAML forbids, line breaks but for \\n, tabs, byte order marks. Compiled for the first text that
@@ -48,14 +46,11 @@ class _Unsure(Exception):
 class _LateValue(NamedTuple):
     """Placeholder for a value that is made again each time, continues on later lines, or has a remark."""
 
-    form: str
     made: Json = None
     remarks: tuple[Note, ...] = ()
 
 
-_NESTED: Final = _LateValue("a mapping, a list or null")
-_CLIPPED: Final = _LateValue("|")
-_STRIPPED: Final = _LateValue("|-")
+_NESTED, _CLIPPED, _STRIPPED = _LateValue(), _LateValue(), _LateValue()
 _LATE: Final = {"": _NESTED, "|": _CLIPPED, "|-": _STRIPPED}
 
 _Line = tuple[int, int, str | None, Any]
@@ -194,7 +189,7 @@ def _literal(lines: list[str], number: int, at: int, late: _LateValue) -> tuple[
 
 def _read_line(text: str) -> _Line | None:
     line = _earlier_lines[text] if text in _earlier_lines else _new_line(text)
-    if len(text) <= _MAX_MEMO_TEXT:
+    if len(text) <= MAX_MEMO_TEXT:
         if len(_lines) >= _MAX_LINES:
             _earlier_lines.clear()
             _earlier_lines.update(_lines)
@@ -220,13 +215,6 @@ def _new_line(text: str) -> _Line | None:
     return (indent, indent + len(dash) if dash else -1, key, value)
 
 
-def _remember(memo: dict[str, Any], text: str, what: Any) -> None:
-    if len(text) <= _MAX_MEMO_TEXT:
-        if len(memo) >= _MAX_MEMO:
-            memo.clear()
-        memo[text] = what
-
-
 def _new_key(text: str) -> str:
     try:
         is_usual = key_text(text) == text and not surprise(text, is_key=True)
@@ -234,7 +222,7 @@ def _new_key(text: str) -> str:
         raise _Unsure from error
     if not is_usual:
         raise _Unsure
-    _remember(_keys, text, text)
+    remember(_keys, text, text)
     return text
 
 
@@ -253,7 +241,7 @@ def _new_value(text: str) -> Any:
         made, end = _flow(text, 0, 0, remarks)
         if not _END.fullmatch(text, end):
             raise _Unsure
-        value = _LateValue("flow style", made, tuple(remarks))
+        value = _LateValue(made, tuple(remarks))
     else:
         plain = text.partition(" #")[0].rstrip(" ")
         is_usual = plain[0] not in _NO_PLAIN_START and ": " not in plain and plain[-1] != ":"
@@ -261,8 +249,8 @@ def _new_value(text: str) -> Any:
             raise _Unsure
         value, remark = _plain(plain)
         if remark is not None:
-            value = _LateValue("a value that surprises", value, (remark,))
-    _remember(_values, text, value)
+            value = _LateValue(value, (remark,))
+    remember(_values, text, value)
     return value
 
 
@@ -272,8 +260,12 @@ def _flow(text: str, start: int, depth: int, remarks: list[Note]) -> tuple[Json,
     if match is None or match[3] or depth > _MAX_FLOW_DEPTH:
         raise _Unsure
     quoted, plain, _, sign = match.groups()
-    if quoted or plain:
-        return quoted[1:-1] if quoted else _plain_among(plain, remarks), match.end()
+    if quoted:
+        return quoted[1:-1], match.end()
+    if plain:
+        value, remark = _plain(plain)
+        remarks += [remark] if remark is not None else []
+        return value, match.end()
     if sign not in ("[", "{"):
         raise _Unsure
     box: Any = [] if sign == "[" else {}
@@ -298,13 +290,6 @@ def _flow(text: str, start: int, depth: int, remarks: list[Note]) -> tuple[Json,
         at = match.end()
         if match[4] == last:
             return box, at
-
-
-def _plain_among(text: str, remarks: list[Note]) -> Json:
-    value, remark = _plain(text)
-    if remark is not None:
-        remarks.append(remark)
-    return value
 
 
 def _plain(text: str) -> tuple[Json, Note | None]:

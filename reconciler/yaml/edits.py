@@ -341,17 +341,11 @@ class _Editor:
         return NotEdited(f"{self._path}:{self._before + node.start_mark.line + 1}", why, is_for_hand=True)
 
 
-class _Moves(NamedTuple):
-    """Kept items with their new places, removed ones, added ones, and the number of items that those come after."""
+def _moves(old: list[Json], new: list[Json]) -> tuple[list[tuple[int, int]], list[int], list[int], int]:
+    """Return how a list becomes another one: by the names of its items, else by their places.
 
-    pairs: list[tuple[int, int]]
-    gone: list[int]
-    added: list[int]
-    at: int
-
-
-def _moves(old: list[Json], new: list[Json]) -> _Moves:
-    """Return how a list becomes another one: by the names of its items, else by their places."""
+    Kept items with their new places, removed ones, added ones, and the number of items that those come after.
+    """
     before, after = _names(old), _names(new)
     if before is not None and after is not None:
         kept = [name for name in before if name in after]
@@ -360,7 +354,7 @@ def _moves(old: list[Json], new: list[Json]) -> _Moves:
             gone = [place for name, place in before.items() if name not in after]
             at = max((before[name] for name in kept), default=-1) + 1
             if at:
-                return _Moves([(before[name], after[name]) for name in kept], gone, [after[name] for name in added], at)
+                return [(before[name], after[name]) for name in kept], gone, [after[name] for name in added], at
     shorter = min(len(old), len(new))
     first = next((place for place in range(shorter) if not is_same(old[place], new[place])), shorter)
     rest = shorter - first
@@ -368,7 +362,7 @@ def _moves(old: list[Json], new: list[Json]) -> _Moves:
     paired = rest - last
     pairs = [(first + index, first + index) for index in range(paired)]
     gone = list(range(first + paired, len(old) - last))
-    return _Moves(pairs, gone, list(range(first + paired, len(new) - last)), first + paired)
+    return pairs, gone, list(range(first + paired, len(new) - last)), first + paired
 
 
 def _names(items: list[Json]) -> dict[str, int] | None:

@@ -12,17 +12,9 @@ import yaml
 
 from reconciler.api.content import Json
 from reconciler.regex import regex
-from reconciler.yaml.nodes import build, compose, may_have_aliases
+from reconciler.yaml.nodes import bodies
 from reconciler.yaml.scalars import ScalarRefused, as_json_number, plain_value
-from reconciler.yaml.yaml_limits import (
-    MAX_DEPTH,
-    MAX_NODES,
-    YamlRefused,
-    check_encoding,
-    check_file,
-    check_shape,
-    too_deep,
-)
+from reconciler.yaml.yaml_limits import MAX_DEPTH, MAX_NODES, YamlRefused, check_file, too_deep
 
 _BLANK: Final = regex(r"[ \t\r\n]*")
 _LAST_COMMA: Final = regex(r",\s*[}\]]")
@@ -62,7 +54,13 @@ def _value(text: str, position: int, line: int) -> tuple[Json, int]:
         raise too_deep(line) from error
     except YamlRefused as error:
         raise YamlRefused(error.code, str(error), line) from error
-    _check(value, line)
+    nodes = 0
+    for depth, level in enumerate(_levels(value)):
+        nodes += len(level)
+        if nodes > MAX_NODES:
+            raise YamlRefused("too-many-nodes", f"more than {MAX_NODES:,} values; split it", line)
+        if depth == MAX_DEPTH and any(isinstance(item, dict | list) for item in level):
+            raise too_deep(line)
     try:
         orjson.dumps(value)
     except (TypeError, RecursionError) as error:
@@ -80,20 +78,6 @@ def _advice(text: str, position: int) -> str:
     if _LAST_COMMA.match(text, position):  # Python 3.13 and newer point at it
         return "; take out the comma"
     return '; JSON quotes with "' if rest[:1] in ("'", "“") else ""
-
-
-def _check(value: Json, line: int) -> None:
-    """Depth and size, level by level."""
-    level, nodes = [value], 0
-    for _ in range(MAX_DEPTH + 1):
-        nodes += len(level)
-        if nodes > MAX_NODES:
-            raise YamlRefused("too-many-nodes", f"more than {MAX_NODES:,} values; split it", line)
-        containers = [item for item in level if isinstance(item, dict | list)]
-        if not containers:
-            return
-        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
-    raise too_deep(line)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -142,7 +126,8 @@ def read_embedded(text: str, syntax: str) -> Json:
     """
     try:
         data = text.encode()
-        values = list(_json(data) if syntax == "json" else _yaml(data))
+        check_file(data)
+        values = [read[1] for read in (json_values(data) if syntax == "json" else bodies(data))]
     except YamlRefused as error:
         raise EmbeddedTextFault(f"line {error.line}: {error}") from error
     except UnicodeEncodeError as error:
@@ -166,19 +151,6 @@ def write_embedded(value: Json, syntax: str) -> str:
     return written
 
 
-def _json(data: bytes) -> list[Json]:
-    check_file(data)
-    return [value for _, value in json_values(data)]
-
-
-def _yaml(data: bytes) -> list[Json]:
-    check_file(data)
-    check_encoding(data)
-    check_shape(data)
-    has_aliases = may_have_aliases(data)
-    return [build(node, [], has_aliases=has_aliases) for node in compose(data)]
-
-
 def _levels(value: Json) -> Iterator[list[Json]]:
     """Yield the values of each level of lists and mappings, from the top."""
     level = [value]
@@ -198,15 +170,11 @@ class _Dumper(yaml.SafeDumper):
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     if "\n" in text and _NEXT_LINE not in text:
         return dumper.represent_scalar(_STRING_TAG, text, style="|")
-    is_bare = _reads_as_text(text) and _NEXT_LINE not in text
-    return dumper.represent_scalar(_STRING_TAG, text, style=None if is_bare else '"')
-
-
-def _reads_as_text(text: str) -> bool:
     try:
-        return bool(plain_value(text) == text)
+        is_bare = _NEXT_LINE not in text and plain_value(text) == text
     except ScalarRefused:
-        return False
+        is_bare = False
+    return dumper.represent_scalar(_STRING_TAG, text, style=None if is_bare else '"')
 
 
 _STRING_TAG: Final = "tag:yaml.org,2002:str"

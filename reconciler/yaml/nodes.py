@@ -17,12 +17,19 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from reconciler.api.content import Json
 from reconciler.api.problem import Severity
 from reconciler.regex import regex
-from reconciler.yaml.scalars import ScalarRefused, key_text, plain_value, surprise, tagged_value
-from reconciler.yaml.yaml_limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, YamlRefused, refused, too_deep
+from reconciler.yaml.scalars import ScalarRefused, key_text, plain_value, remember, surprise, tagged_value
+from reconciler.yaml.yaml_limits import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_NODES,
+    YamlRefused,
+    check_encoding,
+    check_shape,
+    refused,
+    too_deep,
+)
 
 MERGE_TAG: Final = "tag:yaml.org,2002:merge"
-_MAX_MEMO: Final = 50_000
-_MAX_MEMO_TEXT: Final = 64
 _UNKNOWN: Final = object()
 
 
@@ -54,14 +61,10 @@ _keys: dict[str, str] = {}
 class _NoResolver:
     """No resolver: an untagged node has the tag None, and `build` finds the type of a plain scalar."""
 
-    def resolve(self, kind: object, value: object, implicit: object) -> None:
-        """Do nothing."""
-
-    def descend_resolver(self, parent: object, index: object) -> None:
+    def resolve(self, *_: object) -> None:
         """Do nothing: types do not depend on the path."""
 
-    def ascend_resolver(self) -> None:
-        """Do nothing."""
+    descend_resolver = ascend_resolver = resolve
 
 
 class Composer(_NoResolver, CParser):
@@ -102,27 +105,33 @@ _ANCHOR: Final = regex(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))&[0-9A-Za-z_-]+")
 _NON_SPECIFIC: Final = regex(r"(?:&\S+\s+)?!\s")
 
 
-def may_have_aliases(data: bytes) -> bool:
-    """Return whether there could be an alias. A false alarm costs time only."""
-    # Most files have no asterisk, and that check is much quicker than a search.
-    return b"*" in data and b"&" in data and bool(_ALIAS.search(data) and _ANCHOR.search(data))
+def bodies(text: bytes) -> Iterator[tuple[int, Json, list[Note]]]:
+    """Yield line, body and notes of each document, lines from 1 within the text.
 
-
-def _may_repeat_anchors(data: bytes) -> bool:
-    """Return whether an anchor could stand twice. A false alarm costs time only."""
-    anchors = _ANCHOR.findall(data) if b"&" in data else []
-    return len(set(anchors)) < len(anchors)
+    Raises:
+        YamlRefused: the text is no YAML from here on, or is unsafe.
+    """
+    # Most files have no asterisk, and that check is much quicker than a search. A false alarm costs time only.
+    has_aliases = b"*" in text and b"&" in text and bool(_ALIAS.search(text) and _ANCHOR.search(text))
+    for root in compose(text):
+        notes: list[Note] = []
+        if has_aliases:
+            _weigh(root, 1, {})
+        yield line_of(root), _value(root, 1, notes), notes
 
 
 def compose(data: bytes) -> Iterator[Node]:
-    """The root node of each document, one after another. `check_shape` must have passed.
+    """The root node of each document, one after another.
 
     Raises:
-        YamlRefused: the text is no YAML from here on.
+        YamlRefused: the text is no YAML from here on, too deep or too large.
     """
+    check_encoding(data)
+    check_shape(data)
     text = data.decode("utf-8").removeprefix("\ufeff") if b"! " in data or b"!\n" in data else None
+    anchors = _ANCHOR.findall(data) if b"&" in data else []
     try:
-        parser = (ReanchoringComposer if _may_repeat_anchors(data) else Composer)(data)
+        parser = (ReanchoringComposer if len(set(anchors)) < len(anchors) else Composer)(data)
         while parser.check_node():
             node = parser.get_node()
             if node is not None:
@@ -145,17 +154,6 @@ def _with_non_specific_tags(root: Node, text: str) -> Node:
     return root
 
 
-def build(root: Node, notes: list[Note], *, has_aliases: bool) -> Json:
-    """Return the JSON tree of a document; add remarks to `notes`.
-
-    Raises:
-        YamlRefused: duplicate or unusable keys, unusable scalars, aliases that loop or explode, too deep.
-    """
-    if has_aliases:
-        _weigh(root, 1, {})
-    return _value(root, 1, notes)
-
-
 def _value(node: Node, depth: int, notes: list[Note]) -> Json:
     if isinstance(node, ScalarNode):
         return _scalar(node, notes)
@@ -174,18 +172,13 @@ def _scalar(node: ScalarNode, notes: list[Note]) -> Json:
     if node.style:
         return text
     value = _plain.get(text, _UNKNOWN)
-    return value if value is not _UNKNOWN else _new_plain(node, text, notes)
-
-
-def _new_plain(node: ScalarNode, text: str, notes: list[Note]) -> Json:
-    value = _guarded(plain_value, node, text)
-    remark = remark_of(text, value)
-    if remark is not None:
-        notes.append(remark._replace(line=line_of(node)))
-    elif len(text) <= _MAX_MEMO_TEXT:
-        if len(_plain) >= _MAX_MEMO:
-            _plain.clear()
-        _plain[text] = value
+    if value is _UNKNOWN:
+        value = _guarded(plain_value, node, text)
+        remark = remark_of(text, value)
+        if remark is not None:
+            notes.append(remark._replace(line=line_of(node)))
+        else:
+            remember(_plain, text, value)
     return value
 
 
@@ -196,7 +189,10 @@ def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
     for key_node, value_node in node.value:
         key = _keys.get(key_node.value) if key_node.tag is None and key_node.__class__ is ScalarNode else None
         if key is None:
-            if _is_merge(key_node):
+            tag: Any = key_node.tag
+            is_scalar = isinstance(key_node, ScalarNode)
+            # An unquoted `<<`, as kubectl's parser recognises it.
+            if is_scalar and key_node.value == "<<" and (tag == MERGE_TAG if tag else not key_node.style):
                 # An alias comes before its key: it was written elsewhere.
                 is_alias = value_node.start_mark.index < key_node.start_mark.index
                 if is_alias and value_node.__class__ is SequenceNode:
@@ -207,18 +203,15 @@ def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
             key = _new_key(key_node, notes)
         if key in out:
             if merged is None or key not in merged:
-                raise _repeated(key, key_node)
+                tip = "a line --- begins a new document" if key in ("apiVersion", "kind") else "keep one of them"
+                message = f"the key {key!r} is already in this mapping; {tip}"
+                raise YamlRefused("duplicate-key", message, line_of(key_node))
             merged.discard(key)
         if value_node.__class__ is ScalarNode:
             out[key] = _scalar(value_node, notes)
         else:
             out[key] = _value(value_node, below, notes)
     return out
-
-
-def _repeated(key: str, node: Node) -> YamlRefused:
-    tip = "a line --- begins a new document" if key in ("apiVersion", "kind") else "keep one of them"
-    return YamlRefused("duplicate-key", f"the key {key!r} is already in this mapping; {tip}", line_of(node))
 
 
 def _new_key(node: Node, notes: list[Note]) -> str:
@@ -238,17 +231,9 @@ def _new_key(node: Node, notes: list[Note]) -> str:
     elif key != text:
         remark = f'the key {text} is read as "{key}"; quote it'
         notes.append(Note(line_of(node), "yaml-surprising-key", remark, Severity.WARNING))
-    elif len(text) <= _MAX_MEMO_TEXT:
-        if len(_keys) >= _MAX_MEMO:
-            _keys.clear()
-        _keys[text] = text
+    else:
+        remember(_keys, text, text)
     return key
-
-
-def _is_merge(node: Node) -> bool:
-    """An unquoted `<<`, as kubectl's parser recognises it."""
-    tag: Any = node.tag
-    return isinstance(node, ScalarNode) and node.value == "<<" and (tag == MERGE_TAG if tag else not node.style)
 
 
 def _merge(node: Node, out: dict[str, Json], merged: set[str], depth: int, notes: list[Note]) -> None:

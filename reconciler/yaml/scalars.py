@@ -12,7 +12,7 @@ import struct
 from base64 import b64decode
 from binascii import Error as InvalidBase64
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from reconciler.api.content import Json
 from reconciler.regex import regex
@@ -43,6 +43,8 @@ _POINT_FLOAT: Final = regex(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*
 _TIMESTAMP: Final = regex(r"[0-9]{4}-[0-9]", re.ASCII)
 
 _TAG: Final = "tag:yaml.org,2002:"
+_MAX_MEMO: Final = 20_000
+MAX_MEMO_TEXT: Final = 64
 
 
 class ScalarRefused(ValueError):
@@ -51,6 +53,14 @@ class ScalarRefused(ValueError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def remember(memo: dict[str, Any], text: str, value: Any) -> None:
+    """Keep the value of a short text. Values are immutable, so sharing is safe."""
+    if len(text) <= MAX_MEMO_TEXT:
+        if len(memo) >= _MAX_MEMO:
+            memo.clear()
+        memo[text] = value
 
 
 def plain_value(text: str) -> Json:

@@ -10,18 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from yaml import YAMLError
 from yaml._yaml import CParser
 from yaml.error import Mark, MarkedYAMLError
-from yaml.events import (
-    AliasEvent,
-    CollectionEndEvent,
-    CollectionStartEvent,
-    Event,
-    ScalarEvent,
-)
+from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
 from yaml.reader import ReaderError
 
 from reconciler.regex import regex
@@ -106,31 +100,25 @@ def check_shape(data: bytes) -> None:
     is_small = len(data) <= _CHEAP_TOKENS or data.count(b"\n") + data.count(b",") + data.count(b":") <= _CHEAP_TOKENS
     if is_shallow and is_plain and is_small:
         return
+    depth = nodes = 0
     try:
-        _stream(CParser(data))
+        parser = CParser(data)
+        while parser.check_event():
+            event: Any = parser.get_event()
+            if isinstance(event, CollectionStartEvent):
+                depth += 1
+                nodes += 1
+            elif isinstance(event, CollectionEndEvent):
+                depth -= 1
+            elif isinstance(event, ScalarEvent | AliasEvent):
+                nodes += 1
+            if depth > MAX_DEPTH:
+                raise too_deep(event.start_mark.line + 1)
+            if nodes > MAX_NODES:
+                line = event.start_mark.line + 1
+                raise YamlRefused("too-many-nodes", f"more than {MAX_NODES:,} values; split it", line)
     except YAMLError as error:
         raise refused(error, data) from error
-
-
-def _stream(parser: CParser) -> None:
-    depth = nodes = 0
-    while parser.check_event():
-        event = parser.get_event()
-        if isinstance(event, CollectionStartEvent):
-            depth += 1
-            nodes += 1
-        elif isinstance(event, CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, ScalarEvent | AliasEvent):
-            nodes += 1
-        if depth > MAX_DEPTH:
-            raise too_deep(_event_line(event))
-        if nodes > MAX_NODES:
-            raise YamlRefused("too-many-nodes", f"more than {MAX_NODES:,} values; split it", _event_line(event))
-
-
-def _event_line(event: Event | None) -> int:
-    return event.start_mark.line + 1 if event is not None and event.start_mark is not None else 1
 
 
 def too_deep(line: int) -> YamlRefused:

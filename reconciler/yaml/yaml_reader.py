@@ -8,8 +8,8 @@ and one broken document never hides the others of its file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 from msgspec import Struct, field
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -19,9 +19,9 @@ from reconciler.api.problem import Document, Problem, Source, warning
 from reconciler.regex import regex
 from reconciler.yaml.block import read_block
 from reconciler.yaml.json_text import json_values
-from reconciler.yaml.nodes import Note, build, compose, line_of, may_have_aliases
+from reconciler.yaml.nodes import Note, bodies, compose, line_of
 from reconciler.yaml.scalars import ScalarRefused, key_text
-from reconciler.yaml.yaml_limits import YamlRefused, bidi_line, check_encoding, check_file, check_shape, parts
+from reconciler.yaml.yaml_limits import YamlRefused, bidi_line, check_encoding, check_file, parts
 
 
 class FileMarks:
@@ -37,7 +37,11 @@ class FileMarks:
     def root(self, line: int) -> tuple[int, Node | None]:
         """Lines before the part that the document at `line` was read in, and its node tree, if there is one."""
         if self._roots is None:
-            self._roots = _roots(self._data)
+            self._roots = {}
+            for before, text in parts(self._data):
+                with suppress(YamlRefused):
+                    for node in compose(text):
+                        self._roots.setdefault(before + line_of(node), (before, node))
         return self._roots.get(line, (0, None))
 
     def child(self, node: Node, step: Step) -> tuple[int, Node] | None:
@@ -58,19 +62,6 @@ class FileMarks:
                 key_of(key): (line_of(key), value) for key, value in node.value if isinstance(key, ScalarNode)
             }
         return members.get(step)
-
-
-def _roots(data: bytes) -> dict[int, tuple[int, Node]]:
-    found: dict[int, tuple[int, Node]] = {}
-    for before, text in parts(data):
-        try:
-            check_encoding(text)
-            check_shape(text)
-            for node in compose(text):
-                found.setdefault(before + line_of(node), (before, node))
-        except YamlRefused:
-            continue
-    return found
 
 
 class Locator(Struct, frozen=True, kw_only=True):
@@ -140,16 +131,16 @@ def read_yaml(path: str, data: bytes) -> YamlFile:
     try:
         check_file(data)
     except YamlRefused as error:
-        reading.refuse(error, 0, b"", line=0)
-        return reading.result()
-    if path.endswith(".json"):
-        reading.read_json(0, data)
+        reading.refuse(0, error.code, str(error), 0, {})
     else:
-        reading.read_stream()
-    if line := bidi_line(data):
-        message = "a character here reorders text on the screen: reviewers do not see what is read; remove it"
-        reading.problems.append(warning(Source(path, line), "", "bidi-control", message))
-    return reading.result()
+        if path.endswith(".json"):
+            reading.read_json(0, data)
+        else:
+            reading.read_stream()
+        if line := bidi_line(data):
+            message = "a character here reorders text on the screen: reviewers do not see what is read; remove it"
+            reading.problems.append(warning(Source(path, line), "", "bidi-control", message))
+    return YamlFile(documents=tuple(reading.documents), problems=tuple(reading.problems), broken=tuple(reading.broken))
 
 
 class _FileReader:
@@ -164,19 +155,12 @@ class _FileReader:
         self.broken: list[Document] = []
         self.is_small = False
 
-    def result(self) -> YamlFile:
-        return YamlFile(documents=tuple(self.documents), problems=tuple(self.problems), broken=tuple(self.broken))
-
     def read_stream(self) -> None:
         """Read all documents at once; when one is broken, read each by itself."""
-        usual = read_block(self.data)
-        if usual is not None:
-            self.is_small = len(self.data) <= _MAX_SMALL_BYTES
-            for line, body, notes in usual:
-                self.accept(line, body, notes, 0)
-            return
+        found: list[tuple[int, Any, list[Note]]] | None = read_block(self.data)
+        self.is_small = found is not None and len(self.data) <= _MAX_SMALL_BYTES
         try:
-            found = list(_bodies(self.data))
+            found = list(bodies(self.data)) if found is None else found
         except YamlRefused:
             for before, text in parts(self.data):
                 self.read_part(before, text)
@@ -187,12 +171,11 @@ class _FileReader:
     def read_part(self, before: int, text: bytes) -> None:
         """Read one document of a stream in which something is broken."""
         try:
-            found = list(_bodies(text))
+            found = list(bodies(text))
         except YamlRefused as error:
             bare = b"   " + text[3:] if text.startswith(b"---") else text
-            if bare.lstrip().startswith(b"{") and self.read_json(before, bare, silently=True):
-                return
-            self.refuse(error, before, text)
+            if not (bare.lstrip().startswith(b"{") and self.read_json(before, bare, silently=True)):
+                self.refuse_part(error, before, text)
             return
         for line, body, notes in found:
             self.accept(before + line, body, notes, before)
@@ -204,7 +187,7 @@ class _FileReader:
             found = list(json_values(text))
         except YamlRefused as error:
             if not silently:
-                self.refuse(_with_line(error, text), before, text)
+                self.refuse_part(_with_line(error, text), before, text)
             return False
         for line, body in found:
             self.accept(before + line, body, (), before)
@@ -222,54 +205,31 @@ class _FileReader:
         if not isinstance(body, dict):
             what = "a list" if isinstance(body, list) else "a single value"
             message = f"{what} where an object is expected; an object has apiVersion, kind and metadata"
-            self.refuse_whole(line, Problem(source=Source(self.path, line), code="not-an-object", message=message))
-            return
+            return self.refuse(line, "not-an-object", message, line, {})
         locate = Locator(marks=self.marks, line=root_line, below=below)
         items = body.get("items")
         kind = body.get("kind")
         if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
             self.documents.append(Document(path=self.path, line=line, body=body, locate=locate, is_small=self.is_small))
-            return
+            return None
         if depth >= _MAX_LIST_DEPTH:
-            message = f"lists nested deeper than {_MAX_LIST_DEPTH}"
-            self.refuse_whole(line, Problem(source=Source(self.path, line), code="too-deep", message=message))
-            return
+            return self.refuse(line, "too-deep", f"lists nested deeper than {_MAX_LIST_DEPTH}", line, {})
         for index, item in enumerate(items):
-            typed = _typed_item(item, kind, body.get("apiVersion"))
+            if isinstance(item, dict) and kind != "List" and "kind" not in item:
+                # An item of a typed list (`DeploymentList`) may leave its type to the list.
+                item = {"apiVersion": body.get("apiVersion"), "kind": kind.removesuffix("List"), **item}  # noqa: PLW2901
             steps = (*below, "items", index)
-            self.flatten(root_line, locate(("items", index)), typed, steps, depth + 1)
+            self.flatten(root_line, locate(("items", index)), item, steps, depth + 1)
+        return None
 
-    def refuse(self, error: YamlRefused, before: int, text: bytes, *, line: int | None = None) -> None:
-        at = before + error.line if line is None else line
-        begins = before + _first_line(text) if line is None else line
-        self.problems.append(Problem(source=Source(self.path, at), code=error.code, message=str(error)))
-        self.add_broken(begins, sketch(text))
+    def refuse_part(self, error: YamlRefused, before: int, text: bytes) -> None:
+        self.refuse(before + error.line, error.code, str(error), before + _first_line(text), sketch(text))
 
-    def refuse_whole(self, line: int, problem: Problem) -> None:
-        self.problems.append(problem)
-        self.add_broken(line, {})
-
-    def add_broken(self, line: int, body: JsonObject) -> None:
-        locate = Locator(marks=self.marks, line=line)
-        self.broken.append(Document(path=self.path, line=line, body=body, locate=locate))
-
-
-def _bodies(text: bytes) -> Iterator[tuple[int, Json, list[Note]]]:
-    """Line, body and notes of each document, lines from 1 within the text."""
-    check_encoding(text)
-    check_shape(text)
-    has_aliases = may_have_aliases(text)
-    for root in compose(text):
-        notes: list[Note] = []
-        body = build(root, notes, has_aliases=has_aliases)
-        yield int(root.start_mark.line) + 1, body, notes
-
-
-def _typed_item(item: Json, list_kind: str, api_version: Json) -> Json:
-    """An item of a typed list (`DeploymentList`) may leave its type to the list."""
-    if not isinstance(item, dict) or list_kind == "List" or "kind" in item:
-        return item
-    return {"apiVersion": api_version, "kind": list_kind.removesuffix("List"), **item}
+    def refuse(self, at: int, code: str, message: str, begins: int, body: JsonObject) -> None:
+        """Add a problem, and the document that begins at a line as a broken one."""
+        self.problems.append(Problem(source=Source(self.path, at), code=code, message=message))
+        locate = Locator(marks=self.marks, line=begins)
+        self.broken.append(Document(path=self.path, line=begins, body=body, locate=locate))
 
 
 def _with_line(error: YamlRefused, text: bytes) -> YamlRefused:
@@ -277,8 +237,7 @@ def _with_line(error: YamlRefused, text: bytes) -> YamlRefused:
     if error.code != "duplicate-key":
         return error
     try:
-        for _ in _bodies(text):
-            pass
+        list(bodies(text))
     except YamlRefused as found:
         return found
     return error

@@ -14,9 +14,9 @@ from yaml.nodes import ScalarNode
 from bench import corpus, unkind
 from reconciler.api.content import Json, canonical_bytes
 from reconciler.templates.rules import MAX_OBJECT_BYTES
-from reconciler.yaml import YamlRefused, block, check_encoding, check_shape, compose, read_yaml
+from reconciler.yaml import YamlRefused, block, compose, read_yaml
 from reconciler.yaml.block import read_block
-from reconciler.yaml.nodes import Note, build, may_have_aliases
+from reconciler.yaml.nodes import Note, bodies
 from reconciler.yaml.yaml_limits import check_file
 from tests.unit.yaml_cases import CASES, cases
 
@@ -28,12 +28,7 @@ def long_way(data: bytes) -> list[tuple[int, Json, list[Note]]] | None:
     found: list[tuple[int, Json, list[Note]]] = []
     try:
         check_file(data)
-        check_encoding(data)
-        check_shape(data)
-        for root in compose(data):
-            notes: list[Note] = []
-            body = build(root, notes, has_aliases=may_have_aliases(data))
-            found += [(root.start_mark.line + 1, body, notes)] if body is not None else []
+        found += [each for each in bodies(data) if each[1] is not None]
     except YamlRefused:
         return None
     return found
