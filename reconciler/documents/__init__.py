@@ -25,7 +25,7 @@ from reconciler.documents.document_kinds import (
     refused_kind,
     system_namespace_of,
 )
-from reconciler.documents.field_reader import Fields, Findings, Report, document_fields, is_number
+from reconciler.documents.field_reader import Fields, Findings, document_fields, is_number, type_name
 from reconciler.documents.field_tables import (
     AFFINITY_FIELDS,
     AFFINITY_SHAPE,
@@ -81,7 +81,6 @@ from reconciler.documents.names import (
     read_name,
     read_ref,
     read_seconds,
-    type_name,
 )
 from reconciler.documents.schema import (
     FREE,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType, UnionType
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.problem import Document, Problem, Severity, Source
@@ -51,14 +51,15 @@ _PROBLEMS_MAX = 1_000
 class Findings:
     """Collects the problems of a document. Values of its fields are never repeated: they could be secrets.
 
-    `places`: the steps to the field of each. `is_full`: further ones are not told, but for the first error. With
-    `has_errors` the document must not be used.
+    `root`: the document's shape, for suggestions. `places`: the steps to the field of each. `is_full`: further ones are
+    not told, but for the first error. With `has_errors` the document must not be used.
     """
 
-    __slots__ = ("document", "has_errors", "places", "problems")
+    __slots__ = ("document", "has_errors", "places", "problems", "root")
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, root: Shape | None = None) -> None:
         self.document = document
+        self.root = root
         self.has_errors = False
         self.problems: list[Problem] = []
         self.places: list[tuple[Step, ...]] = []
@@ -89,24 +90,9 @@ class Findings:
         self.places.append(steps)
         self.has_errors = self.has_errors or severity is Severity.ERROR
 
-
-class Report(Findings):
-    """Collects the problems of one document while it is read. `root` is the document's shape, for suggestions."""
-
-    __slots__ = ("root",)
-
-    def __init__(self, document: Document, root: Shape) -> None:
-        super().__init__(document)
-        self.root = root
-
     def sorted(self) -> tuple[Problem, ...]:
         """Every problem in the order of the file, each once."""
         return tuple(sorted(set(self.problems)))
-
-
-class _ReadField(NamedTuple):
-    key: str
-    value: Json
 
 
 class Fields:
@@ -114,11 +100,11 @@ class Fields:
 
     __slots__ = ("_found", "_mentioned", "report", "shape", "steps")
 
-    def __init__(self, report: Report, shape: Shape, body: JsonObject, steps: tuple[Step, ...] = ()) -> None:
+    def __init__(self, report: Findings, shape: Shape, body: JsonObject, steps: tuple[Step, ...] = ()) -> None:
         self.report = report
         self.shape = shape
         self.steps = steps
-        self._found: dict[str, _ReadField] = {}
+        self._found: dict[str, tuple[str, Json]] = {}
         self._mentioned: set[str] = set()
         for key, value in body.items():
             field = shape.by_spelling.get(key)
@@ -132,7 +118,7 @@ class Fields:
             else:
                 self._mentioned.add(field.name)
                 if _fits(report, field, value, (*steps, key)):
-                    self._found[field.name] = _ReadField(key, value)
+                    self._found[field.name] = key, value
         for field in shape.fields:
             if field.required and field.name not in self._mentioned:
                 report.error("field-required", f"{field.name} is missing: {field.meaning}", *steps)
@@ -141,7 +127,7 @@ class Fields:
         field = self.shape.by_spelling[name]
         assert field.name == name and field.type in types, f"{name} is no {types} of this shape"
         found = self._found.get(name)
-        return None if found is None else found.value
+        return None if found is None else found[1]
 
     def has(self, name: str) -> bool:
         """Return whether the field is there, not null and well-typed."""
@@ -149,12 +135,11 @@ class Fields:
 
     def is_empty(self, name: str) -> bool:
         """Return whether a field is absent, null or empty; one of a wrong type is not empty."""
-        return name not in self._mentioned or (name in self._found and not self._found[name].value)
+        return name not in self._mentioned or (name in self._found and not self._found[name][1])
 
     def path(self, name: str, *rest: Step) -> tuple[Step, ...]:
         """Steps to a field (or below it) under the spelling that the document uses."""
-        found = self._found.get(name)
-        return (*self.steps, found.key if found else name, *rest)
+        return (*self.steps, self._found[name][0] if name in self._found else name, *rest)
 
     def error(self, code: str, message: str, name: str = "", *rest: Step) -> None:
         """Add an error at the mapping, or at one of its fields, or below that."""
@@ -226,7 +211,7 @@ class Fields:
                 yield Fields(self.report, below, item, self.path(name, index))
             else:
                 wrong = f"must be an object, is {_type_of(item)}; for example {_below(below)}"
-                self.report.error("wrong-type", wrong, *self.path(name, index))
+                self.error("wrong-type", wrong, name, index)
 
     def _below(self, name: str) -> Shape:
         below = self.shape.by_spelling[name].shape
@@ -236,10 +221,10 @@ class Fields:
 
 def document_fields(document: Document, root: Shape) -> Fields:
     """The top of a document, with a fresh report."""
-    return Fields(Report(document, root), root, document.body)
+    return Fields(Findings(document, root), root, document.body)
 
 
-def _fits(report: Report, field: Field, value: Json, steps: tuple[Step, ...]) -> bool:
+def _fits(report: Findings, field: Field, value: Json, steps: tuple[Step, ...]) -> bool:
     if field.refused:
         report.error("field-refused", f"{field.name} is not supported: {field.refused}", *steps)
         return False
@@ -274,7 +259,7 @@ def _below(shape: Shape) -> str:
     return f"{{{next(usable, shape.fields[0]).name}: …}}"
 
 
-def _known_value(report: Report, field: Field, value: str, steps: tuple[Step, ...]) -> bool:
+def _known_value(report: Findings, field: Field, value: str, steps: tuple[Step, ...]) -> bool:
     if value in field.refused_values:
         report.error("value-refused", f"{field.name} {value} is not supported: {field.refused_values[value]}", *steps)
         return False
@@ -324,21 +309,30 @@ def _quote_tip(expected: FieldType, value: Json) -> str:
     return "; put it in quotes" if expected is FieldType.TEXT and isinstance(value, bool | int | float) else ""
 
 
-def _type_of(value: Json) -> str:
+def type_name(value: Json) -> str:
+    """The type of a value in the words of a manifest.
+
+    >>> type_name(True), type_name([]), type_name(None)
+    ('a boolean', 'a list', 'null')
+    """
     if value is None:
         return "null"
-    names = ((bool, "a boolean"), (str, "a string"), (int | float, "a number"), (Mapping, "an object"))
+    names = ((bool, "a boolean"), (str, "a string"), (int | float, "a number"), (Mapping, "a mapping"))
     return next((name for kind, name in names if isinstance(value, kind)), "a list")
 
 
-def _unknown(report: Report, here: Shape, key: str) -> str:
+def _type_of(value: Json) -> str:
+    return type_name(value).replace("a mapping", "an object")
+
+
+def _unknown(report: Findings, here: Shape, key: str) -> str:
     """Return the message about a field that is not in the shape: a close spelling, or the place where it belongs."""
     if report.is_full:
         return f"unknown field {key}"
     close = difflib.get_close_matches(key, here.by_spelling, n=1, cutoff=0.7)
     if close:
         return f"unknown field {key}; did you mean {close[0]}?"
-    place = places_in(report.root).get(key)
+    place = places_in(report.root).get(key) if report.root is not None else None
     if place is not None:
         return f"unknown field {key} here; it belongs at {place}: check the indentation"
     return f"unknown field {key}; known here: {', '.join(sorted(field.name for field in here.fields))}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
-from typing import Final, TypedDict, Unpack
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec import field as property_of
@@ -37,13 +37,7 @@ class FieldSupport(StrEnum):
     REFUSED = "refused"
 
 
-class _Required(Struct, frozen=True):
-    name: str
-    type: FieldType
-    meaning: str
-
-
-class Field(_Required, frozen=True, kw_only=True):
+class Field(Struct, frozen=True):
     """One field: its name, type and meaning; every other property is optional.
 
     `spellings` are further names for the same field. `values` maps every accepted spelling of an enumeration to its
@@ -51,6 +45,9 @@ class Field(_Required, frozen=True, kw_only=True):
     `no_effect` and `refused` are reasons that concern the field as a whole. `note` ends the message about a bad value.
     """
 
+    name: str
+    type: FieldType
+    meaning: str
     shape: Shape | None = None
     spellings: tuple[str, ...] = ()
     values: Mapping[str, str] = property_of(default_factory=dict)
@@ -88,44 +85,23 @@ def shape(*fields: Field) -> Shape:
     return Shape(fields, by_spelling)
 
 
-class FieldOptions(TypedDict, total=False):
-    """The optional properties of a field, as `Field` has them."""
-
-    shape: Shape | None
-    spellings: tuple[str, ...]
-    values: Mapping[str, str]
-    refused_values: Mapping[str, str]
-    inert_values: Mapping[str, str]
-    default: str
-    required: bool
-    no_effect: str
-    refused: str
-    severity: Severity
-    note: str
+def _field(kind: FieldType, name: str, meaning: str, *below: Field, **options: Any) -> Field:
+    """Return a field with the fields below it; `options`: further properties of `Field`."""
+    if below:
+        options["shape"] = shape(*below)
+    return Field(name, kind, meaning, **options)
 
 
-class _Make:
-    """Makes fields of one type from name, meaning, the fields below it and options."""
-
-    def __init__(self, kind: FieldType) -> None:
-        self._kind = kind
-
-    def __call__(self, name: str, meaning: str, *below: Field, **options: Unpack[FieldOptions]) -> Field:
-        if below:
-            options["shape"] = shape(*below)
-        return Field(name, self._kind, meaning, **options)
-
-
-text_field: Final = _Make(FieldType.TEXT)
-flag_field: Final = _Make(FieldType.FLAG)
-integer_field: Final = _Make(FieldType.INTEGER)
-integer_or_text_field: Final = _Make(FieldType.INTEGER_OR_TEXT)
-texts_field: Final = _Make(FieldType.TEXTS)
-map_field: Final = _Make(FieldType.MAP)
-object_field: Final = _Make(FieldType.OBJECT)
-objects_field: Final = _Make(FieldType.OBJECTS)
-text_or_object_field: Final = _Make(FieldType.TEXT_OR_OBJECT)
-any_field: Final = _Make(FieldType.ANY)
+text_field: Final = partial(_field, FieldType.TEXT)
+flag_field: Final = partial(_field, FieldType.FLAG)
+integer_field: Final = partial(_field, FieldType.INTEGER)
+integer_or_text_field: Final = partial(_field, FieldType.INTEGER_OR_TEXT)
+texts_field: Final = partial(_field, FieldType.TEXTS)
+map_field: Final = partial(_field, FieldType.MAP)
+object_field: Final = partial(_field, FieldType.OBJECT)
+objects_field: Final = partial(_field, FieldType.OBJECTS)
+text_or_object_field: Final = partial(_field, FieldType.TEXT_OR_OBJECT)
+any_field: Final = partial(_field, FieldType.ANY)
 
 
 def either_case(*values: str, **others: str) -> dict[str, str]:

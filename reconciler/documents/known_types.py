@@ -100,7 +100,12 @@ def type_fault(api_version: str, kind: str) -> TypeFault | None:
         is_theirs = version in stable_versions(group) or "." not in group
         near = _nearest(kind, _kinds_of(group))
         return _no_such_kind(group, kind, api_version) if is_theirs or near else None
-    return _kind_of_shared_group(group, kind) or _group_fault(group, api_version, kind)
+    # A misspelt ManagedCluster or ClusterProfile. Their groups have other kinds as well, which may be distributed.
+    near = _nearest(kind, sorted(known for of, known in _OURS if of == group))
+    if near is not None:
+        message = f"{group} has no kind {kind}; did you mean {near}?"
+        return TypeFault("kind-unknown", message, "kind", _type_of(group, near), is_ours=True)
+    return _group_fault(group, api_version, kind)
 
 
 def types_meant(api_version: object, kind: object) -> frozenset[tuple[str, str]]:
@@ -155,16 +160,6 @@ def _no_such_kind(group: str, kind: str, api_version: str) -> TypeFault:
     has = ", ".join(kinds) if is_ours else f"a kind that Kubernetes has in {group or 'the core group'}"
     hint = f"did you mean {meant.kind}?" if meant else f"write {has}"
     return TypeFault("kind-unknown", f"{api_version} has no kind {kind}; {hint}", "kind", meant, is_ours)
-
-
-def _kind_of_shared_group(group: str, kind: str) -> TypeFault | None:
-    """A misspelt ManagedCluster or ClusterProfile. Their groups have other kinds as well, which may be distributed."""
-    own = sorted(known for of, known in _OURS if of == group)
-    near = _nearest(kind, own)
-    if near is None:
-        return None
-    meant = _type_of(group, near)
-    return TypeFault("kind-unknown", f"{group} has no kind {kind}; did you mean {near}?", "kind", meant, is_ours=True)
 
 
 def _group_fault(group: str, api_version: str, kind: str) -> TypeFault | None:

@@ -11,7 +11,7 @@ from reconciler.api.content import Json
 from reconciler.api.policies import Flavor
 from reconciler.api.refs import PolicyRef
 from reconciler.documents.document_kinds import FLAVORS
-from reconciler.documents.field_reader import Fields
+from reconciler.documents.field_reader import Fields, type_name
 from reconciler.regex import regex
 
 _DNS_LABEL = regex(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -123,27 +123,6 @@ def read_name(metadata: Fields) -> str:
     return name
 
 
-def type_name(value: Json) -> str:
-    """The type of a value in the words of a manifest.
-
-    >>> type_name(True), type_name([]), type_name(None)
-    ('a boolean', 'a list', 'null')
-    """
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case list():
-            return "a list"
-        case _:
-            return "a mapping"
-
-
 def not_a_mapping(value: Json) -> str:
     """Return the message about a value that must be a mapping."""
     # YAML takes `name:web` for a text.
@@ -185,7 +164,12 @@ def read_seconds(fields: Fields | None, name: str, default: int, *, least: int) 
 def read_moment(fields: Fields, name: str) -> str:
     """Return a moment (RFC 3339), empty if missing; with an error if invalid."""
     text = fields.text(name)
-    if fields.has(name) and not _is_rfc3339(text):
+    try:
+        # The form may be right, and the day or the hour not exist.
+        is_time = _RFC3339.fullmatch(text) is not None and bool(datetime.fromisoformat(text))
+    except ValueError:
+        is_time = False
+    if fields.has(name) and not is_time:
         fields.error("time-illegal", f"{text!r} is no time; write one as 2026-11-21T10:00:00Z", name)
     return text
 
@@ -200,13 +184,3 @@ def parse_duration(text: str) -> int | None:
         return 0 if text == "0" else None
     total = sum((Fraction(number) * _UNIT_S[unit] for number, unit in _DURATION_PART.findall(text)), Fraction(0))
     return int(total) if total.denominator == 1 else None
-
-
-def _is_rfc3339(text: str) -> bool:
-    if not _RFC3339.fullmatch(text):
-        return False
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False  # the form is right, the day or the hour does not exist
-    return True

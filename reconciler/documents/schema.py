@@ -8,7 +8,7 @@ the OpenAPI v3 document of a member. Source: Kubernetes server-side apply, merge
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from typing import Any, Final
@@ -166,13 +166,6 @@ def _bundle() -> _Bundle:
     data = pkgutil.get_data("reconciler.documents", "builtin.json")
     assert data is not None, "the bundled table is not installed"
     return _Bundle(orjson.loads(data))
-
-
-def bundled_types() -> Iterator[GVK]:
-    """Every built-in type whose schema is bundled."""
-    for name in _bundle().kinds:
-        api_version, _, kind = name.rpartition("/")
-        yield GVK.parse(api_version, kind)
 
 
 @cache

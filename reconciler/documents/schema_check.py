@@ -21,9 +21,8 @@ from reconciler.api.content import Json, JsonObject
 from reconciler.api.content import Step as PathStep
 from reconciler.api.policies import OverrideOperator, PatchOperation
 from reconciler.api.refs import GVK
-from reconciler.documents.field_reader import is_number
+from reconciler.documents.field_reader import is_number, type_name
 from reconciler.documents.json_patch import pointer_tokens
-from reconciler.documents.names import type_name
 from reconciler.documents.schema import NodeForm, SchemaNode, builtin_schema, key_names
 from reconciler.prepared import prepared
 
@@ -41,9 +40,7 @@ class SchemaFault(NamedTuple):
 
 def body_faults(root: SchemaNode, body: JsonObject) -> list[SchemaFault]:
     """Everything in an object that its schema does not allow, in the order of the body; values are not repeated."""
-    if all(_fits_field(root, name, value) for name, value in body.items()):
-        return []  # Nearly every object.
-    judged = ((name, value) for name, value in body.items() if name not in NOT_JUDGED)
+    judged = [(name, value) for name, value in body.items() if name not in NOT_JUDGED]
     return [fault for name, value in judged for fault in _field_faults(root, name, value, ())]
 
 
@@ -110,11 +107,6 @@ def may_not_fit(root: SchemaNode, operation: PatchOperation) -> bool:
             return True
         node = below
     return not _fits(node, operation.value)
-
-
-def _fits_field(root: SchemaNode, name: str, value: Json) -> bool:
-    node = root.child(name)
-    return name in NOT_JUDGED or (node is not None and _fits(node, value))
 
 
 def _fits(node: SchemaNode, value: Json) -> bool:

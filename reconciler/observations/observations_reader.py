@@ -26,7 +26,7 @@ from reconciler.api.problem import Document, Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import (
     Fields,
-    Report,
+    Findings,
     any_field,
     exactly,
     flag_field,
@@ -185,7 +185,7 @@ class _Reader:
     """One file while it is read; problems go into `report`."""
 
     def __init__(self, document: Document) -> None:
-        self.report = Report(document, OBSERVATIONS_SHAPE)
+        self.report = Findings(document, OBSERVATIONS_SHAPE)
         self._top = Fields(self.report, OBSERVATIONS_SHAPE, document.body)
 
     def observations(self) -> Observations:

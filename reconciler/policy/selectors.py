@@ -14,7 +14,7 @@ from reconciler.documents import (
     DEFAULT_NAMESPACE,
     LABEL_SELECTOR_SHAPE,
     Fields,
-    Report,
+    Findings,
     Shape,
     document_fields,
     is_label_key,
@@ -159,6 +159,6 @@ def _own_namespace(body: JsonObject) -> str:
 def _readable_labels(document: Document, selector: Json) -> LabelSelector | None:
     if not isinstance(selector, Mapping):
         return None
-    report = Report(document, LABEL_SELECTOR_SHAPE)
+    report = Findings(document, LABEL_SELECTOR_SHAPE)
     labels = read_label_selector(Fields(report, LABEL_SELECTOR_SHAPE, selector))
     return None if report.has_errors else labels

@@ -11,11 +11,11 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.policies import OverrideOperator, PatchOperation
 from reconciler.api.refs import GVK
 from reconciler.documents import body_faults, builtin_schema, may_not_fit, schema_of_crd, surely_fits
-from reconciler.documents.schema import bundled_types
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, render_schedule
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.unit.documents.bundled import bundled_types
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 CONTAINER = "/spec/template/spec/containers/0"

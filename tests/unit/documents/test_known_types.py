@@ -8,10 +8,10 @@ import pytest
 from reconciler.api.clusters import Observations
 from reconciler.documents import BUILT_IN, type_fault
 from reconciler.documents.known_types import stable_versions
-from reconciler.documents.schema import bundled_types
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.unit.documents.bundled import bundled_types
 from tests.yaml_text import load_yaml
 
 CASES = load_yaml((Path(__file__).parents[2] / "cases/badinput/types.yaml").read_text())["cases"]
