@@ -11,6 +11,7 @@ from reconciler.placement.capacity import (
     wants_capacity,
 )
 from reconciler.placement.constraints import (
+    bare,
     basis_of,
     closed_by,
     closed_by_order,

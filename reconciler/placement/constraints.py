@@ -91,16 +91,16 @@ def without_outdated_caps(
 
 
 def _wish(template: Template, policy: PropagationPolicy, interpreters: Registry) -> str:
-    placement = _without_places(msgspec.to_builtins(policy.placement, order="deterministic", str_keys=True))
     pods = interpreters.of(*template.identity[:2]).pod_template(template.body)
-    return digest_of({"placement": placement, "template": pods})
+    return digest_of({"placement": bare(policy.placement), "template": pods})
 
 
-def _without_places(tree: Any) -> Any:
-    """Without the files and lines, which move when something else is edited."""
+def bare(value: object) -> Any:
+    """Return a value as JSON, without the files and lines, which move when something else is edited."""
+    tree = msgspec.to_builtins(value, order="deterministic", str_keys=True)
     if isinstance(tree, dict):
-        return {key: _without_places(value) for key, value in tree.items() if key != "source"}
-    return [_without_places(item) for item in tree] if isinstance(tree, (list, tuple)) else tree
+        return {key: bare(below) for key, below in tree.items() if key != "source"}
+    return [bare(below) for below in tree] if isinstance(tree, (list, tuple)) else tree
 
 
 def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:

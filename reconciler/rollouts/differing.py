@@ -6,15 +6,17 @@ assigns are not compared; a dependency moves with its owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import partial
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
 from itertools import chain
+from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.ledger import AppliedRow
+from reconciler.api.policies import PropagationPolicy
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
 from reconciler.containment import try_call
@@ -154,113 +156,88 @@ def changed_by_staging(before: Schedule | None, after: Schedule) -> set[Identity
     found |= changed_keys(old.rollouts, new.rollouts) | changed_keys(old.tied, new.tied)
     found |= changed_keys(old.lingering, new.lingering) | changed_keys(old.early, new.early)
     for name in sorted({*old.in_force, *new.in_force}):
-        for was, is_now in set(_turned(before.fleet, old, after.fleet, new, name)):
-            if was is None or is_now is None:
+        in_force, in_force_now = old.in_force.get(name, {}), new.in_force.get(name, {})
+        # The revisions that clusters of a Rollout changed between, each pair once.
+        turned = {}
+        for cluster in {*in_force, *in_force_now}:
+            was = _side(before.fleet, old, name, in_force.get(cluster, ""))
+            is_now = _side(after.fleet, new, name, in_force_now.get(cluster, ""))
+            turned[was and was[0], is_now and is_now[0]] = was, is_now
+
+        def is_of(identity: Identity, name: str = name) -> bool:
+            return name in old.rollouts.get(identity, ()) or name in new.rollouts.get(identity, ())
+
+        for (earlier, later), (was, is_now) in turned.items():
+            if was is not None and is_now is not None:
+                found |= differing(was[1], is_now[1], is_of) if earlier != later else set()
+            elif earlier != later:
                 found.update(identity for side in (old, new) for identity, of in side.rollouts.items() if name in of)
-            else:
-                found |= differing(was[1], is_now[1], partial(_is_of, old, new, name))
     return found
 
 
-def _is_of(old: Staging, new: Staging, name: str, identity: Identity) -> bool:
-    return name in old.rollouts.get(identity, ()) or name in new.rollouts.get(identity, ())
-
-
-class _Side(tuple[str, Fleet]):
-    """A revision and its fleet; compared by the revision."""
-
-    __slots__ = ()
-
-    def __hash__(self) -> int:
-        return hash(self[0])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Side) and self[0] == other[0]
-
-
-def _turned(
-    was: Fleet, old: Staging, is_now: Fleet, new: Staging, name: str
-) -> Iterator[tuple[_Side | None, _Side | None]]:
-    """Return the revisions that clusters of a Rollout changed between. None: none is active, or it cannot be read."""
-    before, after = old.in_force.get(name, {}), new.in_force.get(name, {})
-    for cluster in {*before, *after}:
-        sides = _side(was, old, name, before.get(cluster, "")), _side(is_now, new, name, after.get(cluster, ""))
-        if sides[0] != sides[1]:
-            yield sides
-
-
-def _side(head: Fleet, staging: Staging, name: str, revision: str) -> _Side | None:
-    if name not in staging.in_force:
-        return _Side((head.revision, head))  # No Rollout speaks of it: HEAD is in force.
-    if revision and revision == staging.newest.get(name):
-        return _Side((head.revision, head))
+def _side(head: Fleet, staging: Staging, name: str, revision: str) -> tuple[str, Fleet] | None:
+    """Return the revision that is active, with its fleet; None: none is, or it cannot be read."""
+    # Where no Rollout of the name is, HEAD is in force.
+    if name not in staging.in_force or (revision and revision == staging.newest.get(name)):
+        return head.revision, head
     fleet = staging.fleets.get(revision) if revision else None
-    return _Side((revision, fleet)) if fleet is not None else None
+    return (revision, fleet) if fleet is not None else None
 
 
-class RevisionNeed(Struct, frozen=True, kw_only=True):
-    """A dependency that older revisions of its owners refer to. `clusters`: where these are active."""
+class KeptObject(Struct, frozen=True, kw_only=True):
+    """An object that HEAD does not have in some clusters, and that these keep. `owners`: those of a dependency."""
 
     template: Template
-    owners: tuple[Identity, ...]
+    policy: PropagationPolicy | None
     rollouts: tuple[str, ...]
     clusters: frozenset[str]
-
-
-class RevisionNeeds(Struct, frozen=True, kw_only=True):
-    """The needs of owners at older revisions that differ from HEAD.
-
-    `kept`: objects that stay though HEAD does not place them there. `early`: objects that HEAD places there before
-    their owner needs them.
-    """
-
-    kept: Mapping[Identity, RevisionNeed] = field(default_factory=dict)
-    early: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
+    owners: tuple[Identity, ...] = ()
 
 
 def needs_of(
     schedule: Schedule, staging: Staging, ledger: Mapping[str, Mapping[Identity, AppliedRow]]
-) -> RevisionNeeds:
-    """Return the needs of owners that are behind, as far as they differ from HEAD."""
-    kept: dict[Identity, RevisionNeed] = {}
-    early: dict[Identity, set[str]] = {}
-    needed: dict[Identity, set[str]] = {}
+) -> tuple[dict[Identity, KeptObject], dict[Identity, frozenset[str]]]:
+    """Return the needs of owners that are behind, as far as they differ from HEAD.
+
+    First the objects that stay though HEAD does not place them there; then by object the clusters where HEAD places it
+    before its owner needs it.
+    """
+    templates: dict[Identity, Template] = {}
+    owners, missing, early, needed = (defaultdict[Identity, set[Any]](set) for _ in range(4))
     at_head = Sources(schedule.fleet, schedule.makers)
     for revision, fleet in sorted(staging.fleets.items()):
         at_revision = Sources.among(fleet, schedule.interpreters)
-        for owner, clusters in _owners_at(schedule, staging, revision, fleet):
+        for owner in sorted(changed_keys(fleet.templates, schedule.fleet.templates)):
+            names, binding = staging.rollouts.get(owner), schedule.bindings.get(owner)
+            if not names or binding is None or owner not in fleet.templates:
+                continue
+            clusters = {name for name in binding.clusters if staging.revision_of(names, name) == revision}
+            if not clusters:
+                continue
             before = _brought(schedule, fleet, at_revision, owner)
             after = _brought(schedule, schedule.fleet, at_head, owner)
-            for identity in sorted(before - after):
-                template = fleet.templates.get(identity)
-                if template is not None:
-                    _keep(kept, schedule, staging, identity, template, owner, clusters)
+            for identity in sorted((before - after) & fleet.templates.keys()):
+                bound = schedule.bindings.get(identity)
+                templates[identity] = fleet.templates[identity]
+                owners[identity].add(owner)
+                missing[identity] |= clusters.difference(bound.clusters if bound is not None else ())
             for identity in after - before:
-                there = {name for name in clusters if identity not in ledger.get(name, {})}
-                early.setdefault(identity, set()).update(there)
+                early[identity] |= {name for name in clusters if identity not in ledger.get(name, {})}
             for identity in before & after:
-                needed.setdefault(identity, set()).update(clusters)
-    return RevisionNeeds(
-        kept={identity: need for identity, need in kept.items() if need.clusters},
-        early={
-            identity: frozenset(found)
-            for identity, clusters in early.items()
-            if (found := clusters - needed.get(identity, set()))
-        },
-    )
-
-
-def _owners_at(
-    schedule: Schedule, staging: Staging, revision: str, fleet: Fleet
-) -> Iterator[tuple[Identity, frozenset[str]]]:
-    """Yield bound templates that differ from HEAD and are rendered from a revision, with their clusters there."""
-    for owner in sorted(changed_keys(fleet.templates, schedule.fleet.templates)):
-        names, binding = staging.rollouts.get(owner), schedule.bindings.get(owner)
-        if not names or binding is None or owner not in fleet.templates:
-            continue
-        clusters = frozenset(name for name in binding.clusters if staging.revision_of(names, name) == revision)
-        if clusters:
-            yield owner, clusters
+                needed[identity] |= clusters
+    kept = {
+        identity: KeptObject(
+            template=template,
+            policy=schedule.policies.get(min(owners[identity])),
+            rollouts=tuple(sorted({name for owner in owners[identity] for name in staging.rollouts[owner]})),
+            clusters=frozenset(missing[identity]),
+            owners=tuple(sorted(owners[identity])),
+        )
+        for identity, template in templates.items()
+        if any(identity in ledger.get(cluster, {}) for cluster in missing[identity])
+    }
+    left = {identity: frozenset(clusters - needed[identity]) for identity, clusters in early.items()}
+    return kept, {identity: clusters for identity, clusters in left.items() if clusters}
 
 
 def _brought(schedule: Schedule, fleet: Fleet, sources: Sources, owner: Identity) -> set[Identity]:
@@ -271,24 +248,3 @@ def _brought(schedule: Schedule, fleet: Fleet, sources: Sources, owner: Identity
         return set()
     refs = references_of(template, schedule.interpreters)
     return set(travel(template, refs, sources, schedule.interpreters, is_followed=is_followed).found) - {owner}
-
-
-def _keep(
-    kept: dict[Identity, RevisionNeed],
-    schedule: Schedule,
-    staging: Staging,
-    identity: Identity,
-    template: Template,
-    owner: Identity,
-    clusters: frozenset[str],
-) -> None:
-    bound = schedule.bindings.get(identity)
-    there = clusters - frozenset(bound.clusters if bound is not None else ())
-    known = kept.get(identity)
-    names = {*staging.rollouts[owner], *(known.rollouts if known is not None else ())}
-    kept[identity] = RevisionNeed(
-        template=template,
-        owners=tuple(sorted({owner, *(known.owners if known is not None else ())})),
-        rollouts=tuple(sorted(names)),
-        clusters=there | (known.clusters if known is not None else frozenset()),
-    )

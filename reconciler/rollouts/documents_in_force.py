@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
-from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet, LooseningHold
 from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import short_revision
@@ -27,6 +25,8 @@ from reconciler.api.rollouts import (
     Window,
     WindowKind,
 )
+from reconciler.incremental import by_key
+from reconciler.placement import bare
 
 _OF_ROLLOUT: Final = frozenset(
     {"approvals", "pins", "on_new_commit", "deletions", "placement", "rollback_window_s", "stages"}
@@ -44,21 +44,18 @@ def rollout_documents(head: Fleet, written_in: Mapping[str, Fleet]) -> dict[str,
     `spec.review.confirm` lets HEAD's pass, and so does `spec.review.loosening: allow`, but for one that is removed.
     """
     found = {rollout.name: rollout for rollout in head.rollouts}
+    confirmed = head.settings.review_confirm
     for name, fleet in written_in.items():
         before = next((each for each in fleet.rollouts if each.name == name), None)
-        if before is None or head.revision == fleet.revision or _is_confirmed(fleet, head):
+        is_confirmed = bool(confirmed) and confirmed != fleet.settings.review_confirm
+        if before is None or head.revision == fleet.revision or is_confirmed:
             continue
         after = found.get(name)
         if after is None:
             found[name] = before
         elif is_looser(before, after) and LooseningHold.HOLD in (fleet.settings.loosening, head.settings.loosening):
-            found[name] = replace(
-                before,
-                approvals=after.approvals,
-                pins=after.pins,
-                on_new_commit=after.on_new_commit,
-                source=after.source,
-            )
+            of_head = ("approvals", "pins", "on_new_commit", "source")
+            found[name] = replace(before, **{field: getattr(after, field) for field in of_head})
     return found
 
 
@@ -75,38 +72,20 @@ def kept_problem(kept: Rollout, head: Fleet, revision: str) -> Problem:
 
 def is_looser(before: Rollout, after: Rollout) -> bool:
     """Return whether a change of a Rollout loosens it, or cannot be compared."""
-    if (before.deletions, after.deletions) == (ChangeTime.LAST, ChangeTime.WITH_STAGE):
-        return True
-    if (before.placement, after.placement) == (ChangeTime.LAST, ChangeTime.NOW):
-        return True
-    if after.rollback_window_s > before.rollback_window_s:
-        return True
-    if len(before.stages) != len(after.stages) or _differs(before, after, _OF_ROLLOUT):
-        return True
-    return any(_is_looser_stage(*pair) for pair in zip(before.stages, after.stages, strict=True))
-
-
-def _is_confirmed(before: Fleet, head: Fleet) -> bool:
-    now = head.settings.review_confirm
-    return bool(now) and now != before.settings.review_confirm
-
-
-def _bare(value: object) -> Json:
-    return _without_sources(to_builtins(value))
+    return (
+        (before.deletions, after.deletions) == (ChangeTime.LAST, ChangeTime.WITH_STAGE)
+        or (before.placement, after.placement) == (ChangeTime.LAST, ChangeTime.NOW)
+        or after.rollback_window_s > before.rollback_window_s
+        or len(before.stages) != len(after.stages)
+        or _differs(before, after, _OF_ROLLOUT)
+        or any(_is_looser_stage(*pair) for pair in zip(before.stages, after.stages, strict=True))
+    )
 
 
 def _differs(before: object, after: object, compared: frozenset[str]) -> bool:
     """Return whether a field differs that no rule here compares, such as names and clusters."""
-    old, new = (
-        {name: value for name, value in _bare(side).items() if name not in compared} for side in (before, after)
-    )
+    old, new = ({name: value for name, value in bare(one).items() if name not in compared} for one in (before, after))
     return bool(old != new)
-
-
-def _without_sources(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {name: _without_sources(below) for name, below in value.items() if name != "source"}
-    return [_without_sources(below) for below in value] if isinstance(value, list | tuple) else value
 
 
 def _is_looser_stage(before: Stage, after: Stage) -> bool:
@@ -126,8 +105,8 @@ def _is_looser_gate(before: Gate, after: Gate) -> bool:
     return (
         _differs(before, after, _OF_GATE)
         or (before.healthy and not after.healthy)
-        or any(check not in _bare(after.checks) for check in _bare(before.checks))
-        or any(metric not in _bare(after.metrics) for metric in _bare(before.metrics))
+        or any(check not in bare(after.checks) for check in bare(before.checks))
+        or any(metric not in bare(after.metrics) for metric in bare(before.metrics))
         or after.min_success_s < before.min_success_s
         or (after.timeout_s < before.timeout_s and may_fail)
         or _is_more(before.max_failures, after.max_failures)
@@ -146,11 +125,8 @@ def _is_more(before: Amount, after: Amount) -> bool:
 
 def _are_looser_windows(before: tuple[Window, ...], after: tuple[Window, ...]) -> bool:
     """Return whether a closed time may be open now: a deny window went, or an allow window came or was the last."""
-    denied, denied_now = (_windows(side, WindowKind.DENY) for side in (before, after))
-    allowed, allowed_now = (_windows(side, WindowKind.ALLOW) for side in (before, after))
+    was, is_now = (by_key((one.kind, bare(one)) for one in side) for side in (before, after))
+    allowed, allowed_now = (side.get(WindowKind.ALLOW, []) for side in (was, is_now))
     is_wider = bool(allowed) and (not allowed_now or any(window not in allowed for window in allowed_now))
+    denied, denied_now = (side.get(WindowKind.DENY, []) for side in (was, is_now))
     return is_wider or any(window not in denied_now for window in denied)
-
-
-def _windows(windows: tuple[Window, ...], kind: WindowKind) -> list[Json]:
-    return [_bare(window) for window in windows if window.kind is kind]

@@ -8,15 +8,15 @@ definition goes with the revision of its objects.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct, field
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.content import Json, dig
+from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity, PolicyRef, listed
@@ -46,11 +46,21 @@ def lay_out(rollout: Rollout, clusters: Mapping[str, Cluster]) -> Layout:
         problems.extend(_remarks(stage, [clusters[name] for name in names]))
     has_rest = len(chosen) < len(rollout.stages)
     outside = () if has_rest else tuple(sorted(rest))
-    errors = [_in_no_stage(rollout, name) for name in outside]
-    errors += [_in_two(rollout, name, stages) for name, stages in sorted(in_stages.items()) if len(stages) > 1]
+    errors = []
+    for name in outside:
+        message = f"no stage of the Rollout {rollout.name} has the cluster {name}; add a stage with clusters: {{}}"
+        code = "rollout-cluster-in-no-stage"
+        errors.append(Problem(source=rollout.source, code=code, message=message, cluster=name))
+    for name, stages in sorted(in_stages.items()):
+        if len(stages) > 1:
+            message = f"the stages {' and '.join(stages)} of the Rollout {rollout.name} both have the cluster {name}"
+            code = "rollout-cluster-in-two-stages"
+            errors.append(Problem(source=rollout.source, code=code, message=message, cluster=name))
     for subject in rollout.pins:
         if subject in clusters and any(stage.name == subject for stage in rollout.stages):
-            errors.append(_ambiguous_pin(rollout, subject))
+            message = f"{subject} is a stage and a cluster; rename the stage, so that it is clear which one is pinned"
+            code = "rollout-pin-ambiguous"
+            errors.append(Problem(source=rollout.source, path="spec.pin", code=code, message=message))
     return Layout(
         stages=tuple(found),
         outside=outside,
@@ -80,21 +90,6 @@ def _remarks(stage: Stage, clusters: list[Cluster]) -> list[Problem]:
     return [warning(stage.source, "", "rollout-order-not-a-number", message)]
 
 
-def _in_no_stage(rollout: Rollout, cluster: str) -> Problem:
-    message = f"no stage of the Rollout {rollout.name} has the cluster {cluster}; add a stage with clusters: {{}}"
-    return Problem(source=rollout.source, code="rollout-cluster-in-no-stage", message=message, cluster=cluster)
-
-
-def _in_two(rollout: Rollout, cluster: str, stages: list[str]) -> Problem:
-    message = f"the stages {' and '.join(stages)} of the Rollout {rollout.name} both have the cluster {cluster}"
-    return Problem(source=rollout.source, code="rollout-cluster-in-two-stages", message=message, cluster=cluster)
-
-
-def _ambiguous_pin(rollout: Rollout, subject: str) -> Problem:
-    message = f"{subject} is a stage and a cluster; rename the stage, so that it is clear which one is pinned"
-    return Problem(source=rollout.source, path="spec.pin", code="rollout-pin-ambiguous", message=message)
-
-
 AT_ONCE = ""
 """In place of the name of a Rollout: none speaks for the template, and it changes everywhere at once."""
 
@@ -111,21 +106,17 @@ class RolloutSelection(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-class Definition(NamedTuple):
-    """The objects of a CustomResourceDefinition, and what serves its conversion webhook."""
+Definitions = Mapping[Identity, tuple[list[Identity], tuple[Identity, ...]]]
+"""By CustomResourceDefinition its objects, and what serves its conversion webhook."""
 
-    objects: tuple[Identity, ...]
-    converters: tuple[Identity, ...] = ()
-
-
-NO_DEFINITIONS: Final[Mapping[Identity, Definition]] = MappingProxyType({})
+NO_DEFINITIONS: Final[Definitions] = MappingProxyType({})
 
 
 def select(
     fleet: Fleet,
     governing: Mapping[Identity, PolicyRef],
     owners: Mapping[Identity, Iterable[Identity]],
-    definitions: Mapping[Identity, Definition] = NO_DEFINITIONS,
+    definitions: Definitions = NO_DEFINITIONS,
 ) -> RolloutSelection:
     """Return the Rollout of each template of a fleet.
 
@@ -141,7 +132,11 @@ def select(
         best = best_of(fleet.rollouts, template, governing.get(identity))
         if len(best) > 1:
             tied[identity] = best
-            problems.append(_tie(template, best))
+            message = (
+                f"the Rollouts {' and '.join(best)} both speak for {identity}, and neither is more specific; "
+                "it stays as it is"
+            )
+            problems.append(Problem(source=template.source, code="rollout-template-tied", message=message))
         elif best:
             own[identity] = best[0]
     found: dict[Identity, tuple[str, ...]] = {identity: (name,) for identity, name in own.items()}
@@ -150,8 +145,13 @@ def select(
         tied_owners = sorted({name for owner in bringing for name in tied.get(owner, ())})
         if tied_owners:
             tied[identity] = tuple(tied_owners)
-        if len(names) > 1 and identity in fleet.templates:
-            problems.append(_shared(fleet.templates[identity], names))
+        problems += _shared(
+            fleet.templates.get(identity),
+            names,
+            "rollout-dependency-shared",
+            f"what brings {identity} changes",
+            "it goes with the earlier one",
+        )
         if AT_ONCE in names:
             found.pop(identity, None)
         elif names:
@@ -160,7 +160,14 @@ def select(
         names = set(chain.from_iterable(found.get(each, (AT_ONCE,)) for each in of if each not in tied))
         if names - {AT_ONCE}:
             found |= dict.fromkeys((identity, *converters), tuple(sorted(names - {AT_ONCE})))
-            problems += [_definition_shared(fleet.templates[identity], names)] if len(names) > 1 else []
+        problems += _shared(
+            fleet.templates[identity],
+            names,
+            "rollout-definition-shared",
+            f"objects of {identity.name} change",
+            "in each cluster it goes with the last of them, so that no live field is lost, and the others wait for it "
+            "there",
+        )
     return RolloutSelection(
         rollouts={identity: names for identity, names in sorted(found.items()) if identity not in tied},
         tied=dict(sorted(tied.items())),
@@ -185,41 +192,23 @@ def best_of(rollouts: Iterable[Rollout], template: Template, policy: PolicyRef |
 
 
 def _selects(scope: TemplateScope, template: Template, policy: PolicyRef | None) -> bool:
-    if scope.policies and (policy is None or _written(policy) not in scope.policies):
+    ref = "" if policy is None else f"{policy.namespace}/{policy.name}" if policy.namespace else policy.name
+    if scope.policies and ref not in scope.policies:
         return False
     if scope.namespaces and template.identity.namespace not in scope.namespaces:
         return False
     return scope.labels is None or scope.labels.matches(template.labels)
 
 
-def _written(policy: PolicyRef) -> str:
-    return f"{policy.namespace}/{policy.name}" if policy.namespace else policy.name
-
-
-def _tie(template: Template, names: Sequence[str]) -> Problem:
-    message = (
-        f"the Rollouts {' and '.join(names)} both speak for {template.identity}, and neither is more specific; "
-        "it stays as it is"
-    )
-    return Problem(source=template.source, code="rollout-template-tied", message=message)
-
-
-def _definition_shared(template: Template, names: Iterable[str]) -> Problem:
+def _shared(template: Template | None, names: Collection[str], code: str, subject: str, outcome: str) -> list[Problem]:
+    """Return the warning about a template that goes with several Rollouts."""
+    if template is None or len(names) < 2:
+        return []
     shown = " and ".join(f"with the Rollout {name}" if name else "at once" for name in sorted(names))
-    message = (
-        f"objects of {template.identity.name} change {shown}; in each cluster it goes with the last of them, so that "
-        "no live field is lost, and the others wait for it there"
-    )
-    return warning(template.source, "", "rollout-definition-shared", message)
+    return [warning(template.source, "", code, f"{subject} {shown}; {outcome}")]
 
 
-def _shared(template: Template, names: Iterable[str]) -> Problem:
-    shown = " and ".join(f"with the Rollout {name}" if name else "at once" for name in sorted(names))
-    message = f"what brings {template.identity} changes {shown}; it goes with the earlier one"
-    return warning(template.source, "", "rollout-dependency-shared", message)
-
-
-def definitions_of(schedule: Schedule) -> dict[Identity, Definition]:
+def definitions_of(schedule: Schedule) -> Definitions:
     """Return the placed CustomResourceDefinitions of the store, with their objects."""
     kinds = {kind: found for kind, found in schedule.definitions.items() if found in schedule.bindings}
     objects: dict[Identity, list[Identity]] = {found: [] for found in kinds.values()}
@@ -227,33 +216,25 @@ def definitions_of(schedule: Schedule) -> dict[Identity, Definition]:
         definition = kinds.get(identity[:2])
         if definition is not None and identity in schedule.fleet.templates:
             objects[definition].append(identity)
-    return {
-        found: Definition(tuple(each), _converters(schedule, schedule.fleet.templates[found]))
-        for found, each in objects.items()
-    }
+    return {found: (each, _converters(schedule, found)) for found, each in objects.items()}
 
 
-def _converters(schedule: Schedule, definition: Template) -> tuple[Identity, ...]:
+def _converters(schedule: Schedule, definition: Identity) -> tuple[Identity, ...]:
     """Return the Service of a conversion webhook and the workloads behind it, as far as the store has them."""
-    templates, service = schedule.fleet.templates, _service(definition)
+    templates = schedule.fleet.templates
+    service = _service(templates[definition])
     if service is None:
         return ()
-    wanted = dig(templates[service].body, "spec", "selector") if service in templates else None
-    if not isinstance(wanted, Mapping) or not wanted:
-        return (service,) if service in schedule.bindings else ()
-    behind = [
-        identity
-        for identity, template in templates.items()
-        if identity.namespace == service.namespace
-        and isinstance(labels := _pod_labels(schedule, template), Mapping)
-        and wanted.items() <= labels.items()
-    ]
-    return tuple(identity for identity in (service, *behind) if identity in schedule.bindings)
-
-
-def _pod_labels(schedule: Schedule, template: Template) -> Json:
-    pods = try_call(schedule.interpreters.of(*template.identity[:2]).pod_template, template.body).value
-    return dig(pods, "metadata", "labels")
+    selector = dig(templates[service].body, "spec", "selector") if service in templates else None
+    wanted = selector if isinstance(selector, Mapping) else {}
+    found = [service]
+    for identity, template in templates.items() if wanted else ():
+        if identity.namespace == service.namespace:
+            pods = try_call(schedule.interpreters.of(*identity[:2]).pod_template, template.body).value
+            labels = dig(pods, "metadata", "labels")
+            if isinstance(labels, Mapping) and wanted.items() <= labels.items():
+                found.append(identity)
+    return tuple(identity for identity in found if identity in schedule.bindings)
 
 
 def _service(definition: Template) -> Identity | None:

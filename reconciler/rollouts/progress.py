@@ -67,7 +67,11 @@ def progress(
         approvals=rollout.approvals,
         sights=sights,
         facts=facts,
-        frozen=_frozen(book, known, pins, facts),
+        # Clusters that stay as they are, since a revision is gone: the active one, or that of a pin.
+        frozen=frozenset(
+            {name for name in known if book[name].revision in facts.missing and name not in pins.of_clusters}
+            | {name for name, pin in pins.of_clusters.items() if not pin.revision}
+        ),
         book=book,
     )
     if layout.is_sound:
@@ -90,7 +94,11 @@ def progress(
         changes=tuple(book.changes),
         records=book.records,
         look_again=book.look_again,
-        deletions_due=_deletions_due(rollout, known, scene, is_done=is_done),
+        deletions_due=frozenset(
+            name
+            for name in known
+            if (is_done or rollout.deletions is not ChangeTime.LAST) and book[name].revision == release
+        ),
         placement_due=rollout.placement is ChangeTime.NOW or not is_waiting,
         left=tuple(sorted(records.keys() - present)),
         is_done=is_done,
@@ -101,12 +109,6 @@ def progress(
 def adopted(layout: Layout, revision: str, now: str) -> dict[str, Record]:
     """Return the first records of a Rollout over existing objects: `revision` is completed everywhere."""
     return {name: Record(revision=revision, begun_at=now, completed_at=now) for name in layout.stage_of}
-
-
-def _frozen(book: RolloutRecords, known: Mapping[str, StageLayout], pins: Pins, facts: ReleaseFacts) -> frozenset[str]:
-    """Return clusters that stay as they are, since a revision is gone: the active one, or that of a pin."""
-    gone = {name for name in known if book[name].revision in facts.missing and name not in pins.of_clusters}
-    return frozenset(gone | {name for name, pin in pins.of_clusters.items() if not pin.revision})
 
 
 def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
@@ -167,14 +169,6 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInput
     return states
 
 
-def _deletions_due(
-    rollout: Rollout, known: Mapping[str, StageLayout], scene: StageInputs, *, is_done: bool
-) -> frozenset[str]:
-    if rollout.deletions is ChangeTime.LAST and not is_done:
-        return frozenset()
-    return frozenset(name for name in known if scene.book[name].revision == scene.release)
-
-
 def _told(name: str, found: StageLayout | None, pins: Pins, scene: StageInputs) -> ClusterProgress:
     record, pin = scene.book[name], pins.of_clusters.get(name)
     if found is None:
@@ -215,14 +209,15 @@ def _seen(name: str, gate: Gate, scene: StageInputs) -> str:
 
 
 def _missing(rollout: Rollout, scene: StageInputs) -> list[Problem]:
-    found = []
-    for name in sorted(scene.frozen):
-        revision = scene.book[name].revision
-        if revision in scene.facts.missing:
-            message = (
-                f"the revision {short_revision(revision)} in force there is gone, so that everything stays as it is; "
-                f"bring the commit back, or pin it: {name}: {short_revision(scene.release)} under spec.pin"
-            )
-            code = "rollout-revision-missing"
-            found.append(Problem(source=rollout.source, code=code, message=message, cluster=name))
-    return found
+    revisions = {name: scene.book[name].revision for name in sorted(scene.frozen)}
+    return [
+        Problem(
+            source=rollout.source,
+            code="rollout-revision-missing",
+            message=f"the revision {short_revision(revision)} in force there is gone, so that everything stays as it "
+            f"is; bring the commit back, or pin it: {name}: {short_revision(scene.release)} under spec.pin",
+            cluster=name,
+        )
+        for name, revision in revisions.items()
+        if revision in scene.facts.missing
+    ]

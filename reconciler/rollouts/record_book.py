@@ -118,7 +118,7 @@ class _EarlierEntry(msgspec.Struct, rename="camel"):
 
 
 @prepared
-class _RecordEntry(msgspec.Struct, rename="camel"):
+class _RecordEntry(msgspec.Struct, rename="camel", omit_defaults=True):
     revision: str = ""
     begun_at: str = ""
     completed_at: str = ""
@@ -136,7 +136,11 @@ def recorded(records: Mapping[str, Record], changes: Iterable[RecordChange]) -> 
 def _changed(record: Record, change: RecordChange) -> Record:
     match change:
         case Begin(revision=revision, at=at):
-            return Record(revision=revision, begun_at=at, earlier=_earlier(record, revision, at))
+            # Those to which the cluster may roll back from now on.
+            earlier = [found for found in record.earlier if found.revision not in (record.revision, revision)]
+            if record.completed_at and record.revision != revision:
+                earlier.insert(0, EarlierRevision(revision=record.revision, left_at=at))
+            return Record(revision=revision, begun_at=at, earlier=tuple(earlier[:_EARLIER_MAX]))
         case StageSlot(revision=revision, at=at):
             return replace(record, turn=revision, turn_at=at)
         case Steady(since=since):
@@ -145,23 +149,15 @@ def _changed(record: Record, change: RecordChange) -> Record:
             return replace(record, completed_at=at, steady_since="")
 
 
-def _earlier(record: Record, begun: str, at: str) -> tuple[EarlierRevision, ...]:
-    """Return the revisions to which a cluster may roll back once another one has begun."""
-    kept = [found for found in record.earlier if found.revision not in (record.revision, begun)]
-    left = [EarlierRevision(revision=record.revision, left_at=at)]
-    return tuple([*(left if record.completed_at and record.revision != begun else ()), *kept][:_EARLIER_MAX])
-
-
 def entry_of(record: Record) -> str:
     """Return the entry of a rollout in a cluster's ConfigMap, under the key `rollout.NAME`: JSON, without empty fields.
 
     >>> entry_of(Record(revision="5f3c9d2", begun_at="2026-11-21T10:00:00Z", steady_since="2026-11-21T10:01:00Z"))
     '{"revision":"5f3c9d2","begunAt":"2026-11-21T10:00:00Z"}'
     """
-    kept = {"revision": record.revision, "begunAt": record.begun_at, "completedAt": record.completed_at}
-    earlier = [{"revision": found.revision, "leftAt": found.left_at} for found in record.earlier]
-    told: dict[str, Any] = {**kept, "earlier": earlier}
-    return msgspec.json.encode({key: value for key, value in told.items() if value}).decode()
+    earlier = tuple(_EarlierEntry(found.revision, found.left_at) for found in record.earlier)
+    entry = _RecordEntry(record.revision, record.begun_at, record.completed_at, earlier)
+    return msgspec.json.encode(entry).decode()
 
 
 def record_of(entry: str) -> Record | None:
@@ -234,10 +230,9 @@ class RolloutRecords:
 
 def later_of(one: str, other: str) -> str:
     """Return the later of two times; the given one if the other is empty."""
-    first, second = instant(one), instant(other)
-    if first is None or second is None:
+    if instant(one) is None or instant(other) is None:
         return one or other
-    return one if first >= second else other
+    return other if _is_later(other, one) else one
 
 
 _PREFIX: Final = "rollout."

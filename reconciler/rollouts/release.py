@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from reconciler.api.problem import Problem, warning
@@ -19,6 +19,8 @@ from reconciler.observations import instant
 from reconciler.rollouts.gate import has_failed, is_too_late
 from reconciler.rollouts.record_book import RolloutRecords
 
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
 
 def release_of_head(head: str, alike: frozenset[str], order: Sequence[str]) -> str:
     """Return the release of HEAD: the newest recorded revision that stages the same as HEAD, else HEAD.
@@ -32,21 +34,8 @@ def release_of_head(head: str, alike: frozenset[str], order: Sequence[str]) -> s
 def newest(revisions: Set[str], begun_at: Mapping[str, str], order: Sequence[str]) -> str:
     """The newest of some revisions, by the branch, then by when it was begun; empty when there are none."""
     place = {revision: index for index, revision in enumerate(order)}
-
-    def rank(revision: str) -> tuple[int, float, str]:
-        begun = instant(begun_at.get(revision, ""))
-        return (place.get(revision, -1), begun.timestamp() if begun else 0.0, revision)
-
-    return max(revisions, key=rank, default="")
-
-
-def newest_record(records: Mapping[str, Record], order: Sequence[str]) -> str:
-    """The newest revision that is recorded; empty when none is."""
-    begun: dict[str, str] = {}
-    for record in records.values():
-        if record.revision:
-            begun[record.revision] = max(begun.get(record.revision, ""), record.begun_at)
-    return newest(set(begun), begun, order)
+    begun = {revision: instant(begun_at.get(revision, "")) or _EPOCH for revision in revisions}
+    return max(begun, key=lambda revision: (place.get(revision, -1), begun[revision], revision), default="")
 
 
 def release_under_way(
@@ -66,7 +55,10 @@ def release_under_way(
     if rollout.on_new_commit is OnNewCommit.RESTART:
         return head
     known = {name for stage in layout.stages for name in stage.clusters} - apart
-    running = newest_record({name: book[name] for name in known}, facts.order)
+    begun: dict[str, str] = {}
+    for record in (book[name] for name in known if book[name].revision):
+        begun[record.revision] = max(begun.get(record.revision, ""), record.begun_at)
+    running = newest(begun.keys(), begun, facts.order)
     place = {revision: index for index, revision in enumerate(facts.order)}
     is_revert = head in place and place[head] < place.get(running, len(place))
     is_revert |= any(rolls_back(rollout, book[name], facts, book.now) for name in known)

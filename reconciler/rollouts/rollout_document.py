@@ -78,6 +78,9 @@ def _rollout(document: Fields, spec: Fields, name: str) -> Rollout:
     templates = spec.child("templates")
     stages = tuple(_stage(fields) for fields in spec.children("stages"))
     _check_stages(spec, stages)
+    pins = dict(sorted(spec.text_map("pin").items()))
+    for subject, revision in pins.items():
+        _check_revision(spec, revision, *spec.path("pin", subject))
     return Rollout(
         name=name,
         stages=stages,
@@ -87,7 +90,7 @@ def _rollout(document: Fields, spec: Fields, name: str) -> Rollout:
         placement=ChangeTime(spec.text("placement") or ChangeTime.NOW),
         rollback_window_s=read_seconds(spec, "rollbackWindow", 0, least=0),
         approvals=_approvals(spec, {stage.name for stage in stages}),
-        pins=_pins(spec),
+        pins=pins,
         source=document.source(),
     )
 
@@ -132,7 +135,9 @@ def _stage(fields: Fields) -> Stage:
         max_concurrency=_amount(fields, "maxConcurrency", Count(1)),
         order_by_label=label,
         gate=_gate(gate) if gate else Gate(),
-        after=_after(after) if after else After(),
+        after=After(wait_s=read_seconds(after, "wait", 0, least=0), approval=bool(after.flag("approval")))
+        if after
+        else After(),
         windows=tuple(window for window in windows if window is not None),
         source=fields.source(),
     )
@@ -184,10 +189,6 @@ def _metrics(gate: Fields) -> tuple[MetricCheck, ...]:
     return tuple(found)
 
 
-def _after(fields: Fields) -> After:
-    return After(wait_s=read_seconds(fields, "wait", 0, least=0), approval=bool(fields.flag("approval")))
-
-
 def _amount(fields: Fields, name: str, default: Amount) -> Amount:
     if not fields.has(name):
         return default
@@ -214,13 +215,6 @@ def _approvals(spec: Fields, stages: set[str]) -> tuple[Approval, ...]:
     return tuple(found)
 
 
-def _pins(spec: Fields) -> dict[str, str]:
-    pins = dict(sorted(spec.text_map("pin").items()))
-    for subject, revision in pins.items():
-        _check_revision(spec, revision, *spec.path("pin", subject))
-    return pins
-
-
 def _check_revision(fields: Fields, revision: str, *steps: str | int) -> None:
     if not _REVISION.fullmatch(revision):
         message = f"{revision!r} is no commit id and no sha256: digest; write at least 7 of its hexadecimal digits"
@@ -239,7 +233,8 @@ def approved(path: str, data: bytes, rollout: str, approval: Approval, write: Wr
     """
     try:
         bodies: list[JsonObject] = [one.body for one in read_yaml(path, data).documents]
-        places = [place for place, body in enumerate(bodies) if _is_of(body, rollout)]
+        named = [(dig(body, "kind"), dig(body, "metadata", "name")) for body in bodies]
+        places = [place for place, name in enumerate(named) if name == ("Rollout", rollout)]
         if len(places) != 1:
             raise NotEdited(path, f"it has {len(places) or 'no'} documents of the Rollout {rollout}")
         body = bodies[places[0]]
@@ -251,7 +246,3 @@ def approved(path: str, data: bytes, rollout: str, approval: Approval, write: Wr
     except NotEdited as error:
         shown = approval_entry(approval.stage, approval.revision, approval.until)
         raise NotClear(f"{error.place}: {error.reason}; add it by hand under spec.approvals: - {shown}") from error
-
-
-def _is_of(body: JsonObject, rollout: str) -> bool:
-    return (dig(body, "kind"), dig(body, "metadata", "name")) == ("Rollout", rollout)

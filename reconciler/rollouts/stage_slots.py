@@ -195,11 +195,12 @@ def leave(members: StageMembers) -> StageState:
         failed_at = later(record.begun_at or record.turn_at, members.found.stage.gate.timeout_s)
         ended = later_of(ended, record.completed_at if members.is_done(cluster) else failed_at)
     until = "" if not after.wait_s or book.is_over(ended, after.wait_s, f"stage {name}") else later(ended, after.wait_s)
-    approval = _approval(scene, name) if after.approval else None
-    if approval is not None and is_in_force(approval, book.text):
+    meant = [one for one in scene.approvals if one.stage == name and is_named_by(scene.release, one.revision)]
+    approval = next((one for one in meant if is_in_force(one, book.text)), None)
+    if after.approval and approval is not None:
         book.look_at(approval.until, f"stage {name}")
     elif after.approval:
-        over = approval.until if approval is not None else ""
+        over = max((one.until for one in meant), default="")
         # The same entry once more would be the one that ended. By the day, so that not every look says another end.
         anew = later(f"{book.text[:10]}T00:00:00Z", _APPROVED_S + _DAY_S) if over else ""
         return WaitsForApproval(f"- {approval_entry(name, short_revision(scene.release), anew)}", until, over)
@@ -236,10 +237,3 @@ def with_ends(rollout: Rollout, since: Mapping[str, str]) -> Rollout:
 
 def _approval_key(rollout: Rollout, approval: Approval) -> str:
     return f"{rollout.name} {approval.stage} {approval.revision}" if not approval.until else ""
-
-
-def _approval(scene: StageInputs, stage: str) -> Approval | None:
-    """Return the approval by which the release may leave a stage, else the one that ended last; None: there is none."""
-    meant = [one for one in scene.approvals if one.stage == stage and is_named_by(scene.release, one.revision)]
-    given = (one for one in meant if is_in_force(one, scene.book.text))
-    return next(given, None) or max(meant, key=lambda one: one.until, default=None)

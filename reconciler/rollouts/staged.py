@@ -8,19 +8,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, PreviousPlacement, TargetCluster
 from reconciler.api.content import Content
-from reconciler.api.fleet import Fleet, Template
+from reconciler.api.fleet import Template
 from reconciler.api.ledger import AppliedRow, Ledger
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.problem import with_problems
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
 from reconciler.ownership import policy_ref
-from reconciler.rollouts.differing import RevisionNeeds, needs_of
+from reconciler.rollouts.differing import KeptObject, needs_of
 from reconciler.rollouts.layout import best_of
 from reconciler.rollouts.standing import RolloutStatus
 from reconciler.scheduler import Schedule
@@ -54,16 +53,16 @@ def staged(
         bindings=_with_placement_held(schedule, standing, previous),
         problems=with_problems(schedule.problems, standing.selection.problems, *said),
     )
-    needs = needs_of(schedule, staging, ledger)
+    needed, early = needs_of(schedule, staging, ledger)
     left = dict(_lingering(schedule, standing, staging, ledger, copies))
     left |= dict(_definitions_of(schedule, left, staging, ledger, copies))
-    kept = {**left, **_needed(schedule, needs, ledger)}
+    kept = {**left, **needed}
     removed = {identity: one.rollouts for identity, one in kept.items() if one.rollouts}
     staging = replace(
         staging,
         rollouts={**staging.rollouts, **removed} if removed else staging.rollouts,
         lingering={identity: one.clusters for identity, one in kept.items()},
-        early=needs.early,
+        early=early,
     )
     if not kept:
         return replace(schedule, staging=staging)
@@ -84,23 +83,13 @@ def _sorted(mapping: dict[Identity, Value]) -> dict[Identity, Value]:
     return {identity: mapping[identity] for identity in sorted(mapping)}
 
 
-class _LeftObject(Struct, frozen=True, kw_only=True):
-    """An object that HEAD does not have in some clusters, and that these keep."""
-
-    template: Template
-    policy: PropagationPolicy | None
-    rollouts: tuple[str, ...]
-    clusters: frozenset[str]
-    owners: tuple[Identity, ...] = ()
-
-
 def _lingering(
     schedule: Schedule,
     standing: RolloutStatus,
     staging: Staging,
     ledger: Ledger,
     copies: Mapping[Identity, Collection[str]],
-) -> Iterator[tuple[Identity, _LeftObject]]:
+) -> Iterator[tuple[Identity, KeptObject]]:
     """Yield objects that left the store and whose deletion is not due."""
     templates, bindings = schedule.fleet.templates, schedule.bindings
     for identity in sorted(each for each in copies if each not in templates and each not in bindings):
@@ -108,9 +97,7 @@ def _lingering(
         if not clusters:
             continue
         rows = [ledger[cluster][identity] for cluster in clusters]
-        # When the release has come to every cluster, no revision that still has it is active anywhere.
-        template = _newest_template(identity, staging) or _template_of(rows)
-        policy = _policy_of(schedule, staging, [row.policy for row in rows])
+        template, policy = _as_applied(schedule, staging, rows)
         ref = policy.ref if policy is not None else next(filter(None, (policy_ref(row.policy) for row in rows)), None)
         names = best_of(schedule.fleet.rollouts, template, ref)
         due = [standing.progress[name].deletions_due for name in names if name in standing.progress]
@@ -119,16 +106,16 @@ def _lingering(
         staying = frozenset(cluster for cluster in clusters if not any(cluster in each for each in due))
         staying &= schedule.fleet.clusters.keys()
         if staying:
-            yield identity, _LeftObject(template=template, policy=policy, rollouts=names, clusters=staying)
+            yield identity, KeptObject(template=template, policy=policy, rollouts=names, clusters=staying)
 
 
 def _definitions_of(
     schedule: Schedule,
-    left: Mapping[Identity, _LeftObject],
+    left: Mapping[Identity, KeptObject],
     staging: Staging,
     ledger: Ledger,
     copies: Mapping[Identity, Collection[str]],
-) -> Iterator[tuple[Identity, _LeftObject]]:
+) -> Iterator[tuple[Identity, KeptObject]]:
     """Yield definitions that left the store, in clusters where objects of their group stay: these would go with them.
 
     Source: Kubernetes: the name of a definition is that of its plural, a dot and its group.
@@ -138,58 +125,33 @@ def _definitions_of(
         objects = [found for each, found in left.items() if each.group == identity.name.partition(".")[2]]
         clusters = frozenset(name for found in objects for name in found.clusters if identity in ledger.get(name, {}))
         if clusters:
+            names = tuple(sorted({name for found in objects for name in found.rollouts}))
             rows = [ledger[cluster][identity] for cluster in sorted(clusters)]
-            names = {name for found in objects for name in found.rollouts}
-            template = _newest_template(identity, staging) or _template_of(rows)
-            policy = _policy_of(schedule, staging, [row.policy for row in rows])
-            left_object = _LeftObject(
-                template=template, policy=policy, rollouts=tuple(sorted(names)), clusters=clusters
-            )
-            yield identity, left_object
+            template, policy = _as_applied(schedule, staging, rows)
+            yield identity, KeptObject(template=template, policy=policy, rollouts=names, clusters=clusters)
 
 
-def _newest_template(identity: Identity, staging: Staging) -> Template | None:
+def _as_applied(
+    schedule: Schedule, staging: Staging, rows: Sequence[AppliedRow]
+) -> tuple[Template, PropagationPolicy | None]:
+    """Return the template of an object that left the store, and the policy under which copies were applied."""
+    names, identity = {row.policy for row in rows}, rows[0].identity
+    fleets = (schedule.fleet, *staging.fleets.values())
+    policy = next((one for fleet in fleets for one in fleet.propagation if str(one.ref) in names), None)
     places = {revision: index for index, revision in enumerate(staging.order)}
-    for revision in sorted(staging.fleets, key=lambda revision: (places.get(revision, -1), revision), reverse=True):
-        found = staging.fleets[revision].templates.get(identity)
-        if found is not None:
-            return found
-    return None
-
-
-def _template_of(rows: Sequence[AppliedRow]) -> Template:
-    """Return a template of applied rows, enough to find its Rollouts; nothing is rendered from it."""
+    newest_first = sorted(staging.fleets, key=lambda one: (places.get(one, -1), one), reverse=True)
+    known = (staging.fleets[revision].templates.get(identity) for revision in newest_first)
+    if (template := next(filter(None, known), None)) is not None:
+        return template, policy
+    # The release has come to every cluster. This is enough to find its Rollouts; nothing is rendered from it.
     row = max(rows, key=lambda row: row.recorded is not None)
-    metadata = {"name": row.identity.name, **({"namespace": row.identity.namespace} if row.identity.namespace else {})}
+    metadata = {"name": identity.name, **({"namespace": identity.namespace} if identity.namespace else {})}
     bare = {"apiVersion": row.gvk.api_version, "kind": row.gvk.kind, "metadata": metadata}
-    return Template(gvk=row.gvk, identity=row.identity, body=Content(tree=row.recorded or bare), source=row.source)
+    body = Content(tree=row.recorded or bare)
+    return Template(gvk=row.gvk, identity=identity, body=body, source=row.source), policy
 
 
-def _policy_of(schedule: Schedule, staging: Staging, names: Collection[str]) -> PropagationPolicy | None:
-    """The policy under which copies were applied, as HEAD has it, else as an older revision had it."""
-    for fleet in (schedule.fleet, *staging.fleets.values()):
-        for policy in fleet.propagation:
-            if str(policy.ref) in names:
-                return policy
-    return None
-
-
-def _needed(schedule: Schedule, needs: RevisionNeeds, ledger: Ledger) -> dict[Identity, _LeftObject]:
-    """Return objects that a cluster's revision refers to, and that HEAD does not place there any more."""
-    return {
-        identity: _LeftObject(
-            template=need.template,
-            policy=schedule.policies.get(need.owners[0]),
-            rollouts=need.rollouts,
-            clusters=need.clusters,
-            owners=need.owners,
-        )
-        for identity, need in needs.kept.items()
-        if any(identity in ledger.get(cluster, {}) for cluster in need.clusters)
-    }
-
-
-def _kept_binding(schedule: Schedule, identity: Identity, kept: _LeftObject, ledger: Ledger) -> Binding:
+def _kept_binding(schedule: Schedule, identity: Identity, kept: KeptObject, ledger: Ledger) -> Binding:
     """The binding of HEAD, if it has one, and the clusters that keep a copy, with the replicas that they have."""
     rows = {cluster: ledger.get(cluster, {}).get(identity) for cluster in sorted(kept.clusters)}
     own = schedule.bindings.get(identity) or Binding(
@@ -219,10 +181,7 @@ def _with_placement_held(
         binding, before = schedule.bindings.get(identity), previous.get(identity)
         if binding is None or before is None or identity in ticked or not waiting.intersection(names):
             continue
-        if before.targets and before.targets != binding.targets and _are_there(schedule.fleet, before):
+        are_there = all(target.cluster in schedule.fleet.clusters for target in before.targets)
+        if before.targets and before.targets != binding.targets and are_there:
             held[identity] = replace(binding, targets=before.targets)
     return {**schedule.bindings, **held} if held else schedule.bindings
-
-
-def _are_there(fleet: Fleet, before: PreviousPlacement) -> bool:
-    return all(target.cluster in fleet.clusters for target in before.targets)

@@ -87,7 +87,14 @@ def stand(
     newest: dict[str, str] = {}
     for rollout in fleet.rollouts:
         known = records.get(rollout.name, {})
-        alike = _alike(schedule, selection, rollout, known, revisions, seen, now)
+        # Those of the revisions in force, or to which clusters may roll back, that stage the same as HEAD.
+        older = sorted(revisions_of(rollout, known, now) - {"", fleet.revision})
+        alike = frozenset(
+            revision
+            for revision in older
+            if (there := revisions.fleets.get(revision)) is not None
+            and stages_the_same(there, schedule, _meaning(schedule, selection, rollout, there, seen))
+        )
         of_rollout = replace(facts, alike=alike | {fleet.revision})
         head = newest[rollout.name] = release_of_head(fleet.revision, alike, revisions.order)
         layout, sights = lay_out(rollout, fleet.clusters), seen.sights.get(rollout.name, {})
@@ -120,25 +127,6 @@ def layouts_of(fleet: Fleet) -> Iterator[tuple[Rollout, Layout]]:
     """The Rollouts of a fleet with the clusters of their stages."""
     for rollout in fleet.rollouts:
         yield rollout, lay_out(rollout, fleet.clusters)
-
-
-def _alike(
-    schedule: Schedule,
-    selection: RolloutSelection,
-    rollout: Rollout,
-    records: Mapping[str, Record],
-    revisions: Revisions,
-    seen: ClusterSights,
-    now: str,
-) -> frozenset[str]:
-    """Return those of the revisions in force, or to which clusters may roll back, that stage the same as HEAD."""
-    head = schedule.fleet
-    found = set()
-    for revision in sorted(revisions_of(rollout, records, now) - {"", head.revision}):
-        fleet = revisions.fleets.get(revision)
-        if fleet is not None and stages_the_same(fleet, schedule, _meaning(schedule, selection, rollout, fleet, seen)):
-            found.add(revision)
-    return frozenset(found)
 
 
 def revisions_of(rollout: Rollout, records: Mapping[str, Record], now: str) -> set[str]:
