@@ -26,9 +26,9 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import plan_round, previous_of, render_schedule
 from reconciler.render import changed_identities
 from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet
+from reconciler.store.directory import StorePast
+from reconciler.store.git.git_past import SnapshotReader
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.git.snapshot_reader import SnapshotReader
-from reconciler.store.past import StorePast
 
 Result = TypeVar("Result")
 

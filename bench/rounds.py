@@ -41,7 +41,7 @@ from reconciler.kube.discovery import Discovery, ServedKind
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.planner import previous_of, render_schedule
 from reconciler.scheduler import schedule_fleet
-from reconciler.store.past import StorePast
+from reconciler.store.directory import StorePast
 
 NOW = "2026-11-21T10:00:00Z"
 COMMITS = 15

@@ -68,8 +68,8 @@ def update_images(renders: tuple[Render, ...], root: Path) -> bool:
 
 def _update_image(render: Render, name: str, allowed: str, root: Path) -> bool:
     from reconciler.hydration import image_versions, newest, with_newer
+    from reconciler.store.oci.artifact import digest_of_tag, tags_of
     from reconciler.store.oci.registry_client import registry_access
-    from reconciler.store.oci.tags import digest_of_tag, tags_of
 
     files = [path for path in _files(render, root) if (root / path).is_file()]
     known = {each for path in files for body in _bodies(root, path) for each in image_versions(body, name)}

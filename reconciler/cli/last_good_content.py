@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from reconciler.api.rollouts import Lineage
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
     from reconciler.fleet import ParsedFile
+    from reconciler.store.directory import StorePast
     from reconciler.store.git.url import GitUrl
     from reconciler.store.location import StoreLocation
-    from reconciler.store.past import StorePast
     from reconciler.store.scan import StoreCopy
 
 
@@ -74,7 +74,7 @@ class LastGood:
 
     def _copied(self, location: StoreLocation, fleet: Fleet) -> StorePast | None:
         from reconciler.cli.cluster_access import journal_for
-        from reconciler.store.past import DirectoryPast
+        from reconciler.store.directory import DirectoryPast
         from reconciler.store.scan import StoreCopy
 
         journal = self._journal or journal_for(fleet, os.environ)

@@ -22,8 +22,8 @@ from reconciler.fleet import (
     with_last_good,
     without_later_twins,
 )
+from reconciler.store.directory import StorePast
 from reconciler.store.ignore import is_ignore_file, without_doubtful
-from reconciler.store.past import StorePast
 
 _UNSAVED_MAX: Final = 200
 """So many files at most are parsed again at the next start: saving touches the whole cache, and a commit few files."""

@@ -2,7 +2,7 @@
 
 from reconciler.fleet.assemble import assemble
 from reconciler.fleet.cluster_documents import CLUSTER_APIS
-from reconciler.fleet.documents import KINDS, DocumentKind, ParsedFile, classify, inputs_of
+from reconciler.fleet.documents import KINDS, DocumentKind, ParsedFile, classify, inputs_of, parse_promotion
 from reconciler.fleet.encrypted import withheld_blob, without_secrets
 from reconciler.fleet.fleet_tables import AssemblyTables
 from reconciler.fleet.inventory_profile import DEFAULT_PROPERTIES, InventoryOrigin
@@ -17,5 +17,4 @@ from reconciler.fleet.last_good import (
     without_later_twins,
 )
 from reconciler.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
-from reconciler.fleet.promotion_document import parse_promotion
 from reconciler.fleet.settings import why_nameless

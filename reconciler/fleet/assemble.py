@@ -22,8 +22,7 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollouts import Rollout
 from reconciler.documents import defined_kind, is_namespaced
 from reconciler.fleet.documents import ParsedFile, inputs_of, unique_promotions, unique_renders, without_inputs
-from reconciler.fleet.fleet_tables import AssemblyTables, is_chart_file
-from reconciler.fleet.system_namespaces import admitted, refusals
+from reconciler.fleet.fleet_tables import AssemblyTables, admitted, is_chart_file, refusals
 from reconciler.hydration import is_input
 from reconciler.incremental import by_key
 from reconciler.templates import DEFAULT_NAMESPACE, without_namespace

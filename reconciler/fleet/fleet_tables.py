@@ -2,11 +2,14 @@
 
 Only files of ordinary content are patched into the last fleet: templates and policies, each with an identity of its
 own, and their problems. Everything else is assembled from all files, and so is a change that freezes something.
+
+System namespaces: those that the Fleet document lets policies distribute to, and policies for others. Source:
+design#system-namespaces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import compress
 from operator import attrgetter, is_not
 from typing import Final, TypeVar
@@ -17,8 +20,8 @@ from reconciler.api.fleet import Fleet, Template
 from reconciler.api.policies import OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Problem, with_problems, without_problems
 from reconciler.api.refs import Identity, PolicyRef
+from reconciler.documents import is_system_namespace, may_be_allowed, system_namespace_of
 from reconciler.fleet.documents import ParsedFile
-from reconciler.fleet.system_namespaces import concerns_system
 from reconciler.hydration import is_input
 from reconciler.incremental import Table
 
@@ -156,3 +159,42 @@ def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) ->
         template.gvk.kind == "CustomResourceDefinition" or template.gvk.group_kind in custom_kinds
         for template in file.templates
     )
+
+
+def admitted(templates: Iterable[Template], allowed: frozenset[str]) -> list[Template]:
+    """Return the templates, with a mark on those that are in or are an allowed system namespace."""
+    return [
+        replace(template, is_admitted=True) if system_namespace_of(template.identity) in allowed else template
+        for template in templates
+    ]
+
+
+def concerns_system(templates: Iterable[Template], policies: Iterable[PropagationPolicy | OverridePolicy]) -> bool:
+    """Return whether what becomes of any of them depends on the allowed namespaces."""
+    return any(system_namespace_of(template.identity) for template in templates) or any(
+        True for policy in policies for _ in refusals(policy, frozenset())
+    )
+
+
+def refusals(policy: PropagationPolicy | OverridePolicy, allowed: frozenset[str]) -> Iterator[Problem]:
+    """Yield an error for each system namespace that a policy is in or selects, and that is not allowed."""
+    own = policy.ref.namespace
+    if is_system_namespace(own) and own not in allowed:
+        message = f"a policy in the system namespace {own} distributes nothing; move it to the namespace it is for"
+        path, code = "metadata.namespace", "system-namespace"
+        yield Problem(source=policy.source, path=path, code=code, message=_with_way_out(message, own))
+    for index, selector in enumerate(policy.selectors):
+        is_named = (selector.api_version, selector.kind) == ("v1", "Namespace") and is_system_namespace(selector.name)
+        system = selector.name if is_named else selector.namespace
+        if system in ("", own) or system in allowed or not is_system_namespace(system):
+            continue
+        message = f"nothing is distributed in the system namespace {system}; take this selector out"
+        path = f"spec.resourceSelectors[{index}].{'name' if is_named else 'namespace'}"
+        yield Problem(
+            source=selector.source, path=path, code="system-namespace", message=_with_way_out(message, system)
+        )
+
+
+def _with_way_out(message: str, namespace: str) -> str:
+    allows = f", or name {namespace} in spec.namespaces.allowed of the Fleet document"
+    return message + allows if may_be_allowed(namespace) else message

@@ -14,10 +14,9 @@ from reconciler.containment import internal_error, try_call
 from reconciler.documents import type_fault
 from reconciler.fleet.assemble import assemble
 from reconciler.fleet.cluster_documents import parse_cluster
-from reconciler.fleet.documents import DocumentKind, ParsedFile, classify
+from reconciler.fleet.documents import DocumentKind, ParsedFile, classify, parse_promotion
 from reconciler.fleet.encrypted import of_whole_file, read_encrypted, stray_ciphertext, with_one_block
 from reconciler.fleet.last_good import reach_of_document
-from reconciler.fleet.promotion_document import parse_promotion
 from reconciler.fleet.settings import parse_fleet_settings
 from reconciler.hydration import builds_on, is_kustomization, is_lock, parse_lock, parse_render
 from reconciler.policy import parse_override_policy, parse_propagation_policy

@@ -22,8 +22,7 @@ from reconciler.hydration import is_input
 from reconciler.lint.claims import takeover_changes
 from reconciler.lint.lint_store import errors_of_review
 from reconciler.lint.settings_diff import has_settings, setting_changes, settings_digest
-from reconciler.lint.sops_changes import sops_changes
-from reconciler.lint.template_contents import annotation_changes
+from reconciler.lint.template_contents import annotation_changes, sops_changes
 from reconciler.planner import is_held_by_guard
 from reconciler.policy import matches_cluster, named_windows
 from reconciler.rollouts import lay_out

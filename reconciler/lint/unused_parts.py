@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.api.fleet import Fleet
-from reconciler.api.policies import Division, OverridePolicy, Overriders, PropagationPolicy
+from reconciler.api.policies import ClusterAffinity, Division, OverridePolicy, Overriders, PropagationPolicy
 from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.lint.claims import may_be_unread
-from reconciler.lint.cluster_names import affinities_of
 from reconciler.policy import Claims, PolicyIndex, matching_clusters
 from reconciler.templates import claims_of
 from reconciler.ticks import is_descheduled
@@ -20,6 +19,18 @@ _WHY_IGNORED = {
     Division.AGGREGATED: "replicaDivisionPreference is Aggregated: free capacity decides",
     Division.DYNAMIC: "dynamicWeight is set: free capacity decides",
 }
+
+
+def affinities_of(policy: PropagationPolicy) -> Iterator[tuple[str, ClusterAffinity]]:
+    """Every affinity of a placement with its field path: the single one, the groups, their overflow tiers."""
+    placement = policy.placement
+    if placement.affinity is not None:
+        yield "spec.placement.clusterAffinity", placement.affinity
+    for index, term in enumerate(placement.terms):
+        path = f"spec.placement.clusterAffinities[{index}]"
+        yield path, term.affinity
+        for tier, overflow in enumerate(term.overflow):
+            yield f"{path}.overflowAffinities[{tier}]", overflow.affinity
 
 
 def candidate_clusters(fleet: Fleet, policy: PropagationPolicy) -> frozenset[str]:

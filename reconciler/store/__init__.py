@@ -1,6 +1,5 @@
 """The store as something that advances: a directory, a repository or a URL."""
 
-from reconciler.store.directory import read_directory
+from reconciler.store.directory import DirectoryPast, StorePast, read_directory
 from reconciler.store.location import StoreKind, locate_store, open_store
 from reconciler.store.parse_cache import ParseCache
-from reconciler.store.past import DirectoryPast, StorePast

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from reconciler.api.fleet import StoreFile
 from reconciler.api.problem import Problem, Source
+from reconciler.fleet import is_store_file
 from reconciler.regex import regex
 
 IGNORE_FILE: Final = ".reconcilerignore"
@@ -49,6 +50,12 @@ def is_leftover(name: str) -> bool:
     return name.startswith((".#", "._", "#")) or name.endswith(("~", ".swp", ".swo", ".swx", "#"))
 
 
+def is_document(path: str) -> bool:
+    """Return whether a file of that path is a document of the store."""
+    *folders, name = path.split("/")
+    return is_store_file(name) and not is_leftover(name) and not any(map(is_hidden_folder, folders))
+
+
 _MISNAMED: Final = regex(r".+\.(?:(?i:txt|bak|orig|old|ya?ml[._-].+|ymal|yalm|ylm|yam|yaml_)|(?!ya?ml$)(?i:ya?ml))")
 _DOCUMENT: Final = regex(rb"(?:\s*#[^\n]*\n|---\s*\n|\s)*(?:apiVersion|kind):")
 
@@ -65,8 +72,6 @@ def looks_like_document(data: bytes) -> bool:
 
 def with_rules(above: IgnoreRules | None, folder: str, text: bytes) -> tuple[IgnoreRules, tuple[Problem, ...]]:
     """The rules inside a folder that has an ignore file. A pattern that is refused is a problem, the others hold."""
-    # Imported here: most stores have no ignore file, and the expressions need a compiler.
-
     below = f"{folder}/" if folder else ""
     patterns: list[IgnorePattern] = []
     problems: list[Problem] = []

@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 from reconciler.api.fleet import Snapshot
 from reconciler.clock import Clock, wait_for
 from reconciler.errors import StoreError
-from reconciler.store.git.git_past import GitRevisions
+from reconciler.store.git.git_past import GitRevisions, SnapshotReader
 from reconciler.store.git.repository import reference_folders
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.git.snapshot_reader import SnapshotReader
 from reconciler.store.local_source import LocalSource, Watch
 from reconciler.store.location import StoreKind, StoreLocation, locate_store, refuse_unsettled
 

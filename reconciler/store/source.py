@@ -14,9 +14,9 @@ from reconciler.api.fleet import Snapshot
 from reconciler.api.rollouts import Lineage
 from reconciler.clock import Clock
 from reconciler.errors import ConfigurationError, StoreError
+from reconciler.store.directory import StorePast
 from reconciler.store.git.url import check_revision, is_git_url, parse_git_url
 from reconciler.store.location import locate_store
-from reconciler.store.past import StorePast
 from reconciler.store.scan import StoreCopy
 
 
@@ -141,7 +141,7 @@ async def open_source(  # noqa: PLR0913
             accept_rewinds=accept_rewinds,
             environ=environ,
         )
-    from reconciler.store.directory_source import DirectorySource  # noqa: PLC0415
+    from reconciler.store.local_source import DirectorySource  # noqa: PLC0415
 
     try:
         location = locate_store(text, as_directory=as_directory)

@@ -20,6 +20,7 @@ from reconciler.api.fleet import Snapshot
 from reconciler.api.refs import short_revision
 from reconciler.clock import BackOff, Clock, wait_for
 from reconciler.errors import StoreError
+from reconciler.store.directory import store_fault
 from reconciler.store.file_walk import Taker, as_read
 from reconciler.store.git.commit_history import (
     Relation,
@@ -33,7 +34,6 @@ from reconciler.store.git.fetch import Fetched, FetchRequest, fetch
 from reconciler.store.git.git_past import GitRevisions
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.url import GitUrl, check_revision
-from reconciler.store.past import store_fault
 
 _RETRY_MIN_S: Final = 5.0
 _FIRST_WAIT_S: Final = 30.0

@@ -24,9 +24,9 @@ from reconciler.store.file_walk import (
     FolderEntry,
     read_tree,
 )
+from reconciler.store.git.git_past import SnapshotReader
 from reconciler.store.git.repository import MAX_OBJECT_BYTES
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.git.snapshot_reader import SnapshotReader
 from reconciler.store.ignore import MAX_IGNORE_BYTES, MAX_PATTERN, MAX_PATTERNS, MAX_STARS
 from reconciler.yaml import MAX_BYTES
 from tests.fakes.packs import BLOB, BY_OFFSET, COMMIT, TAG, TREE, Entry, cut_to, loose, number, object_name, write_pack

@@ -10,8 +10,8 @@ import pytest
 from reconciler.api.fleet import Snapshot
 from reconciler.errors import StoreError
 from reconciler.hydration import blob_id, lock_text, parse_render
+from reconciler.store.git.git_past import SnapshotReader
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.git.snapshot_reader import SnapshotReader
 from reconciler.yaml import MAX_BYTES, read_yaml
 from tests.fakes.store_trees import commit_all, write_files
 from tests.security.tricks import (

@@ -37,7 +37,7 @@ from reconciler.store.git.repository import (
     using_repository,
 )
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.git.snapshot_reader import is_document
+from reconciler.store.ignore import is_document
 from reconciler.yaml import MAX_BYTES
 
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError, StoreError)

@@ -22,9 +22,8 @@ from reconciler.api.problem import Severity
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.policy import FrozenReaches, hold_new_claims
 from reconciler.store import DirectoryPast, read_directory
-from reconciler.store.git.git_past import GitPast
+from reconciler.store.git.git_past import GitPast, SnapshotReader
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.git.snapshot_reader import SnapshotReader
 from reconciler.store.scan import StoreCopy
 from tests.fakes.store_trees import commit_all, write_files
 from tests.fakes.worlds import FLEET, config_map, policy

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import StoreError
+from reconciler.store.oci.artifact import tags_of
 from reconciler.store.oci.registry_client import RegistryAccess
-from reconciler.store.oci.tags import tags_of
 from tests.fakes.registry import Registry
 
 

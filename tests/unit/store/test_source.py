@@ -14,7 +14,7 @@ import pytest
 from reconciler.api.rollouts import Lineage
 from reconciler.clock import Clock, SystemClock
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
-from reconciler.store.directory_source import DirectorySource
+from reconciler.store.local_source import DirectorySource
 from reconciler.store.repository_source import RepositorySource
 from reconciler.store.source import StoreSource, open_source
 from reconciler.store.url_source import UrlSource

@@ -9,7 +9,7 @@ import pytest
 from reconciler.clock import SystemClock
 from reconciler.errors import StoreError
 from reconciler.store import local_source as source_watch
-from reconciler.store.directory_source import DirectorySource
+from reconciler.store.local_source import DirectorySource
 from tests.fakes.clocks import TestClock
 from tests.fakes.store_trees import write_files
 from tests.fakes.waiting import until

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.api.fleet import Snapshot
+from reconciler.store.git.git_past import SnapshotReader
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.git.snapshot_reader import SnapshotReader
 from tests.fakes.store_trees import commit_all, write_files
 
 PATHS = (
