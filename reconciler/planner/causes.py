@@ -11,9 +11,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.api.clusters import ClusterObservation, Member, NotRead, Read, Unlisted, UnlistedCause
-from reconciler.api.content import JsonObject, canonical_bytes, dig
+from reconciler.api.content import canonical_bytes, dig
 from reconciler.api.fleet import Fleet, Template
-from reconciler.api.plan import Action, Cause, Change, FieldChange, Hold, Manifest
+from reconciler.api.plan import Action, Cause, Change, Manifest
 from reconciler.api.policies import Division
 from reconciler.api.problem import NOWHERE, Problem, Severity, warning
 from reconciler.api.refs import Identity
@@ -58,10 +58,15 @@ def lack_of_completions(schedule: Schedule, identity: Identity, snapshot: FleetS
     fixed: dict[str, int] = {}
     elsewhere = 0
     for cluster in {*snapshot.members, *snapshot.journal.ledger}:
-        count = _completions_in(template.identity, cluster, snapshot)
-        if count is not None and cluster in binding.clusters:
+        # As it is there; where that is not known, or it has ended, as it was sent.
+        row, live = snapshot.journal.row(cluster, identity), snapshot.live(cluster, identity)
+        body = live.body if live is not None else None
+        if live is None and row is not None and (row.finished or not isinstance(snapshot.members.get(cluster), Read)):
+            body = row.recorded
+        count = dig(body, *COMPLETIONS) if body is not None else None
+        if isinstance(count, int) and cluster in binding.clusters:
             fixed[cluster] = count
-        elif count is not None:
+        elif isinstance(count, int):
             elsewhere += count
     lack = missing_completions(template.body, binding.targets, fixed, elsewhere)
     if not lack:
@@ -76,27 +81,7 @@ def lack_of_completions(schedule: Schedule, identity: Identity, snapshot: FleetS
     return (found,)
 
 
-def _completions_in(identity: Identity, cluster: str, snapshot: FleetSnapshot) -> int | None:
-    """Completions of the part in a cluster as it is there; where that is not known, or it has ended, as it was sent."""
-    row, live = snapshot.journal.row(cluster, identity), snapshot.live(cluster, identity)
-    if live is not None:
-        return _count(live.body)
-    if row is not None and (row.finished or not isinstance(snapshot.members.get(cluster), Read)):
-        return _count(row.recorded)
-    return None
-
-
-def _count(body: JsonObject | None) -> int | None:
-    found = dig(body, *COMPLETIONS) if body is not None else None
-    return found if isinstance(found, int) else None
-
-
 REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completions"})
-
-
-def placed(fields: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
-    """The fields with the placement as their cause."""
-    return tuple(replace(change, cause=Cause.PLACEMENT) for change in fields)
 
 
 def as_assigned(change: Change, before: Replicas, after: Replicas) -> Change:
@@ -112,12 +97,6 @@ def as_assigned(change: Change, before: Replicas, after: Replicas) -> Change:
     return replace(change, fields=fields, cause=overall_cause(fields))
 
 
-def as_placement(change: Change) -> Change:
-    """A copy that comes for the sake of its placement, with that as its cause."""
-    is_arrival = change.action is Action.CREATE and change.cause is Cause.DECLARED
-    return replace(change, cause=Cause.PLACEMENT) if is_arrival else change
-
-
 def confirmed_shares(
     schedule: Schedule, changes: list[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
 ) -> Iterator[Change]:
@@ -129,12 +108,6 @@ def confirmed_shares(
             yield replace(change, confirm=why_share_confirmed(change.identity, change.before, change.cluster))
         else:
             yield change
-
-
-def with_wait(change: Change, wait: Hold | None, hold: Hold | None) -> Change:
-    """Return the change with the reason of its waiting, if any: its own, a run elsewhere, its policy."""
-    found = change.hold or wait or hold
-    return replace(change, hold=found) if found else change
 
 
 CLUSTER_IN_NO_POLICY: Final = "cluster-in-no-policy"
@@ -162,18 +135,14 @@ It matches without one, too: from each place where a URL could begin to look for
 """
 
 
-def _is_read_in_two_ways(text: bytes) -> bool:
-    """Return whether a URL has as its host what is the password for another reader."""
-    if b"://" not in text or b"@" not in text:
-        return False
-    return _SECOND_AT.search(text) is not None or any(found[1] for found in _SLASH_IN_PASSWORD.finditer(text))
-
-
 def urls_of_two_hosts(templates: Iterable[Template]) -> Iterator[Problem]:
     """Yield an error for each object with a URL that is read in two ways. Source: WHATWG, URL; RFC 3986 3.2.1."""
     for template in templates:
         text = canonical_bytes(template.body)
-        if template.identity.kind != "Secret" and _is_read_in_two_ways(text):
+        if template.identity.kind == "Secret" or b"://" not in text or b"@" not in text:
+            continue
+        # What is the host for one reader is the password for another.
+        if _SECOND_AT.search(text) is not None or any(found[1] for found in _SLASH_IN_PASSWORD.finditer(text)):
             message = (
                 f"{template.identity} has a URL that is read in two ways (a second @, or a slash before it); write "
                 "%40 or %2F in its password, or take that out"
@@ -190,7 +159,8 @@ def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObserva
     """Yield the problems of clusters as a whole: unreachable, or with kinds that could not be read."""
     for member in members:
         if isinstance(member, NotRead):
-            yield not_read(member)
+            message = f"{member.why}; nothing is changed there"
+            yield replace(warning(NOWHERE, "", CLUSTER_NOT_READ, message), cluster=member.name)
         seen = observed.get(member.name)
         listed = member.unlisted if isinstance(member, Read) else ()
         yield from (not_listed(member.name, found) for found in (*(seen.unlisted if seen else ()), *listed))
@@ -203,17 +173,6 @@ def not_listed(cluster: str, found: Unlisted) -> Problem:
     """
     code = RIGHT_MISSING if found.cause is UnlistedCause.RIGHT_MISSING else KIND_NOT_READ
     return Problem(source=NOWHERE, code=code, message=found.why, severity=Severity.WARNING, cluster=cluster)
-
-
-def not_read(member: NotRead) -> Problem:
-    """A cluster that could not be read."""
-    return Problem(
-        source=NOWHERE,
-        code=CLUSTER_NOT_READ,
-        message=f"{member.why}; nothing is changed there",
-        severity=Severity.WARNING,
-        cluster=member.name,
-    )
 
 
 def of_other_scope(manifest: Manifest, member: Read) -> Problem:

@@ -84,23 +84,9 @@ def fate_of(loss: LossCause, *, keep: bool, is_ack: bool) -> DeletionAction:
     return (_KARMADA_KEEP if keep else _KARMADA_DELETE)[loss]
 
 
-def cause_of(loss: LossCause) -> Cause:
-    """Return the plan's cause for the loss. Frozen copies are in no plan."""
-    assert loss is not LossCause.UNKNOWN, "a frozen copy is no change"
-    return _CAUSE[loss]
-
-
 def keep_in_force(*, applied: bool, declared: bool | None) -> bool:
     """The last applied value, unless the value declared now keeps more. None: nothing is declared any more."""
     return applied or bool(declared)
-
-
-def is_edit(loss: LossCause) -> bool:
-    """Return whether an edit of the store caused it, so that the guards count it.
-
-    Moves by ticks have their own limit.
-    """
-    return loss is not LossCause.MOVED_BY_TICK
 
 
 INCOMPLETE: Final = "the store could not be read completely"
@@ -149,22 +135,20 @@ def lost_copies(
         member, ownership = members[cluster], seen.owners.get(cluster)
         if cluster in targets or not isinstance(member, Read) or ownership is None or ownership.owner is None:
             continue
-        yield _lost(cluster, member.objects[identity], ownership.owner, inputs)
-
-
-def _lost(cluster: str, live: LiveObject, owner: OwnershipRecord, inputs: LossInputs) -> LostCopy:
-    # A template whose own file is broken is not in the fleet; its copy still has the fields that a selector matches.
-    seen = Template(gvk=live.gvk, identity=live.identity, body=live.body, source=NOWHERE, digest="")
-    template = inputs.schedule.fleet.templates.get(live.identity, seen)
-    loss, why = _loss(cluster, template, owner, inputs)
-    if loss is LossCause.UNKNOWN:
-        return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=DeletionAction.FROZEN, why=why)
-    governs = inputs.schedule.policies.get(live.identity)
-    speaking = (governs,) if governs is not None else inputs.claimants.of(template, owner.policy)
-    keep = keep_in_force(applied=owner.keep, declared=any(policy.keep for policy in speaking))
-    fate = fate_of(loss, keep=keep, is_ack=owner.is_ack)
-    hold = next(filter(None, (suspended_by(policy, cluster) for policy in speaking)), None)
-    return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=fate, why=why, hold=hold)
+        live, owner = member.objects[identity], ownership.owner
+        # A template whose file is broken is not in the fleet; its copy still has the fields that a selector matches.
+        as_seen = Template(gvk=live.gvk, identity=identity, body=live.body, source=NOWHERE, digest="")
+        template = inputs.schedule.fleet.templates.get(identity, as_seen)
+        loss, why = _loss(cluster, template, owner, inputs)
+        if loss is LossCause.UNKNOWN:
+            yield LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=DeletionAction.FROZEN, why=why)
+            continue
+        governs = inputs.schedule.policies.get(identity)
+        speaking = (governs,) if governs is not None else inputs.claimants.of(template, owner.policy)
+        keep = keep_in_force(applied=owner.keep, declared=any(policy.keep for policy in speaking))
+        fate = fate_of(loss, keep=keep, is_ack=owner.is_ack)
+        hold = next(filter(None, (suspended_by(policy, cluster) for policy in speaking)), None)
+        yield LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=fate, why=why, hold=hold)
 
 
 def _loss(cluster: str, seen: Template, owner: OwnershipRecord, inputs: LossInputs) -> tuple[LossCause, str]:
@@ -209,24 +193,31 @@ def lose(
     # A Namespace that only follows what lives in it is never deleted by us, and nobody decided that it goes.
     follows = identity[:2] == ("", "Namespace") and lost.owner.policy is None
     release = lost.fate is DeletionAction.RELEASE or follows
+    policy_lost = ""
+    if lost.owner.policy is not None and lost.loss is LossCause.POLICY_LEFT:
+        is_there = any(lost.owner.policy == one.ref for one in schedule.fleet.propagation)
+        policy_lost = f"policy {lost.owner.policy.name} {'claims less' if is_there else 'removed'}"
     change = Change(
         action=Action.RELEASE if release else Action.DELETE,
         cluster=member.name,
         gvk=lost.live.gvk,
         identity=identity,
-        cause=cause_of(lost.loss),
+        cause=_CAUSE[lost.loss],
         before=lost.live.body,
         source=_source(schedule, snapshot, identity, member.name),
         uid=lost.live.uid,
         resource_version=lost.live.resource_version,
-        guarded=is_edit(lost.loss) and not follows,
-        policy_lost=_policy_lost(schedule, lost),
+        # Guards count what edits of the store cause. Moves by ticks have their own limit.
+        guarded=lost.loss is not LossCause.MOVED_BY_TICK and not follows,
+        policy_lost=policy_lost,
         reason=Reason(rule=lost.loss.name.lower().replace("_", "-"), text=lost.why),
     )
     suspended = lost.hold or schedule.hold(identity, member.name)
     if release:
         return replace(change, hold=suspended), None
-    change = replace(change, confirm=_why_confirmed(schedule, lost))
+    if not schedule.is_evicted(identity, lost.cluster):  # Then somebody asked for just that.
+        moves = lost.loss in (LossCause.PLACEMENT_LEFT, LossCause.MOVED_BY_TICK)
+        change = replace(change, confirm=why_confirmed(identity, lost.live.body, lost.cluster, moves=moves))
     row = snapshot.journal.row(member.name, identity)
     settings = snapshot.fleet.settings
     managers = managers_of_fleet(settings.name, settings.previous_names)
@@ -240,22 +231,6 @@ def lose(
             source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
         )
     return replace(change, hold=hold or suspended), None
-
-
-def _policy_lost(schedule: Schedule, lost: LostCopy) -> str:
-    policy = lost.owner.policy
-    if policy is None or lost.loss is not LossCause.POLICY_LEFT:
-        return ""
-    is_there = any(policy == one.ref for one in schedule.fleet.propagation)
-    return f"policy {policy.name} {'claims less' if is_there else 'removed'}"
-
-
-def _why_confirmed(schedule: Schedule, lost: LostCopy) -> str:
-    identity = lost.live.identity
-    if schedule.is_evicted(identity, lost.cluster):
-        return ""  # Somebody asked for just that.
-    moves = lost.loss in (LossCause.PLACEMENT_LEFT, LossCause.MOVED_BY_TICK)
-    return why_confirmed(identity, lost.live.body, lost.cluster, moves=moves)
 
 
 def _source(schedule: Schedule, snapshot: FleetSnapshot, identity: Identity, cluster: str) -> Source:

@@ -10,7 +10,7 @@ suspension, a finalizer, a missing witness) keeps what it needs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -21,7 +21,7 @@ from reconciler.api.plan import Action, Change, HeldBy, Hold
 from reconciler.api.policies import Companion
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
-from reconciler.documents import BUILT_IN
+from reconciler.documents import BUILT_IN, defined_kind
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.incremental import by_key
 from reconciler.kinds.registry import Registry
@@ -43,7 +43,12 @@ def after_owners(changes: tuple[Change, ...], schedule: Schedule, snapshot: Flee
     Called again with the guards' holds, it lets the needs of held objects wait, too.
     """
     for cluster, due in by_key((change.cluster, change) for change in changes if _is_due(change)).items():
-        leaving = list(_leaving(cluster, schedule, snapshot))
+        member = snapshot.members.get(cluster)
+        absent = member.absent if isinstance(member, Read) else frozenset()
+        leaving = sorted(
+            (one for one in _applied(cluster, schedule, snapshot, is_bound=False) if one.identity not in absent),
+            key=lambda one: one.identity,
+        )
         owners = _owners(leaving, due, snapshot.interpreters)
         finalized = _finalized(cluster, leaving, due, owners, schedule, snapshot)
         if not finalized and not any(map(is_follower, due)):
@@ -83,84 +88,60 @@ def _finalized(
     snapshot: FleetSnapshot,
 ) -> Needs:
     """By part of an operator that is deleted the leaving objects that the operator has to finalize."""
-    custom = [one for one in leaving if _is_finalized(one.identity, _finalizers(snapshot, cluster, one.identity))]
+    # An operator may have to act first. Deleting a definition deletes its objects.
+    custom = [
+        (_finalized_kind(one), one.identity)
+        for one in leaving
+        if one.identity[:2] not in BUILT_IN
+        or one.identity[:2] == _DEFINITION
+        or _finalizers(snapshot, cluster, one.identity)
+    ]
     if not custom:
         return {}
-    bodies = {one.identity: one.body for one in leaving} | dict(_staying(cluster, schedule, snapshot))
+    there = (*leaving, *_applied(cluster, schedule, snapshot, is_bound=True))
+    bodies = {one.identity: one.body for one in there}
     names = {change.identity for change in due}
     found: defaultdict[Identity, set[Identity]] = defaultdict(set)
-    for kind in sorted({finalized for one in custom for finalized in _kinds(one)}):
+    for kind in sorted({kind for kind, _ in custom if kind is not None}):
         parts = operator_parts(kind, bodies, snapshot.interpreters)
         parts |= {needed for needed, by in owners.items() if not parts.isdisjoint(by)}
         parts |= {namespace_identity(part.namespace) for part in parts if part.namespace}
         for part in parts & names:
-            found[part].update(one.identity for one in custom if kind in _kinds(one))
-    return _without_circles(found, owners)
-
-
-def _is_finalized(identity: Identity, finalizers: Collection[str]) -> bool:
-    """Return whether an operator may have to act first. Deleting a definition deletes its objects."""
-    return bool(finalizers) or identity[:2] not in BUILT_IN or identity[:2] == _DEFINITION
-
-
-def _kinds(one: Template) -> frozenset[tuple[str, str]]:
-    """The kinds whose operators finalize an object: its own, and for a definition the kind that it defines."""
-    if one.identity[:2] != _DEFINITION:
-        return frozenset({one.identity[:2]})
-    spec = one.body.get("spec")
-    names = spec.get("names") if isinstance(spec, Mapping) else None
-    if not isinstance(spec, Mapping) or not isinstance(names, Mapping):
-        return frozenset()
-    return frozenset({(str(spec.get("group")), str(names.get("kind")))})
-
-
-def _without_circles(finalized: Mapping[Identity, Collection[Identity]], owners: Needs) -> Needs:
-    """The needs without those of an object that itself leaves after the part: each would wait for the other."""
-
-    def waits_for(identity: Identity) -> Iterable[Identity]:
-        return (*owners.get(identity, ()), *finalized.get(identity, ()))
-
+            found[part].update(identity for finalized, identity in custom if finalized == kind)
+    # Without those of an object that itself leaves after the part: each would wait for the other.
     return {
-        part: tuple(sorted(one for one in objects if one != part and not _reaches(one, part, waits_for)))
-        for part, objects in finalized.items()
+        part: tuple(sorted(one for one in objects if one != part and not _waits_for(one, part, owners, found)))
+        for part, objects in found.items()
     }
 
 
-def _reaches(start: Identity, goal: Identity, steps: Callable[[Identity], Iterable[Identity]]) -> bool:
+def _finalized_kind(one: Template) -> tuple[str, str] | None:
+    """Return the kind whose operator finalizes an object: its own, and for a definition the kind that it defines."""
+    return defined_kind(one.body) if one.identity[:2] == _DEFINITION else one.identity[:2]
+
+
+def _waits_for(
+    start: Identity, goal: Identity, owners: Needs, finalized: Mapping[Identity, Collection[Identity]]
+) -> bool:
     seen, todo = {start}, [start]
     while todo:
-        for identity in steps(todo.pop()):
-            if identity == goal:
-                return True
-            if identity not in seen:
-                seen.add(identity)
-                todo.append(identity)
+        at = todo.pop()
+        steps = {*owners.get(at, ()), *finalized.get(at, ())} - seen
+        if goal in steps:
+            return True
+        seen |= steps
+        todo += steps
     return False
 
 
-def _leaving(cluster: str, schedule: Schedule, snapshot: FleetSnapshot) -> Iterator[Template]:
-    """Yield applied objects that are not bound to the cluster any more, live or as sent."""
-    member = snapshot.members.get(cluster)
-    absent = member.absent if isinstance(member, Read) else frozenset()
-    for identity in sorted(snapshot.journal.ledger.get(cluster, {})):
-        if identity not in absent and not schedule.is_bound(identity, cluster):
-            body = _body(cluster, identity, snapshot)
+def _applied(cluster: str, schedule: Schedule, snapshot: FleetSnapshot, *, is_bound: bool) -> Iterator[Template]:
+    """Yield applied objects that are bound to the cluster, or are no more, live or as sent."""
+    for identity, row in snapshot.journal.ledger.get(cluster, {}).items():
+        if schedule.is_bound(identity, cluster) is is_bound:
+            live = snapshot.live(cluster, identity)
+            body = live.body if live is not None else row.recorded
             if body is not None:
-                yield _template(snapshot.journal.ledger[cluster][identity].gvk, identity, body)
-
-
-def _staying(cluster: str, schedule: Schedule, snapshot: FleetSnapshot) -> Iterator[tuple[Identity, JsonObject]]:
-    """Yield applied objects that are bound to the cluster, live or as sent."""
-    for identity in snapshot.journal.ledger.get(cluster, {}):
-        if schedule.is_bound(identity, cluster):
-            body = _body(cluster, identity, snapshot)
-            if body is not None:
-                yield identity, body
-
-
-def _body(cluster: str, identity: Identity, snapshot: FleetSnapshot) -> JsonObject | None:
-    live = snapshot.live(cluster, identity)
-    return live.body if live is not None else snapshot.journal.ledger[cluster][identity].recorded
+                yield _template(row.gvk, identity, body)
 
 
 def _template(gvk: GVK, identity: Identity, body: JsonObject) -> Template:

@@ -114,23 +114,19 @@ class _Inputs:
         found, fault = try_call(diff_object, self._manifests, self._comparer, self._losses, identity, seen)
         if found is not None:
             return found, ()
-        planned, faults = self._plan_apart(identity, fault)
-        return planned or ObjectPlan(instead=dict.fromkeys(left)), faults
-
-    def _plan_apart(self, identity: Identity, fault: Exception | None) -> tuple[ObjectPlan | None, tuple[Problem, ...]]:
-        """Return the plan without the copies that bring the fault out, which count as unread; None: that is no help."""
+        # Without the copies that bring the fault out, which count as unread.
         fleet, members = self._schedule.fleet, self._manifests.snapshot.members
         clusters = [name for name, one in members.items() if isinstance(one, Read) and identity in one.objects]
         faults = {}
         for cluster in clusters:
-            found = self._plan_without(identity, [name for name in clusters if name != cluster])
-            if found.fault is not None:
-                faults[cluster] = found.fault
+            alone = self._plan_without(identity, [name for name in clusters if name != cluster])
+            if alone.fault is not None:
+                faults[cluster] = alone.fault
         if faults:
-            planned, fault = self._plan_without(identity, list(faults))
-            if planned is not None:
-                return planned, tuple([fault_of(fleet, identity, one, cluster) for cluster, one in faults.items()])
-        return None, (fault_of(fleet, identity, fault),)
+            found, fault = self._plan_without(identity, list(faults))
+            if found is not None:
+                return found, tuple([fault_of(fleet, identity, one, cluster) for cluster, one in faults.items()])
+        return ObjectPlan(instead=dict.fromkeys(left)), (fault_of(fleet, identity, fault),)
 
     def _plan_without(self, identity: Identity, clusters: list[str]) -> Contained[ObjectPlan]:
         members: dict[str, Member] = dict(self._manifests.snapshot.members)

@@ -6,14 +6,13 @@ Source: design#effective-placement; design#taken-over; design#cluster-leaves.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.clusters import Absent, Read
-from reconciler.api.plan import Cause, Change, Hold, Manifest
+from reconciler.api.plan import Action, Cause, Change, Hold, Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.diff import Comparer, Comparison, Copies, SeenCopies
@@ -22,26 +21,16 @@ from reconciler.ownership import Ownership, is_terminating, terminating
 from reconciler.planner.causes import (
     REPLICA_FIELDS,
     as_assigned,
-    as_placement,
     confirmed_shares,
     lack_of_completions,
     not_served,
     of_other_scope,
-    placed,
     runs_elsewhere,
-    with_wait,
 )
 from reconciler.planner.deletion import LossInputs, lose, lost_copies
 from reconciler.planner.plan_moves import plan_moves
 from reconciler.render import Manifests
 from reconciler.scheduler import prerequisites, undecided_in, waits_for_prerequisite
-
-
-class _Held(NamedTuple):
-    """A shrinking copy: the manifest with its present replicas, and the difference from it."""
-
-    manifest: Manifest
-    comparison: Comparison
 
 
 class ObjectPlan(Struct, frozen=True, kw_only=True):
@@ -96,7 +85,7 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, s
         old=old,
         compared=compared,
         manifests=wanted,
-        held={name: one.comparison for name, one in held.items()},
+        held={name: comparison for name, (_, comparison) in held.items()},
     )
     state, at_rest = plan_moves(copies)
     instead: dict[str, Manifest | None] = {}
@@ -109,11 +98,13 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, s
             continue
         if cluster in state.holds:
             if (smaller := held.get(cluster)) is not None:
-                changes += _reduced_later(smaller.comparison, comparison, state.holds[cluster])
-                instead[cluster] = smaller.manifest
+                instead[cluster] = smaller[0]
+                changes += _reduced_later(smaller[1], comparison, state.holds[cluster])
         elif comparison.change is not None:
             change = as_assigned(comparison.change, old.get(cluster), target[cluster])
-            changes.append(with_wait(change, state.waits.get(cluster), schedule.hold(identity, cluster)))
+            # It waits by itself, for a run elsewhere, or for its policy.
+            hold = change.hold or state.waits.get(cluster) or schedule.hold(identity, cluster)
+            changes.append(replace(change, hold=hold) if hold else change)
         problems += [found for found in (comparison.problem, comparison.remark) if found is not None]
         if comparison.live is not None and is_terminating(comparison.live):
             source = (instead.get(cluster) or wanted[cluster]).source
@@ -124,7 +115,12 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, s
         problems += lack_of_completions(schedule, identity, snapshot)
     if changes:
         moved = _arrivals(manifests, identity, target, old)
-        changes = [as_placement(change) if change.cluster in moved else change for change in changes]
+        changes = [
+            replace(change, cause=Cause.PLACEMENT)
+            if change.cluster in moved and change.action is Action.CREATE and change.cause is Cause.DECLARED
+            else change
+            for change in changes
+        ]
         changes = list(confirmed_shares(schedule, changes, target, old))
     return ObjectPlan(
         changes=tuple(changes),
@@ -140,14 +136,17 @@ def _as_held(
     comparer: Comparer,
     identity: Identity,
     wanted: Mapping[str, tuple[Replicas, Replicas]],
-) -> dict[str, _Held]:
-    """Return copies that are to shrink beside what was wanted of them until now. `wanted`: from now on, until now."""
-    found: dict[str, _Held] = {}
+) -> dict[str, tuple[Manifest, Comparison]]:
+    """Return copies that are to shrink: their manifests with the present replicas, and the differences from these.
+
+    `wanted`: from now on, until now.
+    """
+    found: dict[str, tuple[Manifest, Comparison]] = {}
     for name, (after, before) in wanted.items():
         is_less = after is not None and before is not None and after < before
         manifest = manifests.with_replicas(identity, name, before) if is_less else None
         if manifest is not None:
-            found[name] = _Held(manifest, _compare(comparer, manifest))
+            found[name] = manifest, _compare(comparer, manifest)
     return found
 
 
@@ -196,8 +195,9 @@ def _reduced_later(now: Comparison, target: Comparison, hold: Hold) -> list[Chan
     """Return the change of everything but the smaller replica count, and that of the count, held."""
     due = {change.path: change for change in target.change.fields} if target.change else {}
     done = {change.path for change in now.change.fields} if now.change else set()
-    rest = tuple([change for path, change in due.items() if path not in done or path in REPLICA_FIELDS])
+    rest = [change for path, change in due.items() if path not in done or path in REPLICA_FIELDS]
     found = [now.change] if now.change is not None else []
     if target.change is not None and rest:
-        found.append(replace(target.change, hold=hold, fields=placed(rest), cause=Cause.PLACEMENT))
+        fields = tuple([replace(change, cause=Cause.PLACEMENT) for change in rest])
+        found.append(replace(target.change, hold=hold, fields=fields, cause=Cause.PLACEMENT))
     return found

@@ -11,7 +11,7 @@ a script that removes one file after another must not get further than one commi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -24,7 +24,7 @@ from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed, HeldBy
 from reconciler.api.policies import Suspension
 from reconciler.api.refs import Copy, Identity
 from reconciler.api.rollouts import FleetWindow
-from reconciler.observations import instant
+from reconciler.observations import instant, later
 from reconciler.policy import named_windows
 from reconciler.rollouts import approved_since
 from reconciler.templates import replicas_moved
@@ -45,7 +45,7 @@ _GOES_ALONG: Final[Mapping[tuple[str, str], str]] = {
 }
 
 NO_LOSSES = Losses()
-_CONFIRMED_FOR: Final = timedelta(days=7)
+_CONFIRMED_FOR_S: Final = 7 * 24 * 3600
 """A confirmation without `confirmUntil` ends so long after it was first seen."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -92,7 +92,7 @@ def guards_in_force(record: GuardsInForce | None, written: Guards, revision: str
         is_same = (known.confirm, known.confirm_until) == (written.confirm, written.confirm_until)
         since = record.since if is_same else now
         counts = not is_same or bool(record.active.confirm and record.holding)
-    until = written.confirm_until or _after(since, _CONFIRMED_FOR)
+    until = written.confirm_until or later(since, _CONFIRMED_FOR_S)
     active = replace(active, confirm=written.confirm if counts else "", confirm_until=until if written.confirm else "")
     holding = record.holding if record is not None else ()
     return GuardsInForce(revision=revision, written=written, active=active, since=since, holding=holding)
@@ -160,11 +160,6 @@ def judged_by(record: GuardsInForce | None, head: Fleet, now: str) -> GuardsInFo
     )
 
 
-def _after(moment: str, span: timedelta) -> str:
-    begins = instant(moment)
-    return (begins + span).strftime("%Y-%m-%dT%H:%M:%SZ") if begins is not None else ""
-
-
 def is_stricter(guards: GuardsInForce) -> bool:
     """Return whether the limits in force are stricter than those that the revision writes."""
     return stricter(guards.active, guards.written) != guards.written
@@ -192,98 +187,58 @@ def guard(
     lately; a person's confirmation made it void, so that what was confirmed counts no more. `is_evaluated`: whether
     this round shows that a change of a copy is due no more.
     """
-    kept = _kept(losses.confirmed, guards, is_evaluated)
-    if not any(change.guarded or change.confirm for change in changes):
-        return Guarded(changes=changes, left=_left(losses.confirmed.digest, kept))
-    reasons = _reasons(
-        changes, guards, managed, _Lately(changes, guards, losses, now), losses.held_since.keys() & set(unread)
-    )
+    known = losses.confirmed
+    # Confirmed changes that may still be due although this round does not show them.
+    kept: frozenset[ChangeKey] = frozenset()
+    if known.digest == guards.confirm:
+        kept = frozenset(key for key in known.changes if not is_evaluated(key[1], key[2]))
+    is_any = any(change.guarded or change.confirm for change in changes)
+    reasons = _reasons(changes, guards, managed, losses, now, unread) if is_any else {}
     if not reasons:
-        return Guarded(changes=changes, left=_left(losses.confirmed.digest, kept))
+        return Guarded(changes=changes, left=_left(known.digest, kept))
     # Replacements exist before the old copy goes: a confirmed move stays confirmed.
-    due = frozenset(_key(changes[index]) for index in reasons if changes[index].guarded or changes[index].confirm)
+    losing = [change for change in map(changes.__getitem__, reasons) if change.guarded or change.confirm]
+    due = frozenset((str(change.action), change.cluster, change.identity) for change in losing)
     digest = held_digest(due)
-    is_confirmed = digest == guards.confirm or (
-        due <= losses.confirmed.changes and losses.confirmed.digest == guards.confirm
-    )
-    if is_confirmed and not _is_over(guards.confirm_until, now):
+    is_confirmed = digest == guards.confirm or (due <= known.changes and known.digest == guards.confirm)
+    ends, moment = instant(guards.confirm_until), instant(now)
+    is_over = ends is not None and moment is not None and moment > ends
+    if is_confirmed and not is_over:
         confirmed = frozenset(changes[index].copy for index in reasons)
         return Guarded(changes=changes, confirmed=confirmed, left=_left(guards.confirm, due | kept))
     held = tuple(
         replace(change, hold=Hold(HeldBy.GUARD, f"guard: {reasons[index]}")) if index in reasons else change
         for index, change in enumerate(changes)
     )
-    return Guarded(
-        changes=held, digest=digest, left=_left(losses.confirmed.digest, kept | (due & losses.confirmed.changes))
-    )
-
-
-def _kept(confirmed: Confirmed, guards: Guards, is_evaluated: Callable[[str, Identity], bool]) -> frozenset[ChangeKey]:
-    """Confirmed changes that may still be due although this round does not show them."""
-    if confirmed.digest != guards.confirm:
-        return frozenset()
-    return frozenset(key for key in confirmed.changes if not is_evaluated(key[1], key[2]))
+    return Guarded(changes=held, digest=digest, left=_left(known.digest, kept | (due & known.changes)))
 
 
 def _left(digest: str, changes: frozenset[ChangeKey]) -> Confirmed:
     return Confirmed(digest=digest, changes=changes) if changes else NOT_CONFIRMED
 
 
-def _key(change: Change) -> ChangeKey:
-    return str(change.action), change.cluster, change.identity
+def _too_many(
+    losing: Collection[Copy], guards: Guards, managed: Mapping[str, int], losses: Losses, now: str, cluster: str | None
+) -> str:
+    """Return why no more may go from a cluster (None: from the fleet); empty: not too much is due and went lately.
 
-
-def _is_over(until: str, now: str) -> bool:
-    ends, moment = instant(until), instant(now)
-    return ends is not None and moment is not None and moment > ends
-
-
-class _Count(Struct, frozen=True):
-    """Pending and recent losses in one place, and their limit."""
-
-    due: int
-    made: int
-    most: int
-
-    @property
-    def is_over(self) -> bool:
-        return self.due + self.made > self.most
-
-
-class _Lately:
-    """Recent losses beside the pending ones."""
-
-    def __init__(self, changes: Iterable[Change], guards: Guards, losses: Losses, now: str) -> None:
-        self.due: set[Copy] = {change.copy for change in changes if change.guarded}
-        self._guards = guards
-        self._losses = losses
-        self._now = now
-
-    def is_held_in(self, cluster: str) -> bool:
-        """Return whether the last round that read the cluster held something there."""
-        return cluster in self._losses.held_since
-
-    def count(self, managed: Mapping[str, int], cluster: str | None) -> _Count:
-        """Of one cluster; None: over the fleet."""
-        due = {copy for copy in self.due if cluster in (None, copy[0])}
-        made = set(_counted(self._losses, self._guards, self._now, cluster)) - due
-        # What there was before the window, not the rest that shrinks with each loss.
-        ours = sum(managed.values()) if cluster is None else managed.get(cluster, 0)
-        return _Count(len(due), len(made), limit(self._guards, ours + len(made)))
-
-
-def _counted(losses: Losses, guards: Guards, now: str, cluster: str | None) -> Iterator[Copy]:
-    """The copies that were lost within the window before now, or before something began to be held there.
-
-    What was counted when a hold began is counted until that has ended: time alone lets nothing through.
+    Lately: within the window before now, or before something began to be held there. What was counted when a hold began
+    is counted until that has ended: time alone lets nothing through.
     """
-    if not losses.made:
-        return
-    held = [since for name, since in losses.held_since.items() if cluster in (None, name)]
-    begins = _begin((*held, now), guards)
-    for loss in losses.made:
-        if cluster in (None, loss.cluster) and (instant(loss.time) or _EPOCH) > begins:
-            yield loss.cluster, loss.identity
+    due = {copy for copy in losing if cluster in (None, copy[0])}
+    begins = _begin((*(at for name, at in losses.held_since.items() if cluster in (None, name)), now), guards)
+    lost = {(one.cluster, one.identity) for one in losses.made if (instant(one.time) or _EPOCH) > begins}
+    made = len({copy for copy in lost if cluster in (None, copy[0])} - due)
+    # What there was before the window, not the rest that shrinks with each loss.
+    ours = sum(managed.values()) if cluster is None else managed.get(cluster, 0)
+    most = limit(guards, ours + made)
+    if len(due) + made <= most:
+        return ""
+    where = "over the fleet" if cluster is None else "in one cluster"
+    minutes, rest = divmod(guards.window_s, 60)
+    window = f"{minutes}m" if minutes and not rest else f"{guards.window_s}s"
+    told = f" within {window}, {made} of them made already" if made else ""
+    return f"{len(due) + made} deletions and releases {where}{told}, at most {most} pass"
 
 
 def _begin(moments: Iterable[str], guards: Guards) -> datetime:
@@ -295,12 +250,14 @@ def _reasons(
     changes: tuple[Change, ...],
     guards: Guards,
     managed: Mapping[str, int],
-    lately: _Lately,
-    away: Collection[str],
+    losses: Losses,
+    now: str,
+    unread: Collection[str],
 ) -> dict[int, str]:
-    """By index why a change is held. `away`: clusters in which something is held, and that could not be read."""
-    clusters = {cluster: lately.count(managed, cluster) for cluster, _ in lately.due}
-    fleet = lately.count(managed, None)
+    """By index why a change is held."""
+    away = losses.held_since.keys() & set(unread)
+    due = {change.copy for change in changes if change.guarded}
+    too_many = {one: _too_many(due, guards, managed, losses, now, one) for one in {None, *(copy[0] for copy in due)}}
     reasons: dict[int, str] = {}
     for index, change in enumerate(changes):
         if not change.guarded:
@@ -308,40 +265,18 @@ def _reasons(
         if change.action is Action.DELETE and change.identity[:2] in ALWAYS_CONFIRMED:
             along = _GOES_ALONG.get(change.identity[:2], "")
             reasons[index] = f"deleting a {change.identity.kind} needs confirmation{along}"
-        elif clusters[change.cluster].is_over:
-            reasons[index] = _too_many(clusters[change.cluster], guards, "in one cluster")
-        elif fleet.is_over:
-            reasons[index] = _too_many(fleet, guards, "over the fleet")
-        elif away and lately.is_held_in(change.cluster):
+        elif too_many[change.cluster] or too_many[None]:
+            reasons[index] = too_many[change.cluster] or too_many[None]
+        elif away and change.cluster in losses.held_since:
             # It counted together with the held losses there, which may still be due.
             reasons[index] = f"more is held in {', '.join(sorted(away))}, which could not be read"
-    return reasons | _confirmed_moves(changes)
-
-
-def _confirmed_moves(changes: tuple[Change, ...]) -> dict[int, str]:
-    """Return moves that a person must confirm, with their replacements: new copies, more replicas."""
+    # Moves that a person must confirm, with their replacements: new copies, more replicas.
     why = {change.identity: change.confirm for change in changes if change.confirm}
-    if not why:
-        return {}
-    return {
-        index: change.confirm or why[change.identity]
-        for index, change in enumerate(changes)
-        if change.confirm or (change.identity in why and _takes_over(change))
-    }
-
-
-def _takes_over(change: Change) -> bool:
-    return change.action is Action.CREATE or (change.action is Action.UPDATE and replicas_moved(change) > 0)
-
-
-def _too_many(count: _Count, guards: Guards, where: str) -> str:
-    made = f" within {_duration(guards.window_s)}, {count.made} of them made already" if count.made else ""
-    return f"{count.due + count.made} deletions and releases {where}{made}, at most {count.most} pass"
-
-
-def _duration(seconds: int) -> str:
-    minutes, rest = divmod(seconds, 60)
-    return f"{minutes}m" if minutes and not rest else f"{seconds}s"
+    for index, change in enumerate(changes if why else ()):
+        takes_over = change.action is Action.CREATE or (change.action is Action.UPDATE and replicas_moved(change) > 0)
+        if change.confirm or (change.identity in why and takes_over):
+            reasons[index] = change.confirm or why[change.identity]
+    return reasons
 
 
 def held_digest(held: Iterable[ChangeKey]) -> str:

@@ -6,7 +6,7 @@ its deletions can be shown. Source: design#one-plan: an offline plan names its u
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -37,31 +37,29 @@ _ANYWHERE = "the clusters where it runs"
 
 def not_evaluated(before: Schedule, after: Schedule) -> tuple[Unjudged, ...]:
     """Return objects placed by unknown capacity, and their followers, that differ between the revisions; sorted."""
-    lacking = {**_missing_observations(before), **_missing_observations(after)}
+    bindings = [(identity, one) for side in (before, after) for identity, one in side.bindings.items()]
+    lacking = {identity: one.unknown_room for identity, one in bindings if one.unknown_room}
     if not lacking:
         return ()
-    reasons = {identity: _why(identity, lacking[identity], before, after) for identity in lacking}
-    for identity, owner in (*_followers(before, lacking), *_followers(after, lacking)):
-        reasons.setdefault(identity, f"it follows {owner}, whose placement is not computed")
+    reasons = {}
+    for identity, clusters in lacking.items():
+        policy = after.policies.get(identity) or before.policies.get(identity)
+        reasons[identity] = (
+            f"{_way(policy)}, and the free room of {', '.join(clusters)} is not known without observations"
+        )
+    for identity, binding in bindings:
+        owner = next((owner for owner in binding.owners if owner in lacking), None)
+        if owner is not None:
+            reasons.setdefault(identity, f"it follows {owner}, whose placement is not computed")
     differences = _Differences(before, after)
     found = (differences.of(identity, reasons[identity]) for identity in sorted(reasons.keys() - after.frozen))
     return tuple(one for one in found if one is not None)
 
 
-def _missing_observations(schedule: Schedule) -> dict[Identity, tuple[str, ...]]:
-    return {identity: binding.unknown_room for identity, binding in schedule.bindings.items() if binding.unknown_room}
-
-
-def _followers(schedule: Schedule, lacking: Collection[Identity]) -> Iterator[tuple[Identity, Identity]]:
-    for identity, binding in schedule.bindings.items():
-        owner = next((owner for owner in binding.owners if owner in lacking), None)
-        if owner is not None:
-            yield identity, owner
-
-
-def _why(identity: Identity, clusters: tuple[str, ...], before: Schedule, after: Schedule) -> str:
-    policy = after.policies.get(identity) or before.policies.get(identity)
-    return f"{_way(policy)}, and the free room of {', '.join(clusters)} is not known without observations"
+_BY_DIVISION: Mapping[Division, str] = {
+    Division.DYNAMIC: "dynamic weights divide by free room",
+    Division.AGGREGATED: "Aggregated fills clusters by free room",
+}
 
 
 def _way(policy: PropagationPolicy | None) -> str:
@@ -70,11 +68,7 @@ def _way(policy: PropagationPolicy | None) -> str:
     scheduling = policy.placement.scheduling
     if scheduling.gang:
         return "a gang goes where all of it fits"
-    if scheduling.division is Division.DYNAMIC:
-        return "dynamic weights divide by free room"
-    if scheduling.division is Division.AGGREGATED:
-        return "Aggregated fills clusters by free room"
-    return "spread constraints choose clusters by free room"
+    return _BY_DIVISION.get(scheduling.division, "spread constraints choose clusters by free room")
 
 
 class _Differences:
@@ -102,9 +96,8 @@ class _Differences:
         elif was is None:
             notes.append("its template is new")
         policy_fields = self._policy(identity, notes)
-        notes += [*self._overrides(identity), *self._surroundings(identity)]
-        if identity in self._before.bindings and identity not in self._after.bindings:
-            notes.append(self._fate(identity))
+        if identity in self._before.bindings:
+            notes += self._surroundings(identity) if identity in self._after.bindings else [self._fate(identity)]
         if not notes:
             return None
         return Unjudged(
@@ -128,18 +121,14 @@ class _Differences:
             notes.append(f"{was.ref} changes")
         return found
 
-    def _overrides(self, identity: Identity) -> Iterator[str]:
-        old, new = (
-            _rules(index, schedule, identity)
-            for index, schedule in ((self._old, self._before), (self._new, self._after))
-        )
-        if identity in self._before.bindings and identity in self._after.bindings:
-            yield from (f"{ref} changes what it overrides" for ref in sorted(changed_keys(old, new)))
-
     def _surroundings(self, identity: Identity) -> Iterator[str]:
-        if identity not in self._before.bindings or identity not in self._after.bindings:
-            return
-        old, new = _anywhere(self._before.fleet.clusters), _anywhere(self._after.fleet.clusters)
+        rules = (_rules(self._old, self._before, identity), _rules(self._new, self._after, identity))
+        yield from (f"{ref} changes what it overrides" for ref in sorted(changed_keys(*rules)))
+        # The places of their documents do not matter here.
+        old, new = (
+            {name: replace(cluster, source=NOWHERE) for name, cluster in side.fleet.clusters.items()}
+            for side in (self._before, self._after)
+        )
         for name in sorted(changed_keys(old, new)):
             reaching = (_reaches(self._before, old.get(name), identity), _reaches(self._after, new.get(name), identity))
             if any(reaching):
@@ -164,11 +153,6 @@ class _Differences:
         members = {_ANYWHERE: Read(name=_ANYWHERE, objects={identity: live})}
         (lost,) = lost_copies(identity, seen, members, self._losses)
         return f"{lost.why}: {_FATES[lost.fate]}"
-
-
-def _anywhere(clusters: Mapping[str, Cluster]) -> dict[str, Cluster]:
-    """Return the clusters without the places of their documents, which do not matter here."""
-    return {name: replace(cluster, source=NOWHERE) for name, cluster in clusters.items()}
 
 
 def _rules(index: OverrideIndex, schedule: Schedule, identity: Identity) -> dict[PolicyRef, str]:

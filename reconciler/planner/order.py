@@ -67,7 +67,13 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
     `needs`: what an object refers to, which is there before it and leaves after it. A circle of references is
     opened. A deletion comes after all that is named in its `after`, whatever the ranks of their kinds.
     """
-    depth = _depths({change.identity for change in changes}, _with_after(needs, changes))
+    # An object comes as if its predecessors needed it.
+    more: defaultdict[Identity, set[Identity]] = defaultdict(set)
+    for change in changes:
+        for other in change.after:
+            more[other].add(change.identity)
+    extended = {**needs, **{other: needs.get(other, frozenset()) | found for other, found in more.items()}}
+    depth = _depths({change.identity for change in changes}, extended if more else needs)
     phase = _phases(changes)
     last = max(phase.values(), default=0)
     grouped: dict[tuple[int, int, int], list[int]] = defaultdict(list)
@@ -85,19 +91,6 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
         else:
             grouped[0, rank, below].append(index)
     return tuple(tuple(grouped[key]) for key in sorted(grouped))
-
-
-def _with_after(
-    needs: Mapping[Identity, frozenset[Identity]], changes: Iterable[Change]
-) -> Mapping[Identity, frozenset[Identity]]:
-    """Return the needs, extended by each object's predecessors as if it needed them."""
-    more: defaultdict[Identity, set[Identity]] = defaultdict(set)
-    for change in changes:
-        for other in change.after:
-            more[other].add(change.identity)
-    return (
-        {**needs, **{other: needs.get(other, frozenset()) | found for other, found in more.items()}} if more else needs
-    )
 
 
 def _phases(changes: Iterable[Change]) -> Mapping[Copy, int]:
@@ -194,20 +187,16 @@ class TurnOrder:
             lambda: defaultdict(list)
         )
         for change in changes:
-            package = self._package(change)
+            package = schedule.packaged.get(change.identity)
+            if package is None and change.action in (Action.DELETE, Action.RELEASE):
+                # Of what left the store the one that it was applied from.
+                row = snapshot.journal.row(change.cluster, change.identity)
+                package = package_of(row.source.path) if row is not None and row.source.path else None
             if package is not None:
                 self._due[change.cluster, package][change.identity].append(change)
         self._members: defaultdict[str, list[Identity]] = defaultdict(list)
         for identity, package in schedule.packaged.items() if self._due else ():
             self._members[package].append(identity)
-
-    def _package(self, change: Change) -> str | None:
-        """Return the package of a change; of what left the store the one that it was applied from."""
-        packaged = self._schedule.packaged
-        if change.identity in packaged or change.action not in (Action.DELETE, Action.RELEASE):
-            return packaged.get(change.identity)
-        row = self._snapshot.journal.row(change.cluster, change.identity)
-        return package_of(row.source.path) if row is not None and row.source.path else None
 
     def held(self) -> tuple[Change, ...]:
         """Return the changes; those whose turn has not come are held."""

@@ -135,7 +135,10 @@ def effective_after_failure(
             cluster: replace(copy, availability=Available()) if copy.is_written and cluster in with_nodes else copy
             for cluster, copy in serving.items()
         }
-        return _without(state, failed.keys() - effective(target, old, taken).holds.keys())
+        # Once nothing holds these copies, which are on no target.
+        gone = failed.keys() - effective(target, old, taken).holds.keys()
+        targets = {cluster: replicas for cluster, replicas in state.targets.items() if cluster not in gone}
+        return Effective(targets=targets, holds={name: hold for name, hold in state.holds.items() if name not in gone})
     others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}
     state = effective(target, others, serving)
     hold = KEPT_BY_POLICY
@@ -146,12 +149,6 @@ def effective_after_failure(
         hold = Hold(HeldBy.MOVE, f"waits for {', '.join(unwritten or sorted(target))} to take over")
     kept = {cluster: old[cluster] for cluster in failed if cluster in old}
     return replace(state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, hold)})
-
-
-def _without(state: Effective, copies: Collection[str]) -> Effective:
-    """The state once nothing holds these copies, which are on no target."""
-    targets = {cluster: replicas for cluster, replicas in state.targets.items() if cluster not in copies}
-    return Effective(targets=targets, holds={name: hold for name, hold in state.holds.items() if name not in copies})
 
 
 def run_kept_by_policy(

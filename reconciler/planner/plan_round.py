@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import NotRead, Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, GuardsInForce, SuspensionRecord
-from reconciler.api.plan import Change, Manifest, PlacementChange, Plan
+from reconciler.api.plan import Manifest, PlacementChange, Plan
 from reconciler.api.problem import Problem, with_problems
 from reconciler.api.refs import Copy, Identity
 from reconciler.api.rollout_progress import RolloutProgress
@@ -113,9 +113,16 @@ def _round(
     losses = snapshot.journal.losses
     guards = judged_by(losses.guards, snapshot.fleet, snapshot.now)
     guarded = guard(changes, guards.active, result.managed, snapshot.now, losses, unread, snapshot.shows)
+    changes = guarded.changes
     if guarded.digest and is_stricter(guards):
-        guarded = replace(guarded, changes=tuple(map(_with_note, guarded.changes)))
-    changes = after_owners(guarded.changes, schedule, snapshot) if guarded.digest else guarded.changes
+        changes = tuple(
+            replace(one, hold=replace(one.hold, why=f"{one.hold.why}{_STRICTER}"))
+            if one.hold is not None and is_held_by_guard(one)
+            else one
+            for one in changes
+        )
+    if guarded.digest:
+        changes = after_owners(changes, schedule, snapshot)
     if schedule.packaged:
         changes = TurnOrder(changes, schedule, snapshot, result.manifests).held()
     plan = Plan(
@@ -208,12 +215,6 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
         for identity in rows:
             copies.setdefault(identity, set()).add(cluster)
     return copies
-
-
-def _with_note(change: Change) -> Change:
-    if change.hold is None or not is_held_by_guard(change):
-        return change
-    return replace(change, hold=replace(change.hold, why=f"{change.hold.why}{_STRICTER}"))
 
 
 def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str) -> Round:

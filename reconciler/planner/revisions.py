@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct
@@ -77,13 +78,10 @@ def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, Previous
 
 def named_alike(base: Fleet, head: Fleet) -> tuple[Fleet, Fleet]:
     """The revisions with a name each: a store without one takes that of the other, so that both speak of one fleet."""
-    return _with_names(base, head.settings.name), _with_names(head, base.settings.name)
-
-
-def _with_names(fleet: Fleet, other: str) -> Fleet:
-    if fleet.settings.name:
-        return fleet
-    return replace(fleet, settings=replace(fleet.settings, name=other or _NAMELESS))
+    old, new = base.settings, head.settings
+    other = old.name or new.name or _NAMELESS
+    base = base if old.name else replace(base, settings=replace(old, name=other))
+    return base, head if new.name else replace(head, settings=replace(new, name=other))
 
 
 def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str, interpreters: Registry) -> Passage:
@@ -159,24 +157,18 @@ def policy_changes(before: PropagationPolicy, after: PropagationPolicy) -> tuple
     """The fields that differ, sorted by path; a value that was not written is its default."""
     found = []
     for attribute, path in _FIELDS.items():
-        was, is_now = (_plain(_at(policy, attribute)) for policy in (before, after))
+        was, is_now = (_plain(attrgetter(attribute)(policy)) for policy in (before, after))
         if was != is_now:
             found.append(FieldChange(path=path, before=was, after=is_now))
     return tuple(sorted(found, key=lambda change: change.path))
-
-
-def _at(policy: PropagationPolicy, attribute: str) -> Any:
-    value: Any = policy
-    for name in attribute.split("."):
-        value = getattr(value, name)
-    return value
 
 
 def _plain(value: Any) -> Json:
     """Return the value as JSON without places in files and without unset fields; MISSING for nothing."""
     if isinstance(value, Struct):
         fields = {name: _plain(getattr(value, name)) for name in value.__struct_fields__ if name != "source"}
-        return {_camel(name): found for name, found in fields.items() if found is not MISSING} or MISSING
+        named = ((name.partition("_"), found) for name, found in fields.items() if found is not MISSING)
+        return {first + rest.title().replace("_", ""): found for (first, _, rest), found in named} or MISSING
     if isinstance(value, (frozenset, set)):
         return sorted(map(str, value)) or MISSING
     if isinstance(value, (tuple, list)):
@@ -184,11 +176,6 @@ def _plain(value: Any) -> Json:
     if isinstance(value, Enum):
         return str(value)
     return MISSING if value in (None, "") else value
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.title() for word in rest)
 
 
 def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -115,7 +115,7 @@ def written_by(
     A copy is available if its workload was observed to be healthy or was not observed at all. A member that did not
     answer when it was observed is not read here either.
     """
-    makers: dict[int, _Maker] = {}
+    made: dict[int, tuple[LiveObject, AppliedRow]] = {}
     schemas = KindSchemas(before)
     objects: dict[str, dict[Identity, LiveObject]] = {name: {} for name in after.fleet.clusters}
     ledger: dict[str, dict[Identity, AppliedRow]] = {
@@ -126,69 +126,53 @@ def written_by(
         if not _comes_there(before, manifest, observed):
             continue
         # Clusters with equal content share the result.
-        maker = makers.get(id(manifest.content))
-        if maker is None:
-            maker = try_call(_Maker, manifest, before, schemas.of(manifest.gvk)).value
-            if maker is None:
+        known = made.get(id(manifest.content))
+        if known is None:
+            known = try_call(_applied, manifest, before, schemas.of(manifest.gvk)).value
+            if known is None:
                 continue  # As it is not there, the comparison meets the same fault and tells of it.
-            makers[id(manifest.content)] = maker
-        ledger[cluster][identity] = maker.row_in(cluster, observed.get(cluster))
+            made[id(manifest.content)] = known
+        live, row = known
+        established = _established(observed.get(cluster), row)
+        is_same = row.cluster == cluster and row.established == established
+        ledger[cluster][identity] = row if is_same else replace(row, cluster=cluster, established=established)
         if cluster in objects:
-            objects[cluster][identity] = maker.live
+            objects[cluster][identity] = live
     wanted = after.bindings.keys() if only is None else {*only, *withheld_prerequisites(after, only)}
     looks = _Looks(before, after, observed, wanted)
     members = {name: looks.member(name, found) for name, found in sorted(objects.items())}
     return members, JournalSnapshot(ledger=ledger)
 
 
-class _Maker:
-    """The object and the row that clusters with one outcome have in common."""
-
-    def __init__(self, manifest: Manifest, schedule: Schedule, schema: Schema | None) -> None:
-        fleet = schedule.fleet
-        body = sendable(manifest.body, schema)
-        owner = read_owner(body)
-        self.live = LiveObject(
-            gvk=manifest.gvk,
-            identity=manifest.identity,
-            uid="",
-            resource_version="",
-            body=_as_stored(body, field_manager(fleet.settings.name), applied_fields(body, schema)),
-        )
-        self._row = AppliedRow(
-            cluster=manifest.cluster,
-            gvk=manifest.gvk,
-            identity=manifest.identity,
-            manifest_digest=manifest.digest,
-            recorded=recorded_form(body, b""),
-            policy=str(manifest.policy or ""),
-            keep=owner.keep if owner else True,
-            flavor=owner.flavor if owner else Flavor.ACK,
-            replicas=owner.replicas if owner else None,
-            dependency=owner.dependency if owner else False,
-            revision=fleet.revision,
-            source=manifest.source,
-        )
-
-    def row_in(self, cluster: str, seen: ClusterObservation | None) -> AppliedRow:
-        """Return the journal's row for a cluster."""
-        established = _established(seen, self._row)
-        if self._row.cluster == cluster and self._row.established == established:
-            return self._row
-        return replace(self._row, cluster=cluster, established=established)
-
-
-def _as_stored(body: JsonObject, manager: str, fields: Mapping[str, Any]) -> JsonObject:
+def _applied(manifest: Manifest, schedule: Schedule, schema: Schema | None) -> tuple[LiveObject, AppliedRow]:
+    """Return the object and the row that clusters with one outcome have in common."""
+    fleet, gvk, identity = schedule.fleet, manifest.gvk, manifest.identity
+    body = sendable(manifest.body, schema)
+    owner = read_owner(body)
     entry = {
-        "manager": manager,
+        "manager": field_manager(fleet.settings.name),
         "operation": "Apply",
         "apiVersion": body.get("apiVersion"),
         "fieldsType": "FieldsV1",
-        "fieldsV1": fields,
+        "fieldsV1": applied_fields(body, schema),
     }
     kind = (GVK.parse(str(body.get("apiVersion", "")), "").group, str(body.get("kind", "")))
     status = _ENDED if dig(body, "metadata", "annotations", RELEASE) else _BEGUN.get(kind, {})
-    return {**body, **status, "metadata": {**body["metadata"], "managedFields": [entry]}}
+    stored = {**body, **status, "metadata": {**body["metadata"], "managedFields": [entry]}}
+    return LiveObject(gvk=gvk, identity=identity, uid="", resource_version="", body=stored), AppliedRow(
+        cluster=manifest.cluster,
+        gvk=gvk,
+        identity=identity,
+        manifest_digest=manifest.digest,
+        recorded=recorded_form(body, b""),
+        policy=str(manifest.policy or ""),
+        keep=owner.keep if owner else True,
+        flavor=owner.flavor if owner else Flavor.ACK,
+        replicas=owner.replicas if owner else None,
+        dependency=owner.dependency if owner else False,
+        revision=fleet.revision,
+        source=manifest.source,
+    )
 
 
 class _Looks:
