@@ -1,10 +1,11 @@
-"""Typed reads of fields of bodies, `spec.replicas`, and the fields that only servers write."""
+"""Typed reads of fields of bodies, the fields that only servers write, and health by the conditions that are shared."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
+from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, dig, with_value, without
 from reconciler.kinds.cluster_fields import without_cluster_fields
 
@@ -121,3 +122,143 @@ def without_entries(body: JsonObject, steps: tuple[str, ...], keys: Collection[s
         return body
     kept = {key: value for key, value in entries.items() if key not in keys}
     return with_value(body, steps, kept) if kept else without(body, steps)
+
+
+def kstatus_health(live: JsonObject) -> Health:
+    """By kstatus: Progressing until its controller has seen the newest spec, and while it is being deleted.
+
+    The condition Reconciling makes it Progressing, Stalled Unhealthy, and Ready Healthy when True and Progressing when
+    not. Without any of them it is Healthy: nothing says otherwise.
+    """
+    if is_on_its_way(live):
+        return Health.PROGRESSING
+    for _, entry in mappings(dig(live, "status", "conditions")):
+        if entry.get("status") == "True" and entry.get("type") in ("Reconciling", "Stalled"):
+            return Health.PROGRESSING if entry["type"] == "Reconciling" else Health.UNHEALTHY
+    said = condition(live, "Ready")
+    if not said or (said.get("status") == "True" and not is_stale(said, live)):
+        return Health.HEALTHY
+    return Health.PROGRESSING
+
+
+def is_on_its_way(live: JsonObject) -> bool:
+    """Return whether it is being deleted, or its status is about an older spec: its conditions do not count yet."""
+    if dig(live, "metadata", "deletionTimestamp"):
+        return True
+    status = live.get("status")
+    return isinstance(status, Mapping) and is_stale(status, live)
+
+
+def is_stale(said: Mapping[str, Any], live: JsonObject) -> bool:
+    """Return whether a status or condition is about another generation than the newest."""
+    observed, generation = said.get("observedGeneration"), dig(live, "metadata", "generation")
+    return isinstance(observed, int) and isinstance(generation, int) and observed != generation
+
+
+class ReportedHealth(NamedTuple):
+    """Reported health, and its reason in words; empty if healthy."""
+
+    health: Health
+    why: str = ""
+
+
+WELL: Final = ReportedHealth(Health.HEALTHY)
+
+_GOOD: Final[Mapping[str, tuple[str, str]]] = {
+    "Accepted": ("accepts it", "does not accept it"),
+    "ResolvedRefs": ("finds what it refers to", "does not find what it refers to"),
+    "Programmed": ("has set it up", "has not set it up"),
+}
+"""Conditions that should be true: words for an unreported and for a false one."""
+
+_BAD: Final[Mapping[str, str]] = {
+    "Conflicted": "finds it in conflict with another",
+    "PartiallyInvalid": "leaves a part of it out",
+}
+"""Conditions that should be false or absent, with the words for a true one."""
+
+_PASSING: Final = frozenset({"Pending", "Waiting", "AddressNotAssigned"})
+"""Reasons of temporary states. An address may never come, as that of an Ingress may not."""
+
+
+def told_by(who: str, conditions: Json, live: JsonObject, needed: tuple[str, ...]) -> ReportedHealth:
+    """Return the health from one controller; `who` begins the sentence. `needed`: conditions of a full answer."""
+    entries = {text(entry.get("type")): entry for _, entry in mappings(conditions)}
+    return worst(_each(who, entries, live, needed))
+
+
+def by_reports(told: Callable[[JsonObject], Iterable[ReportedHealth]]) -> dict[str, Any]:
+    """Return `health` and `why` of an interpreter whose kind has what several controllers or listeners say in it.
+
+    It is as well as the worst of them; Progressing while its status is about an older spec, and while it is deleted.
+    """
+
+    def whole(live: JsonObject) -> ReportedHealth:
+        return ReportedHealth(Health.PROGRESSING) if is_on_its_way(live) else worst(told(live))
+
+    def health(live: JsonObject) -> Health:
+        return whole(live).health
+
+    health.__doc__ = told.__doc__  # docs/reference/kinds.md has the rule of each kind
+    return {"health": health, "why": lambda live: whole(live).why}
+
+
+def worst(found: Iterable[ReportedHealth]) -> ReportedHealth:
+    """Return the first that is Unhealthy, else the first that is Progressing, else Healthy."""
+    waiting = WELL
+    for told in found:
+        if told.health is Health.UNHEALTHY:
+            return told
+        if waiting is WELL and told.health is not Health.HEALTHY:
+            waiting = told
+    return waiting
+
+
+def _each(
+    who: str, entries: Mapping[str, Mapping[str, Any]], live: JsonObject, needed: tuple[str, ...]
+) -> Iterator[ReportedHealth]:
+    for kind, (right, wrong) in _GOOD.items():
+        entry = entries.get(kind)
+        if entry is None:
+            if kind in needed:
+                yield _waits(f"{who} has not said yet whether it {right}")
+        elif is_stale(entry, live):
+            yield _waits(f"{who} has not seen the newest spec yet")
+        elif entry.get("status") == "False":
+            passes = text(entry.get("reason")) in _PASSING
+            yield ReportedHealth(Health.PROGRESSING if passes else Health.UNHEALTHY, f"{who} {wrong}{_detail(entry)}")
+        elif entry.get("status") != "True":
+            yield _waits(f"{who} has not said yet whether it {right}{_detail(entry)}")
+    for kind, wrong in _BAD.items():
+        entry = entries.get(kind)
+        if entry is not None and entry.get("status") == "True" and not is_stale(entry, live):
+            yield ReportedHealth(Health.UNHEALTHY, f"{who} {wrong}{_detail(entry)}")
+
+
+def _waits(why: str) -> ReportedHealth:
+    return ReportedHealth(Health.PROGRESSING, why)
+
+
+def _detail(entry: Mapping[str, Any]) -> str:
+    said = ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message")))))
+    return f" ({said})" if said else ""
+
+
+def outcome_by_condition(live: JsonObject, outcomes: Mapping[str, RunOutcome]) -> RunOutcome:
+    """Return the outcome of the first of these conditions that is True."""
+    found = (outcome for kind, outcome in outcomes.items() if condition(live, kind).get("status") == "True")
+    return next(found, RunOutcome.RUNS)
+
+
+def by_condition(live: JsonObject, kind: str) -> Health:
+    """Healthy when the condition is True, Unhealthy when it is False; Progressing before it is about the newest spec.
+
+    Stricter than kstatus, which takes an object without conditions for one that is there: here nothing was made yet.
+    """
+    if is_on_its_way(live):
+        return Health.PROGRESSING
+    found = condition(live, kind)
+    if is_stale(found, live):
+        return Health.PROGRESSING
+    known = {"True": Health.HEALTHY, "False": Health.UNHEALTHY}
+    return known.get(str(found.get("status")), Health.PROGRESSING)

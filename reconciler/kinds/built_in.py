@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.kinds.custom import kubeflow
-from reconciler.kinds.custom.certificates import CERTIFICATE, ISSUER
-from reconciler.kinds.custom.external_secrets import EXTERNAL_SECRET, SEALED_SECRET, SECRET_PROVIDER_CLASS, SECRET_STORE
-from reconciler.kinds.custom.gateway import (
+from reconciler.kinds.gangs import KUBEFLOW_JOB, SPARK_APPLICATION
+from reconciler.kinds.gateway import (
     BACKEND_TLS_POLICY,
     GATEWAY_CLASS,
     GATEWAY_INTERPRETER,
+    GATEWAY_ROUTE,
     LISTENER_SET,
     REFERENCE_GRANT,
 )
-from reconciler.kinds.custom.gateway_routes import GATEWAY_ROUTE
-from reconciler.kinds.custom.spark import SPARK_APPLICATION
-from reconciler.kinds.custom.vault import VAULT_AUTH, VAULT_SECRET
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.jobs import CRON_JOB, JOB
-from reconciler.kinds.services import INGRESS, SERVICE, SERVICE_IMPORT
+from reconciler.kinds.secret_makers import (
+    CERTIFICATE,
+    EXTERNAL_SECRET,
+    ISSUER,
+    SEALED_SECRET,
+    SECRET_PROVIDER_CLASS,
+    SECRET_STORE,
+    VAULT_AUTH,
+    VAULT_SECRET,
+)
 from reconciler.kinds.small_kinds import (
     CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
     HORIZONTAL_POD_AUTOSCALER,
+    INGRESS,
     LIMIT_RANGE,
     NAMESPACE,
     PERSISTENT_VOLUME,
@@ -32,7 +38,9 @@ from reconciler.kinds.small_kinds import (
     RESOURCE_QUOTA,
     SCALED_OBJECT,
     SECRET,
+    SERVICE,
     SERVICE_ACCOUNT,
+    SERVICE_IMPORT,
     STORAGE_CLASS,
 )
 from reconciler.kinds.workloads import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET
@@ -52,7 +60,7 @@ BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = (
     ("ingress", INGRESS),
     ("issuer", ISSUER),
     ("job", JOB),
-    ("kubeflow", kubeflow.KUBEFLOW_JOB),
+    ("kubeflow", KUBEFLOW_JOB),
     ("limitrange", LIMIT_RANGE),
     ("listenerset", LISTENER_SET),
     ("namespace", NAMESPACE),

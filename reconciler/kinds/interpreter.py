@@ -15,8 +15,7 @@ from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.demand import Demand, DependencyRef, Made
 from reconciler.api.refs import Identity
-from reconciler.kinds import status_conditions as kstatus
-from reconciler.kinds.body_fields import prune_server_fields
+from reconciler.kinds.body_fields import kstatus_health, prune_server_fields
 
 
 class Interpreter(Struct, frozen=True, kw_only=True):
@@ -42,7 +41,7 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     """Steps to every container and init container (mappings with name, command, args)."""
     pod_template: Callable[[JsonObject], Json] = lambda body: None
     """The pod template (mapping with metadata and spec), or None."""
-    health: Callable[[JsonObject], Health] = kstatus.health
+    health: Callable[[JsonObject], Health] = kstatus_health
     """Health of a live object, from its own status."""
     why: Callable[[JsonObject], str] = lambda live: ""
     """The reason in words why a live object is not healthy; empty: its conditions say it."""

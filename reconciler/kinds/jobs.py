@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import JsonObject, dig, with_value, without
 from reconciler.api.demand import Demand
-from reconciler.kinds.body_fields import condition, count, mapping, with_count, without_entries
+from reconciler.kinds.body_fields import condition, count, mapping, outcome_by_condition, with_count, without_entries
 from reconciler.kinds.pod_template import SPEC_TEMPLATE, PodTemplate
-from reconciler.kinds.status_conditions import outcome_by_condition
 
 PARALLELISM: Final = ("spec", "parallelism")
 COMPLETIONS: Final = ("spec", "completions")

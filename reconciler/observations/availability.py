@@ -12,9 +12,8 @@ from msgspec import Struct
 
 from reconciler.api.clusters import Health, LastHealth
 from reconciler.api.content import JsonObject
-from reconciler.kinds.body_fields import mapping
+from reconciler.kinds.body_fields import is_stale, mapping
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.status_conditions import is_stale
 
 
 class Silence(StrEnum):

@@ -1,4 +1,4 @@
-"""SparkApplication of the Spark operator: a driver and its executors."""
+"""Kinds whose pods run together or not at all: SparkApplication of the Spark operator, training jobs of Kubeflow."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import Component, Demand, PodShape, exact, units
-from reconciler.kinds.body_fields import count, mapping, mappings, text
+from reconciler.api.demand import Component, Demand, DependencyRef, PodShape, exact, units
+from reconciler.kinds.body_fields import (
+    condition,
+    count,
+    mapping,
+    mappings,
+    outcome_by_condition,
+    prune_server_fields,
+    text,
+)
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import (
     CONTAINER_LISTS,
     PodReference,
+    PodTemplate,
     as_dependencies,
     container_references,
     pod_references,
@@ -56,7 +65,7 @@ _JVM_TYPES: Final = ("java", "scala")
 _EXTRA_CONTAINERS: Final = ("initContainers", "sidecars")
 
 
-def _demand(body: JsonObject) -> Demand:
+def _spark_demand(body: JsonObject) -> Demand:
     """One driver and its executors, never divided.
 
     Source: "Application distribution overview", multi-cluster gang scheduling; Karmada: components of a
@@ -148,7 +157,7 @@ def _images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
     return tuple((steps, image) for steps, image in found if isinstance(image, str) and image)
 
 
-def _pod_template(body: JsonObject) -> Json:
+def _spark_pod_template(body: JsonObject) -> Json:
     """Return driver and executor: the application counts as another one when they change."""
     roles = {role: dig(body, "spec", role) for role in _ROLES}
     return roles if any(roles.values()) else None
@@ -157,24 +166,114 @@ def _pod_template(body: JsonObject) -> Json:
 _WELL: Final = frozenset({"RUNNING", "SUCCEEDING", "COMPLETED"})
 
 
-def _health(live: JsonObject) -> Health:
+def _spark_health(live: JsonObject) -> Health:
     """Source: Karmada: only the state FAILED is unhealthy; the operator recovers from the others."""
     state = text(dig(live, "status", "applicationState", "state"))
     return Health.UNHEALTHY if state == "FAILED" else Health.HEALTHY if state in _WELL else Health.PROGRESSING
 
 
-def _outcome(live: JsonObject) -> RunOutcome:
+def _spark_outcome(live: JsonObject) -> RunOutcome:
     outcomes = {"FAILED": RunOutcome.FAILED, "COMPLETED": RunOutcome.SUCCEEDED}
     return outcomes.get(text(dig(live, "status", "applicationState", "state")), RunOutcome.RUNS)
 
 
 SPARK_APPLICATION = Interpreter(
     kinds=(("sparkoperator.k8s.io", "SparkApplication"),),
-    demand=_demand,
+    demand=_spark_demand,
     dependencies=lambda body: as_dependencies(_mentions(body), body),
     images=_images,
     containers=_containers,
-    pod_template=_pod_template,
-    health=_health,
-    outcome=_outcome,
+    pod_template=_spark_pod_template,
+    health=_spark_health,
+    outcome=_spark_outcome,
+)
+
+
+_GROUP: Final = "kubeflow.org"
+
+REPLICA_SPECS: Final = {
+    "MPIJob": "mpiReplicaSpecs",
+    "PaddleJob": "paddleReplicaSpecs",
+    "PyTorchJob": "pytorchReplicaSpecs",
+    "TFJob": "tfReplicaSpecs",
+    "XGBoostJob": "xgbReplicaSpecs",
+}
+"""The field of each kind that maps a role (`Master`, `Worker`) to its replicas and pod template."""
+
+
+def _roles(body: JsonObject) -> Iterator[tuple[str, Mapping[str, Any], PodTemplate]]:
+    field = REPLICA_SPECS.get(text(body.get("kind")), "")
+    for role, given in sorted(mapping(dig(body, "spec", field)).items()):
+        if isinstance(given, Mapping):
+            yield role, given, PodTemplate(("spec", field, role, "template"))
+
+
+def _kubeflow_demand(body: JsonObject) -> Demand:
+    """One component a role. The set is never divided: its pods find each other only within one cluster.
+
+    Source: "Application distribution overview", multi-cluster gang scheduling; Karmada: components of training jobs.
+    """
+    components = tuple(
+        Component(name=role, replicas=count(given.get("replicas"), 1), shape=template.shape(body))
+        for role, given, template in _roles(body)
+    )
+    total = sum(component.replicas for component in components)
+    return Demand(replicas=total, components=components, is_divisible=False)
+
+
+def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+    mentions = (
+        mention
+        for _, _, template in _roles(body)
+        for mention in pod_references(template.spec(body), (*template.path, "spec"))
+    )
+    return as_dependencies(mentions, body)
+
+
+def _kubeflow_pod_template(body: JsonObject) -> Mapping[str, Any] | None:
+    """Return the templates of all roles: the set counts as another one when they change."""
+    roles = {role: template.of(body) for role, _, template in _roles(body)}
+    return roles or None
+
+
+def _kubeflow_health(live: JsonObject) -> Health:
+    """Source: Karmada: a training job that has failed is unhealthy, one that runs or has succeeded healthy."""
+    match _kubeflow_outcome(live):
+        case RunOutcome.SUCCEEDED:
+            return Health.HEALTHY
+        case RunOutcome.FAILED:
+            return Health.UNHEALTHY
+    is_restarting = condition(live, "Restarting").get("status") == "True"
+    is_running = condition(live, "Running").get("status") == "True"
+    return Health.HEALTHY if is_running and not is_restarting else Health.PROGRESSING
+
+
+def _kubeflow_outcome(live: JsonObject) -> RunOutcome:
+    return outcome_by_condition(live, {"Failed": RunOutcome.FAILED, "Succeeded": RunOutcome.SUCCEEDED})
+
+
+def _pods_needed(live: JsonObject) -> int:
+    """Return all of its pods; for an elastic set the minimum with which it goes on."""
+    total = _kubeflow_demand(live).replicas or 1
+    return min(total, count(dig(live, "spec", "elasticPolicy", "minReplicas"), total))
+
+
+def _sanitize(body: JsonObject) -> JsonObject:
+    pruned = prune_server_fields(body)
+    for _, _, template in _roles(pruned):
+        pruned = template.prune(pruned)
+    return pruned
+
+
+KUBEFLOW_JOB = Interpreter(
+    kinds=tuple((_GROUP, kind) for kind in sorted(REPLICA_SPECS)),
+    demand=_kubeflow_demand,
+    dependencies=_dependencies,
+    images=lambda body: tuple(image for _, _, template in _roles(body) for image in template.images(body)),
+    containers=lambda body: tuple(steps for _, _, template in _roles(body) for steps in template.containers(body)),
+    pod_template=_kubeflow_pod_template,
+    health=_kubeflow_health,
+    outcome=_kubeflow_outcome,
+    pods_needed=_pods_needed,
+    sanitize=_sanitize,
 )

@@ -1,26 +1,130 @@
-"""Kinds of the Gateway API but for routes."""
+"""Kinds of the Gateway API, the references between its objects, and the defaults of missing fields.
+
+Source: Gateway API: BackendObjectReference, SecretObjectReference, ParentReference, LocalObjectReference, and
+ReferenceGrant for objects in another namespace.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 from reconciler.api.clusters import Health
-from reconciler.api.content import JsonObject, dig
+from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import Made
-from reconciler.kinds.body_fields import mappings, namespace_of, text
-from reconciler.kinds.certificate_issuers import annotated_issuer, gets_certificates
-from reconciler.kinds.custom.gateway_routes import (
-    GATEWAY,
-    GROUP,
-    SECRET,
-    UNNAMED,
-    mentions,
-    mentions_in,
-    parent_identity,
-)
+from reconciler.api.refs import Identity
+from reconciler.kinds.body_fields import ReportedHealth, by_reports, mapping, mappings, namespace_of, text, told_by
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import PodReference, as_dependencies, made_secrets
-from reconciler.kinds.status_conditions import ReportedHealth, by_reports, told_by
+from reconciler.kinds.references import annotated_issuer, gets_certificates
+
+GROUP: Final = "gateway.networking.k8s.io"
+
+SERVICE: Final = ("", "Service")
+SECRET: Final = ("", "Secret")
+GATEWAY: Final = (GROUP, "Gateway")
+UNNAMED: Final = ("", "")
+"""Default of a reference that has to have its group and kind."""
+
+
+def reference(given: Json, default: tuple[str, str], steps: tuple[Step, ...]) -> PodReference:
+    """Return a reference, its name empty when absent; `default`: group and kind if neither is given."""
+    found = mapping(given)
+    group = text(found.get("group")) if "group" in found else default[0]
+    kind, name, namespace = (text(found.get(part)) for part in ("kind", "name", "namespace"))
+    return PodReference(kind or default[1], name, (*steps, "name"), group=group, namespace=namespace)
+
+
+def parent_identity(given: Json, namespace: str) -> Identity:
+    """Return the identity of a ParentReference in an object of a namespace: a Gateway unless it says otherwise."""
+    found = reference(given, GATEWAY, ())
+    return Identity(found.group, found.kind, found.namespace or namespace, found.name)
+
+
+def mentions(body: JsonObject, default: tuple[str, str], *steps: str) -> Iterator[PodReference]:
+    """The reference at a field, or each of a list of references."""
+    given = dig(body, *steps)
+    if isinstance(given, list):
+        yield from mentions_in(given, default, steps)
+    elif mapping(given):
+        yield reference(given, default, steps)
+
+
+def mentions_in(given: Json, default: tuple[str, str], at: tuple[Step, ...]) -> Iterator[PodReference]:
+    """Each reference of a list; `at`: the steps to the list."""
+    for index, found in mappings(given):
+        yield reference(found, default, (*at, index))
+
+
+_FILTERS = (("requestMirror", "backendRef"), ("externalAuth", "backendRef"))
+
+
+def _route_mentions(body: JsonObject) -> Iterator[PodReference]:
+    """Yield backends of rules and filters, extensions, a Service as the parent; not Gateways. Source: Gateway API.
+
+    A Gateway is shared, and asks for a load balancer in each cluster: its operator places it. A Service of another
+    namespace as the parent needs no grant, but is no dependency of its route.
+    """
+    own = ("", namespace_of(body))
+    parents = mentions_in(dig(body, "spec", "parentRefs"), GATEWAY, ("spec", "parentRefs"))
+    yield from (found for found in parents if (found.group, found.kind) == SERVICE and found.namespace in own)
+    for index, rule in mappings(dig(body, "spec", "rules")):
+        at = ("spec", "rules", index)
+        yield from _of_filters(rule.get("filters"), (*at, "filters"))
+        yield from mentions_in(rule.get("backendRefs"), SERVICE, (*at, "backendRefs"))
+        for number, backend in mappings(rule.get("backendRefs")):
+            yield from _of_filters(backend.get("filters"), (*at, "backendRefs", number, "filters"))
+
+
+def _of_filters(filters: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
+    for index, found in mappings(filters):
+        for steps in _FILTERS:
+            if given := mapping(dig(found, *steps)):
+                yield reference(given, SERVICE, (*at, index, *steps))
+        if given := mapping(found.get("extensionRef")):
+            yield reference(given, UNNAMED, (*at, index, "extensionRef"))
+
+
+def _of_parents(live: JsonObject) -> Iterator[ReportedHealth]:
+    """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
+
+    A parent may have several controllers. Without one that answers it is Progressing, as an Ingress without an address
+    is.
+
+    Source: Gateway API: RouteParentStatus.
+    """
+    namespace = namespace_of(live)
+    said: dict[tuple[Any, ...], list[Json]] = {}
+    for _, entry in mappings(dig(live, "status", "parents")):
+        said.setdefault(_place(entry.get("parentRef"), namespace), []).append(entry.get("conditions"))
+    for _, parent in mappings(dig(live, "spec", "parentRefs")):
+        identity, section, port = _place(parent, namespace)
+        parts = ", ".join(filter(None, (section, f"port {port}" if port is not None else "")))
+        who = f"{identity} ({parts})" if parts else str(identity)
+        answers = said.get(_place(parent, namespace))
+        if not answers:
+            yield ReportedHealth(Health.PROGRESSING, f"{who} has not answered yet")
+        for conditions in answers or ():
+            yield told_by(who, conditions, live, ("Accepted",))
+
+
+def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
+    """Return the normal form of a ParentReference: equal parents may be spelled with or without defaults."""
+    found = mapping(parent)
+    port = found.get("port")
+    return (
+        parent_identity(found, namespace),
+        text(found.get("sectionName")),
+        port if isinstance(port, int) else None,
+    )
+
+
+GATEWAY_ROUTE = Interpreter(
+    kinds=tuple((GROUP, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")),
+    dependencies=lambda body: as_dependencies(_route_mentions(body), body),
+    **by_reports(_of_parents),
+)
+
 
 _ITS_CONTROLLER = "its controller"
 _CLIENT_AUTHORITIES = ("tls", "frontendValidation", "caCertificateRefs")

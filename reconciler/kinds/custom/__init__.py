@@ -1,1 +1,0 @@
-"""Facts about custom kinds of well-known operators."""
