@@ -224,7 +224,10 @@ def power_lines(holders: Holders, count: int, *, grave_max: int = _GRAVE_VALUES_
         found = [(power.value, held) for power, held in holders.items() if power.aspect == aspect]
         found.sort(key=lambda one: (len(one[1]), _TELLS.search(one[0]) is None, one))
         most = grave_max if aspect in _GRAVE else _VALUES_MAX
-        told = [f"{shown(value, _VALUE_CHARS_MAX)}{_of(held, count)}" for value, held in found[:most]]
+        told = [
+            shown(value, _VALUE_CHARS_MAX) + ("" if len(held) == count else f" ({_named(held)})")
+            for value, held in found[:most]
+        ]
         if more := len(found) - len(told):
             told.append(f"and {more:,} more")
         if aspect == "image" and (unlike := unlike_images(holders, is_any=len(found) > most)):
@@ -234,13 +237,12 @@ def power_lines(holders: Holders, count: int, *, grave_max: int = _GRAVE_VALUES_
     return lines
 
 
-def _of(held: Sequence[Identity], count: int) -> str:
-    if len(held) == count:
-        return ""
-    return f" ({_name(held[0])})" if len(held) == 1 else f" ({len(held):,} objects)"
+def _named(held: Sequence[Identity]) -> str:
+    return object_name(held[0]) if len(held) == 1 else f"{len(held):,} objects"
 
 
-def _name(identity: Identity) -> str:
+def object_name(identity: Identity) -> str:
+    """Return `demo/web`, or the name alone if it has no namespace."""
     return visible(f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name)
 
 
@@ -288,7 +290,8 @@ def unlike_images(holders: Holders, *, is_any: bool = False) -> str:
         return ""
     named = {registry_of(power.value): held[0] for power, held in holders.items() if power.aspect == "image"}
     told = [
-        f"{number:,} of {shown(registry, _VALUE_CHARS_MAX)} ({_name(named[registry])})" for registry, number in others
+        f"{number:,} of {shown(registry, _VALUE_CHARS_MAX)} ({object_name(named[registry])})"
+        for registry, number in others
     ]
     more = [f"and {len(told) - _GRAVE_VALUES_MAX:,} more registries"] if len(told) > _GRAVE_VALUES_MAX else []
     return ", ".join([f"{most:,} images of {shown(first, _VALUE_CHARS_MAX)}", *told[:_GRAVE_VALUES_MAX], *more])

@@ -7,17 +7,18 @@ from collections.abc import Callable
 import pytest
 
 from reconciler.api.plan import Plan
+from reconciler.report.json_parts import json_text
 from reconciler.report.plan import plan_text
 from reconciler.report.plan.annotations import plan_annotations, plans_junit
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_json
+from reconciler.report.plan.plan_json import plan_document
 from reconciler.server.pages.plan_page import plans_html
 from tests.golden.pulls import RECORDED, fleet_wide_bump
 
 FORMATS: dict[str, Callable[[Plan], str]] = {
     "md.txt": plan_markdown,
     "txt": plan_text,
-    "json.txt": plan_json,
+    "json.txt": lambda plan: json_text(plan_document(plan)),
     "github.txt": plan_annotations,
     "junit.txt": lambda plan: plans_junit([plan]),
     "html": lambda plan: plans_html([plan]),

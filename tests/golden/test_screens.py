@@ -12,11 +12,12 @@ from reconciler.api.plan import Manifest, Plan
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.report import Style, problems_text, render_json, render_yaml, table
+from reconciler.report.json_parts import json_text
 from reconciler.report.plan import plan_text
 from reconciler.report.plan.annotations import github_annotations
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_json
-from reconciler.report.plan.plan_patches import plan_patches_json
+from reconciler.report.plan.plan_json import plan_document
+from reconciler.report.plan.plan_patches import plan_patches
 from reconciler.report.render_json import Rendering
 from tests.golden.plans import HOSTILE, base64_of, hostile_plan, large_plan, ordinary_plan
 
@@ -62,11 +63,11 @@ def test_plan_markdown_that_is_cut(golden: Golden, budget: int) -> None:
 
 
 def test_plan_json(golden: Golden) -> None:
-    golden("plan.json.txt", plan_json(ordinary_plan()))
+    golden("plan.json.txt", json_text(plan_document(ordinary_plan())))
 
 
 def test_plan_patches(golden: Golden) -> None:
-    golden("plan_patches.json.txt", plan_patches_json(ordinary_plan()))
+    golden("plan_patches.json.txt", json_text(plan_patches(ordinary_plan())))
 
 
 def rendering() -> Rendering:

@@ -23,10 +23,11 @@ from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.planner import compare_revisions
 from reconciler.report import problems_part, problems_text, render_json, render_yaml, rendering
+from reconciler.report.json_parts import json_text
 from reconciler.report.plan import plan_text
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_json
-from reconciler.report.plan.plan_patches import plan_patches_json
+from reconciler.report.plan.plan_json import plan_document
+from reconciler.report.plan.plan_patches import plan_patches
 from reconciler.report.render_json import sorted_manifests
 from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
@@ -47,7 +48,12 @@ BASE = _fleet(SOUND.encode())
 
 
 def _print(plan: Plan) -> None:
-    for text in (plan_text(plan), plan_markdown(plan, budget=65_536), plan_json(plan), plan_patches_json(plan)):
+    for text in (
+        plan_text(plan),
+        plan_markdown(plan, budget=65_536),
+        json_text(plan_document(plan)),
+        json_text(plan_patches(plan)),
+    ):
         _assert_inert(text)
 
 

@@ -25,10 +25,11 @@ from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.fleet import ParsedFile, parse_file, without_secrets
 from reconciler.report import Masker, render_yaml
+from reconciler.report.json_parts import json_text
 from reconciler.report.plan import plan_text
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_json
-from reconciler.report.plan.plan_patches import plan_patches_json
+from reconciler.report.plan.plan_json import plan_document
+from reconciler.report.plan.plan_patches import plan_patches
 from reconciler.secrets import has_credential, holds_credential, may_hold_credentials
 from reconciler.store.parse_cache_rows import is_cacheable, packed_file
 from tests.fakes.store_trees import commit_all
@@ -76,7 +77,12 @@ def _leaves(tree: Any, path: str = "") -> list[tuple[str, Any]]:
 
 
 def _printed(plan: Plan) -> str:
-    texts = (plan_text(plan), plan_markdown(plan, budget=65_536), plan_json(plan), plan_patches_json(plan))
+    texts = (
+        plan_text(plan),
+        plan_markdown(plan, budget=65_536),
+        json_text(plan_document(plan)),
+        json_text(plan_patches(plan)),
+    )
     return "\n".join((*texts, repr(Masker().plan(plan))))
 
 

@@ -13,7 +13,8 @@ from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, plan_round
-from reconciler.report.plan.plan_json import plan_json
+from reconciler.report.json_parts import json_text
+from reconciler.report.plan.plan_json import plan_document
 from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, job, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -39,7 +40,7 @@ def test_first_round_creates_namespace_and_object_and_the_second_nothing() -> No
 
 def test_plan_is_the_same_byte_for_byte() -> None:
     fleet, bed = fleet_of(deployment(), config_map(), policy("Deployment"), policy("ConfigMap", name="b")), TestBed()
-    assert plan_json(bed.plan(fleet).plan) == plan_json(bed.plan(fleet).plan)
+    assert json_text(plan_document(bed.plan(fleet).plan)) == json_text(plan_document(bed.plan(fleet).plan))
 
 
 def test_hand_edit_is_drift_and_healed() -> None:

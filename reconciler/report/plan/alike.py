@@ -16,9 +16,9 @@ from reconciler.api.plan import Change
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity
 from reconciler.incremental import by_key
-from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, field_lines, headlines
+from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, headlines
 from reconciler.report.plan.groups import FieldLine, PlanEntry, counted_kind, grouped, value_key
-from reconciler.report.power import Holders, Power, has_image_of, power_lines, rare_registries
+from reconciler.report.power import Holders, Power, has_image_of, object_name, power_lines, rare_registries
 from reconciler.report.safe import visible
 from reconciler.report.terminal import DESTRUCTIVE, PLAIN, Style, cluster_list, name_lines
 
@@ -31,23 +31,16 @@ _FEW = 8
 """So many objects have a line each."""
 
 
-class ChangePlaces(Struct, frozen=True, kw_only=True):
-    """Objects that are changed in the same clusters, each with its place in the store."""
-
-    clusters: tuple[str, ...]
-    members: tuple[tuple[Identity, Source], ...]
-
-
 class EqualChanges(Struct, frozen=True, kw_only=True):
     """Equal changes of some objects. `entry`: the change of the first of them, in the clusters of all.
 
-    `identities`: the objects, sorted. `sources`: their places in the store. `count`: the number of changes, each of an
-    object in a cluster.
+    `identities`: the objects, sorted. `places`: those in the same clusters, each with its place in the store.
+    `sources`: all of these. `count`: the number of changes, each of an object in a cluster.
     """
 
     entry: PlanEntry
     identities: tuple[Identity, ...]
-    places: tuple[ChangePlaces, ...]
+    places: tuple[tuple[tuple[str, ...], tuple[tuple[Identity, Source], ...]], ...]
     sources: tuple[Source, ...]
     count: int
     powers: Holders
@@ -71,15 +64,13 @@ def alike(changes: Iterable[Change]) -> tuple[EqualChanges, ...]:
 
 
 def _key(entry: PlanEntry) -> tuple[Any, ...]:
-    fields = tuple(_field_key(line, entry) for line in entry.fields)
-    is_partial = any(line.clusters != entry.clusters for line in entry.fields)
-    where = entry.clusters if is_partial else None
+    places = [None if line.clusters == entry.clusters else line.clusters for line in entry.fields]
+    fields = tuple(
+        (line.path, value_key(line.before), value_key(line.after), line.cause, line.manager, where)
+        for line, where in zip(entry.fields, places, strict=True)
+    )
+    where = entry.clusters if any(place is not None for place in places) else None
     return (entry.action, entry.gvk, entry.cause, entry.held, entry.reason, fields, where)
-
-
-def _field_key(line: FieldLine, entry: PlanEntry) -> tuple[Any, ...]:
-    where = None if line.clusters == entry.clusters else line.clusters
-    return (line.path, value_key(line.before), value_key(line.after), line.cause, line.manager, where)
 
 
 def _alike(entries: Sequence[PlanEntry]) -> EqualChanges:
@@ -95,9 +86,7 @@ def _alike(entries: Sequence[PlanEntry]) -> EqualChanges:
             fields=tuple(_spread(line, first, entries, clusters) for line in first.fields),
         ),
         identities=tuple(sorted({entry.identity for entry in entries})),
-        places=tuple(
-            ChangePlaces(clusters=where, members=tuple(sorted(found))) for where, found in sorted(by_clusters.items())
-        ),
+        places=tuple((where, tuple(sorted(found))) for where, found in sorted(by_clusters.items())),
         sources=sources,
         count=sum(len(entry.clusters) for entry in entries),
         powers=_holders((entry.identity, entry.powers) for entry in entries),
@@ -145,44 +134,31 @@ def _order(found: EqualChanges, rare: frozenset[str]) -> tuple[Any, ...]:
 def alike_lines(found: EqualChanges, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
     """A headline, a line for each field, and the names of the objects where there are several."""
     powers = [f"{_INDENT}{line}" for line in power_lines(found.powers, found.objects)] if detail.fields_max else []
+    lines = [*entry_lines(found.entry, style, detail), *powers]
     if found.objects == 1:
-        return [*entry_lines(found.entry, style, detail), *powers]
-    subject = counted_kind(found.entry.identity.kind, found.objects)
+        return lines
+    head = headlines(found.entry, style, subject=counted_kind(found.entry.identity.kind, found.objects))
     names = _names(found)
     kept = names[: detail.name_lines_max]
     if len(names) > len(kept):
         kept.append(f"… and more: {found.objects:,} objects in all" if kept else f"… {found.objects:,} objects")
-    return [
-        *headlines(found.entry, style, subject=subject),
-        *field_lines(found.entry, style, detail),
-        *powers,
-        *(f"{_INDENT}{line}" for line in kept),
-    ]
+    return [*head, *lines[len(head) :], *(f"{_INDENT}{line}" for line in kept)]
 
 
 def _names(found: EqualChanges) -> list[str]:
     """The names of all objects, with their clusters where they are not all in the same; of few with their places."""
     lines: list[str] = []
     is_few = found.objects <= _FEW
-    for place in found.places:
+    for clusters, members in found.places:
         if is_few:
-            names = ["  ".join(part for part in (object_name(one), _place(at)) if part) for one, at in place.members]
+            names = ["  ".join(filter(None, (object_name(one), visible(str(at))))) for one, at in members]
         else:
-            names = name_lines((object_name(one) for one, _ in place.members), chars_max=_NAMES_CHARS_MAX)
+            names = name_lines((object_name(one) for one, _ in members), chars_max=_NAMES_CHARS_MAX)
         if len(found.places) > 1:
-            where = f"{cluster_list(place.clusters)}: "
+            where = f"{cluster_list(clusters)}: "
             names = [where + names[0], *(f"  {line}" for line in names[1:])]
         lines.extend(names)
     return lines
-
-
-def _place(source: Source) -> str:
-    return visible(str(source)) if source.path else ""
-
-
-def object_name(identity: Identity) -> str:
-    """Return `demo/web`, or the name alone if it has no namespace."""
-    return visible(f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name)
 
 
 _ENTRIES_MIN = 12

@@ -7,12 +7,11 @@ GitHub, "Workflow commands" (data is percent-encoded, or it could carry commands
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from msgspec import Struct
-
-from reconciler.api.plan import Direction, Plan, SettingChange, Unjudged
+from reconciler.api.plan import Direction, Plan
 from reconciler.api.problem import NOWHERE, Problem, Severity, Source
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import Masker
@@ -54,7 +53,15 @@ def plan_annotations(plan: Plan) -> str:
     return "".join(
         (
             _sum(plan, lost),
-            *map(_of_setting, plan.settings),
+            *(
+                _line(
+                    Severity.WARNING if one.direction is Direction.LOOSENS else Severity.HINT,
+                    one.source,
+                    f"setting {one.direction}",
+                    setting_lines(one),
+                )
+                for one in plan.settings
+            ),
             *(_of_change(one, Severity.WARNING) for one in lost),
             *map(_of_problem, by_kind(sorted_problems(plan.problems))),
             *(_line(Severity.WARNING, one.source, "not judged", unjudged_lines(one)) for one in unjudged),
@@ -79,11 +86,6 @@ def _sum(plan: Plan, lost: Iterable[EqualChanges]) -> str:
     )
 
 
-def _of_setting(change: SettingChange) -> str:
-    severity = Severity.WARNING if change.direction is Direction.LOOSENS else Severity.HINT
-    return _line(severity, change.source, f"setting {change.direction}", setting_lines(change))
-
-
 def _of_change(one: EqualChanges, severity: Severity) -> str:
     source = one.sources[0] if one.sources else NOWHERE
     return _line(severity, source, f"{one.entry.action} {one.entry.identity.kind}", alike_lines(one))
@@ -96,7 +98,8 @@ def _of_problem(problem: Problem) -> str:
 
 def _line(severity: Severity, source: Source, title: str, lines: Iterable[str]) -> str:
     at = {"file": source.path, "line": str(source.line or ""), "title": title}
-    properties = ",".join(f"{name}={_property(value)}" for name, value in at.items() if value)
+    escaped = {name: _data(value).replace(":", "%3A").replace(",", "%2C") for name, value in at.items() if value}
+    properties = ",".join(f"{name}={value}" for name, value in escaped.items())
     return f"::{_COMMANDS[severity]}{f' {properties}' if properties else ''}::{'%0A'.join(map(_data, lines))}\n"
 
 
@@ -105,81 +108,74 @@ def _data(text: str) -> str:
     return visible(text).replace("%", "%25")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-class _Case(Struct, frozen=True, kw_only=True):
+class _Case(NamedTuple):
     """`verdict`: `failure`, `error` or `skipped`; empty: it passes. `text`: lines that are visible."""
 
     name: str
     verdict: str = ""
     message: str = ""
-    text: tuple[str, ...] = ()
+    text: Sequence[str] = ()
     file: str = ""
 
 
 def plans_junit(plans: Iterable[Plan]) -> str:
     """A document with the suites of all plans."""
-    suites = [suite for plan in plans for suite in _suites(Masker().plan(plan))]
+    suites = [_suite(*suite) for plan in plans for suite in _suites(Masker().plan(plan))]
     return '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n' + "".join(suites) + "</testsuites>\n"
 
 
-def _suites(plan: Plan) -> Iterable[str]:
-    found = alike(plan.changes)
-    confirm = tuple(confirm_lines(plan.held_digest))
-    lost = [_junit_of_change(one, confirm) for one in found if one.entry.is_destructive]
-    rest = [_junit_of_change(one, confirm) for one in found if not one.entry.is_destructive]
-    whole = _Case(name=plain(first_line(plan)))
-    if not plan.is_complete:
-        whole = _Case(name=whole.name, verdict="error", message=incomplete(plan))
-    unjudged = [_of_unjudged(one) for one in sorted(plan.unjudged, key=lambda one: one.identity)]
-    problems = [_junit_of_problem(problem) for problem in sorted_problems(plan.problems)]
-    yield _suite("Fleet plan", [whole])
-    yield _suite(SETTINGS, [_junit_of_setting(one, plan.settings_digest) for one in plan.settings])
-    yield _suite(LOSSES, lost)
-    yield _suite("Problems", problems)
-    yield _suite(UNJUDGED, unjudged)
-    yield _suite("Changes", rest)
-
-
-def _junit_of_setting(change: SettingChange, digest: str) -> _Case:
-    return _Case(
-        name=f"{change.direction} {change.document} {change.path}".strip(),
-        verdict="failure" if change.held else "",
-        message=change.meaning,
-        text=(*setting_lines(change), *(review_lines(digest) if change.held else ())),
-        file=change.source.path,
+def _suites(plan: Plan) -> Iterator[tuple[str, list[_Case]]]:
+    found, confirm = alike(plan.changes), confirm_lines(plan.held_digest)
+    line = plain(first_line(plan))
+    yield "Fleet plan", [_Case(line) if plan.is_complete else _Case(line, "error", incomplete(plan))]
+    review = review_lines(plan.settings_digest)
+    yield (
+        SETTINGS,
+        [
+            _Case(
+                f"{one.direction} {one.document} {one.path}".strip(),
+                "failure" if one.held else "",
+                one.meaning,
+                [*setting_lines(one), *(review if one.held else ())],
+                one.source.path,
+            )
+            for one in plan.settings
+        ],
     )
+    yield LOSSES, [_junit_of_change(one, confirm) for one in found if one.entry.is_destructive]
+    yield (
+        "Problems",
+        [
+            _Case(
+                f"{one.code} {one.source}".strip(),
+                "failure" if one.severity is Severity.ERROR else "",
+                one.message,
+                [visible(part) for part in (one.cluster, one.path, one.message) if part],
+                one.source.path,
+            )
+            for one in sorted_problems(plan.problems)
+        ],
+    )
+    unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
+    yield (
+        UNJUDGED,
+        [
+            _Case(str(one.identity), "error", one.why, unjudged_lines(one, detail=WHOLE), one.source.path)
+            for one in unjudged
+        ],
+    )
+    yield "Changes", [_junit_of_change(one, confirm) for one in found if not one.entry.is_destructive]
 
 
-def _junit_of_change(one: EqualChanges, confirm: tuple[str, ...]) -> _Case:
-    entry = one.entry
+def _junit_of_change(one: EqualChanges, confirm: list[str]) -> _Case:
+    entry, hold = one.entry, group_of(one.entry.hold)
     subject = str(entry.identity) if one.objects == 1 else counted_kind(entry.identity.kind, one.objects)
-    hold = group_of(entry.hold)
-    verdict = {HoldGroup.NONE: "", HoldGroup.GUARD: "failure", HoldGroup.WAITING: "skipped"}[hold]
-    text = tuple(alike_lines(one, detail=WHOLE))
     return _Case(
-        name=f"{entry.action} {subject} in {cluster_list(entry.clusters)}",
-        verdict=verdict,
-        message=entry.held or "",
-        text=(*text, *confirm) if hold is HoldGroup.GUARD else text,
-        file=one.sources[0].path if one.sources else "",
-    )
-
-
-def _of_unjudged(found: Unjudged) -> _Case:
-    text = tuple(unjudged_lines(found, detail=WHOLE))
-    return _Case(name=str(found.identity), verdict="error", message=found.why, text=text, file=found.source.path)
-
-
-def _junit_of_problem(problem: Problem) -> _Case:
-    return _Case(
-        name=f"{problem.code} {problem.source}".strip(),
-        verdict="failure" if problem.severity is Severity.ERROR else "",
-        message=problem.message,
-        text=tuple(visible(part) for part in (problem.cluster, problem.path, problem.message) if part),
-        file=problem.source.path,
+        f"{entry.action} {subject} in {cluster_list(entry.clusters)}",
+        {HoldGroup.NONE: "", HoldGroup.GUARD: "failure", HoldGroup.WAITING: "skipped"}[hold],
+        entry.held or "",
+        [*alike_lines(one, detail=WHOLE), *(confirm if hold is HoldGroup.GUARD else ())],
+        one.sources[0].path if one.sources else "",
     )
 
 
@@ -187,9 +183,7 @@ def _suite(name: str, cases: list[_Case]) -> str:
     if not cases:
         return ""
     of = {verdict: sum(case.verdict == verdict for case in cases) for verdict in ("failure", "error", "skipped")}
-    counts = (
-        f'tests="{len(cases)}" failures="{of["failure"]}" errors="{of["error"]}" skipped="{of["skipped"]}"'
-    )  # fmt: skip
+    counts = f'tests="{len(cases)}" failures="{of["failure"]}" errors="{of["error"]}" skipped="{of["skipped"]}"'
     inside = "".join(_case(name, case) for case in cases)
     return f"  <testsuite name={_attribute(name)} {counts}>\n{inside}  </testsuite>\n"
 

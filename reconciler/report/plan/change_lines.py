@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from reconciler.api.binding import TargetCluster
-from reconciler.api.plan import Action, Cause, Change, PlacementChange, Plan, Unjudged
+from reconciler.api.plan import Action, Cause, Change, PlacementChange, Unjudged
 from reconciler.report.difference import is_long_text, shown_pair, text_diff
 from reconciler.report.mask import is_hidden_ciphertext
 from reconciler.report.plan.groups import FieldLine, PlanEntry, by_importance, counted
@@ -54,7 +53,7 @@ WHOLE = Detail(fields_max=1_000_000_000, value_chars=1_000_000_000, is_whole=Tru
 
 def entry_lines(entry: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
     """The headline of an entry and a line for each field."""
-    return [*headlines(entry, style), *field_lines(entry, style, detail)]
+    return [*headlines(entry, style), *field_lines(entry.fields, entry.cause, entry.clusters, style, detail)]
 
 
 def headlines(entry: PlanEntry, style: Style = PLAIN, *, subject: str = "") -> list[str]:
@@ -63,30 +62,29 @@ def headlines(entry: PlanEntry, style: Style = PLAIN, *, subject: str = "") -> l
     `subject`: replaces the name if the entry stands for several objects.
     """
     action = style.of_action(entry.action, f"{MARKS[entry.action]} {entry.action}".ljust(11))
-    cause, place = _CAUSES[entry.cause], visible(str(entry.source)) if entry.source.path else ""
+    cause, place = _CAUSES[entry.cause], visible(str(entry.source))
     notes = style.dim(" · ".join(note for note in (cause, place) if note))
-    parts = [action, cluster_list(entry.clusters), style.bold(subject or _subject(entry)), notes]
+    parts = [action, cluster_list(entry.clusters), style.bold(subject or visible(str(entry.identity))), notes]
     below = [style.red(RELEASED)] if entry.action is Action.RELEASE else []
     below += [style.dim(f"because: {visible(entry.reason)}")] if entry.reason else []
     below += [style.yellow(f"HELD: {visible(entry.held)}")] if entry.held is not None else []
     return ["  ".join(part for part in parts if part), *(f"{_INDENT}{line}" for line in below)]
 
 
-def _subject(entry: PlanEntry) -> str:
-    return visible(str(entry.identity))
-
-
-def field_lines(entry: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
-    """A line for each field, long texts as a diff of lines."""
-    kept = _most_important(entry.fields, detail.fields_max)
+def field_lines(
+    fields: tuple[FieldLine, ...], cause: Cause, clusters: tuple[str, ...], style: Style, detail: Detail
+) -> list[str]:
+    """A line for each field, long texts as a diff of lines. `cause`, `clusters`: of the entry that has them."""
+    kept = _most_important(fields, detail.fields_max)
     if not kept:
         return []
     lines: list[str] = []
     width = min(max(len(visible(line.path)) for line in kept), 60)
     for line in kept:
-        lines.extend(_field(line, entry, width, style, detail))
-    if len(entry.fields) > len(kept):
-        lines.append(f"{_INDENT}… {len(entry.fields) - len(kept)} more fields")
+        notes = "".join(f"  {note}" for note in _field_notes(line, cause, clusters, style))
+        lines.extend(f"{_INDENT}{text}" for text in _field(line, notes, width, style, detail))
+    if len(fields) > len(kept):
+        lines.append(f"{_INDENT}… {len(fields) - len(kept)} more fields")
     return lines
 
 
@@ -109,72 +107,43 @@ def _most_important(fields: tuple[FieldLine, ...], most: int) -> tuple[FieldLine
     return tuple(line for line in fields if id(line) in chosen)
 
 
-def _field(line: FieldLine, entry: PlanEntry, width: int, style: Style, detail: Detail) -> Iterable[str]:
+def _field(line: FieldLine, notes: str, width: int, style: Style, detail: Detail) -> Iterable[str]:
     path = (visible(line.path) or "(whole object)").ljust(width)
-    notes = "".join(f"  {note}" for note in _field_notes(line, entry, style))
     if detail.has_text_diffs and is_long_text(line.before, line.after):
-        yield f"{_INDENT}{path}{notes}"
+        paints = {"-": style.red, "+": style.green}
+        yield f"{path}{notes}"
         for text in text_diff(line.before, line.after, is_whole=detail.is_whole):
-            yield f"{_INDENT}  {_painted(text, style)}"
-        return
-    if is_hidden_ciphertext(line.before) and is_hidden_ciphertext(line.after):
-        yield f"{_INDENT}{path}  encrypted value changed{notes}"
-        return
-    before, after = shown_pair(line.before, line.after, detail.value_chars)
-    yield f"{_INDENT}{path}  {before} {style.arrow} {after}{notes}"
+            yield f"  {paints.get(text[:1], style.dim)(text)}"
+    elif is_hidden_ciphertext(line.before) and is_hidden_ciphertext(line.after):
+        yield f"{path}  encrypted value changed{notes}"
+    else:
+        before, after = shown_pair(line.before, line.after, detail.value_chars)
+        yield f"{path}  {before} {style.arrow} {after}{notes}"
 
 
-def _painted(text: str, style: Style) -> str:
-    return {"-": style.red, "+": style.green}.get(text[:1], style.dim)(text)
-
-
-def _field_notes(line: FieldLine, entry: PlanEntry, style: Style) -> Iterable[str]:
+def _field_notes(line: FieldLine, cause: Cause, clusters: tuple[str, ...], style: Style) -> Iterable[str]:
     if line.manager:
         first, last = line.times
         when = f" at {visible(last)}" if last else ""
         when = f" between {visible(first)} and {visible(last)}" if first != last else when
         yield style.yellow(f"(set by {visible(line.manager)}{when})")
-    if line.cause is not entry.cause and _CAUSES[line.cause]:
+    if line.cause is not cause and _CAUSES[line.cause]:
         yield style.dim(f"[{_CAUSES[line.cause]}]")
-    if line.clusters != entry.clusters:
+    if line.clusters != clusters:
         yield style.dim(f"[only {cluster_list(line.clusters)}]")
 
 
 def unjudged_lines(found: Unjudged, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
     """Return `? unjudged Deployment demo/web apps/web.yaml:18`, the reason, and its differences."""
     subject = style.bold(visible(str(found.identity)))
-    source = style.dim(visible(str(found.source))) if found.source.path else ""
-    head = [style.yellow("? unjudged".ljust(11)), subject, source]
+    head = [style.yellow("? unjudged".ljust(11)), subject, style.dim(visible(str(found.source)))]
     lines = ["  ".join(part for part in head if part), f"{_INDENT}because {visible(found.why)}"]
     fields = tuple(
-        FieldLine(
-            path=field.path,
-            before=field.before,
-            after=field.after,
-            cause=Cause.DECLARED,
-            manager="",
-            times=("", ""),
-            clusters=(),
-        )
+        FieldLine(path=field.path, before=field.before, after=field.after)
         for field in (*found.fields, *found.policy_fields)
     )
-    entry = PlanEntry(
-        action=Action.UPDATE,
-        gvk=found.gvk,
-        identity=found.identity,
-        cause=Cause.DECLARED,
-        source=found.source,
-        hold=None,
-        reason="",
-        clusters=(),
-        fields=fields,
-    )
-    return [*lines, *(f"{_INDENT}{visible(note)}" for note in found.notes), *field_lines(entry, style, detail)]
-
-
-def unjudged_count(plan: Plan) -> str:
-    """`2 not judged`; empty when everything is."""
-    return f"{len(plan.unjudged):,} not judged" if plan.unjudged else ""
+    notes = [f"{_INDENT}{visible(note)}" for note in found.notes]
+    return [*lines, *notes, *field_lines(fields, Cause.DECLARED, (), style, detail)]
 
 
 def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_reasons: bool = True) -> list[str]:
@@ -182,7 +151,10 @@ def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_rea
     before = {target.cluster: target.replicas for target in placement.before}
     after = {target.cluster: target.replicas for target in placement.after}
     steps = [_step(name, before, after, style) for name in sorted({*before, *after})]
-    had, have = _total(placement.before), _total(placement.after)
+    had, have = (
+        sum(known) if (known := [each.replicas for each in targets if each.replicas is not None]) else None
+        for targets in (placement.before, placement.after)
+    )
     counts = f"{have} replicas: " if had == have else f"{had or 0} {style.arrow} {have or 0} replicas: "
     counts = counts if (had, have) != (None, None) else ""
     subject = style.bold(visible(str(placement.identity)))
@@ -193,11 +165,6 @@ def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_rea
     if has_reasons:
         lines.extend(f"{_INDENT}because: {visible(str(reason))}" for reason in placement.reasons)
     return lines
-
-
-def _total(targets: Iterable[TargetCluster]) -> int | None:
-    known = [target.replicas for target in targets if target.replicas is not None]
-    return sum(known) if known else None
 
 
 def _step(name: str, before: dict[str, int | None], after: dict[str, int | None], style: Style) -> str:
@@ -233,8 +200,7 @@ _NOUNS = {"delete": "deletion", "replace": "replacement", "release": "release"}
 
 def spoken_losses(counts: dict[str, int]) -> str:
     """`2 deletions, 1 release`; empty when nothing is deleted, replaced or released."""
-    parts = [counted(counts[name], noun) for name, noun in _NOUNS.items() if counts.get(name)]
-    return ", ".join(parts)
+    return ", ".join(counted(counts[name], noun) for name, noun in _NOUNS.items() if counts.get(name))
 
 
 def spoken(counts: dict[str, int]) -> str:

@@ -22,7 +22,7 @@ from reconciler.planner import CLUSTER_IN_NO_POLICY
 from reconciler.regex import regex
 from reconciler.report.difference import cut, shown_pair
 from reconciler.report.plan.alike import EqualChanges, alike
-from reconciler.report.plan.change_lines import spoken_losses, unjudged_count
+from reconciler.report.plan.change_lines import spoken_losses
 from reconciler.report.plan.groups import (
     OWNER_PATH,
     FieldLine,
@@ -47,69 +47,74 @@ _HIDDEN = "«value"
 _UNKNOWN = "incomplete: not all that changes is known"
 
 
-class Word(Struct, frozen=True):
-    """A piece of the line. `is_code`: it comes from the store or a cluster, and is shown as code where there is any."""
+class Code(str):
+    """A piece of the line that comes from the store or a cluster: it is shown as code where there is any."""
 
-    text: str
-    is_code: bool = False
-
-
-_INCOMPLETE = Word("incomplete")
+    __slots__ = ()
 
 
-def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[Word, ...]:
+_INCOMPLETE = "incomplete"
+
+
+def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[str, ...]:
     """Return the line of a redacted plan. `groups_max`: number of kinds of change to describe; 0: they are counted."""
+    settings = sum(
+        not (one.direction in (Direction.LOOSENS, Direction.PROMOTES) or one.held or _is_of_check(one))
+        for one in plan.settings
+    )
+    errors = sum(problem.severity is Severity.ERROR for problem in set(plan.problems))
     found = [
         *_loosened(plan, is_told=bool(groups_max)),
-        *(_stories(plan) if groups_max else []),
-        *_losses_now(plan),
+        *(_stories(plan)[:_STORIES_MAX] if groups_max else []),
+        *([[said]] if (said := spoken_losses(losses(plan)[HoldGroup.NONE])) else []),
         *_changes(plan, groups_max),
-        *_other_settings(plan),
+        *([[f"{counted(settings, 'setting')} changed"]] if settings else []),
         *_held(plan),
-        *([[Word(unjudged_count(plan))]] if plan.unjudged else []),
-        *_faults(plan),
+        *([[f"{len(plan.unjudged):,} not judged"]] if plan.unjudged else []),
+        *([[counted(errors, "error")]] if errors else []),
+        *([] if plan.is_complete else [[_INCOMPLETE]]),
     ]
     if found == [[_INCOMPLETE]]:
-        found = [[Word(_UNKNOWN)]]
-    words: list[Word] = []
-    for part in found or [[Word("no changes")]]:
-        words.extend([Word("; "), *part] if words else part)
+        found = [[_UNKNOWN]]
+    words: list[str] = []
+    for part in found or [["no changes"]]:
+        words.extend(["; ", *part] if words else part)
     return tuple(words)
 
 
-def plain(words: Iterable[Word]) -> str:
+def plain(words: Iterable[str]) -> str:
     """The line as text."""
-    return "".join(visible(word.text) for word in words)
+    return "".join(map(visible, words))
 
 
-def _stories(plan: Plan) -> list[list[Word]]:
-    """Return what happened, in words, where the counts alone would not say it."""
-    found = [*_promotions(plan), *_policies_lost(plan), *_replaced(plan), *_renamed(plan), *_new_clusters(plan)]
-    return found[:_STORIES_MAX]
+def _stories(plan: Plan) -> list[list[str]]:
+    """Return what happened, in words, where the counts alone would not say it.
 
-
-def _promotions(plan: Plan) -> Iterator[list[Word]]:
-    """`promotion prod: 3 fields`."""
+    `promotion prod: 3 fields`, `policy web removed: web and api leave a, b, c (held)`, replacements, a namespace that
+    becomes another, new clusters.
+    """
     rows = [one for one in plan.settings if one.direction is Direction.PROMOTES and one.path]
-    for document, count in sorted(Counter(one.document.partition(":")[0] for one in rows).items()):
-        yield [_names([document]), Word(f": {counted(count, 'field')}")]
-
-
-def _policies_lost(plan: Plan) -> Iterator[list[Word]]:
-    """`policy web removed: web and api leave a, b, c (held)`."""
-    found = by_key((change.policy_lost, change) for change in plan.changes if change.policy_lost)
-    for words, changes in sorted(found.items()):
+    promotions = Counter(one.document.partition(":")[0] for one in rows)
+    found = [[_names([document]), f": {counted(count, 'field')}"] for document, count in sorted(promotions.items())]
+    lost = by_key((change.policy_lost, change) for change in plan.changes if change.policy_lost)
+    for words, changes in sorted(lost.items()):
         held = " (held)" if all(change.held is not None for change in changes) else ""
-        yield [Word(words, is_code=True), Word(": "), _names(one.identity.name for one in changes), Word(" leave "),
-               _names(one.cluster for one in changes), Word(held)]  # fmt: skip
+        leaving = _names(one.identity.name for one in changes)
+        found.append([Code(words), ": ", leaving, " leave ", _names(one.cluster for one in changes), held])
+    found += [*_replaced(plan), *_renamed(plan)]
+    new = [problem.cluster for problem in plan.problems if problem.code == CLUSTER_IN_NO_POLICY]
+    return [*found, ["new cluster ", _names(new), " in no policy"]] if new else found
 
 
-def _names(names: Iterable[str]) -> Word:
-    text = cluster_list(list(names))
-    return Word(cut(text, _NAME_CHARS_MAX), is_code=True)
+def _names(names: Iterable[str]) -> str:
+    return Code(cut(cluster_list(list(names)), _NAME_CHARS_MAX))
 
 
-def _replaced(plan: Plan) -> Iterator[list[Word]]:
+def _code_unless_word(text: str, name: str) -> str:
+    return text if _WORD.fullmatch(name) else Code(text)
+
+
+def _replaced(plan: Plan) -> Iterator[list[str]]:
     """`3 Deployments replaced: selector of shop/web`."""
     found: dict[tuple[str, str], list[Change]] = {}
     for change in plan.changes:
@@ -119,12 +124,12 @@ def _replaced(plan: Plan) -> Iterator[list[Word]]:
     for (kind, name), changes in sorted(found.items()):
         where = sorted({f"{one.identity.namespace}/{one.identity.name}".removeprefix("/") for one in changes})
         done = "replaced" if any(one.held is None for one in changes) else "to be replaced"
-        yield [Word(cut(counted_kind(kind, len(changes)), _NAME_CHARS_MAX), is_code=not _WORD.fullmatch(kind)),
-               Word(f" {done}: "), Word(cut(name, _NAME_CHARS_MAX), is_code=not _WORD.fullmatch(name)), Word(" of "),
+        yield [_code_unless_word(cut(counted_kind(kind, len(changes)), _NAME_CHARS_MAX), kind),
+               f" {done}: ", _code_unless_word(cut(name, _NAME_CHARS_MAX), name), " of ",
                _names(where)]  # fmt: skip
 
 
-def _renamed(plan: Plan) -> Iterator[list[Word]]:
+def _renamed(plan: Plan) -> Iterator[list[str]]:
     """`namespace shop becomes store: 9 objects are made anew`."""
     come = by_key(
         ((change.cluster, *_nameless(change)), change)
@@ -138,18 +143,12 @@ def _renamed(plan: Plan) -> Iterator[list[Word]]:
         for new in come.get((change.cluster, *_nameless(change)), ())
     )
     for (old, new), count in moves.most_common(1):
-        yield [Word("namespace "), _names([old]), Word(" becomes "), _names([new]),
-               Word(f": {counted(count, 'object')} {'is' if count == 1 else 'are'} made anew")]  # fmt: skip
+        yield ["namespace ", _names([old]), " becomes ", _names([new]),
+               f": {counted(count, 'object')} {'is' if count == 1 else 'are'} made anew"]  # fmt: skip
 
 
 def _nameless(change: Change) -> tuple[str, ...]:
     return change.identity.group, change.identity.kind, change.identity.name
-
-
-def _new_clusters(plan: Plan) -> Iterator[list[Word]]:
-    found = [problem.cluster for problem in plan.problems if problem.code == CLUSTER_IN_NO_POLICY]
-    if found:
-        yield [Word("new cluster "), _names(found), Word(" in no policy")]
 
 
 class HoldGroup(Enum):
@@ -176,7 +175,13 @@ def losses(plan: Plan) -> dict[HoldGroup, dict[str, int]]:
     return counts
 
 
-def _loosened(plan: Plan, *, is_told: bool) -> list[list[Word]]:
+def loss_words(plan: Plan) -> list[str]:
+    """Return `Contains 2 deletions.`, what the guard holds, and what is held for now, as far as there is any."""
+    words = {HoldGroup.NONE: "Contains", HoldGroup.GUARD: "The guard holds", HoldGroup.WAITING: "Held for now:"}
+    return [f"{words[hold]} {spoken_losses(counts)}." for hold, counts in losses(plan).items() if any(counts.values())]
+
+
+def _loosened(plan: Plan, *, is_told: bool) -> list[list[str]]:
     """Return the settings that come first: those of the check itself, and those that loosen; `is_told`: by name."""
     judges = [change.document for change in plan.settings if _is_of_check(change)]
     held = [change for change in plan.settings if change.held]
@@ -184,55 +189,40 @@ def _loosened(plan: Plan, *, is_told: bool) -> list[list[Word]]:
     said = []
     if judges:
         more = f" and {len(judges) - 1:,} more" if len(judges) > 1 else ""
-        first = Word(visible(judges[0])[:_NAME_CHARS_MAX], is_code=True)
-        said.append([Word("the check of pull requests itself changes: "), first, *([Word(more)] if more else [])])
-    told = ((f"{counted(len(held), 'loosened setting')} held", held),
-            (f"{counted(len(loose), 'setting')} loosened", loose))  # fmt: skip
-    return [*said, *([Word(words), *_loosest(changes, is_told)] for words, changes in told if changes)]
+        first = Code(visible(judges[0])[:_NAME_CHARS_MAX])
+        said.append(["the check of pull requests itself changes: ", first, *([more] if more else [])])
+    told = (
+        (f"{counted(len(held), 'loosened setting')} held", held),
+        (f"{counted(len(loose), 'setting')} loosened", loose),
+    )
+    return [*said, *([words, *_loosest(changes, is_told)] for words, changes in told if changes)]
 
 
-def _loosest(changes: list[SettingChange], is_told: bool) -> list[Word]:
+def _loosest(changes: list[SettingChange], is_told: bool) -> list[str]:
     """`: Fleet shop spec.guards.maxDeletes 5 → 100000` of one, or the first with the number of the others."""
     first = changes[0]
     if not is_told:
         return []
-    words = [Word(": "), Word(cut(f"{first.document} {first.path}".strip(), _IMAGE_CHARS_MAX), is_code=True)]
+    words = [": ", Code(cut(f"{first.document} {first.path}".strip(), _IMAGE_CHARS_MAX))]
     if len(changes) > 1:
-        return [*words, Word(f" and {len(changes) - 1:,} more")]
+        return [*words, f" and {len(changes) - 1:,} more"]
     before, after = shown_pair(first.before, first.after, _VALUE_CHARS_MAX) if first.path else ("", "")
-    return [*words, Word(" "), Word(before, is_code=True), Word(" → "), Word(after, is_code=True)] if after else words
-
-
-def _other_settings(plan: Plan) -> list[list[Word]]:
-    others = [one for one in plan.settings if one.direction is not Direction.LOOSENS and not one.held]
-    count = sum(not _is_of_check(one) and one.direction is not Direction.PROMOTES for one in others)
-    return [[Word(f"{counted(count, 'setting')} changed")]] if count else []
+    return [*words, " ", Code(before), " → ", Code(after)] if after else words
 
 
 def _is_of_check(change: SettingChange) -> bool:
     return not change.path and is_judge(change.document)
 
 
-def _losses_now(plan: Plan) -> list[list[Word]]:
-    said = spoken_losses(losses(plan)[HoldGroup.NONE])
-    return [[Word(said)]] if said else []
-
-
-def _held(plan: Plan) -> list[list[Word]]:
+def _held(plan: Plan) -> list[list[str]]:
     lost = losses(plan)
     others = Counter(group_of(change.hold) for change in plan.changes if change.action not in DESTRUCTIVE)
     parts = []
     for hold in (HoldGroup.GUARD, HoldGroup.WAITING):
         said = [spoken_losses(lost[hold]), counted(others[hold], "change") if others[hold] else ""]
         if any(said):
-            parts.append([Word(f"{', '.join(part for part in said if part)} {hold.value}")])
+            parts.append([f"{', '.join(part for part in said if part)} {hold.value}"])
     return parts
-
-
-def _faults(plan: Plan) -> list[list[Word]]:
-    errors = sum(problem.severity is Severity.ERROR for problem in set(plan.problems))
-    parts = [[Word(counted(errors, "error"))]] if errors else []
-    return parts if plan.is_complete else [*parts, [_INCOMPLETE]]
 
 
 class _Group(Struct):
@@ -251,7 +241,7 @@ class _Group(Struct):
         return len({identity for member in self.members for identity in member.identities})
 
 
-def _changes(plan: Plan, groups_max: int) -> list[list[Word]]:
+def _changes(plan: Plan, groups_max: int) -> list[list[str]]:
     changes, labels = without_chart_labels(plan.changes)
     ready = alike(change for change in changes if change.held is None and change.action not in DESTRUCTIVE)
     groups: dict[tuple[Any, ...], _Group] = {}
@@ -268,26 +258,29 @@ def _changes(plan: Plan, groups_max: int) -> list[list[Word]]:
     told = ordered[:groups_max]
     parts = [_described(group) for group in told]
     if rest := sum(group.count for group in ordered[groups_max:]):
-        parts.append([Word(f"{counted(rest, 'more change' if told else 'change')}")])
+        parts.append([f"{counted(rest, 'more change' if told else 'change')}"])
     charts = [found for line in labels if (found := line.strip().partition("helm.sh/chart  ")[2])]
-    named = [Word(": "), Word(cut(", ".join(charts), _NAME_CHARS_MAX), is_code=True)] if charts else []
-    return [*parts, *([[Word("labels of charts"), *named]] if labels else [])]
+    named = [": ", Code(cut(", ".join(charts), _NAME_CHARS_MAX))] if charts else []
+    return [*parts, *([["labels of charts", *named]] if labels else [])]
 
 
-def _described(group: _Group) -> list[Word]:
+def _described(group: _Group) -> list[str]:
     if group.objects == 1:
-        subject = [Word(cut(str(group.members[0].entry.identity), _NAME_CHARS_MAX), is_code=True)]
+        subject: list[str] = [Code(cut(str(group.members[0].entry.identity), _NAME_CHARS_MAX))]
     elif _WORD.fullmatch(group.kind):
-        subject = [Word(counted_kind(group.kind, group.objects))]
+        subject = [counted_kind(group.kind, group.objects)]
     else:
-        subject = [Word(f"{group.objects:,} of "), Word(cut(group.kind, _NAME_CHARS_MAX), is_code=True)]
+        subject = [f"{group.objects:,} of ", Code(cut(group.kind, _NAME_CHARS_MAX))]
     done = {Action.CREATE: " created", Action.ADOPT: " adopted"}.get(group.action, "")
-    words = [*subject, Word(f"{done} in "), *_where(group)]
+    clusters = {cluster for member in group.members for cluster in member.entry.clusters}
+    where = Code(cut(min(clusters), _NAME_CHARS_MAX)) if len(clusters) == 1 else f"{len(clusters):,} clusters"
     told = gravest(_gains(group), group.objects)
     return [
-        *words,
+        *subject,
+        f"{done} in ",
+        where,
         *([] if done else _what(group)),
-        *([Word(" ("), Word(cut(told, _IMAGE_CHARS_MAX), is_code=True), Word(")")] if told else []),
+        *([" (", Code(cut(told, _IMAGE_CHARS_MAX)), ")"] if told else []),
     ]
 
 
@@ -299,26 +292,19 @@ def _gains(group: _Group) -> Holders:
     return found
 
 
-def _where(group: _Group) -> list[Word]:
-    clusters = {cluster for member in group.members for cluster in member.entry.clusters}
-    if len(clusters) == 1:
-        return [Word(cut(min(clusters), _NAME_CHARS_MAX), is_code=True)]
-    return [Word(f"{len(clusters):,} clusters")]
-
-
-def _what(group: _Group) -> list[Word]:
+def _what(group: _Group) -> list[str]:
     lines = group.members[0].entry.fields
     if not lines:
         return []
     paths = by_importance(line.path for line in lines)
     if paths[0] == OWNER_PATH:
-        return [Word(": the record of its policy")]
+        return [": the record of its policy"]
     name = leaf(paths[0])
     shape = _shape(paths[0])
     said = "scaled" if name == "replicas" else name
-    words = [Word(": "), Word(cut(said, _NAME_CHARS_MAX), is_code=not _WORD.fullmatch(name))]
+    words = [": ", _code_unless_word(cut(said, _NAME_CHARS_MAX), name)]
     words += _values([line for one in group.members for line in one.entry.fields if _shape(line.path) == shape])
-    return [*words, Word(f" and {counted(len(paths) - 1, 'more field')}")] if len(paths) > 1 else words
+    return [*words, f" and {counted(len(paths) - 1, 'more field')}"] if len(paths) > 1 else words
 
 
 def _shape(path: str) -> str:
@@ -326,7 +312,7 @@ def _shape(path: str) -> str:
     return _ITEM.sub("[name]", path)
 
 
-def _values(lines: list[FieldLine]) -> list[Word]:
+def _values(lines: list[FieldLine]) -> list[str]:
     """Return before and after, if they are equal in all objects and clusters, short, and not hidden.
 
     For images that differ in their registries alone, return the common part.
@@ -341,7 +327,7 @@ def _values(lines: list[FieldLine]) -> list[Word]:
     ((before, after),) = (pair for pair in shared if pair is not None)
     if max(len(before), len(after)) > _VALUE_CHARS_MAX:
         return []
-    return [Word(" "), Word(before, is_code=True), Word(" → "), Word(after, is_code=True)]
+    return [" ", Code(before), " → ", Code(after)]
 
 
 def _tags(before: str, after: str) -> tuple[str, str] | None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, Hold
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
+from reconciler.incremental import by_key
 from reconciler.ownership import OWNER_ANNOTATION
 from reconciler.regex import regex
 from reconciler.report.difference import compact_json, shown_pair
@@ -61,11 +62,12 @@ def leaf(path: str) -> str:
 
 def by_importance(paths: Iterable[str]) -> list[str]:
     """Return the paths, each once, by importance for readers."""
-    return sorted(set(paths), key=lambda path: (_rank(leaf(path)), path))
 
+    def rank(path: str) -> tuple[int, str]:
+        name = leaf(path)
+        return _LEADING.index(name) if name in _LEADING else len(_LEADING), path
 
-def _rank(name: str) -> int:
-    return _LEADING.index(name) if name in _LEADING else len(_LEADING)
+    return sorted(set(paths), key=rank)
 
 
 OWNER_PATH = f"metadata.annotations['{OWNER_ANNOTATION}']"
@@ -77,10 +79,10 @@ class FieldLine(Struct, frozen=True, kw_only=True):
     path: str
     before: Any
     after: Any
-    cause: Cause
-    manager: str
-    times: tuple[str, str]
-    clusters: tuple[str, ...]
+    cause: Cause = Cause.DECLARED
+    manager: str = ""
+    times: tuple[str, str] = ("", "")
+    clusters: tuple[str, ...] = ()
 
 
 class PlanEntry(Struct, frozen=True, kw_only=True):
@@ -160,30 +162,30 @@ _LABEL_CHARS_MAX = 100
 
 def grouped(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
     """Entries: destructive ones first, then by namespace, kind and name."""
-    groups: dict[tuple[Any, ...], list[Change]] = {}
-    for change in changes:
-        reason = str(change.reason) if change.reason is not None else ""
-        key = (change.action, change.gvk, change.identity, change.cause, change.source, change.hold, reason)
-        groups.setdefault(key, []).append(change)
-    entries = (_entry(key, members) for key, members in groups.items())
-    return tuple(sorted(entries, key=_order))
-
-
-def _entry(key: tuple[Any, ...], members: list[Change]) -> PlanEntry:
-    action, gvk, identity, cause, source, hold, reason = key
-    return PlanEntry(
-        action=action,
-        gvk=gvk,
-        identity=identity,
-        cause=cause,
-        source=source,
-        hold=hold,
-        reason=reason,
-        clusters=tuple(sorted({member.cluster for member in members})),
-        fields=_field_lines(members),
-        powers=frozenset().union(*(_gained(member, in_parts=True) for member in members)),
-        gains=frozenset().union(*(_gained(member, in_parts=False) for member in members)),
+    groups = by_key(
+        (
+            (one.action, one.gvk, one.identity, one.cause, one.source, one.hold, str(one.reason) if one.reason else ""),
+            one,
+        )
+        for one in changes
     )
+    entries = (
+        PlanEntry(
+            action=action,
+            gvk=gvk,
+            identity=identity,
+            cause=cause,
+            source=source,
+            hold=hold,
+            reason=reason,
+            clusters=tuple(sorted({member.cluster for member in members})),
+            fields=_field_lines(members),
+            powers=frozenset().union(*(_gained(member, in_parts=True) for member in members)),
+            gains=frozenset().union(*(_gained(member, in_parts=False) for member in members)),
+        )
+        for (action, gvk, identity, cause, source, hold, reason), members in groups.items()
+    )
+    return tuple(sorted(entries, key=_order))
 
 
 def _gained(change: Change, *, in_parts: bool) -> set[Power]:
@@ -197,7 +199,21 @@ def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:
             manager = field.owner.manager if field.owner is not None else ""
             key = (field.path, value_key(field.before), value_key(field.after), field.cause, manager)
             lines.setdefault(key, []).append((member.cluster, field))
-    found = (_field_line(manager, alike) for (*_, manager), alike in lines.items())
+    found = []
+    for (*_, manager), alike in lines.items():
+        field = alike[0][1]
+        times = sorted(owner.time for _, one in alike if (owner := one.owner) is not None and owner.time)
+        found.append(
+            FieldLine(
+                path=field.path,
+                before=field.before,
+                after=field.after,
+                cause=field.cause,
+                manager=manager,
+                times=(times[0], times[-1]) if times else ("", ""),
+                clusters=tuple(cluster for cluster, _ in alike),
+            )
+        )
     return tuple(sorted(found, key=lambda line: (line.path, line.clusters)))
 
 
@@ -205,20 +221,6 @@ def of_interest(fields: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
     """Without our own mark where anything else changes: it follows from that (assigned replicas, policy)."""
     others = tuple(field for field in fields if field.path != OWNER_PATH)
     return others or fields
-
-
-def _field_line(manager: str, alike: list[tuple[str, FieldChange]]) -> FieldLine:
-    field = alike[0][1]
-    times = sorted(found.owner.time for _, found in alike if found.owner is not None and found.owner.time)
-    return FieldLine(
-        path=field.path,
-        before=field.before,
-        after=field.after,
-        cause=field.cause,
-        manager=manager,
-        times=(times[0], times[-1]) if times else ("", ""),
-        clusters=tuple(cluster for cluster, _ in alike),
-    )
 
 
 def value_key(value: Any) -> str | None:

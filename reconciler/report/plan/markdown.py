@@ -16,8 +16,8 @@ from reconciler.api.problem import Severity
 from reconciler.api.refs import short_revision
 from reconciler.incremental import by_key
 from reconciler.report.mask import Masker
-from reconciler.report.plan.change_lines import counts_by_cluster, spoken, spoken_losses, totals
-from reconciler.report.plan.first_line import HoldGroup, Word, first_line, losses
+from reconciler.report.plan.change_lines import counts_by_cluster, spoken, totals
+from reconciler.report.plan.first_line import Code, first_line, loss_words
 from reconciler.report.plan.groups import counted
 from reconciler.report.plan.plan_text import incomplete, loosened
 from reconciler.report.plan.sections import ShownSection, fitted, sections_of, size
@@ -50,15 +50,14 @@ def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
             lines.extend(["", _shortened("; ".join(notes))])
         return joined(lines)
 
-    return fitted(sections_of(plan), composed, budget) or joined(
-        [*head, "", _shortened("everything but the counts")]
-    )  # fmt: skip
+    bare = joined([*head, "", _shortened("everything but the counts")])
+    return fitted(sections_of(plan), composed, budget) or bare
 
 
 def _head(plan: Plan, marker: str) -> list[str]:
     counts = spoken(totals(counts_by_cluster(plan.changes).values()))
-    base = code_text(_short(plan.base)) if plan.base else "the clusters"
-    revisions = f"Fleet plan {base} → {code_text(_short(plan.head))}"
+    base, head = (code_text(short_revision(revision)[:40]) for revision in (plan.base, plan.head))
+    revisions = f"Fleet plan {base if plan.base else 'the clusters'} → {head}"
     lines = [
         comment_marker(marker),
         f"### {_title(plan)}",
@@ -77,16 +76,14 @@ def _title(plan: Plan) -> str:
     return title if size(title) <= _FIRST_LINE_MAX else _spans(first_line(plan, groups_max=0))
 
 
-def _spans(words: Iterable[Word]) -> str:
-    return "".join(code_text(word.text) if word.is_code else word.text for word in words)
+def _spans(words: Iterable[str]) -> str:
+    return "".join(code_text(word) if isinstance(word, Code) else word for word in words)
 
 
 def _loss_box(plan: Plan) -> list[str]:
     """A red box wherever anything is deleted, replaced or released, held or not."""
-    found = losses(plan)
-    words = {HoldGroup.NONE: "Contains ", HoldGroup.GUARD: "The guard holds ", HoldGroup.WAITING: "Held for now: "}
-    box = [f"> **{words[hold]}{spoken_losses(counts)}.**" for hold, counts in found.items() if any(counts.values())]
-    if any(counts[Action.RELEASE] for counts in found.values()):
+    box = [f"> **{words}**" for words in loss_words(plan)]
+    if any(change.action is Action.RELEASE for change in plan.changes):
         box.append("> What is released stays in its cluster and becomes **unmanaged**.")
     if (held := loosened(plan.settings)[1]) and plan.settings_digest:
         confirm = code_text(f"spec.review.confirm: {plan.settings_digest}")
@@ -105,16 +102,12 @@ def comment_marker(name: str) -> str:
     return f"<!-- fleet-plan {plain} -->" if plain else "<!-- fleet-plan -->"
 
 
-def _short(revision: str) -> str:
-    return short_revision(revision)[:40]
-
-
 def _notes(shown: Sequence[ShownSection]) -> list[str]:
     """Return the omissions of each title."""
     notes = []
     for title, parts in by_key((one.section.title, one) for one in shown).items():
         lost = list(dict.fromkeys(name for one in parts for name in one.lost))
-        if gone := sum(len(one.left_out) for one in parts):
+        if gone := sum(one.left_out for one in parts):
             whole = gone + sum(len(one.items) for one in parts)
             lost.append(f"{gone:,} of {whole:,} {parts[0].section.noun}")
         if lost:

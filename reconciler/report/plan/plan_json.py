@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from msgspec import to_builtins
 
 from reconciler.api.content import Json
-from reconciler.api.plan import Action, Change, FieldChange, PlacementChange, Plan, SettingChange, Unjudged
+from reconciler.api.plan import Action, Change, FieldChange, PlacementChange, Plan, Unjudged
 from reconciler.api.rollout_progress import (
     Paused,
     Pinned,
@@ -24,9 +24,8 @@ from reconciler.api.rollout_progress import (
     WaitsForTime,
     WaitsForWindow,
 )
-from reconciler.api.rollouts import ConditionCheck, Window
+from reconciler.api.rollouts import ConditionCheck
 from reconciler.report.json_parts import (
-    json_text,
     placement_part,
     problems_part,
     reasons_part,
@@ -34,8 +33,7 @@ from reconciler.report.json_parts import (
     values_part,
 )
 from reconciler.report.mask import Masker
-from reconciler.report.plan.alike import ChangePlaces, EqualChanges, alike
-from reconciler.report.plan.groups import FieldLine
+from reconciler.report.plan.alike import EqualChanges, alike
 from reconciler.report.plan.stages import state_word, state_words
 
 
@@ -45,23 +43,22 @@ def plan_parts(rollouts: Iterable[RolloutPlan]) -> dict[str, Json]:
     if not found:
         return {}
     return {
-        "rollouts": [_rollout(one) for one in found],
+        "rollouts": [
+            {
+                "name": one.name,
+                "new": one.is_new,
+                "sound": one.is_sound,
+                "changes": one.changes,
+                "deletions": str(one.deletions),
+                "deletionsAfterLast": one.later_deletions,
+                "placement": str(one.placement),
+                "placements": one.placements,
+                "release": one.progress.release if one.progress is not None else None,
+                "supersedes": one.superseded or None,
+            }
+            for one in found
+        ],
         "stages": [_stage(one, number) for one in found for number in range(len(one.stages))],
-    }
-
-
-def _rollout(found: RolloutPlan) -> dict[str, Json]:
-    return {
-        "name": found.name,
-        "new": found.is_new,
-        "sound": found.is_sound,
-        "changes": found.changes,
-        "deletions": str(found.deletions),
-        "deletionsAfterLast": found.later_deletions,
-        "placement": str(found.placement),
-        "placements": found.placements,
-        "release": found.progress.release if found.progress is not None else None,
-        "supersedes": found.superseded or None,
     }
 
 
@@ -79,7 +76,15 @@ def _stage(found: RolloutPlan, number: int) -> dict[str, Json]:
         "changes": plan.changes,
         "pinned": plan.pinned or None,
         "after": _after(earlier[-1]) if earlier else None,
-        "windows": [_window(window) for window in plan.stage.windows],
+        "windows": [
+            {
+                "kind": str(window.kind),
+                "cron": window.cron.text,
+                "durationSeconds": window.duration_s,
+                "timeZone": window.time_zone,
+            }
+            for window in plan.stage.windows
+        ],
         "now": stage_part(now) if now is not None else None,
     }
 
@@ -97,15 +102,6 @@ def _after(found: StagePlan) -> dict[str, Json]:
         "minSuccessSeconds": gate.min_success_s,
         "waitSeconds": after.wait_s,
         "approval": after.approval,
-    }
-
-
-def _window(window: Window) -> dict[str, Json]:
-    return {
-        "kind": str(window.kind),
-        "cron": window.cron.text,
-        "durationSeconds": window.duration_s,
-        "timeZone": window.time_zone,
     }
 
 
@@ -159,11 +155,6 @@ def rollouts_part(rollouts: Iterable[RolloutProgress], scrubbed: Callable[[str],
     ]
 
 
-def plan_json(plan: Plan) -> str:
-    """Return the plan as a JSON text."""
-    return json_text(plan_document(plan))
-
-
 def plan_document(plan: Plan) -> dict[str, Json]:
     """Return the plan as a JSON document, redacted, in an order that depends on its content alone."""
     plan = Masker().plan(plan)
@@ -174,7 +165,10 @@ def plan_document(plan: Plan) -> dict[str, Json]:
         "complete": plan.is_complete,
         "summary": summary(plan.changes),
         "grouped": [_group(found) for found in alike(plan.changes)],
-        "changes": [_change(change) for change in sorted(plan.changes, key=_order)],
+        "changes": [
+            _change(change)
+            for change in sorted(plan.changes, key=lambda one: (one.cluster, *one.identity, str(one.action)))
+        ],
         "placements": [_placement(placement) for placement in sorted(plan.placements, key=lambda at: at.identity)],
         "unjudged": [_not_evaluated(found) for found in sorted(plan.unjudged, key=lambda found: found.identity)],
         **plan_parts(plan.rollouts),
@@ -189,10 +183,6 @@ def summary(changes: Iterable[Change]) -> dict[str, int]:
     for change in changes:
         counts["held" if change.held is not None else str(change.action)] += 1
     return counts
-
-
-def _order(change: Change) -> tuple[str, ...]:
-    return (change.cluster, *change.identity, str(change.action))
 
 
 def _change(change: Change) -> dict[str, Json]:
@@ -220,23 +210,19 @@ def _group(found: EqualChanges) -> dict[str, Json]:
         "count": found.count,
         "objects": found.objects,
         "clusters": list(entry.clusters),
-        "fields": [_line(line, entry.clusters) for line in entry.fields],
-        "members": [_member(place) for place in found.places],
-    }
-
-
-def _line(line: FieldLine, clusters: tuple[str, ...]) -> dict[str, Json]:
-    return {
-        **values_part(line.path, line.before, line.after),
-        "clusters": None if line.clusters == clusters else list(line.clusters),
-    }
-
-
-def _member(place: ChangePlaces) -> dict[str, Json]:
-    return {
-        "clusters": list(place.clusters),
-        "objects": [
-            {"namespace": one.namespace, "name": one.name, "source": str(source)} for one, source in place.members
+        "fields": [
+            {
+                **values_part(line.path, line.before, line.after),
+                "clusters": None if line.clusters == entry.clusters else list(line.clusters),
+            }
+            for line in entry.fields
+        ],
+        "members": [
+            {
+                "clusters": list(clusters),
+                "objects": [{"namespace": one.namespace, "name": one.name, "source": str(at)} for one, at in members],
+            }
+            for clusters, members in found.places
         ],
     }
 
@@ -270,15 +256,15 @@ def settings_part(plan: Plan) -> dict[str, Json]:
     """Return `{settings: [...], settingsDigest}` of a redacted plan; empty where none changes."""
     if not plan.settings:
         return {}
-    return {"settings": [_setting(change) for change in plan.settings], "settingsDigest": plan.settings_digest or None}
-
-
-def _setting(change: SettingChange) -> dict[str, Json]:
-    return {
-        "document": change.document,
-        "source": str(change.source),
-        **values_part(change.path, change.before, change.after),
-        "direction": str(change.direction),
-        "meaning": change.meaning,
-        "held": change.held,
-    }
+    settings: list[Json] = [
+        {
+            "document": change.document,
+            "source": str(change.source),
+            **values_part(change.path, change.before, change.after),
+            "direction": str(change.direction),
+            "meaning": change.meaning,
+            "held": change.held,
+        }
+        for change in plan.settings
+    ]
+    return {"settings": settings, "settingsDigest": plan.settings_digest or None}

@@ -26,15 +26,10 @@ from reconciler.ownership import (
     parse_path,
     value_at,
 )
-from reconciler.report.json_parts import json_text, problems_part, resource_part
+from reconciler.report.json_parts import problems_part, resource_part
 from reconciler.report.mask import Masker
 
 Operation = dict[str, Json]
-
-
-def plan_patches_json(plan: Plan) -> str:
-    """The plan as a JSON text."""
-    return json_text(plan_patches(plan))
 
 
 def plan_patches(plan: Plan) -> dict[str, Json]:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from reconciler.api.plan import Action, Direction, Plan, SettingChange
+from reconciler.api.plan import Direction, Plan, SettingChange
 from reconciler.api.refs import short_revision
 from reconciler.report.difference import shown_pair
 from reconciler.report.json_parts import sorted_problems
@@ -29,7 +29,7 @@ from reconciler.report.plan.groups import without_chart_labels
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines, spoken_problems
 from reconciler.report.safe import joined, visible
-from reconciler.report.terminal import PLAIN, Style, aligned
+from reconciler.report.terminal import DESTRUCTIVE, PLAIN, Style, aligned
 
 
 def plan_text(plan: Plan, style: Style = PLAIN, *, is_all: bool = False) -> str:
@@ -39,31 +39,37 @@ def plan_text(plan: Plan, style: Style = PLAIN, *, is_all: bool = False) -> str:
     found = alike(changes)
     losses = [one for one in found if one.entry.is_destructive]
     others = [one for one in found if not one.entry.is_destructive]
+    settings = [line for change in plan.settings for line in setting_lines(change, style)]
+    ready, held = ([one for one in others if (one.entry.held is not None) is is_held] for is_held in (False, True))
+    placements = sorted(plan.placements, key=lambda placement: placement.identity)
+    unjudged = sorted(plan.unjudged, key=lambda found: found.identity)
+    problems = sorted_problems(plan.problems)
+    stages = [line.replace("→", style.arrow) for line in stage_lines(plan)]
     sections = (
-        _settings(plan, style),
-        painted_stages(plan, style),
-        [*_titled(LOSSES, losses, style), *confirm_lines(plan.held_digest, style)],
-        _titled("Changes", [one for one in others if one.entry.held is None], style, labels),
-        _placements(plan, style),
-        _not_evaluated(plan, style),
-        _titled("Held", [one for one in others if one.entry.held is not None], style),
-        _problems(plan, style, is_all=is_all),
+        (SETTINGS, [*settings, *(review_lines(plan.settings_digest, style) if settings else ())]),
+        ("", [style.yellow(line) if line.startswith("  ! ") else line for line in stages]),
+        (LOSSES if losses else "", [*_lines(losses, style), *confirm_lines(plan.held_digest, style)]),
+        ("Changes", [*_lines(ready, style), *labels]),
+        ("Placements", [line for placement in placements for line in placement_lines(placement, style)]),
+        (UNJUDGED, [line for one in unjudged for line in unjudged_lines(one, style)]),
+        ("Held", _lines(held, style)),
+        (f"Problems ({spoken_problems(problems)})", problem_lines(problems, style, is_all=is_all)),
     )
     lines = [*_summary(plan, style)]
-    for section in sections:
-        lines.extend(["", *section] if section else [])
+    for title, section in sections:
+        if section:
+            lines += [*(["", style.bold(title)] if title else [""]), *section]
     return joined(lines)
 
 
-def painted_stages(plan: Plan, style: Style) -> list[str]:
-    """Return the lines about staged rollouts; warnings in yellow."""
-    lines = [line.replace("→", style.arrow) for line in stage_lines(plan)]
-    return [style.yellow(line) if line.startswith("  ! ") else line for line in lines]
+def _lines(found: Iterable[EqualChanges], style: Style) -> list[str]:
+    return [line for one in found for line in alike_lines(one, style)]
 
 
 def _summary(plan: Plan, style: Style) -> list[str]:
     counts = counts_by_cluster(plan.changes)
-    revisions = revision_words(plan).replace("→", style.arrow)
+    base, head = visible(short_revision(plan.base)), visible(short_revision(plan.head))
+    revisions = f"{base or 'the clusters'} {style.arrow} {head}"
     said = spoken(totals(counts.values()))
     lines = [
         style.bold(plain(first_line(plan)).replace("→", style.arrow)),
@@ -71,13 +77,14 @@ def _summary(plan: Plan, style: Style) -> list[str]:
     ]
     if not plan.is_complete:
         lines.append(style.red(incomplete(plan)))
-    return [*lines, "", *(f"  {line}" for line in summary_table(plan))] if counts else lines
-
-
-def revision_words(plan: Plan) -> str:
-    """Return the revisions that are compared; without a base, the plan is against what the clusters have."""
-    base, head = visible(short_revision(plan.base)), visible(short_revision(plan.head))
-    return f"{base} → {head}" if base else f"the clusters → {head}"
+    if not counts:
+        return lines
+    rows = [["CLUSTER", *(name.upper() for name in SUMMARY_COLUMNS)]]
+    rows.extend([visible(name), *map(str, row.values())] for name, row in counts.items())
+    if len(counts) > 1:
+        rows.append(["Total", *map(str, totals(counts.values()).values())])
+    table = aligned(rows, right=frozenset(range(1, len(SUMMARY_COLUMNS) + 1)), gap="  ")
+    return [*lines, "", *(f"  {line}" for line in table)]
 
 
 LOSSES = "Deletions, replacements and releases"
@@ -89,34 +96,6 @@ _UNKNOWN = "INCOMPLETE: what is listed as not judged may change, too; observatio
 def incomplete(plan: Plan) -> str:
     """Return the reason why an incomplete plan may lack changes."""
     return _UNKNOWN if plan.unjudged else _UNREAD
-
-
-def summary_table(plan: Plan) -> list[str]:
-    """A line for each cluster with changes and, for more than one, their sum."""
-    counts = counts_by_cluster(plan.changes)
-    rows = [["CLUSTER", *(name.upper() for name in SUMMARY_COLUMNS)]]
-    rows.extend([visible(name), *map(str, row.values())] for name, row in counts.items())
-    if len(counts) > 1:
-        rows.append(["Total", *map(str, totals(counts.values()).values())])
-    return aligned(rows, right=frozenset(range(1, len(SUMMARY_COLUMNS) + 1)), gap="  ")
-
-
-def _settings(plan: Plan, style: Style) -> list[str]:
-    if not plan.settings:
-        return []
-    lines = [line for change in plan.settings for line in setting_lines(change, style)]
-    return [style.bold(SETTINGS), *lines, *review_lines(plan.settings_digest, style)]
-
-
-def _titled(title: str, found: Iterable[EqualChanges], style: Style, after: Sequence[str] = ()) -> list[str]:
-    lines = [*(line for one in found for line in alike_lines(one, style)), *after]
-    return [style.bold(title), *lines] if lines else []
-
-
-def _placements(plan: Plan, style: Style) -> list[str]:
-    ordered = sorted(plan.placements, key=lambda placement: placement.identity)
-    lines = [line for placement in ordered for line in placement_lines(placement, style)]
-    return [style.bold("Placements"), *lines] if lines else []
 
 
 def confirm_lines(held_digest: str, style: Style = PLAIN) -> list[str]:
@@ -132,25 +111,9 @@ def confirm_lines(held_digest: str, style: Style = PLAIN) -> list[str]:
 UNJUDGED = "Not judged"
 
 
-def _not_evaluated(plan: Plan, style: Style) -> list[str]:
-    ordered = sorted(plan.unjudged, key=lambda found: found.identity)
-    lines = [line for found in ordered for line in unjudged_lines(found, style)]
-    return [style.bold(UNJUDGED), *lines] if lines else []
-
-
-def _problems(plan: Plan, style: Style, *, is_all: bool) -> list[str]:
-    problems = sorted_problems(plan.problems)
-    if not problems:
-        return []
-    return [style.bold(f"Problems ({spoken_problems(problems)})"), *problem_lines(problems, style, is_all=is_all)]
-
-
 def has_destruction(plan: Plan) -> bool:
     """Return whether the plan deletes, replaces or releases anything now: `apply` then asks in red."""
-    return any(
-        change.held is None and change.action in (Action.DELETE, Action.REPLACE, Action.RELEASE)
-        for change in plan.changes
-    )
+    return any(change.held is None and change.action in DESTRUCTIVE for change in plan.changes)
 
 
 SETTINGS: Final = "Settings that change"

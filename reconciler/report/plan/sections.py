@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.plan import PlacementChange, Plan, Unjudged
+from reconciler.api.plan import Plan
 from reconciler.api.problem import Problem, Severity
+from reconciler.incremental import by_key
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.plan.alike import EqualChanges, alike, alike_lines, by_folder
 from reconciler.report.plan.change_lines import (
@@ -32,18 +34,14 @@ from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.safe import code_span, visible
 
-
-class Item(Struct, frozen=True, kw_only=True):
-    """Lines that stay together. `subject`: the name under which omitted ones are counted."""
-
-    lines: tuple[str, ...]
-    subject: str = ""
+Lines = tuple[str, ...]
+"""Lines that stay together."""
 
 
-class Form(Struct, frozen=True, kw_only=True):
+class Form(NamedTuple):
     """The items of a section at some length. `lost`: the part of the longer form that is missing."""
 
-    items: tuple[Item, ...]
+    items: tuple[Lines, ...]
     lost: str = ""
 
 
@@ -52,7 +50,7 @@ class Section(Struct, frozen=True, kw_only=True):
 
     `folder`: its part of the store, empty: all of it. `ranks`: the importance of each further form's omissions, and at
     last of the items themselves, by which the cuts of all sections are ordered. `heading`: lines that stay as long as
-    any item does.
+    any item does. `subjects`: of each item the name under which omitted ones are counted.
     """
 
     title: str
@@ -60,7 +58,8 @@ class Section(Struct, frozen=True, kw_only=True):
     count: int
     forms: tuple[Form, ...]
     ranks: tuple[int, ...]
-    heading: tuple[str, ...] = ()
+    heading: Lines = ()
+    subjects: Lines = ()
     is_folded: bool = True
     is_open: bool = False
     is_table: bool = False
@@ -75,32 +74,28 @@ class ShownSection(Struct, frozen=True, kw_only=True):
     kept: int | None = None
 
     @property
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[Lines, ...]:
         """Return the items that are shown."""
         return self.section.forms[self.form].items[: self.kept]
 
     @property
-    def left_out(self) -> tuple[Item, ...]:
-        """Return the items that are not shown."""
-        return () if self.kept is None else self.section.forms[self.form].items[self.kept :]
+    def left_out(self) -> int:
+        """Return the number of items that are not shown."""
+        return len(self.section.forms[self.form].items) - len(self.items)
 
     @property
-    def lines(self) -> tuple[str, ...]:
+    def lines(self) -> Lines:
         """Return the lines, with one about omissions."""
-        lines = tuple(line for item in self.items for line in item.lines)
-        tail = self._tail()
-        return (*self.section.heading, *lines, *tail) if lines or tail else ()
-
-    def _tail(self) -> tuple[str, ...]:
-        subjects = Counter(item.subject for item in self.left_out if item.subject)
-        if not subjects or self.section.is_table:
-            return ()
-        told = [f"{count:,} × {subject}" for subject, count in subjects.most_common(_SUBJECTS_MAX)]
-        more = ["…"] if len(subjects) > len(told) else []
-        return (f"… {len(self.left_out):,} more: {', '.join([*told, *more])}",)
+        lines = tuple(line for item in self.items for line in item)
+        left = Counter(self.section.subjects[self.kept :] if self.kept is not None else ())
+        if left:
+            told = [f"{count:,} × {subject}" for subject, count in left.most_common(_SUBJECTS_MAX)]
+            more = ["…"] if len(left) > len(told) else []
+            lines = (*lines, f"… {self.left_out:,} more: {', '.join([*told, *more])}")
+        return (*self.section.heading, *lines) if lines else ()
 
     @property
-    def lost(self) -> tuple[str, ...]:
+    def lost(self) -> Lines:
         """Return the parts of the longest form that are missing."""
         forms = self.section.forms[: self.form + 1]
         return tuple(form.lost for before, form in pairwise(forms) if form.items != before.items)
@@ -115,7 +110,10 @@ def fitted(sections: Iterable[Section], compose: Composer, budget: int) -> str:
     """The composed text of at most `budget` UTF-8 bytes with as much in it as fits; empty when nothing does."""
     shown = [ShownSection(section=section) for section in sections]
     text = compose(shown)
-    for places, form in _cuts([one.section for one in shown]):
+    # Sections with their next form, the least important first; those that matter alike together.
+    cuts = by_key(((rank, form), place) for place, one in enumerate(shown)
+                  for form, rank in enumerate(one.section.ranks, start=1))  # fmt: skip
+    for (_, form), places in sorted(cuts.items()):
         if size(text) <= budget:
             return text
         if form < len(shown[places[0]].section.forms):
@@ -124,15 +122,6 @@ def fitted(sections: Iterable[Section], compose: Composer, budget: int) -> str:
         else:
             shown, text = _trimmed(shown, places, compose, budget)
     return text if size(text) <= budget else ""
-
-
-def _cuts(sections: Sequence[Section]) -> list[tuple[list[int], int]]:
-    """Return sections with their next form, least important first; those that matter alike together."""
-    found: dict[tuple[int, int], list[int]] = {}
-    for place, section in enumerate(sections):
-        for form, rank in enumerate(section.ranks, start=1):
-            found.setdefault((rank, form), []).append(place)
-    return [(found[key], key[1]) for key in sorted(found)]
 
 
 def _trimmed(
@@ -173,8 +162,9 @@ _OPEN_CLUSTERS_MAX = 10
 (_HINTS, _VALUES, _REASONS, _PLACED, _WARNINGS, _TABLE, _WAITING, _NAMES, _CHANGES, _STAGES, _UNJUDGED, _ERRORS,
  _LOSS_FIELDS, _LOSSES, _SETTINGS) = range(15)  # fmt: skip
 
-_VALUES_LOST = "long values and texts"
-_NAMES_LOST = "names of objects that change alike"
+_LONG = (_FULL, "")
+_WITHOUT_VALUES = (_SHORT, "long values and texts")
+_WITHOUT_NAMES = (_NAMELESS, "names of objects that change alike")
 
 
 def sections_of(plan: Plan) -> tuple[Section, ...]:
@@ -186,71 +176,54 @@ def sections_of(plan: Plan) -> tuple[Section, ...]:
     held = [one for one in found if not one.entry.is_destructive and one.entry.held is not None]
     problems = sorted_problems(plan.problems)
     placements = sorted(plan.placements, key=lambda placement: placement.identity)
+    unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
+    stages, settings = stage_lines(plan), tuple(tuple(setting_lines(change)) for change in plan.settings)
     parts = (
-        _settings(plan),
-        _stages(plan),
-        _losses(losses),
+        Section(title=SETTINGS, count=len(settings), forms=(Form(settings),), ranks=(_SETTINGS,), is_folded=False,
+                noun="settings"),
+        Section(title="Stages", count=len(plan.rollouts), forms=(_by_line(stages),), ranks=(_STAGES,), is_folded=False,
+                noun="lines"),
+        # Cut by lines, since one line may name hundreds of objects.
+        Section(title=LOSSES, count=sum(one.count for one in losses), ranks=(_VALUES, _LOSS_FIELDS, _LOSSES),
+                forms=tuple(_by_line((line for one in losses for line in alike_lines(one, detail=detail)), lost)
+                            for detail, lost in (_LONG, _WITHOUT_VALUES, (_BARE, "fields"))),
+                is_folded=False, noun="lines"),
         _problems(problems, Severity.ERROR, "Errors", _ERRORS),
-        _not_evaluated(sorted(plan.unjudged, key=lambda one: one.identity)),
-        *_changes(ready),
-        _chart_labels(labels),
-        _waiting(held),
-        _placements(placements),
+        Section(title=UNJUDGED, count=len(unjudged), ranks=(_VALUES, _UNJUDGED), is_folded=False,
+                forms=tuple(Form(tuple(tuple(unjudged_lines(one, detail=detail)) for one in unjudged), lost)
+                            for detail, lost in (_LONG, _WITHOUT_VALUES))),
+        *(_changes("Changes", part, (_VALUES, _NAMES, _CHANGES), _LONG, _WITHOUT_VALUES, _WITHOUT_NAMES, folder=folder)
+          for folder, part in by_folder(ready).items()),
+        Section(title="Labels of charts", count=bool(labels), forms=(Form((tuple(labels),)),), ranks=(_CHANGES,),
+                is_folded=False),
+        _changes("Held", held, (_VALUES, _WAITING), _LONG, _WITHOUT_VALUES),
+        Section(title="Placements", count=len(placements), ranks=(_REASONS, _PLACED),
+                forms=tuple(Form(tuple(tuple(placement_lines(one, has_reasons=not lost)) for one in placements), lost)
+                            for lost in ("", "reasons"))),
         _table(plan),
         _problems(problems, Severity.WARNING, "Warnings", _WARNINGS),
         _problems(problems, Severity.HINT, "Hints", _HINTS),
-    )
+    )  # fmt: skip
     return tuple(part for part in parts if part.count)
 
 
-def _settings(plan: Plan) -> Section:
-    items = tuple(Item(lines=tuple(setting_lines(change))) for change in plan.settings)
+def _by_line(lines: Iterable[str], lost: str = "") -> Form:
+    return Form(tuple((line,) for line in lines), lost)
+
+
+def _changes(
+    title: str, found: Sequence[EqualChanges], ranks: tuple[int, ...], *details: tuple[Detail, str], folder: str = ""
+) -> Section:
+    forms = tuple(Form(tuple(tuple(alike_lines(one, detail=how)) for one in found), lost) for how, lost in details)
     return Section(
-        title=SETTINGS,
-        count=len(plan.settings),
-        forms=(Form(items=items),),
-        ranks=(_SETTINGS,),
-        is_folded=False,
-        noun="settings",
+        title=title,
+        folder=folder,
+        count=sum(one.objects for one in found),
+        forms=forms,
+        ranks=ranks,
+        subjects=tuple(map(_subject, found)),
+        is_open=title == "Changes" and sum(map(len, forms[0].items)) <= _OPEN_LINES_MAX,
     )
-
-
-def _stages(plan: Plan) -> Section:
-    items = tuple(Item(lines=(line,)) for line in stage_lines(plan))
-    return Section(
-        title="Stages",
-        count=len(plan.rollouts),
-        forms=(Form(items=items),),
-        ranks=(_STAGES,),
-        is_folded=False,
-        noun="lines",
-    )
-
-
-def _chart_labels(lines: Sequence[str]) -> Section:
-    forms = (Form(items=(Item(lines=tuple(lines)),)),)
-    return Section(title="Labels of charts", count=bool(lines), forms=forms, ranks=(_CHANGES,), is_folded=False)
-
-
-def _losses(found: Sequence[EqualChanges]) -> Section:
-    """Cut by lines, since one line may name hundreds of objects."""
-
-    def form(detail: Detail, lost: str = "") -> Form:
-        lines = (line for one in found for line in alike_lines(one, detail=detail))
-        return Form(items=tuple(Item(lines=(line,)) for line in lines), lost=lost)
-
-    return Section(
-        title=LOSSES,
-        count=sum(one.count for one in found),
-        forms=(form(_FULL), form(_SHORT, _VALUES_LOST), form(_BARE, "fields")),
-        ranks=(_VALUES, _LOSS_FIELDS, _LOSSES),
-        is_folded=False,
-        noun="lines",
-    )
-
-
-def _items(found: Iterable[EqualChanges], detail: Detail) -> tuple[Item, ...]:
-    return tuple(Item(lines=tuple(alike_lines(one, detail=detail)), subject=_subject(one)) for one in found)
 
 
 def _subject(one: EqualChanges) -> str:
@@ -260,67 +233,11 @@ def _subject(one: EqualChanges) -> str:
     return f"{one.entry.action} {visible(plural(one.entry.identity.kind))[:60]}{names}"
 
 
-def _changes(found: Sequence[EqualChanges]) -> list[Section]:
-    sections = []
-    for folder, part in by_folder(found).items():
-        forms = (
-            Form(items=_items(part, _FULL)),
-            Form(items=_items(part, _SHORT), lost=_VALUES_LOST),
-            Form(items=_items(part, _NAMELESS), lost=_NAMES_LOST),
-        )
-        sections.append(
-            Section(
-                title="Changes",
-                folder=folder,
-                count=sum(one.objects for one in part),
-                forms=forms,
-                ranks=(_VALUES, _NAMES, _CHANGES),
-                is_open=sum(len(item.lines) for item in forms[0].items) <= _OPEN_LINES_MAX,
-            )
-        )
-    return sections
-
-
-def _waiting(found: Sequence[EqualChanges]) -> Section:
-    return Section(
-        title="Held",
-        count=sum(one.objects for one in found),
-        forms=(Form(items=_items(found, _FULL)), Form(items=_items(found, _SHORT), lost=_VALUES_LOST)),
-        ranks=(_VALUES, _WAITING),
-    )
-
-
-def _not_evaluated(found: Sequence[Unjudged]) -> Section:
-    def form(detail: Detail, lost: str = "") -> Form:
-        items = (Item(lines=tuple(unjudged_lines(one, detail=detail))) for one in found)
-        return Form(items=tuple(items), lost=lost)
-
-    return Section(
-        title=UNJUDGED,
-        count=len(found),
-        forms=(form(_FULL), form(_SHORT, _VALUES_LOST)),
-        ranks=(_VALUES, _UNJUDGED),
-        is_folded=False,
-    )
-
-
-def _placements(found: Sequence[PlacementChange]) -> Section:
-    def form(lost: str = "") -> Form:
-        items = (Item(lines=tuple(placement_lines(one, has_reasons=not lost))) for one in found)
-        return Form(items=tuple(items), lost=lost)
-
-    return Section(
-        title="Placements", count=len(found), forms=(form(), form("reasons")), ranks=(_REASONS, _PLACED)
-    )  # fmt: skip
-
-
 def _problems(problems: Sequence[Problem], severity: Severity, title: str, rank: int) -> Section:
     found = [problem for problem in problems if problem.severity is severity]
-    items = tuple(Item(lines=(line,)) for line in problem_lines(found, is_all=False))
-    is_open = severity is Severity.ERROR and len(items) <= _OPEN_ERRORS_MAX
-    return Section(
-        title=title, count=len(found), forms=(Form(items=items),), ranks=(rank,), is_folded=not is_open, noun="lines"
-    )
+    form = _by_line(problem_lines(found, is_all=False))
+    is_open = severity is Severity.ERROR and len(form.items) <= _OPEN_ERRORS_MAX
+    return Section(title=title, count=len(found), forms=(form,), ranks=(rank,), is_folded=not is_open, noun="lines")
 
 
 def _table(plan: Plan) -> Section:
@@ -328,20 +245,17 @@ def _table(plan: Plan) -> Section:
     columns = [name for name in SUMMARY_COLUMNS if any(row[name] for row in counts.values())]
     sums = totals(counts.values())
     heading = (
-        _row(["cluster", *columns]),
-        _row(["---", *("---:" for _ in columns)]),
-        _row(["**all**", *(f"**{sums[column]:,}**" for column in columns)]),
+        ["cluster", *columns],
+        ["---", *("---:" for _ in columns)],
+        ["**all**", *(f"**{sums[column]:,}**" for column in columns)],
     )
-    rows = tuple(
-        Item(lines=(_row([code_span(name), *(f"{row[column]:,}" for column in columns)]),))
-        for name, row in counts.items()
-    )
+    rows = [[code_span(name), *(f"{row[column]:,}" for column in columns)] for name, row in counts.items()]
     return Section(
         title="Clusters",
         count=len(counts) if len(counts) > 1 else 0,
-        forms=(Form(items=rows),),
+        forms=(_by_line(map(_row, rows)),),
         ranks=(_TABLE,),
-        heading=heading,
+        heading=tuple(map(_row, heading)),
         is_open=len(counts) <= _OPEN_CLUSTERS_MAX,
         is_table=True,
         noun="rows",

@@ -25,11 +25,10 @@ from reconciler.report.plan.change_lines import (
     counts_by_cluster,
     placement_lines,
     spoken,
-    spoken_losses,
     totals,
     unjudged_lines,
 )
-from reconciler.report.plan.first_line import HoldGroup, first_line, losses, plain
+from reconciler.report.plan.first_line import Code, first_line, loss_words, plain
 from reconciler.report.plan.groups import without_chart_labels
 from reconciler.report.plan.plan_text import (
     LOSSES,
@@ -52,17 +51,10 @@ _DIGEST: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).deco
 _POLICY: Final = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'"
 
 
-class PageLine(NamedTuple):
-    """A line of a block, and its style."""
-
-    text: str
-    kind: str
-
-
 class PageBlock(NamedTuple):
-    """Lines about one thing, in a frame of a style."""
+    """Lines about one thing, each with its style, in a frame of a style."""
 
-    lines: tuple[PageLine, ...]
+    lines: tuple[tuple[str, str], ...]
     kind: str
 
 
@@ -86,7 +78,7 @@ def plans_html(plans: Iterable[Plan]) -> str:
 def _values(plan: Plan) -> dict[str, Any]:
     rest = [problem for problem in sorted_problems(plan.problems) if problem.severity is not Severity.ERROR]
     return {
-        "first_line": first_line(plan),
+        "first_line": [(word, isinstance(word, Code)) for word in first_line(plan)],
         "base": short_revision(plan.base) if plan.base else "",
         "head": short_revision(plan.head),
         "counts": spoken(totals(counts_by_cluster(plan.changes).values())),
@@ -99,10 +91,8 @@ def _values(plan: Plan) -> dict[str, Any]:
 
 
 def _losses(plan: Plan) -> list[str]:
-    lost = losses(plan)
-    words_of = {HoldGroup.NONE: "Contains ", HoldGroup.GUARD: "The guard holds ", HoldGroup.WAITING: "Held for now: "}
-    box = [f"{words_of[hold]}{spoken_losses(number)}." for hold, number in lost.items() if any(number.values())]
-    if any(number[Action.RELEASE] for number in lost.values()):
+    box = loss_words(plan)
+    if any(change.action is Action.RELEASE for change in plan.changes):
         box.append("What is released stays in its cluster and becomes unmanaged.")
     return [*box, *confirm_lines(plan.held_digest), *review_lines(plan.settings_digest)]
 
@@ -149,9 +139,7 @@ def _lines(lines: Iterable[str]) -> list[PageBlock]:
 
 def _block(lines: Sequence[str], *, is_loss: bool = False) -> PageBlock:
     kinds = {"- ": "minus", "+ ": "plus"}
-    shown = (
-        PageLine(line, kinds.get(line.lstrip()[:2], "") if number else "head") for number, line in enumerate(lines)
-    )
+    shown = ((line, kinds.get(line.lstrip()[:2], "") if number else "head") for number, line in enumerate(lines))
     return PageBlock(tuple(shown), "entry loss" if is_loss else "entry")
 
 

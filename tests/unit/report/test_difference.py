@@ -14,10 +14,11 @@ from reconciler.api.plan import MISSING, FieldChange, Plan
 from reconciler.controller.round.writes import _value
 from reconciler.report import ascii_json, shown_pair, visible
 from reconciler.report.difference import shown, text_diff
+from reconciler.report.json_parts import json_text
 from reconciler.report.plan import plan_text
 from reconciler.report.plan.annotations import plan_annotations, plans_junit
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_patches import plan_patches_json
+from reconciler.report.plan.plan_patches import plan_patches
 from reconciler.report.status.history_text import event_detail
 from reconciler.server.pages.plan_page import plans_html
 from tests.golden.plans import image_bump
@@ -116,7 +117,7 @@ OUTPUTS: dict[str, Callable[[Plan], str]] = {
     "html": lambda plan: plans_html([plan]),
     "annotations": plan_annotations,
     "junit": lambda plan: plans_junit([plan]),
-    "patch": plan_patches_json,
+    "patch": lambda plan: json_text(plan_patches(plan)),
 }
 LONG = "argument " * 500
 

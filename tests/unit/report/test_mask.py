@@ -21,10 +21,11 @@ from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.ownership import LAST_APPLIED
 from reconciler.report import Masker, problems_text, render_json, render_yaml, scrub_text
+from reconciler.report.json_parts import json_text
 from reconciler.report.plan import plan_text
 from reconciler.report.plan.annotations import github_annotations, plan_annotations, plans_junit
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_json
+from reconciler.report.plan.plan_json import plan_document
 from reconciler.report.render_json import Rendering
 from reconciler.server.pages.plan_page import plans_html
 
@@ -60,7 +61,7 @@ def plan_of(*changes: Change, problems: tuple[Problem, ...] = ()) -> Plan:
 REPORTS: dict[str, Callable[[Plan], str]] = {
     "text": plan_text,
     "markdown": plan_markdown,
-    "json": plan_json,
+    "json": lambda plan: json_text(plan_document(plan)),
     "problems": lambda plan: problems_text(Masker().plan(plan).problems),
     "github": lambda plan: github_annotations(Masker().plan(plan).problems),
     "annotations": plan_annotations,

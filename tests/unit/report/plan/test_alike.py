@@ -39,9 +39,9 @@ def test_entries_say_exactly_what_the_changes_say(found: list[Change]) -> None:
     told = [
         (cluster, one.entry.action, identity, one.entry.held)
         for one in alike(found)
-        for place in one.places
-        for cluster in place.clusters
-        for identity, _ in place.members
+        for clusters, members in one.places
+        for cluster in clusters
+        for identity, _ in members
     ]
     assert sorted(map(repr, told)) == sorted(repr((c.cluster, c.action, c.identity, c.held)) for c in found)
     assert sum(one.count for one in alike(found)) == len(found)
@@ -52,10 +52,10 @@ def test_every_field_of_every_change_is_told_for_its_cluster(found: list[Change]
     told = {
         (cluster, one.entry.action, identity, one.entry.held, line.path, repr(line.before), repr(line.after))
         for one in alike(found)
-        for place in one.places
-        for identity, _ in place.members
+        for clusters, members in one.places
+        for identity, _ in members
         for line in one.entry.fields
-        for cluster in (place.clusters if line.clusters == one.entry.clusters else line.clusters)
+        for cluster in (clusters if line.clusters == one.entry.clusters else line.clusters)
     }
     assert told == {
         (c.cluster, c.action, c.identity, c.held, field.path, repr(field.before), repr(field.after))
