@@ -119,7 +119,7 @@ def _explained(
     from reconciler.controller.once.planning import decide_once
     from reconciler.placement import constraints_in_force, without_outdated_caps
     from reconciler.planner import render_one
-    from reconciler.report.status.explanation import explain, explanation_document
+    from reconciler.report.status.explanation import explanation_document
     from reconciler.scheduler import schedule_fleet
 
     if is_live:
@@ -131,7 +131,7 @@ def _explained(
     known = without_outdated_caps(known, fleet.templates, schedule.policies, schedule.interpreters)
     in_force = constraints_in_force(known.constraints, now).get(identity, ())
     standing = _standing(access.journal) if fleet.rollouts else ()
-    return explanation_document(explain(schedule, render_one(schedule, identity), identity, in_force, standing))
+    return explanation_document(schedule, render_one(schedule, identity), identity, in_force, standing)
 
 
 def _standing(journal: Path | None) -> Sequence[Mapping[str, Any]]:

@@ -30,10 +30,8 @@ from reconciler.api.rollouts import (
     ChangeTime,
     ConditionCheck,
     Gate,
-    MetricCheck,
     OnNewCommit,
     Stage,
-    Window,
     WindowKind,
 )
 from reconciler.report.safe import visible
@@ -73,23 +71,19 @@ def stage_name(clusters: Sequence[str]) -> str:
 
 def asked_of(gate: Gate) -> str:
     """Return the conditions of a gate: `30m healthy with SmokeTestsPassed`; empty without conditions."""
-    conditions = [_condition(check) for check in gate.checks if isinstance(check, ConditionCheck)]
-    conditions += map(_metric, gate.metrics)
-    time = span(gate.min_success_s) if gate.min_success_s else ""
-    words = [time, "healthy" if gate.healthy else ""]
+    conditions = []
+    for check in gate.checks:
+        if isinstance(check, ConditionCheck):
+            of = f" of {visible(str(check.of))}" if check.of is not None else ""
+            status = "" if check.status == "True" else f"={visible(check.status)}"
+            conditions.append(f"{visible(check.condition)}{status}{of}")
+    for metric in gate.metrics:
+        time = f" for {span(metric.for_s)}" if metric.for_s else ""
+        query = visible(metric.query[:_QUERY_CHARS_MAX])
+        conditions.append(f"{query} {metric.comparison} {metric.threshold:g}{time}")
+    words = [span(gate.min_success_s) if gate.min_success_s else "", "healthy" if gate.healthy else ""]
     said = " ".join(word for word in words if word)
     return " with ".join(part for part in (said, " and ".join(conditions)) if part)
-
-
-def _metric(check: MetricCheck) -> str:
-    time = f" for {span(check.for_s)}" if check.for_s else ""
-    return f"{visible(check.query[:_QUERY_CHARS_MAX])} {check.comparison} {check.threshold:g}{time}"
-
-
-def _condition(check: ConditionCheck) -> str:
-    of = f" of {visible(str(check.of))}" if check.of is not None else ""
-    status = "" if check.status == "True" else f"={visible(check.status)}"
-    return f"{visible(check.condition)}{status}{of}"
 
 
 def waits_of(stage: Stage, *, is_last: bool) -> str:
@@ -98,26 +92,13 @@ def waits_of(stage: Stage, *, is_last: bool) -> str:
     if not is_last:
         parts += [span(stage.after.wait_s) if stage.after.wait_s else ""]
         parts += [f"an approval of {visible(stage.name)}" if stage.after.approval else ""]
-    return joined_by_and(part for part in parts if part)
-
-
-def joined_by_and(parts: Iterable[str]) -> str:
-    """`a, b and c`."""
-    *first, last = [*parts] or [""]
+    *first, last = [part for part in parts if part] or [""]
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def window_words(window: Window) -> str:
-    """`only "0 8 * * 1-5" for 8h (Asia/Shanghai)`."""
-    kind = "only" if window.kind is WindowKind.ALLOW else "never"
-    return f'{kind} "{visible(window.cron.text)}" for {span(window.duration_s)} ({visible(window.time_zone)})'
 
 
 def state_word(state: StageState) -> str:
     """The state as one stable word, which machines and metrics read."""
-    found = type(state).__struct_config__.tag
-    assert isinstance(found, str), "every state has a tag"
-    return found
+    return str(type(state).__struct_config__.tag)
 
 
 def state_words(progress: StageProgress) -> str:
@@ -154,16 +135,13 @@ def stage_lines(plan: Plan) -> list[str]:
     """Return the plan's staged changes, and those made at once all the same; empty without a Rollout."""
     lines: list[str] = []
     for found in plan.rollouts:
-        lines += [(_TITLE if not lines else " " * len(_TITLE)) + _course(found), *_lines(found)]
+        title = _TITLE if not lines else " " * len(_TITLE)
+        new, stages = " (new)" if found.is_new else "", " → ".join(map(_stage, found.stages))
+        lines += [f"{title}{visible(found.name)}{new}: {stages}", *_lines(found)]
     free = sum(not change.stage for change in plan.changes)
     if lines and free and any(found.is_merge for found in plan.rollouts):
         lines.append(f"  at once: {free:,} of {len(plan.changes):,} changes go through no stage")
     return lines
-
-
-def _course(found: RolloutPlan) -> str:
-    stages = " → ".join(map(_stage, found.stages))
-    return f"{visible(found.name)}{' (new)' if found.is_new else ''}: {stages}"
 
 
 def _stage(found: StagePlan) -> str:
@@ -175,7 +153,9 @@ def _stage(found: StagePlan) -> str:
 def _lines(found: RolloutPlan) -> Iterator[str]:
     if found.progress is not None:
         yield "  now    " + "   ".join(_now(stage, found.progress) for stage in found.progress.stages)
-        yield from _approvals(found.progress)
+        for stage in found.progress.stages:
+            if isinstance(stage.state, WaitsForApproval):
+                yield f"  to approve {visible(stage.name)}, add under spec.approvals: {visible(stage.state.entry)}"
     if not found.is_merge:
         return
     if not found.is_sound:
@@ -202,12 +182,6 @@ def _now(stage: StageProgress, progress: RolloutProgress) -> str:
     return f"{visible(stage.name)} {shown} ({state_words(stage)})" if ordered else f"{visible(stage.name)} (skipped)"
 
 
-def _approvals(progress: RolloutProgress) -> Iterator[str]:
-    for stage in progress.stages:
-        if isinstance(stage.state, WaitsForApproval):
-            yield f"  to approve {visible(stage.name)}, add under spec.approvals: {visible(stage.state.entry)}"
-
-
 def _merge(found: RolloutPlan) -> Iterator[str]:
     """Yield the order of the merge's stages."""
     if not found.changes:
@@ -218,14 +192,14 @@ def _merge(found: RolloutPlan) -> Iterator[str]:
     for number, stage in enumerate(going):
         begins = f"{visible(stage.stage.name)} at once" if number == 0 else f"then {visible(stage.stage.name)}"
         waits = waits_of(stage.stage, is_last=number == len(going) - 1)
-        windows = "".join(f", {window_words(window)}" for window in stage.stage.windows)
+        windows = "".join(
+            f', {"only" if window.kind is WindowKind.ALLOW else "never"} "{visible(window.cron.text)}" for '
+            f"{span(window.duration_s)} ({visible(window.time_zone)})"
+            for window in stage.stage.windows
+        )
         said = f"{begins}{windows}{f', then waits {waits}' if waits else ''}"
         yield (_MERGE if number == 0 else " " * len(_MERGE)) + said
-    yield from _pinned(taking)
-
-
-def _pinned(stages: Sequence[StagePlan]) -> Iterator[str]:
-    for stage in stages:
+    for stage in taking:
         if stage.pinned:
             yield f"  ! {visible(stage.stage.name)} is pinned to {short(stage.pinned)}, and gets nothing of it"
 

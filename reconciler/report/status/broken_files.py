@@ -51,7 +51,8 @@ def broken_part(schedule: Schedule, time: str, before: JsonObject | None, masked
             "since": since.get(path, time),
             "why": masked(_why(problems.get(path, ()))),
             "inForce": str(_in_force(found, problems.get(path, ()))),
-            "reach": _reach(found),
+            # For a new file none: `frozen` counts its effect.
+            "reach": sorted({words for reach in found if not reach.is_new for words in _words(reach)}),
             "frozen": len(waiting.get(path, ())),
             "resources": [str(identity) for identity in waiting.get(path, ())[:_NAMED_MAX]],
         }
@@ -68,11 +69,6 @@ def _in_force(reaches: Iterable[FrozenReach], problems: Iterable[Problem]) -> Re
     if any(problem.code == LAST_GOOD for problem in problems):
         return ReplacedFile.LAST_GOOD
     return ReplacedFile.NOTHING if all(reach.is_new for reach in reaches) else ReplacedFile.FROZEN
-
-
-def _reach(reaches: Iterable[FrozenReach]) -> list[Json]:
-    """Return the objects that the file could concern, in words; for a new file none: `frozen` counts its effect."""
-    return sorted({words for reach in reaches if not reach.is_new for words in _words(reach)})
 
 
 def _words(reach: FrozenReach) -> Iterable[str]:

@@ -16,8 +16,6 @@ from reconciler.report.terminal import Fit, table
 
 Words = Callable[[str], CommitWords | None]
 """The words of a revision, None when it is no commit that is known."""
-
-
 LastChange = Callable[[str, str], str]
 """The last commit up to a revision that changed a file of the store; the revision where none is known."""
 
@@ -59,6 +57,8 @@ def history_entry(event: Event, words: Words) -> dict[str, Json]:
     resource, _, cluster = event.subject.partition(" @ ")
     if not cluster and resource.startswith("cluster "):
         cluster = resource.removeprefix("cluster ")
+    kind, _, named = resource.partition(" ")
+    namespace, slash, _ = named.partition("/")
     behind = str(data.pop("who", "") or data.get("tick") or "")
     rests_on_commit = event.kind in _OF_THE_STORE or (not behind and cause != "drift")
     commit = words(revision) if revision and rests_on_commit else None
@@ -71,7 +71,7 @@ def history_entry(event: Event, words: Words) -> dict[str, Json]:
         "event": event.kind,
         "subject": resource,
         "cluster": cluster or None,
-        "namespace": _namespace(resource),
+        "namespace": namespace if slash and kind[:1].isupper() else None,
         "who": behind or (commit and commit.author),
         "why": data.get("why") or None,
         "revision": revision or None,
@@ -80,43 +80,34 @@ def history_entry(event: Event, words: Words) -> dict[str, Json]:
     }
 
 
-def _namespace(resource: str) -> str | None:
-    kind, _, rest = resource.partition(" ")
-    namespace, slash, _ = rest.partition("/")
-    return namespace if slash and kind[:1].isupper() else None
-
-
 def history_text(document: Mapping[str, Any], *, wide: bool = False, width: int | None = None) -> str:
     """The history document as a table; `wide` adds the commits' subjects and does not cut.
 
     `width`: columns of the terminal, in which it fits unless `wide`.
     """
     is_narrow = width is not None and width < _NARROW and not wide
-    header = ["TIME", "REVISION", "WHO", "EVENT", "SUBJECT", "CLUSTER", "DETAIL"]
-    rows = [_row(entry, wide=wide, is_narrow=is_narrow) for entry in document["events"]]
+    columns = ["TIME", "REVISION", "WHO", "EVENT", "SUBJECT", "CLUSTER", "DETAIL", *(["COMMIT"] if wide else [])]
     if is_narrow:
-        header = [name for name in header if name not in ("REVISION", "WHO")]
-        if len({entry["subject"] for entry in document["events"]}) == 1:
-            # Who asked for one object knows which.
-            place = header.index("SUBJECT")
-            header, rows = _without(header, place), [_without(row, place) for row in rows]
-    drop = (len(header) - 2,) if is_narrow else (1,)
-    fit = Fit(width=None if wide else width, drop=drop, cuts_last=True)
-    return table([*header, *(["COMMIT"] if wide else [])], rows, fit=fit)
-
-
-def _without(cells: list[str], place: int) -> list[str]:
-    return [*cells[:place], *cells[place + 1 :]]
-
-
-def _row(entry: Mapping[str, Any], *, wide: bool, is_narrow: bool) -> list[str]:
-    detail = event_detail(entry)
-    told = [entry["event"], entry["subject"], entry["cluster"] or "-"]
-    if is_narrow:
-        # The year is known to who reads it, and the zone is always UTC.
-        return [entry["time"][5:19], *told, cut(_with_who(entry, detail), 80)]
-    begun = [entry["time"], short_revision(entry["revision"] or "-"), entry["who"] or "-"]
-    return [*begun, *told, detail if wide else cut(detail, 80), *([entry["commit"] or "-"] if wide else [])]
+        # Who asked for one object knows which.
+        is_one = len({entry["subject"] for entry in document["events"]}) == 1
+        columns = [name for name in columns if name not in ("REVISION", "WHO", "SUBJECT" if is_one else "")]
+    rows = []
+    for entry in document["events"]:
+        detail = _with_who(entry, event_detail(entry)) if is_narrow else event_detail(entry)
+        cells = {
+            # The year is known to who reads it, and the zone is always UTC.
+            "TIME": entry["time"][5:19] if is_narrow else entry["time"],
+            "REVISION": short_revision(entry["revision"] or "-"),
+            "WHO": entry["who"] or "-",
+            "EVENT": entry["event"],
+            "SUBJECT": entry["subject"],
+            "CLUSTER": entry["cluster"] or "-",
+            "DETAIL": detail if wide else cut(detail, 80),
+            "COMMIT": entry["commit"] or "-",
+        }
+        rows.append([cells[name] for name in columns])
+    drop = (len(columns) - 2,) if is_narrow else (1,)
+    return table(columns, rows, fit=Fit(width=None if wide else width, drop=drop, cuts_last=True))
 
 
 def history_line(entry: Mapping[str, Any]) -> str:
@@ -168,19 +159,14 @@ def event_detail(entry: Mapping[str, Any]) -> str:
 
 
 def _values(entry: Mapping[str, Any]) -> str:
-    """`spec.replicas 5 → 3`, the first ones."""
-    values = entry.get("values", ())
-    shown = [
-        f"{value['path']} {' → '.join(_short(value['before'], value['after']))}" for value in values[:_VALUES_SHOWN]
-    ]
+    """`spec.replicas 5 → 3`, the first ones; absent ones are null in history."""
+    values, shown = entry.get("values", ()), []
+    for value in values[:_VALUES_SHOWN]:
+        old, new = (MISSING if value[side] is None else value[side] for side in ("before", "after"))
+        pair = ("nothing" if text == ABSENT else text for text in shown_pair(old, new, 40))
+        shown.append(f"{value['path']} {' → '.join(pair)}")
     more = max(len(values), len(entry.get("fields", ()))) - len(shown)
     return ", ".join([*shown, *([f"and {more} more"] if shown and more > 0 else [])])
-
-
-def _short(before: Json, after: Json) -> tuple[str, ...]:
-    """Return both values; absent ones are null in history."""
-    old, new = (MISSING if value is None else value for value in (before, after))
-    return tuple("nothing" if text == ABSENT else text for text in shown_pair(old, new, 40))
 
 
 def _placement(targets: Sequence[Mapping[str, Any]]) -> str:

@@ -6,7 +6,7 @@ All counts and lists here are made of the state of the objects, and of nothing e
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, to_builtins
@@ -14,11 +14,11 @@ from msgspec import Struct, to_builtins
 from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.ledger import EventKind
 from reconciler.api.plan import Change, HeldBy
-from reconciler.api.refs import Identity
+from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.planner import Round
 from reconciler.report.json_parts import resource_part
-from reconciler.report.mask import Masker, masker_of, scrub_text
+from reconciler.report.mask import masker_of, scrub_text
 from reconciler.report.plan.plan_json import rollouts_part, summary
 from reconciler.report.status.broken_files import broken_part
 from reconciler.report.status.remedies import behind_state, todo_of
@@ -44,62 +44,42 @@ _HEALTH_RANK: Final = {word: rank for rank, word in enumerate(_HEALTHS)}
 Rank = tuple[int, int]
 """Severity of a state: the worst has the lowest."""
 NOMINAL_RANK: Final[Rank] = (len(_SYNCS) - 1, len(_HEALTHS) - 1)
-_Row = tuple[Rank, Identity, str, ObjectState]
 
 
-class Troubles:
-    """The troubled copies of a fleet. Copies in an unreachable cluster are not listed: its own row says all."""
+def troubles_of(state: FleetState, scrubbed: Callable[[str], str]) -> tuple[list[Json], int]:
+    """Return `[{cluster, resource, sync, state, by, why, health, healthWhy, …}]`, worst first, and how many there are.
 
-    def __init__(self, state: FleetState, scrubbed: Callable[[str], str]) -> None:
-        """`scrubbed` redacts messages of API servers."""
-        self._state = state
-        self._scrubbed = scrubbed
-        self._clusters = [found for found in state.clusters.values() if found.why_away is None]
-        self.total = sum(len(found.kept) for found in self._clusters)
-
-    def rows(self) -> list[Json]:
-        """`[{cluster, resource, sync, state, by, why, health, healthWhy}]`, worst first, with what is behind it."""
-        worst = heapq.nsmallest(ROWS_MAX, self._ranked(), key=lambda row: row[:3])
-        return [self._row(cluster, identity, found) for _, identity, cluster, found in worst]
-
-    def _ranked(self) -> Iterator[_Row]:
-        for cluster in self._clusters:
-            for identity, found in cluster.kept.items():
-                yield rank_of(found), identity, cluster.name, found
-
-    def _row(self, cluster: str, identity: Identity, found: ObjectState) -> dict[str, Any]:
-        gvk = self._state.gvk(cluster, identity)
+    With what is behind each: person, commit, line and remedy, as far as there are any. Copies in an unreachable cluster
+    are not listed: its own row says all. `scrubbed` redacts messages of API servers.
+    """
+    clusters = [found for found in state.clusters.values() if found.why_away is None]
+    ranked = ((rank_of(found), identity, cluster.name, found) for cluster in clusters
+              for identity, found in cluster.kept.items())  # fmt: skip
+    rows: list[Json] = []
+    for _, identity, cluster, found in heapq.nsmallest(ROWS_MAX, ranked, key=lambda row: row[:3]):
+        # Of a kind without a known version the group stands alone.
+        gvk = state.gvk(cluster, identity) or GVK("", identity.group, identity.kind)
         by = getattr(found.sync, "by", None)
-        return {
-            "cluster": cluster,
-            "resource": resource_part(gvk, identity) if gvk is not None else _without_version(identity),
-            "sync": str(found.sync.sync),
-            "state": str(found.sync.lag),
-            "by": str(by) if isinstance(by, HeldBy) else None,
-            "why": self._scrubbed(found.sync.why),
-            "health": str(found.health.word),
-            "healthWhy": self._scrubbed(found.health.why),
-            **self._behind(cluster, identity, found),
-        }
-
-    def _behind(self, cluster: str, identity: Identity, found: ObjectState) -> dict[str, str]:
-        """Return the person, commit, line and remedy, as far as there are any."""
-        told = to_builtins(behind_state(self._state.facts, cluster, identity, found))
-        return {key: self._scrubbed(value) for key, value in told.items() if value}
+        told = to_builtins(behind_state(state.facts, cluster, identity, found))
+        rows.append(
+            {
+                "cluster": cluster,
+                "resource": resource_part(gvk, identity),
+                "sync": str(found.sync.sync),
+                "state": str(found.sync.lag),
+                "by": str(by) if isinstance(by, HeldBy) else None,
+                "why": scrubbed(found.sync.why),
+                "health": str(found.health.word),
+                "healthWhy": scrubbed(found.health.why),
+                **{key: scrubbed(value) for key, value in told.items() if value},
+            }
+        )
+    return rows, sum(len(found.kept) for found in clusters)
 
 
 def rank_of(state: ObjectState) -> Rank:
     """Return the severity of a state."""
     return _SYNC_RANK[state.sync.lag], _HEALTH_RANK[state.health.word]
-
-
-def _without_version(identity: Identity) -> dict[str, str]:
-    return {
-        "apiVersion": identity.group,
-        "kind": identity.kind,
-        "namespace": identity.namespace,
-        "name": identity.name,
-    }
 
 
 VERSION = 1
@@ -139,7 +119,7 @@ def state_document(
     due = tuple(change for change in plan.changes if change.copy in facts.changes)
     held = [change for change in due if change.held is not None]
     clusters = _clusters(picture, before)
-    troubles = Troubles(picture.state, masker.text)
+    troubles, troubles_total = troubles_of(picture.state, masker.text)
     broken = broken_part(schedule, picture.time, before, masker.text)
     return {
         "version": VERSION,
@@ -160,9 +140,13 @@ def state_document(
         **({"broken": broken} if broken else {}),
         "held": [_row(change, why=masker.text(change.held or "")) for change in sorted(held, key=_order)],
         "heldDigest": plan.held_digest,
-        "failed": _failures(picture, masker),
-        "troubles": troubles.rows(),
-        "troublesTotal": troubles.total,
+        "failed": [
+            _row(change, error=masker.text(facts.failures[change.copy].why))
+            for change in sorted((one for one in plan.changes if one.copy in facts.failures), key=_order)
+            if change.held is None
+        ],
+        "troubles": troubles,
+        "troublesTotal": troubles_total,
         "problems": tables.problems.of(plan.problems, masker),
         "unclaimed": unclaimed,
         # Where there is no Rollout, documents of before stay as they are.
@@ -195,16 +179,6 @@ def _order(change: Change) -> tuple[str, Identity, str]:
 def _row(change: Change, **more: Json) -> dict[str, Json]:
     resource = resource_part(change.gvk, change.identity)
     return {"action": str(change.action), "cluster": change.cluster, "resource": resource, **more}
-
-
-def _failures(picture: StateOfFleet, masker: Masker) -> list[Json]:
-    changes, failures = picture.round.plan.changes, picture.state.facts.failures
-    failed = [change for change in changes if change.copy in failures]
-    return [
-        _row(change, error=masker.text(failures[change.copy].why))
-        for change in sorted(failed, key=_order)
-        if change.held is None
-    ]
 
 
 def _clusters(picture: StateOfFleet, before: JsonObject | None) -> list[JsonObject]:

@@ -18,7 +18,7 @@ from reconciler.render import Rendered
 from reconciler.report.difference import shown, shown_pair
 from reconciler.report.plan.plan_json import rollouts_part
 from reconciler.report.plan.stages import in_force_lines
-from reconciler.report.status.explanation import Explanation, explain, explanation_document
+from reconciler.report.status.explanation import explained_binding, explanation_document
 from reconciler.report.status.history_text import history_entry
 from reconciler.report.views.alerts import needs_of
 from reconciler.report.views.rollout_views import timers_of
@@ -48,66 +48,62 @@ def object_view(
     schedule = sight.facts.schedule
     template, binding = schedule.fleet.templates.get(identity), schedule.bindings.get(identity)
     rendered = render_one(schedule, identity) if template is not None else {}
-    found = _explanation(sight, identity, rendered) if template is not None else None
-    needs = needs_of(sight, identity=identity)
+    document: dict[str, Any] = _explanation(sight, identity, rendered) if template is not None else {}
     names = [name for name in sorted(sight.clusters) if sight.state(name, identity) is not None]
     return ObjectView(
         resource=sight.resource(names[0] if names else "", identity),
         where=str(template.source) if template is not None else "",
-        reasons=tuple(_reasons(sight, found)) if found is not None else (),
-        explanation=explanation_document(found) if found is not None else {},
+        reasons=tuple(_reasons(sight, identity, document.get("inForce", ()))) if document else (),
+        explanation=document,
         owners=tuple(map(str, binding.owners)) if binding is not None else (),
         brought=tuple(sorted(str(each) for each, one in schedule.bindings.items() if identity in one.owners)),
         copies=tuple(_copies(sight, identity, names, _last_writes(sight, writes))),
         differences=tuple(_differences(sight, identity, names))[:_DIFFERENCES_MAX],
         overrides=tuple(_overrides(sight, identity, rendered)),
-        needs=needs.listed,
+        needs=needs_of(sight, identity=identity).listed,
         timers=timers_of(sight, identity=identity),
         history=tuple(history_entry(event, sight.words) for event in events[:ENTRIES_MAX]),
     )
 
 
-def _explanation(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rendered]) -> Explanation:
+def _explanation(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rendered]) -> dict[str, Json]:
     schedule = sight.facts.schedule
     known = replace(sight.observations, constraints=sight.constraints)
     known = without_outdated_caps(known, schedule.fleet.templates, schedule.policies, schedule.interpreters)
     in_force = constraints_in_force(known.constraints, sight.now).get(identity, ())
-    return explain(schedule, rendered, identity, in_force, rollouts_part(sight.picture.rollouts, sight.text))
+    return explanation_document(
+        schedule, rendered, identity, in_force, rollouts_part(sight.picture.rollouts, sight.text)
+    )
 
 
-def _reasons(sight: ViewModel, found: Explanation) -> Iterator[Reasoned]:
-    claim, binding = found.claim, found.binding
-    if found.frozen:
-        yield Reasoned(words=sight.text(found.frozen))
+def _reasons(sight: ViewModel, identity: Identity, in_force: Iterable[Mapping[str, Any]]) -> Iterator[Reasoned]:
+    schedule = sight.facts.schedule
+    claim, binding = schedule.claims.claims.get(identity), explained_binding(schedule, identity)
+    reach, policy = schedule.claims.frozen.get(identity), schedule.policies.get(identity)
+    where = str(policy.source) if policy is not None else None
+    if reach is not None and reach.why:
+        yield Reasoned(words=sight.text(reach.why))
     if claim is not None:
         why = "; ".join(reason.text.removeprefix(f"{claim.policy} ") for reason in claim.reasons)
-        where = str(found.policy_source) if found.policy_source is not None else None
         yield Reasoned(words=sight.text(f"{claim.policy} claims it: {why}"), where=where)
-        for policy, why_not in claim.losers:
-            yield Reasoned(words=sight.text(f"not {policy}: {why_not}"))
+        for lost, why_not in claim.losers:
+            yield Reasoned(words=sight.text(f"not {lost}: {why_not}"))
     elif binding is not None and binding.owners:
         owners = ", ".join(map(str, binding.owners))
-        yield Reasoned(words=sight.text(f"it follows {owners} under {binding.policy}"),
-                       where=str(found.policy_source) if found.policy_source is not None else None)  # fmt: skip
+        yield Reasoned(words=sight.text(f"it follows {owners} under {binding.policy}"), where=where)
     elif binding is None:
         yield Reasoned(words="no policy claims it, so it goes nowhere")
     if binding is None:
         return
-    for line in in_force_lines(found.in_force):
+    for line in in_force_lines(in_force):
         yield Reasoned(words=sight.text(line))
     placed = frozenset(binding.clusters)
     for cluster, reason in sorted(binding.cluster_reasons.items()):
         mark = "in" if cluster in placed else "not in"
-        yield Reasoned(
-            words=sight.text(f"{mark} {cluster}: {reason.text}"), where=_place(reason.source.path, reason.source)
-        )
+        yield Reasoned(words=sight.text(f"{mark} {cluster}: {reason.text}"), where=str(reason.source) or None)
     for reason in binding.reasons:
         about = f"{reason.cluster}: " if reason.cluster else ""
-        yield Reasoned(words=sight.text(f"{about}{reason.text}"), where=_place(reason.source.path, reason.source))
-
-
-def _place(path: str, source: object) -> str | None:
-    return str(source) if path else None
+        yield Reasoned(words=sight.text(f"{about}{reason.text}"), where=str(reason.source) or None)
 
 
 def _copies(

@@ -9,7 +9,7 @@ from reconciler.api.refs import Identity
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import render_one
 from reconciler.report.plan.plan_json import rollouts_part
-from reconciler.report.status.explanation import explain, explanation_document, explanation_text
+from reconciler.report.status.explanation import explanation_document, explanation_text
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.rollouts import AWAITED, NEW, OLD
 from tests.fakes.worlds import NOW, deployment, fleet_of
@@ -22,7 +22,7 @@ def explained(*rollouts: dict[str, Any], known: bool = True) -> dict[str, Any]:
     fleet = fleet_of(deployment(), DEPLOYMENTS, *rollouts)
     schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     standing: Any = rollouts_part([AWAITED], str) if known else ()
-    return explanation_document(explain(schedule, render_one(schedule, APP), APP, (), standing))
+    return explanation_document(schedule, render_one(schedule, APP), APP, (), standing)
 
 
 def test_each_cluster_has_its_revision_and_the_reason() -> None:
