@@ -225,7 +225,7 @@ def power_lines(holders: Holders, count: int, *, grave_max: int = _GRAVE_VALUES_
         found.sort(key=lambda one: (len(one[1]), _TELLS.search(one[0]) is None, one))
         most = grave_max if aspect in _GRAVE else _VALUES_MAX
         told = [
-            shown(value, _VALUE_CHARS_MAX) + ("" if len(held) == count else f" ({_named(held)})")
+            shown(value, _VALUE_CHARS_MAX) + ("" if len(held) == count else f" ({_holder_words(held)})")
             for value, held in found[:most]
         ]
         if more := len(found) - len(told):
@@ -237,7 +237,7 @@ def power_lines(holders: Holders, count: int, *, grave_max: int = _GRAVE_VALUES_
     return lines
 
 
-def _named(held: Sequence[Identity]) -> str:
+def _holder_words(held: Sequence[Identity]) -> str:
     return object_name(held[0]) if len(held) == 1 else f"{len(held):,} objects"
 
 
