@@ -18,9 +18,8 @@ from reconciler.api.policies import (
     ResourceSelector,
 )
 from reconciler.api.problem import NOWHERE, Problem, Source
-from reconciler.api.promotions import Promotion
 from reconciler.api.refs import GVK, Identity, PolicyRef
-from reconciler.api.rollouts import FleetWindow, Rollout
+from reconciler.api.rollouts import FleetWindow, Promotion, Rollout
 
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 """The label of a Namespace with its name as value, whatever a manifest has."""

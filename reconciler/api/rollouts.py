@@ -1,4 +1,4 @@
-"""Rollout documents, their stages and windows, and the part of a plan that they stage."""
+"""Rollout documents, their stages and windows, and promotions from one folder to another."""
 
 from __future__ import annotations
 
@@ -270,3 +270,27 @@ class Layout(Struct, frozen=True, kw_only=True):
     def stage_of(self) -> dict[str, StageLayout]:
         """The stage of each cluster."""
         return {cluster: found for found in self.stages for cluster in found.clusters}
+
+
+class FollowClass(StrEnum):
+    """A class of fields of `spec.follow`."""
+
+    IMAGES = "images"
+    VALUES = "values"
+    REVISION = "revision"
+
+
+class Promotion(Struct, frozen=True, kw_only=True):
+    """A document of kind `Promotion`: fields of the folder `target` that follow those of `origin`.
+
+    `namespaces`: of the origin, to those of the target. `fields`, `stay`: paths as plans write them.
+    """
+
+    name: str
+    origin: str
+    target: str
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    follow: frozenset[FollowClass] = frozenset({FollowClass.IMAGES, FollowClass.REVISION})
+    fields: tuple[str, ...] = ()
+    stay: tuple[str, ...] = ()
+    source: Source = NOWHERE

@@ -19,7 +19,7 @@ from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet, Snapshot
-    from reconciler.api.promotions import Promotion
+    from reconciler.api.rollouts import Promotion
     from reconciler.promotion import Carried, Promoted
     from reconciler.store.location import StoreLocation
 
@@ -120,7 +120,7 @@ def _rule(fleet: Fleet, origin: str, target: str, only: str, namespaces: tuple[s
     """
     from msgspec.structs import replace
 
-    from reconciler.api.promotions import FollowClass, Promotion
+    from reconciler.api.rollouts import FollowClass, Promotion
     from reconciler.hydration import is_below, is_plain_path
 
     found = [each for each in fleet.promotions if each.target == target and origin in ("", each.origin)]

@@ -17,12 +17,20 @@ from reconciler.api.ledger import AppliedRow
 from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, HeldBy, Hold, Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
-from reconciler.diff.applied_fields import Bodies
 from reconciler.diff.canonical import sendable
-from reconciler.diff.foreign import is_used_as_it_is, namespace_remark, problem_about, refusal, second_holder
-from reconciler.diff.hook_runs import end_to_leave_after, is_done_hook, other_release
+from reconciler.diff.foreign import (
+    end_to_leave_after,
+    is_done_hook,
+    is_used_as_it_is,
+    namespace_remark,
+    other_release,
+    problem_about,
+    refusal,
+    second_holder,
+)
 from reconciler.diff.immutable import why_not_replaced
-from reconciler.diff.three_way import Desired, Difference, desired_of, difference_from
+from reconciler.diff.three_way import difference_from
+from reconciler.diff.trees import Bodies, Desired, Difference, desired_of
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.ownership import (
     RELEASE,
@@ -335,8 +343,9 @@ class Comparer:
     ) -> Difference:
         """Return what differs; where members share their objects, it is found once. `left`: paths left to others."""
         recorded = row.recorded if row is not None else None
-        if bodies.are_shared and (known := bodies.known_difference(wanted, live.body, recorded, left)) is not None:
-            return known
+        key = (id(wanted.body), id(live.body), id(recorded), left)
+        if bodies.are_shared and (known := bodies.differences.get(key)) is not None:
+            return known[1]
         # Nearly always the last sent manifest equals the next one.
         previous: JsonObject | None = wanted.recorded
         if recorded != previous:
@@ -354,7 +363,7 @@ class Comparer:
             ignored=(*left, *ignored_paths(manifest.identity, ignore)) if left or ignore else (),
         )
         if bodies.are_shared:
-            bodies.keep_difference(wanted, live.body, recorded, left, found)
+            bodies.differences[key] = ((wanted.body, live.body, recorded), found)
         return found
 
     def _change(

@@ -1,25 +1,29 @@
-"""Obstacles of a template: objects that are not ours, and the problems about them.
+"""Objects that are not compared field by field: those that are not ours, and hooks that ran.
 
-Source: design#foreign-objects.
+Source: design#foreign-objects; ADR 26.
 """
 
 from __future__ import annotations
 
 from reconciler.api.clusters import LiveObject
-from reconciler.api.content import dig
-from reconciler.api.plan import Manifest
+from reconciler.api.content import JsonObject, dig
+from reconciler.api.plan import MISSING, FieldChange, Manifest
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
 from reconciler.api.problem import Problem, Severity
+from reconciler.observations import Run, has_succeeded, run_of
 from reconciler.ownership import (
+    RELEASE,
     TAKE_OVER,
     ObjectOwner,
     Ownership,
     conflict_resolution,
     foreign_mark,
+    is_terminating,
     made_by,
     states,
     strip_marks,
 )
+from reconciler.templates import HookEnd, hook_of
 
 
 def problem_about(manifest: Manifest, code: str, message: str, severity: Severity = Severity.ERROR) -> Problem:
@@ -121,3 +125,30 @@ def _labels_lacking(manifest: Manifest, live: LiveObject) -> list[str]:
         for key, value in (dig(wanted, "metadata", field) or {}).items()
         if dig(live.body, "metadata", field, key) != value
     )
+
+
+def is_done_hook(manifest: JsonObject, live: JsonObject) -> bool:
+    """Return whether a hook succeeded for the release that it is for now; a command may not have seen its end."""
+    release = dig(manifest, "metadata", "annotations", RELEASE)
+    return release is not None and release == dig(live, "metadata", "annotations", RELEASE) and has_succeeded(live)
+
+
+def end_to_leave_after(manifest: JsonObject, live: LiveObject) -> HookEnd | None:
+    """Return the end of a hook's run for this release if it is to be deleted after it; None: it stays.
+
+    A review has no ended runs: its objects stand for real ones, and have no uid.
+    """
+    annotations = dig(manifest, "metadata", "annotations") or {}
+    if RELEASE not in annotations or not live.uid or is_terminating(live) or run_of(live.body) is not Run.FINISHED:
+        return None
+    hook, end = hook_of(annotations), HookEnd.SUCCEEDED if has_succeeded(live.body) else HookEnd.FAILED
+    return end if hook is not None and end in hook.leaves_after else None
+
+
+def other_release(manifest: JsonObject, other: JsonObject | None) -> FieldChange | None:
+    """Return the difference between the releases that a hook is for and was for; None: none, or it is no hook."""
+    after, before = (dig(body, "metadata", "annotations", RELEASE) for body in (manifest, other))
+    if after is None or after == before:
+        return None
+    path = f"metadata.annotations.{RELEASE}"
+    return FieldChange(path=path, before=MISSING if before is None else before, after=after)

@@ -13,7 +13,7 @@ server-side apply as measured on a kube-apiserver 1.36.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ from reconciler.api.refs import GVK
 from reconciler.diff.canonical import equal
 from reconciler.diff.immutable import immutable_change
 from reconciler.diff.substitutes import Substitutes, substitutes
-from reconciler.diff.trees import declared, displaced, tree_changes
+from reconciler.diff.trees import NO_DIFFERENCE, Desired, Difference, declared, displaced, tree_changes
 from reconciler.diff.walk import Owned, Walk, indexed
 from reconciler.documents import FREE, Schema, SchemaNode, key_names, object_meta
 from reconciler.ownership import (
@@ -46,46 +46,6 @@ from reconciler.ownership import (
 )
 
 OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
-
-
-class Difference(Struct, frozen=True, kw_only=True):
-    """The changes of an apply, sorted by path.
-
-    `removed_paths`: fields that were ours, are not desired any more, and are now held by an Update of another manager
-    (or by nobody), entries that replaced ours, and fields that desired ones exclude: server-side apply alone would
-    leave them. Take them over (`adoption.takeover_operations`) before the apply. `in_the_way`: entries that may have
-    replaced ours; they go if the API server refuses ours beside them. `unsure`: the reason why engine S has to decide;
-    `replace`: the immutable field that changes.
-    """
-
-    fields: tuple[FieldChange, ...] = ()
-    removed_paths: tuple[str, ...] = ()
-    in_the_way: tuple[FieldChange, ...] = ()
-    unsure: str | None = None
-    replace: str | None = None
-
-
-NO_DIFFERENCE: Final = Difference()
-
-
-class Desired(NamedTuple):
-    """The desired state of an object, in the forms that a comparison needs; all clusters with one body share it.
-
-    `body`: to be sent (`canonical.sendable`). `recorded`: the same in the form that the journal keeps. `fields` and
-    `metadata`: the declarable part of the body.
-    """
-
-    body: JsonObject
-    recorded: JsonObject
-    fields: JsonObject
-    metadata: JsonObject
-
-
-def desired_of(body: JsonObject, recorded: JsonObject | None = None) -> Desired:
-    """A body that would be sent, ready to be compared; without `recorded` the journal keeps it as it is."""
-    fields = declared(body)
-    metadata = fields.pop("metadata")
-    return Desired(body, body if recorded is None else recorded, fields, metadata)
 
 
 def difference_from(

@@ -1,16 +1,19 @@
-"""Every place where two trees differ, lists matched by their keys, and fields that exclude each other."""
+"""Bodies prepared for comparing: all places where two differ, fields that exclude each other, fields that are ours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from reconciler.api.content import Json, JsonObject
-from reconciler.api.plan import MISSING
-from reconciler.diff.canonical import child_of_node, equal, says_nothing
+import orjson
+from msgspec import Struct
+
+from reconciler.api.content import Json, JsonObject, Step
+from reconciler.api.plan import MISSING, FieldChange
+from reconciler.diff.canonical import child_of_node, equal, says_nothing, sendable
 from reconciler.diff.walk import indexed
 from reconciler.documents import FREE, NodeForm, Schema, SchemaNode, key_names, object_meta
-from reconciler.ownership import FieldPath, Keyed, Member, value_at
+from reconciler.ownership import FieldPath, Keyed, Member, hashed_leaves, recorded_form, value_at
 
 DECLARED_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 """The declarable part of metadata; the rest is the API server's."""
@@ -146,3 +149,122 @@ def _node_at(root: SchemaNode, path: FieldPath) -> SchemaNode | None:
             return None
         node = node.child(step) if isinstance(step, str) else node.item
     return node
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """The changes of an apply, sorted by path.
+
+    `removed_paths`: fields that were ours, are not desired any more, and are now held by an Update of another manager
+    (or by nobody), entries that replaced ours, and fields that desired ones exclude: server-side apply alone would
+    leave them. Take them over (`adoption.takeover_operations`) before the apply. `in_the_way`: entries that may have
+    replaced ours; they go if the API server refuses ours beside them. `unsure`: the reason why engine S has to decide;
+    `replace`: the immutable field that changes.
+    """
+
+    fields: tuple[FieldChange, ...] = ()
+    removed_paths: tuple[str, ...] = ()
+    in_the_way: tuple[FieldChange, ...] = ()
+    unsure: str | None = None
+    replace: str | None = None
+
+
+NO_DIFFERENCE: Final = Difference()
+
+
+class Desired(NamedTuple):
+    """The desired state of an object, in the forms that a comparison needs; all clusters with one body share it.
+
+    `body`: to be sent (`canonical.sendable`). `recorded`: the same in the form that the journal keeps. `fields` and
+    `metadata`: the declarable part of the body.
+    """
+
+    body: JsonObject
+    recorded: JsonObject
+    fields: JsonObject
+    metadata: JsonObject
+
+
+def desired_of(body: JsonObject, recorded: JsonObject | None = None) -> Desired:
+    """A body that would be sent, ready to be compared; without `recorded` the journal keeps it as it is."""
+    fields = declared(body)
+    metadata = fields.pop("metadata")
+    return Desired(body, body if recorded is None else recorded, fields, metadata)
+
+
+def applied_fields(body: JsonObject, schema: Schema | None) -> dict[str, Any]:
+    """The fields of an applied body as FieldsV1; of an unknown kind (`schema` None) lists are owned as a whole.
+
+    Source: Kubernetes server-side apply, field management: structs and maps are owned leaf by leaf, items of map lists
+    by their keys, items of sets by their value, everything atomic as a whole.
+    """
+    fields = declared(body)
+    metadata = _below(fields.pop("metadata"), object_meta())
+    found = _below(fields, schema.root if schema is not None else FREE)
+    return {**found, "f:metadata": metadata} if metadata else found
+
+
+def _below(fields: Mapping[str, Json], node: SchemaNode) -> dict[str, Any]:
+    return {f"f:{name}": _owned_below(value, child_of_node(node, name)) for name, value in fields.items()}
+
+
+def _owned_below(value: Json, node: SchemaNode) -> dict[str, Any]:
+    if node.is_atomic:
+        return {}
+    if isinstance(value, dict):
+        return _below(value, node)
+    if isinstance(value, list) and node.is_set:
+        return {f"v:{orjson.dumps(item).decode()}": {} for item in value}
+    if isinstance(value, list) and node.keys:
+        return _items(value, node)
+    return {}
+
+
+def _items(items: list[Json], node: SchemaNode) -> dict[str, Any]:
+    names, defaults = key_names(node)
+    found = indexed(items, names, defaults)
+    if found is None:
+        return {}
+    owned: dict[str, Any] = {}
+    for key, position in found.items():
+        pairs = {name: value for name, value in zip(names, key, strict=True) if value is not MISSING}
+        raw = f"k:{orjson.dumps(pairs, option=orjson.OPT_SORT_KEYS).decode()}"
+        owned[raw] = {".": {}, **_below(items[position], node.item or FREE)}
+    return owned
+
+
+class Bodies:
+    """The bodies of one kind, prepared for comparing. Its caches never change a result.
+
+    `schema` None: the kind is unknown.
+    """
+
+    __slots__ = ("_ready", "_record_key", "are_shared", "differences", "schema")
+
+    def __init__(self, schema: Schema | None, record_key: bytes = b"", *, are_shared: bool = False) -> None:
+        """Start with no body.
+
+        `record_key`: the journal's key for hashes of Secret values. `are_shared`: members with equal live bodies share
+        one object, so that a difference found in one of them is that of all.
+        """
+        self.are_shared = are_shared
+        self.schema = schema
+        self._record_key = record_key
+        # Rendering gives clusters with one outcome the same object. It is kept here, so that its id stays its own.
+        self._ready: dict[int, tuple[JsonObject, Desired]] = {}
+        self.differences: dict[
+            tuple[int, int, int, tuple[str, ...]], tuple[tuple[JsonObject | None, ...], Difference]
+        ] = {}
+        """By the ids of desired, live and recorded body, which are kept with it, and the paths left to others."""
+
+    def wanted(self, body: JsonObject, leaves: tuple[tuple[Step, ...], ...] = ()) -> Desired:
+        """Return a rendered body as it is sent and compared. `leaves`: the paths of decrypted values."""
+        known = self._ready.get(id(body))
+        if known is None:
+            sent = sendable(body, self.schema)
+            known = self._ready[id(body)] = (body, desired_of(sent, self.recorded(sent, leaves)))
+        return known[1]
+
+    def recorded(self, sent: JsonObject, leaves: tuple[tuple[Step, ...], ...] = ()) -> JsonObject:
+        """A body that is sent, as the journal may keep it."""
+        hidden = hashed_leaves(sent, leaves, self._record_key) if leaves else sent
+        return recorded_form(hidden, self._record_key)

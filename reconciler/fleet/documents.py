@@ -20,8 +20,7 @@ from reconciler.api.clusters import Cluster
 from reconciler.api.fleet import FleetSettings, FrozenReach, Render, RenderLock, Template
 from reconciler.api.policies import OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Document, Problem, Source
-from reconciler.api.promotions import FollowClass, Promotion
-from reconciler.api.rollouts import Rollout
+from reconciler.api.rollouts import FollowClass, Promotion, Rollout
 from reconciler.documents import (
     OVERRIDE_KINDS,
     OWN_API_VERSION,

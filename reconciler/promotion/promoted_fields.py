@@ -15,7 +15,7 @@ from reconciler.api.content import Json, JsonObject, canonical_bytes, dig
 from reconciler.api.fleet import LOCK_NAME, StoreFile
 from reconciler.api.plan import MISSING, FieldChange
 from reconciler.api.problem import Document, Source
-from reconciler.api.promotions import FollowClass, Promotion
+from reconciler.api.rollouts import FollowClass, Promotion
 from reconciler.documents import OWN_API_VERSION, is_policy
 from reconciler.errors import ConfigurationError
 from reconciler.hydration import chart_homes, is_below, is_kustomization, is_newer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from reconciler.api.content import Json, is_same
 from reconciler.api.fleet import StoreFile
 from reconciler.api.plan import MISSING, Direction, FieldChange, SettingChange
-from reconciler.api.promotions import Promotion
+from reconciler.api.rollouts import Promotion
 from reconciler.promotion.promoted_fields import Carried, Promoted, PromotionRefused, goes_back, promoted
 from reconciler.yaml import NotEdited
 

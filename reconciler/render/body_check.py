@@ -4,22 +4,29 @@ A template was validated when it was parsed; images, commands, and labels of the
 So only some overriders can do harm, which is checked once for each rule and kind; their result is validated as a whole,
 since a later one may have mended it. Objects of a kind whose definition is in the store are validated as rendered.
 Source: design#judged-alike.
+
+References that overrides add are not followed (Karmada: the same, without a message): a ConfigMap or Secret that no
+policy brings to that cluster leaves the pods waiting for it, which is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.api.content import JsonObject, Step
+from reconciler.api.binding import Binding
+from reconciler.api.content import Json, JsonObject, Step
+from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Template
 from reconciler.api.policies import MapOverrider, OverrideOperator, PatchOperation
 from reconciler.api.problem import Document, Problem, Severity, dotted
-from reconciler.api.refs import GVK
+from reconciler.api.refs import GVK, Identity
 from reconciler.documents import Findings, Schema, builtin_schema, may_not_fit, pointer_tokens, schema_of_crd
+from reconciler.kinds.interpreter import Interpreter
 from reconciler.overrides import FieldOverride, SelectedRule
-from reconciler.render.override_references import may_refer
+from reconciler.scheduler import Makers, may_be_missing
 from reconciler.templates import has_rules_of_its_own, judge, may_be_refused
 
 
@@ -138,3 +145,110 @@ def _problem(
         path=f"spec.overrideRules[{override.rule}].overriders.{override.overrider}",
         message=f"{name} makes {template.identity} unfit: {where}: {found.message}",
     )
+
+
+_REFERRING: Final = frozenset(
+    {
+        "backendRef",
+        "backendRefs",
+        "caCertificateRefs",
+        "certificateRefs",
+        "claimName",
+        "clientCertificateRef",
+        "configMap",
+        "configMapKeyRef",
+        "configMapRef",
+        "extensionRef",
+        "generatorRef",
+        "imagePullSecrets",
+        "issuerRef",
+        "keystores",
+        "nodePublishSecretRef",
+        "parametersRef",
+        "parentRefs",
+        "provider",
+        "secret",
+        "secretKeyRef",
+        "secretName",
+        "secretProviderClass",
+        "secretRef",
+        "secretStoreRef",
+        "serviceAccount",
+        "serviceAccountName",
+        "storeRef",
+        "vaultAuthRef",
+        "vaultConnectionRef",
+    }
+)
+"""Fields under which something is referred to by its name."""
+
+
+class AddedReference(NamedTuple):
+    """Something that the template does not refer to, with the override that does."""
+
+    owner: Identity
+    ref: DependencyRef
+    override: FieldOverride
+
+
+def may_refer(operation: PatchOperation) -> bool:
+    """Return whether an operation could add a reference: checked before any body is read."""
+    if operation.operator is OverrideOperator.REMOVE:
+        return False
+    tokens = pointer_tokens(operation.path) or ()
+    return not _REFERRING.isdisjoint(tokens) or not _REFERRING.isdisjoint(_keys(operation.value))
+
+
+def added_references(
+    owner: Identity,
+    declared: JsonObject,
+    body: JsonObject,
+    trace: Iterable[FieldOverride],
+    interpreter: Interpreter,
+) -> tuple[AddedReference, ...]:
+    """Return the references of a rendered body that its template lacks, by target."""
+    known = {ref.identity for ref in interpreter.dependencies(declared)}
+    added = [ref for ref in interpreter.dependencies(body) if ref.identity not in known and not may_be_missing(ref)]
+    written = list(trace)
+    found = ((ref, _writer(ref.path, written)) for ref in added)
+    return tuple(AddedReference(owner, ref, override) for ref, override in found if override is not None)
+
+
+def not_there(
+    references: Iterable[AddedReference], bindings: Mapping[Identity, Binding], makers: Makers, cluster: str
+) -> Iterator[Problem]:
+    """A warning for each reference to something that neither goes to the cluster nor is made there."""
+    for owner, ref, override in references:
+        sources = (ref.identity, *(maker.identity for maker in makers.of.get(ref.identity, ()) if maker.is_whole))
+        if any(cluster in bindings[source].clusters for source in sources if source in bindings):
+            continue
+        yield Problem(
+            source=override.source,
+            path=f"spec.overrideRules[{override.rule}].overriders.{override.overrider}",
+            code="reference-does-not-travel",
+            message=(
+                f"{override.policy} rule {override.rule} {override.overrider} makes {owner} refer to {ref.identity}, "
+                "which does not go to that cluster: what an override adds does not travel with the object; let a "
+                "policy bring it there, or make sure that the cluster has it"
+            ),
+            severity=Severity.WARNING,
+            cluster=cluster,
+        )
+
+
+def _writer(path: str, written: list[FieldOverride]) -> FieldOverride | None:
+    """The last override that wrote the field or something above it."""
+    for override in reversed(written):
+        if path.startswith(override.path) and path[len(override.path) :][:1] in ("", ".", "["):
+            return override
+    return None
+
+
+def _keys(value: Json) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield key
+            yield from _keys(below)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _keys(item)

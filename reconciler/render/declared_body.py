@@ -24,8 +24,7 @@ from reconciler.kinds.registry import Registry
 from reconciler.overrides import FieldOverride, OverrideIndex, SelectedRule
 from reconciler.ownership import strip_marks
 from reconciler.placement import WORK_QUEUE, completions
-from reconciler.render.body_check import RenderCheck
-from reconciler.render.override_references import AddedReference
+from reconciler.render.body_check import AddedReference, RenderCheck
 from reconciler.scheduler import NO_MAKERS, Makers, bare_namespace
 from reconciler.templates import images_of, is_built_in, is_run_of_hook
 

@@ -31,6 +31,7 @@ from reconciler.containment import try_call
 from reconciler.overrides import FieldOverride, OverrideIndex, apply_rules, are_quiet
 from reconciler.placement import groups_of, tier_of
 from reconciler.policy import ClaimTables, claim
+from reconciler.render.body_check import not_there
 from reconciler.render.declared_body import (
     Common,
     DeclaredBody,
@@ -43,7 +44,6 @@ from reconciler.render.declared_body import (
     template_of,
 )
 from reconciler.render.outcome import fault_of, only_follows, outcome_of, trace_of
-from reconciler.render.override_references import not_there
 from reconciler.render.signatures import render_inputs
 from reconciler.scheduler import Schedule
 from reconciler.templates import hook_of, images_of, is_run_of_hook, package_of

@@ -5,22 +5,23 @@ Source: Karmada: replicas first, then overrides, then pruning; design#marks; des
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from reconciler.api.binding import Binding
 from reconciler.api.content import Content, JsonObject, Unmade, dig
-from reconciler.api.fleet import Fleet
+from reconciler.api.fleet import Fleet, Template
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.containment import internal_error
 from reconciler.overrides import FieldOverride, apply_quiet_rules, apply_rules, changing_quietly, may_add_fields
 from reconciler.ownership import DirectiveEffect, OwnershipRecord, has_effect, mark, strip_marks, written_terms
+from reconciler.render.body_check import AddedReference, added_references
 from reconciler.render.declared_body import Common, DeclaredBody, RenderCache, RenderInputs, RenderSubject, RenderTerms
-from reconciler.render.override_references import AddedReference, added_references
-from reconciler.render.with_secrets import touched_ciphertext
 from reconciler.scheduler import NAMESPACE_FOLLOWS
-from reconciler.secrets import with_stand_ins
+from reconciler.secrets import disturbed, with_stand_ins
+
+OVERRIDDEN_CIPHERTEXT: Final = "sops-override"
 
 
 def outcome_of(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms, cache: RenderCache) -> Common:
@@ -121,3 +122,28 @@ def fault_of(fleet: Fleet, identity: Identity, fault: Exception | None, cluster:
     source = template.source if template is not None else NOWHERE
     consequence = "it is left as it is there" if cluster else "it is left as it is in the clusters"
     return internal_error(fault, source, str(identity), consequence, cluster)
+
+
+def touched_ciphertext(
+    template: Template, declared: JsonObject, body: JsonObject, trace: Iterable[FieldOverride]
+) -> tuple[Problem, ...]:
+    """Return the problem of overrides that change, move or remove an encrypted value, which nobody could review."""
+    leaf = disturbed(declared, body) if template.sealed is not None else None
+    if leaf is None:
+        return ()
+    path = ".".join(leaf[0])
+    written = list(trace)
+    override = next((one for one in written if path.startswith(one.path) or one.path.startswith(path)), None)
+    override = override or (written[-1] if written else None)
+    if override is None:
+        message = f"{template.identity}: an override changes {path}, which is encrypted"
+        return (Problem(source=template.source, path=path, code=OVERRIDDEN_CIPHERTEXT, message=message),)
+    name = f"{override.policy} rule {override.rule} {override.overrider}"
+    return (
+        Problem(
+            source=override.source,
+            path=f"spec.overrideRules[{override.rule}].overriders.{override.overrider}",
+            code=OVERRIDDEN_CIPHERTEXT,
+            message=f"{name} changes {path} of {template.identity}, which is encrypted; leave it out of the override",
+        ),
+    )

@@ -1,4 +1,4 @@
-"""The manifests of a round: first rendered, then decrypted.
+"""The manifests of a round: first rendered, then decrypted, in memory alone.
 
 Bodies are made when somebody looks at them (ADR 12), so that rendering all of a fleet costs little. Source:
 design#one-plan; design#store-layout.
@@ -12,18 +12,20 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Read
-from reconciler.api.content import Content, Opened
-from reconciler.api.fleet import Fleet
+from reconciler.api.content import Content, Opened, Revealed
+from reconciler.api.fleet import Fleet, Template
 from reconciler.api.plan import Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.containment import Contained, try_call
 from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.ownership import mark_encrypted
 from reconciler.render.manifests import Renderer
-from reconciler.render.outcome import fault_of
+from reconciler.render.outcome import OVERRIDDEN_CIPHERTEXT, fault_of
 from reconciler.render.signatures import fixed_completions
-from reconciler.render.with_secrets import still_sealed, unopened, with_secrets
 from reconciler.scheduler import Schedule
+from reconciler.secrets import ciphertexts_in, replaced
 
 
 class Decryption:
@@ -156,3 +158,29 @@ def _rendered(
     if manifest is not None and isinstance(member, Read) and identity in member.autoscaled:
         manifest = replace(manifest, replicas_yielded=True)
     return manifest, rendered.problems
+
+
+def with_secrets(manifest: Manifest, opened: Opened, interpreter: Interpreter) -> Manifest | None:
+    """Return the manifest to send; None if it holds foreign ciphertext.
+
+    Its digest stays that of the ciphertext, which may be kept anywhere.
+    """
+    body, leaves = replaced(manifest.body, lambda leaf: (opened.values[leaf],) if leaf in opened.values else None)
+    if ciphertexts_in(body):
+        return None
+    if manifest.identity[:2] == ("", "Secret"):
+        body = interpreter.sanitize(body)  # `stringData` is folded into `data` now that it can be.
+    return replace(manifest, content=Revealed(tree=mark_encrypted(body), known_digest=manifest.digest, leaves=leaves))
+
+
+def still_sealed(manifest: Manifest) -> Problem:
+    """Return the problem of a manifest that holds ciphertext of another place."""
+    message = f"{manifest.identity} holds ciphertext that is not its own, which must not land in a cluster"
+    return Problem(source=manifest.source, code=OVERRIDDEN_CIPHERTEXT, message=message, cluster=manifest.cluster)
+
+
+def unopened(template: Template) -> Problem:
+    """Return the problem of an encrypted template without a key."""
+    recipients = ", ".join(template.sealed.recipients) if template.sealed is not None else ""
+    message = f"{template.identity} stays as it is in all clusters: no key was given; it is encrypted for {recipients}"
+    return Problem(source=template.source, path="sops", code="sops-no-key", message=message)

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.api.plan import MISSING
 from reconciler.api.refs import GVK
-from reconciler.diff.three_way import NO_DIFFERENCE
+from reconciler.diff.trees import NO_DIFFERENCE
 from reconciler.documents import builtin_schema
 from reconciler.ownership import (
     FLEET_LABEL,

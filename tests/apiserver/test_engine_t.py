@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.api.refs import GVK
 from reconciler.diff import sendable
-from reconciler.diff.three_way import NO_DIFFERENCE
+from reconciler.diff.trees import NO_DIFFERENCE
 from reconciler.documents import builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, path_of
 from tests.apiserver.trial import MANAGER, Outcome, ordinary, run_trial

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.api.plan import MISSING
 from reconciler.diff import tree_changes
-from reconciler.diff.three_way import NO_DIFFERENCE
+from reconciler.diff.trees import NO_DIFFERENCE
 from reconciler.documents import Schema, schema_of_crd
 from reconciler.ownership import FieldPath, Keyed, Member, fields_of, matches, parse_path, path_text, union, value_at
 from reconciler.ownership.managed_fields import difference, paths_of

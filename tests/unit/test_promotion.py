@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.api.fleet import StoreFile
 from reconciler.api.plan import Direction
-from reconciler.api.promotions import FollowClass, Promotion
+from reconciler.api.rollouts import FollowClass, Promotion
 from reconciler.errors import ConfigurationError
 from reconciler.promotion import conflicts, promoted, promotion_changes
 from reconciler.report import dump_yaml

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.api.plan import MISSING, FieldChange
 from reconciler.api.refs import GVK
-from reconciler.diff.three_way import NO_DIFFERENCE
+from reconciler.diff.trees import NO_DIFFERENCE
 from reconciler.documents import builtin_schema, schema_of_crd
 from tests.engine_t import three_way
 from tests.unit.ownership_notation import US, managed
