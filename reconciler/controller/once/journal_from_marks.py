@@ -6,29 +6,21 @@ timers and exclusions begin anew; nothing is deleted until one complete round ha
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from reconciler.api.binding import PreviousPlacement, TargetCluster
-from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Event, EventKind
-from reconciler.api.refs import GVK, Identity
+from reconciler.controller.once.marked_objects import placements_of, rows_of_all
 from reconciler.controller.once.planning import Access, check_fleet, open_members
 from reconciler.controller.reading.read_clusters import answering
 from reconciler.controller.round.hold import OwnershipLock
-from reconciler.controller.round.remember import marked_row
-from reconciler.errors import ConfigurationError, Forbidden, KindFault, MemberClusterError
+from reconciler.errors import ConfigurationError
 from reconciler.fleet import why_nameless
 from reconciler.journal.journal_rebuild import rebuild
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.kube.client import MemberCluster
-from reconciler.kube.discovery import Discovery
-from reconciler.ownership import fleet_names, our_label, ownership_of
-from reconciler.scheduler import RUNS_ONCE
 
 
 class RebuiltFromMarks(Struct, frozen=True, kw_only=True):
@@ -130,76 +122,3 @@ def _event(access: Access, fleet: Fleet, objects: int, *, is_taken: bool, is_bro
     }
     kind = EventKind.TAKEN_OVER if is_taken else EventKind.REBUILT
     return Event(round=0, time=access.clock.now(), kind=kind, subject="fleet", data=data)
-
-
-def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacement]:
-    """Return the placements in the marks: of policies' objects, not of their followers."""
-    targets: dict[Identity, list[TargetCluster]] = {}
-    for row in rows:
-        if row.policy and not row.dependency:
-            targets.setdefault(row.identity, []).append(TargetCluster(cluster=row.cluster, replicas=row.replicas))
-    return {
-        identity: PreviousPlacement(identity=identity, targets=tuple(sorted(found, key=lambda target: target.cluster)))
-        for identity, found in sorted(targets.items())
-    }
-
-
-async def rows_of_all(
-    members: Iterable[MemberCluster], fleet: Fleet, failed: dict[str, str]
-) -> dict[str, list[AppliedRow]]:
-    """Our objects of every cluster; a cluster that cannot be read whole is added to `failed`."""
-
-    async def one(member: MemberCluster) -> tuple[str, list[AppliedRow]]:
-        try:
-            return member.name, await _rows(member, fleet, failed)
-        except MemberClusterError as error:
-            failed[member.name] = error.message
-            return member.name, []
-
-    return dict(await asyncio.gather(*(one(member) for member in members)))
-
-
-async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> list[AppliedRow]:
-    discovery = await member.discover(refresh=True)
-    selector = our_label(fleet_names(fleet.settings))
-    kinds = kinds_to_list(discovery, fleet)
-    missing = [f"{group_version} does not answer" for group_version in sorted(discovery.stale)]
-
-    async def listed(gvk: GVK) -> tuple[LiveObject, ...]:
-        # Whether what runs once has ended stands in its status.
-        read = member.list_objects if gvk.group_kind in RUNS_ONCE else member.list_metadata
-        try:
-            listing = await read(gvk, label_selector=selector)
-            missing.extend(f"{identity}: {why}" for identity, why in listing.unread.items())
-            return listing.objects
-        except Forbidden:
-            missing.append(f"{gvk.kind} may not be listed")
-            return ()
-        except KindFault as error:
-            missing.append(error.message)
-            return ()
-
-    found = await asyncio.gather(*(listed(gvk) for gvk in kinds))
-    if missing:
-        failed[member.name] = "; ".join(missing)
-    rows = (_row(member.name, live, fleet) for objects in found for live in objects)
-    return sorted((row for row in rows if row is not None), key=lambda row: row.identity)
-
-
-def kinds_to_list(discovery: Discovery, fleet: Fleet) -> list[GVK]:
-    """Every kind that can be listed, once: in the version of the store's templates, else the server's preferred one."""
-    written = {template.gvk.group_kind: template.gvk for template in fleet.templates.values()}
-    served = discovery.served()
-    chosen: dict[tuple[str, str], GVK] = {}
-    for gvk in sorted(served, key=lambda gvk: (not discovery.kinds[gvk].is_preferred, gvk)):
-        wanted = written.get(gvk.group_kind)
-        chosen.setdefault(gvk.group_kind, wanted if wanted is not None and wanted in served else gvk)
-    return sorted(chosen.values())
-
-
-def _row(cluster: str, live: LiveObject, fleet: Fleet) -> AppliedRow | None:
-    """Return the row of an object's marks; None when it is not ours after all."""
-    owner = ownership_of(live, fleet.settings.name, fleet.settings.previous_names).owner
-    if owner is None:
-        return None
-    return marked_row(cluster, live.gvk, live, owner)

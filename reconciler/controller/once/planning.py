@@ -21,6 +21,7 @@ from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock, SystemClock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
+from reconciler.controller.once.marked_objects import journal_in_marks
 from reconciler.controller.reading.cluster_filter import ClusterFilter, pulling
 from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys, opened_for
 from reconciler.controller.reading.members import Reachable
@@ -35,8 +36,6 @@ from reconciler.controller.rollouts.rollout_inputs import (
 )
 from reconciler.controller.round.contents import Contents
 from reconciler.controller.round.dry_runs import dry_run
-from reconciler.controller.round.hold import marks_of
-from reconciler.controller.round.mark import recorded_hooks
 from reconciler.controller.round.picture import facts_of, looked_health, not_healthy
 from reconciler.controller.round.recover import answered
 from reconciler.errors import ConfigurationError
@@ -161,7 +160,7 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     time, with the decisions of descheduling and failover then.
     """
     async with open_members(fleet, access) as members:
-        known = await _known(fleet, members, access.journal)
+        known = await _known(fleet, members, access)
         planned = await read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side)
     return planned.round
 
@@ -201,7 +200,7 @@ async def read_and_plan(
 async def decide_once(fleet: Fleet, access: Access) -> RoundReading:
     """Return the present schedule, with the members' free capacity and the journal: placements and constraints."""
     async with open_members(fleet, access) as members:
-        known = await _known(fleet, members, access.journal)
+        known = await _known(fleet, members, access)
         reading = await read(fleet, members, known, access.clock, access.interpreters)
         return await _stages(known, access).as_recorded(reading, members) if fleet.rollouts else reading
 
@@ -213,7 +212,7 @@ def _stages(known: JournalSnapshot, access: Access) -> StagedOnce:
 async def observe_once(fleet: Fleet, access: Access) -> Observations:
     """Return the observations of every member now: capacity, workloads, and the journal's state."""
     async with open_members(fleet, access) as members:
-        known = await _known(fleet, members, access.journal)
+        known = await _known(fleet, members, access)
         reading = await read(fleet, members, known, access.clock, access.interpreters, ReadExtent(deep=True))
         snapshot = reading.snapshot
         clusters = dict(_with_what_served(snapshot))
@@ -240,11 +239,12 @@ def _with_what_served(snapshot: FleetSnapshot) -> Iterator[tuple[str, ClusterObs
         yield name, replace(seen, workloads=workloads)
 
 
-async def _known(fleet: Fleet, members: MemberClusters, path: Path | None) -> JournalSnapshot:
+async def _known(fleet: Fleet, members: MemberClusters, access: Access) -> JournalSnapshot:
+    path = access.journal
     if path is None or not path.exists():
         reachable, _ = await answering(fleet, members, {})
         met = [member for member in reachable.values() if isinstance(member, MemberCluster)]
-        return JournalSnapshot(ledger=recorded_hooks(await marks_of(met, fleet.settings.name)))
+        return await journal_in_marks(met, fleet, access.clock.now())
     with Journal.open(path, read_only=True) as journal, journal.transaction():
         known = remembered(journal)
     if not known.unanswered:

@@ -18,9 +18,9 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.containment import try_call
 from reconciler.controller.round.act import Acting, applied_row
 from reconciler.lease import read_term
-from reconciler.observations import has_succeeded
-from reconciler.ownership import RELEASE
-from reconciler.templates import HOOK_DELETE, RUNS_ONCE
+from reconciler.observations import Run, has_succeeded, run_of
+from reconciler.ownership import RELEASE, OwnershipRecord
+from reconciler.templates import HOOK, HOOK_DELETE, RUNS_ONCE
 
 NAMESPACE: Final = "fleet-system"
 _HOOK_PREFIX = "hook."
@@ -212,3 +212,15 @@ def copy_refusal(fleet: str, mark: Mark) -> str:
         f"fleet {fleet} is held by a copy of this journal: {mark}; nothing is written here. Let that one go on and "
         "stop this one, or stop that one and take the fleet over with 'reconciler journal rebuild --takeover'"
     )
+
+
+def marked_row(cluster: str, gvk: GVK, live: LiveObject, owner: OwnershipRecord) -> AppliedRow:
+    """Return the row of an object's own marks, and whether its run has ended. `gvk`: as it is written."""
+    is_over = live.identity[:2] in RUNS_ONCE and _is_over(live.body)
+    return replace(owner.row(cluster, gvk, live.identity, live.uid), finished=is_over)
+
+
+def _is_over(body: JsonObject) -> bool:
+    """Return whether a run counts as finished: a hook that failed is to run again once a person deletes it."""
+    is_hook = dig(body, "metadata", "annotations", HOOK) is not None
+    return has_succeeded(body) if is_hook else run_of(body) is Run.FINISHED

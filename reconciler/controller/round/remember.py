@@ -8,23 +8,22 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.clusters import LiveObject, Read
-from reconciler.api.content import Json, JsonObject, dig
+from reconciler.api.content import Json
 from reconciler.api.ledger import AppliedRow, Ledger, Losses
 from reconciler.api.plan import Manifest
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import Identity
 from reconciler.controller.round.act import Result
 from reconciler.controller.round.episodes import Origins, placed_events
+from reconciler.controller.round.mark import marked_row
 from reconciler.controller.round.writes import write_events
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.observations import Run, has_succeeded, memory_of, run_of, with_rest
-from reconciler.ownership import OwnershipRecord, fleet_names, hashed_leaves, is_marked, read_owner, recorded_digest
+from reconciler.observations import memory_of, with_rest
+from reconciler.ownership import fleet_names, hashed_leaves, is_marked, read_owner, recorded_digest
 from reconciler.planner import RUNS_ELSEWHERE, Round, losses_after
 from reconciler.report.plan.plan_json import summary
 from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error
 from reconciler.report.status.status_document import StatusTables
-from reconciler.scheduler import RUNS_ONCE
-from reconciler.templates import HOOK
 
 
 def remember(
@@ -195,18 +194,6 @@ def _row(
         established=memory.established,
         base=memory.base,
     )
-
-
-def marked_row(cluster: str, gvk: GVK, live: LiveObject, owner: OwnershipRecord) -> AppliedRow:
-    """Return the row of an object's own marks, and whether its run has ended. `gvk`: as it is written."""
-    is_over = live.identity[:2] in RUNS_ONCE and _is_over(live.body)
-    return replace(owner.row(cluster, gvk, live.identity, live.uid), finished=is_over)
-
-
-def _is_over(body: JsonObject) -> bool:
-    """Return whether a run counts as finished: a hook that failed is to run again once a person deletes it."""
-    is_hook = dig(body, "metadata", "annotations", HOOK) is not None
-    return has_succeeded(body) if is_hook else run_of(body) is Run.FINISHED
 
 
 def _is_news(row: AppliedRow, known: AppliedRow | None) -> bool:

@@ -25,7 +25,7 @@ from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.once.journal_from_marks import placements_of, rows_of_all
+from reconciler.controller.once.marked_objects import placements_of, rows_of_all
 from reconciler.controller.once.planning import record_new_clusters
 from reconciler.controller.reading.read_clusters import answering
 from reconciler.controller.round.hold import OwnershipLock, marks_of

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
-from reconciler.api.plan import Change
+from reconciler.api.plan import Change, Plan
 from reconciler.api.rollout_progress import Record
 from reconciler.controller.once import plan_once
 from reconciler.controller.once.applying import apply_once
@@ -25,7 +25,7 @@ from reconciler.sim import Fault, FaultKind, is_write
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import FLEET, opened
 from tests.fakes.raising import InterpreterFault
-from tests.fakes.worlds import config_map, fleet_of, policy
+from tests.fakes.worlds import config_map, deployment, fleet_of, policy
 from tests.unit.controller.round.test_entries import ran
 
 
@@ -175,6 +175,31 @@ async def test_history_has_who_applied_and_which_cluster_was_away(tmp_path: Path
         ("apply", "fleet", "li@host", 2),
         ("cluster-back", "cluster m2", None, None),
     ], "an apply that changes nothing, or that nobody agreed to, is none"
+
+
+async def test_without_a_journal_the_marks_tell_where_everything_is(tmp_path: Path) -> None:
+    """A laptop and a pull-request check plan what the service would do. Source: design#lost-journal."""
+    kinds = [deployment(), config_map("old"), config_map()]
+    policies = [policy(kind, "m1", "m2", name=kind.lower(), preserveResourcesOnDeletion=False) for kind in
+                ("Deployment", "ConfigMap")]  # fmt: skip
+    before = fleet_of(*kinds, *policies, clusters=("m1", "m2"))
+    taints = [{"key": "full", "effect": "NoSchedule"}]
+    tainted = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"},
+               "spec": {"taints": taints}}  # fmt: skip
+    after = fleet_of(deployment(), config_map(color="red"), policies[0], policies[1], tainted, clusters=("m2",))
+    async with opened(tmp_path / "scene") as scene:
+        access = scene.access(tmp_path / "journal.db")
+        await apply_once(before, access, lambda planned: True)
+        known = (await plan_once(after, access)).plan
+        told = (await plan_once(after, replace(access, journal=tmp_path / "none.db"))).plan
+
+    def changes(plan: Plan) -> list[tuple[str, str, str, str]]:
+        return [(each.action, each.cluster, each.identity.name, each.cause) for each in plan.changes]
+
+    assert changes(told) == changes(known)
+    assert ("delete", "m1", "old") in [found[:3] for found in changes(told)]
+    assert known.placements == told.placements
+    assert told.problems == known.problems
 
 
 @pytest.mark.parametrize("takes_over", [False, True])

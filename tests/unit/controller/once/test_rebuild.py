@@ -8,7 +8,7 @@ from reconciler.api.binding import TargetCluster
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.once.journal_from_marks import kinds_to_list, placements_of
+from reconciler.controller.once.marked_objects import kinds_to_list, placements_of
 from reconciler.kube import Discovery, ServedKind
 from tests.fleets import fleet_of
 
@@ -22,12 +22,6 @@ READ = frozenset({"get", "list"})
 def test_copies_of_one_object_are_one_placement() -> None:
     found = placements_of([replace(ROW, cluster="m2", replicas=3), ROW])
     assert found[WEB].targets == (TargetCluster(cluster="m1", replicas=2), TargetCluster(cluster="m2", replicas=3))
-
-
-def test_what_follows_others_has_no_placement_of_its_own() -> None:
-    follower = replace(ROW, identity=WEB._replace(kind="ConfigMap"), dependency=True)
-    namespace = replace(ROW, identity=Identity("", "Namespace", "", "demo"), policy="")
-    assert placements_of([follower, namespace]) == {}
 
 
 def served(

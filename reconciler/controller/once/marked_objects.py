@@ -1,0 +1,115 @@
+"""Our objects, placements, runs of hooks and revisions in force, as the marks of the members' objects tell.
+
+Source: design#lost-journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from reconciler.api.binding import PreviousPlacement, TargetCluster
+from reconciler.api.clusters import LiveObject, Observations
+from reconciler.api.fleet import Fleet
+from reconciler.api.ledger import AppliedRow, JournalSnapshot
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.rollout_progress import Record
+from reconciler.controller.round.hold import marks_of
+from reconciler.controller.round.mark import marked_row, recorded_hooks
+from reconciler.errors import Forbidden, KindFault, MemberClusterError
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.discovery import Discovery
+from reconciler.ownership import fleet_names, our_label, ownership_of
+from reconciler.rollouts import told_by
+from reconciler.scheduler import RUNS_ONCE
+
+
+async def journal_in_marks(members: Iterable[MemberCluster], fleet: Fleet, now: str) -> JournalSnapshot:
+    """Return as much of a journal as the clusters tell, for a command without one; nothing is written.
+
+    `now`: RFC 3339; no record of a mark is later. A cluster that cannot be read adds nothing.
+    """
+    met = list(members)
+    marks, rows = await asyncio.gather(marks_of(met, fleet.settings.name), rows_of_all(met, fleet, {}))
+    rollouts: dict[str, dict[str, Record]] = {}
+    for cluster, mark in marks.items():
+        for name, record in told_by(mark.entries, now).items():
+            rollouts.setdefault(name, {})[cluster] = record
+    hooks = recorded_hooks(marks)
+    return JournalSnapshot(
+        ledger={name: {**hooks.get(name, {}), **{row.identity: row for row in found}} for name, found in rows.items()},
+        observations=Observations(previous=placements_of(row for found in rows.values() for row in found)),
+        rollouts=rollouts,
+    )
+
+
+def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacement]:
+    """Return the placements in the marks, as a round records them: of dependencies and Namespaces as well."""
+    targets: dict[Identity, list[TargetCluster]] = {}
+    for row in rows:
+        targets.setdefault(row.identity, []).append(TargetCluster(cluster=row.cluster, replicas=row.replicas))
+    return {
+        identity: PreviousPlacement(identity=identity, targets=tuple(sorted(found, key=lambda target: target.cluster)))
+        for identity, found in sorted(targets.items())
+    }
+
+
+async def rows_of_all(
+    members: Iterable[MemberCluster], fleet: Fleet, failed: dict[str, str]
+) -> dict[str, list[AppliedRow]]:
+    """Our objects of every cluster; a cluster that cannot be read whole is added to `failed`."""
+
+    async def one(member: MemberCluster) -> tuple[str, list[AppliedRow]]:
+        try:
+            return member.name, await _rows(member, fleet, failed)
+        except MemberClusterError as error:
+            failed[member.name] = error.message
+            return member.name, []
+
+    return dict(await asyncio.gather(*(one(member) for member in members)))
+
+
+async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> list[AppliedRow]:
+    discovery = await member.discover(refresh=True)
+    selector = our_label(fleet_names(fleet.settings))
+    kinds = kinds_to_list(discovery, fleet)
+    missing = [f"{group_version} does not answer" for group_version in sorted(discovery.stale)]
+
+    async def listed(gvk: GVK) -> tuple[LiveObject, ...]:
+        # Whether what runs once has ended stands in its status.
+        read = member.list_objects if gvk.group_kind in RUNS_ONCE else member.list_metadata
+        try:
+            listing = await read(gvk, label_selector=selector)
+            missing.extend(f"{identity}: {why}" for identity, why in listing.unread.items())
+            return listing.objects
+        except Forbidden:
+            missing.append(f"{gvk.kind} may not be listed")
+            return ()
+        except KindFault as error:
+            missing.append(error.message)
+            return ()
+
+    found = await asyncio.gather(*(listed(gvk) for gvk in kinds))
+    if missing:
+        failed[member.name] = "; ".join(missing)
+    rows = (_row(member.name, live, fleet) for objects in found for live in objects)
+    return sorted((row for row in rows if row is not None), key=lambda row: row.identity)
+
+
+def kinds_to_list(discovery: Discovery, fleet: Fleet) -> list[GVK]:
+    """Every kind that can be listed, once: in the version of the store's templates, else the server's preferred one."""
+    written = {template.gvk.group_kind: template.gvk for template in fleet.templates.values()}
+    served = discovery.served()
+    chosen: dict[tuple[str, str], GVK] = {}
+    for gvk in sorted(served, key=lambda gvk: (not discovery.kinds[gvk].is_preferred, gvk)):
+        wanted = written.get(gvk.group_kind)
+        chosen.setdefault(gvk.group_kind, wanted if wanted is not None and wanted in served else gvk)
+    return sorted(chosen.values())
+
+
+def _row(cluster: str, live: LiveObject, fleet: Fleet) -> AppliedRow | None:
+    """Return the row of an object's marks; None when it is not ours after all."""
+    owner = ownership_of(live, fleet.settings.name, fleet.settings.previous_names).owner
+    if owner is None:
+        return None
+    return marked_row(cluster, live.gvk, live, owner)
