@@ -2,16 +2,25 @@
 
 Without the free capacity of the clusters the placement of such a workload is unknown, so that neither its changes nor
 its deletions can be shown. Source: design#one-plan: an offline plan names its unknowns.
+
+Differences between two versions of a propagation policy, by the fields that people write. The model holds policies of
+all API groups in one form, so values are shown in that form, and places as Karmada's group and the newer ACK group
+spell them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import Enum
+from operator import attrgetter
+from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Cluster, LiveObject, Read
-from reconciler.api.plan import FieldChange, Unjudged
+from reconciler.api.content import Json
+from reconciler.api.plan import MISSING, FieldChange, Unjudged
 from reconciler.api.policies import Division, PropagationPolicy
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity, PolicyRef
@@ -22,7 +31,6 @@ from reconciler.overrides import OverrideIndex
 from reconciler.ownership import DirectiveEffect, ObjectOwner, Ownership, OwnershipRecord, has_effect, path_text
 from reconciler.placement import concerned_by
 from reconciler.planner.deletion import DeletionAction, LossInputs, lost_copies
-from reconciler.planner.revisions import policy_changes
 from reconciler.scheduler import Schedule
 
 _RELEASED = "released in the clusters where it runs: it stays there and becomes unmanaged"
@@ -164,3 +172,53 @@ def _rules(index: OverrideIndex, schedule: Schedule, identity: Identity) -> dict
 def _reaches(schedule: Schedule, cluster: Cluster | None, identity: Identity) -> bool:
     policy = schedule.policies.get(identity)
     return cluster is not None and policy is not None and bool(list(concerned_by([cluster], {identity: policy})))
+
+
+_FIELDS: Final[Mapping[str, str]] = {
+    "flavor": "apiVersion",
+    "selectors": "spec.resourceSelectors",
+    "placement.affinity": "spec.placement.clusterAffinity",
+    "placement.terms": "spec.placement.clusterAffinities",
+    "placement.tolerations": "spec.placement.clusterTolerations",
+    "placement.spread": "spec.placement.spreadConstraints",
+    "placement.scheduling.division": "spec.placement.replicaScheduling",
+    "placement.scheduling.static_weights": "spec.placement.replicaScheduling.weightPreference.staticWeightList",
+    "placement.scheduling.gang": "spec.placement.replicaScheduling.customSchedulingType",
+    "keep": "spec.preserveResourcesOnDeletion",
+    "propagate_deps": "spec.propagateDeps",
+    "priority": "spec.priority",
+    "dependent_overrides": "spec.dependentOverrides",
+    "application_failover": "spec.failover.application",
+    "conflict_resolution": "spec.conflictResolution",
+    "suspension": "spec.suspension",
+    "priority_class": "spec.schedulePriority",
+    "ecs_provision": "spec.autoScaling.ecsProvision",
+    "affinity_mode": "metadata.annotations['fleet.reconciler/affinity-mode']",
+    "fail_back": "metadata.annotations['fleet.reconciler/fail-back']",
+    "brings": "metadata.annotations['fleet.reconciler/bring']",
+}
+
+
+def policy_changes(before: PropagationPolicy, after: PropagationPolicy) -> tuple[FieldChange, ...]:
+    """The fields that differ, sorted by path; a value that was not written is its default."""
+    found = []
+    for attribute, path in _FIELDS.items():
+        was, is_now = (_plain(attrgetter(attribute)(policy)) for policy in (before, after))
+        if was != is_now:
+            found.append(FieldChange(path=path, before=was, after=is_now))
+    return tuple(sorted(found, key=lambda change: change.path))
+
+
+def _plain(value: Any) -> Json:
+    """Return the value as JSON without places in files and without unset fields; MISSING for nothing."""
+    if isinstance(value, Struct):
+        fields = {name: _plain(getattr(value, name)) for name in value.__struct_fields__ if name != "source"}
+        named = ((name.partition("_"), found) for name, found in fields.items() if found is not MISSING)
+        return {first + rest.title().replace("_", ""): found for (first, _, rest), found in named} or MISSING
+    if isinstance(value, (frozenset, set)):
+        return sorted(map(str, value)) or MISSING
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value] or MISSING
+    if isinstance(value, Enum):
+        return str(value)
+    return MISSING if value in (None, "") else value

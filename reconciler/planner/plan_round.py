@@ -12,12 +12,14 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.api.binding import PreviousPlacement, TargetCluster
 from reconciler.api.clusters import NotRead, Observations
+from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, GuardsInForce, SuspensionRecord
 from reconciler.api.plan import Manifest, PlacementChange, Plan
 from reconciler.api.problem import Problem, with_problems
-from reconciler.api.refs import Copy, Identity
+from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import Registry
@@ -29,7 +31,6 @@ from reconciler.planner.diff_all import PlanResult, diff_all
 from reconciler.planner.guard import guard, is_held_by_guard, is_stricter, judged_by, with_former_suspensions
 from reconciler.planner.open_questions import not_evaluated
 from reconciler.planner.order import TurnOrder, held_by_former_mode, held_by_windows, waves, waves_without
-from reconciler.planner.preview import placement_changes, with_overridden
 from reconciler.planner.revisions import named_alike, passage_between, with_stages
 from reconciler.planner.written import written_by, written_in
 from reconciler.policy import OBSERVED, closed_clusters
@@ -42,6 +43,7 @@ from reconciler.render import (
     problems_in,
     render,
     render_all,
+    render_copy,
     render_inputs,
 )
 from reconciler.scheduler import Schedule, schedule_fleet
@@ -234,3 +236,67 @@ def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str
     if fleet.settings.observe_only:
         plan = replace(plan, waves=())
     return replace(planned, plan=plan)
+
+
+def placement_changes(
+    schedule: Schedule, previous: Mapping[Identity, PreviousPlacement], only: frozenset[Identity] | None = None
+) -> tuple[PlacementChange, ...]:
+    """Return the placements that moved between the previous placements and the schedule, sorted.
+
+    `only`: these alone.
+    """
+    changes: list[PlacementChange] = []
+    for identity in sorted(_moved(schedule, previous) if only is None else only):
+        if identity in schedule.frozen or (identity not in schedule.bindings and not schedule.fleet.is_complete):
+            # A broken file may speak of it: where it is, it stays.
+            continue
+        binding, before = schedule.bindings.get(identity), previous.get(identity)
+        was, is_now = before.targets if before else (), binding.targets if binding else ()
+        if was == is_now:
+            continue
+        template = schedule.fleet.templates.get(identity)
+        # Of a template that left the store only the identity is remembered; its version no longer matters.
+        changes.append(
+            PlacementChange(
+                gvk=template.gvk if template else GVK(identity.group, "v1", identity.kind),
+                identity=identity,
+                before=was,
+                after=is_now,
+                reasons=binding.reasons if binding else (),
+            )
+        )
+    return tuple(changes)
+
+
+def with_overridden(
+    placements: tuple[PlacementChange, ...], schedule: Schedule, manifests: Mapping[str, Mapping[Identity, Manifest]]
+) -> tuple[PlacementChange, ...]:
+    """The placements, with the replicas that overrides make of those that are assigned."""
+    overridden = {
+        identity for found in manifests.values() for identity, manifest in found.items() if manifest.overrides
+    }
+    if not any(placement.identity in overridden for placement in placements):
+        return placements
+    inputs, cache = render_inputs(schedule), RenderCache()
+
+    def told(placement: PlacementChange) -> PlacementChange:
+        path = schedule.interpreters.of(*placement.identity[:2]).replicas_path
+        if placement.identity not in overridden or not path:
+            return placement
+        found = []
+        for cluster, replicas in placement.after:
+            manifest = render_copy(inputs, placement.identity, cluster, replicas, cache).manifest
+            made = dig(manifest.body, *path) if manifest is not None and not manifest.replicas_yielded else None
+            if isinstance(made, int) and made != replicas:
+                found.append(TargetCluster(cluster, made))
+        return replace(placement, overridden=tuple(found))
+
+    return tuple(map(told, placements))
+
+
+def _moved(schedule: Schedule, previous: Mapping[Identity, PreviousPlacement]) -> set[Identity]:
+    """Whatever may have moved."""
+    bindings = schedule.bindings
+    found = zip(bindings, bindings.values(), map(previous.get, bindings), strict=True)
+    moved = {identity for identity, binding, before in found if before is None or before.targets != binding.targets}
+    return moved | (previous.keys() - bindings.keys())

@@ -1,38 +1,33 @@
-"""The schedules of two revisions, and the objects that may differ between them.
+"""The schedules of two revisions, the objects that may differ between them, and the stages of a plan.
 
 Source: design#offline-diff: the previous placement of head is the result of base; design#one-plan.
 
-Differences between two versions of a propagation policy, by the fields that people write.
-
-The model holds policies of all API groups in one form, so values are shown in that form, and places as Karmada's group
-and the newer ACK group spell them.
+Placement is never staged, and neither are marks: effects of policies are immediate everywhere (ADR 18). Stages are told
+without any cluster: the caller adds the state of a rollout (`RolloutPlan.progress`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from enum import Enum
-from operator import attrgetter
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, PreviousPlacement
 from reconciler.api.clusters import Observations
-from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet
-from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, Plan
-from reconciler.api.policies import PropagationPolicy
+from reconciler.api.plan import Action, Cause, Change, Engine, Plan
 from reconciler.api.problem import Severity, with_problems
 from reconciler.api.refs import Identity
-from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.api.rollout_progress import RolloutPlan, RolloutProgress, StagePlan
+from reconciler.api.rollouts import ChangeTime, Layout, Rollout, number_of
 from reconciler.diff import overall_cause
 from reconciler.kinds.registry import Registry
-from reconciler.planner.preview import Side, preview
 from reconciler.planner.written import held_back, is_written
 from reconciler.render import changed_identities, render_all, render_inputs
-from reconciler.rollouts import lay_out, selected_of
+from reconciler.rollouts import RolloutSelection, lay_out, selected_of
 from reconciler.scheduler import Schedule, ScheduleTables, package_mates, schedule_fleet, without_definition
 
 _NAMELESS = "unnamed"
@@ -128,54 +123,110 @@ def _left_behind(
     return {identity: clusters for identity, clusters in copies.items() if clusters & gone[identity]}
 
 
-_FIELDS: Final[Mapping[str, str]] = {
-    "flavor": "apiVersion",
-    "selectors": "spec.resourceSelectors",
-    "placement.affinity": "spec.placement.clusterAffinity",
-    "placement.terms": "spec.placement.clusterAffinities",
-    "placement.tolerations": "spec.placement.clusterTolerations",
-    "placement.spread": "spec.placement.spreadConstraints",
-    "placement.scheduling.division": "spec.placement.replicaScheduling",
-    "placement.scheduling.static_weights": "spec.placement.replicaScheduling.weightPreference.staticWeightList",
-    "placement.scheduling.gang": "spec.placement.replicaScheduling.customSchedulingType",
-    "keep": "spec.preserveResourcesOnDeletion",
-    "propagate_deps": "spec.propagateDeps",
-    "priority": "spec.priority",
-    "dependent_overrides": "spec.dependentOverrides",
-    "application_failover": "spec.failover.application",
-    "conflict_resolution": "spec.conflictResolution",
-    "suspension": "spec.suspension",
-    "priority_class": "spec.schedulePriority",
-    "ecs_provision": "spec.autoScaling.ecsProvision",
-    "affinity_mode": "metadata.annotations['fleet.reconciler/affinity-mode']",
-    "fail_back": "metadata.annotations['fleet.reconciler/fail-back']",
-    "brings": "metadata.annotations['fleet.reconciler/bring']",
-}
+_STAGED: Final = frozenset(
+    {Cause.DECLARED, Cause.REMOVED, Cause.OVERRIDE, Cause.ADOPTION, Cause.DEPENDENCY, Cause.SIDE_EFFECT}
+)
+"""Placement, policies and marks are those of the newest revision; drift is put back at any time."""
 
 
-def policy_changes(before: PropagationPolicy, after: PropagationPolicy) -> tuple[FieldChange, ...]:
-    """The fields that differ, sorted by path; a value that was not written is its default."""
-    found = []
-    for attribute, path in _FIELDS.items():
-        was, is_now = (_plain(attrgetter(attribute)(policy)) for policy in (before, after))
-        if was != is_now:
-            found.append(FieldChange(path=path, before=was, after=is_now))
-    return tuple(sorted(found, key=lambda change: change.path))
+class Side(NamedTuple):
+    """A revision, and the Rollout of each of its templates."""
+
+    fleet: Fleet
+    selection: RolloutSelection
 
 
-def _plain(value: Any) -> Json:
-    """Return the value as JSON without places in files and without unset fields; MISSING for nothing."""
-    if isinstance(value, Struct):
-        fields = {name: _plain(getattr(value, name)) for name in value.__struct_fields__ if name != "source"}
-        named = ((name.partition("_"), found) for name, found in fields.items() if found is not MISSING)
-        return {first + rest.title().replace("_", ""): found for (first, _, rest), found in named} or MISSING
-    if isinstance(value, (frozenset, set)):
-        return sorted(map(str, value)) or MISSING
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value] or MISSING
-    if isinstance(value, Enum):
-        return str(value)
-    return MISSING if value in (None, "") else value
+class _Course(NamedTuple):
+    """A Rollout of the newer revision with its layout, and where its stages are in it."""
+
+    rollout: Rollout
+    layout: Layout
+    places: Mapping[str, int]
+    """The number of the stage of each cluster."""
+
+
+def preview(plan: Plan, before: Side, after: Side) -> Plan:
+    """Return the plan with its stages: `rollouts`, the `stage` of changes, and problems of the layouts.
+
+    The Rollouts are those of the newer revision. A change is in the stage of its cluster; a deletion keeps the Rollout
+    that its template had. Without any Rollout the plan is returned as it is.
+    """
+    if not after.fleet.rollouts:
+        return plan
+    courses = {rollout.name: _course(rollout, after.fleet) for rollout in after.fleet.rollouts}
+    changes = tuple(_staged(change, courses, before.selection, after.selection) for change in plan.changes)
+    known = {rollout.name for rollout in before.fleet.rollouts}
+    found = [problem for course in courses.values() for problem in course.layout.problems]
+    return replace(
+        plan,
+        changes=changes,
+        rollouts=tuple(
+            _told(course, changes, plan, after.selection, is_new=name not in known)
+            for name, course in sorted(courses.items())
+        ),
+        problems=tuple(sorted({*plan.problems, *found, *after.selection.problems})),
+    )
+
+
+def _course(rollout: Rollout, fleet: Fleet) -> _Course:
+    layout = lay_out(rollout, fleet.clusters)
+    places = {name: number for number, found in enumerate(layout.stages) for name in found.clusters}
+    return _Course(rollout, layout, places)
+
+
+def _staged(
+    change: Change, courses: Mapping[str, _Course], before: RolloutSelection, after: RolloutSelection
+) -> Change:
+    names = after.rollouts.get(change.identity) or before.rollouts.get(change.identity, ())
+    found = [courses[name] for name in names if name in courses and change.cluster in courses[name].places]
+    if not found:
+        return change
+    # Several: a dependency, which goes with the first of them, or a definition, which goes with the last.
+    chosen = max if change.identity.kind == "CustomResourceDefinition" else min
+    course = chosen(found, key=lambda course: course.places[change.cluster])
+    number = course.places[change.cluster]
+    if change.cause not in _STAGED:
+        if change.cause is not Cause.PLACEMENT or course.rollout.placement is ChangeTime.NOW:
+            return change
+        number = len(course.rollout.stages) - 1
+    return replace(change, stage=f"{course.rollout.name}/{course.rollout.stages[number].name}")
+
+
+def _told(
+    course: _Course, changes: tuple[Change, ...], plan: Plan, selection: RolloutSelection, *, is_new: bool
+) -> RolloutPlan:
+    rollout, counts, later = course.rollout, Counter[str](), 0
+    for change in changes:
+        name, _, stage = change.stage.partition("/")
+        if name != rollout.name:
+            continue
+        is_gone = change.action in (Action.DELETE, Action.RELEASE) and change.cause is not Cause.PLACEMENT
+        if is_gone and rollout.deletions is ChangeTime.LAST:
+            later += 1
+        else:
+            counts[stage] += 1
+    stages = tuple(
+        StagePlan(
+            stage=found.stage,
+            clusters=found.clusters,
+            at_once=number_of(found.stage.max_concurrency, len(found.clusters), least=1),
+            changes=counts[found.stage.name],
+            pinned=rollout.pins.get(found.stage.name, ""),
+        )
+        for found in course.layout.stages
+    )
+    return RolloutPlan(
+        name=rollout.name,
+        stages=stages,
+        is_sound=course.layout.is_sound,
+        on_new_commit=rollout.on_new_commit,
+        deletions=rollout.deletions,
+        placement=rollout.placement,
+        later_deletions=later,
+        placements=sum(rollout.name in selection.rollouts.get(placed.identity, ()) for placed in plan.placements),
+        is_merge=True,
+        is_new=is_new,
+    )
 
 
 def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:

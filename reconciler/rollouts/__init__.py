@@ -1,7 +1,6 @@
 """Rollout documents, stage slots, gates, pins, and the revision in force in each cluster."""
 
 from reconciler.rollouts.differing import SelectedTables, changed_by_staging, differing, selected_of
-from reconciler.rollouts.documents_in_force import is_looser, kept_problem, rollout_documents
 from reconciler.rollouts.gate import (
     ANSWER_BYTES_MAX,
     GatedCopy,
@@ -25,7 +24,7 @@ from reconciler.rollouts.record_book import (
     rollout_events,
     told_by,
 )
-from reconciler.rollouts.release import release_of_head
+from reconciler.rollouts.release import is_looser, kept_problem, release_of_head, rollout_documents
 from reconciler.rollouts.rollout_document import NotClear, approved, parse_rollout
 from reconciler.rollouts.rollout_fields import ROLLOUT_SHAPE
 from reconciler.rollouts.stage_slots import approved_since, with_ends

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from reconciler.api.policies import PropagationPolicy
-from reconciler.planner.revisions import _FIELDS
+from reconciler.planner.open_questions import _FIELDS
 
 NOT_WRITTEN = {"ref", "source", "digest"}
 WITHOUT_EFFECT = {"preemption", "scheduler_name", "cluster_failover_purge_mode", "activation_preference"}
