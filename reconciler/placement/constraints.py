@@ -37,16 +37,14 @@ _BETWEEN = ":"
 def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Identity, tuple[Constraint, ...]]:
     """Constraints that have not expired, by resource; of several on one cluster the tightest, a person's first."""
     tightest: dict[tuple[Identity, str], Constraint] = {}
-    for constraint in sorted(constraints, key=_tightness):
+    by_tightness = sorted(
+        constraints, key=lambda one: (not one.excludes, one.tick is not Tick.EVICTION, one.replicas_max, one.reason)
+    )
+    for constraint in by_tightness:
         if is_in_force(constraint, now):
             tightest.setdefault((constraint.identity, constraint.cluster), constraint)
     by_identity = by_key((identity, constraint) for (identity, _), constraint in sorted(tightest.items()))
     return {identity: tuple(found) for identity, found in by_identity.items()}
-
-
-def _tightness(constraint: Constraint) -> tuple[bool, bool, int, str]:
-    by_person = constraint.tick is Tick.EVICTION
-    return (not constraint.excludes, not by_person, constraint.replicas_max, constraint.reason)
 
 
 def basis_of(template: Template, policy: PropagationPolicy, seen: ClusterObservation, interpreters: Registry) -> str:

@@ -132,12 +132,8 @@ def divide_by_capacity(
     if there == replicas:
         counts = without_zeros(kept)
         return Share(counts=counts, texts=(f"{replicas} replicas stay: {listed(counts.items())}",))
-    if there > replicas:
-        return _shrink(replicas, kept, aggregated=aggregated)
-    return _grow(replicas, kept, room(), aggregated=aggregated)
-
-
-def _shrink(replicas: int, kept: Mapping[str, int], *, aggregated: bool) -> Share:
+    if there < replicas:
+        return _grow(replicas, kept, room(), aggregated=aggregated)
     votes = [(name, count) for name, count in kept.items() if count > 0]
     votes.sort(key=lambda entry: (-entry[1], entry[0]))
     if aggregated:

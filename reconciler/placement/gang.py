@@ -91,24 +91,16 @@ def _home(
         if had is None or situation.caps.get(member.name, situation.replicas) < situation.replicas:
             continue
         added = situation.replicas - had
-        if had and (added <= 0 or _takes_added(situation, member, components, added, room)):
+        if (not had and situation.item.demand.replicas is None) or (had and added <= 0):
             return member
-        if not had and situation.item.demand.replicas is None:
+        # Additional pods must fit next to the running ones. The grown part is unknown, so each must fit.
+        here = room.of(member.name) if had else None
+        if here is None or not here.is_known or not member.takes_more:
+            continue
+        grown = [replace(part, replicas=min(added, part.replicas)) for part in components]
+        if all(fits_together([part], here, situation.item.identity.namespace) for part in grown):
             return member
     return None
-
-
-def _takes_added(
-    situation: Situation, member: Candidate, components: Sequence[Component], added: int, room: FleetRoom
-) -> bool:
-    """Return whether additional pods fit next to the running ones. The grown part is unknown, so each must fit."""
-    here = room.of(member.name)
-    if here is None or not here.is_known or not member.takes_more:
-        return False
-    namespace = situation.item.identity.namespace
-    return all(
-        fits_together([replace(part, replicas=min(added, part.replicas))], here, namespace) for part in components
-    )
 
 
 def _sets(situation: Situation, cluster: str, components: Sequence[Component], room: FleetRoom) -> int:
@@ -199,27 +191,21 @@ def fits_together(components: Sequence[Component], room: ClusterRoom, namespace:
             parts.append(_PackedPart(component.replicas * sets, component.shape, tuple(index for index, _ in nodes)))
     if not parts:
         return True
-    pods = [(part.shape, part.pods) for part in parts]
-    if not room.admits_set(pods, namespace) or not _fits_as_a_whole(parts, free, room.waiting()):
+    if not room.admits_set([(part.shape, part.pods) for part in parts], namespace):
         return False
-    if len(parts) == 1:
-        return sum(fit(free[index], parts[0].shape.requests) for index in parts[0].nodes) >= parts[0].pods
-    return _first_fit(parts, free) or _search(parts, free)
-
-
-def _fits_as_a_whole(
-    parts: Sequence[_PackedPart], nodes: Mapping[int, Mapping[str, int]], waiting: Mapping[str, int]
-) -> bool:
-    """Return whether the sums suffice: needed for every packing, and the only use of pods that wait somewhere."""
+    # The sums have to suffice for every packing; it is the only use of pods that wait somewhere.
     needed: dict[str, int] = {"pods": sum(part.pods for part in parts)}
     for part in parts:
         for resource, amount in part.shape.requests:
             if amount > 0:
                 needed[resource] = needed.get(resource, 0) + part.pods * amount
-    return all(
-        sum(max(0, free.get(resource, 0)) for free in nodes.values()) - waiting.get(resource, 0) >= amount
-        for resource, amount in needed.items()
-    )
+    waiting = room.waiting()
+    for resource, amount in needed.items():
+        if sum(max(0, one.get(resource, 0)) for one in free.values()) - waiting.get(resource, 0) < amount:
+            return False
+    if len(parts) == 1:
+        return sum(fit(free[index], parts[0].shape.requests) for index in parts[0].nodes) >= parts[0].pods
+    return _first_fit(parts, free) or _search(parts, free)
 
 
 def _first_fit(parts: Sequence[_PackedPart], free: Mapping[int, Mapping[str, int]]) -> bool:

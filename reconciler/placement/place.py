@@ -14,10 +14,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from reconciler.api.binding import Binding, PreviousPlacement, Reason
+from reconciler.api.binding import Binding, Reason
 from reconciler.api.clusters import ClusterObservation
 from reconciler.api.policies import Division
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity
 from reconciler.containment import with_subject
 from reconciler.placement.by_capacity import CONSTRAINED_STAY, place_by_capacity
@@ -156,7 +156,11 @@ class _Round:
     def _situation(self, item: PlacementItem) -> Situation:
         previous = self._previous.get(item.identity)
         if item.is_autoscaled and previous is not None:
-            item = _divided_as_before(item, previous)
+            # As it was divided before; scaled to 0 it is all the same.
+            total = sum(target.replicas or 0 for target in previous.targets)
+            is_divided = item.policy.placement.scheduling.division is not Division.DUPLICATED
+            if item.demand.replicas and total and is_divided:
+                item = replace(item, demand=replace(item.demand, replicas=total))
         constraints = self._constraints.get(item.identity, ())
         if previous is None and not constraints:
             return Situation(item=item, fresh=self._request.fresh, partial=self._request.settings.partial)
@@ -223,12 +227,12 @@ class _Round:
 
     def _take_what_is_on_its_way(self, situation: Situation) -> None:
         """Reserve capacity for earlier assigned replicas that the cluster does not show yet."""
-        item, room = situation.item, self._room
+        item = situation.item
         for cluster, missing in pending_writes(situation, self._tables.showing):
             for part in components_of(situation):
                 # Which parts of a set are missing is not known, so of each as many as are missing at most.
                 pods = min(missing, part.replicas) if item.demand.components else missing
-                room.take(((cluster, pods),), part.shape, item.identity.namespace)
+                self._room.take(((cluster, pods),), part.shape, item.identity.namespace)
 
     def _take(self, situation: Situation, assignment: Assignment) -> None:
         """Reserve capacity for new replicas on each cluster. Removed ones free theirs only when their pods are gone."""
@@ -257,68 +261,34 @@ class _Round:
 _AS_BEFORE = Reason(rule="autoscaled", text="an autoscaler decides about its replicas, so they are divided as before")
 
 
-def _divided_as_before(item: PlacementItem, previous: PreviousPlacement) -> PlacementItem:
-    """The item with the replicas that were divided before; scaled to 0 it is all the same."""
-    total = sum(target.replicas or 0 for target in previous.targets)
-    is_divided = item.policy.placement.scheduling.division is not Division.DUPLICATED
-    if not item.demand.replicas or not total or not is_divided:
-        return item
-    return replace(item, demand=replace(item.demand, replicas=total))
-
-
 def _problem(placed: Placed, shortfall: Shortfall, observed: Mapping[str, ClusterObservation]) -> Problem:
-    item = placed.situation.item
-    placement = item.policy.placement
-    told = (shortfall.text, *_lacks(placed, shortfall.code, observed), _fate(placed))
-    advice = _advice(placed, shortfall.code, observed)
-    return Problem(
-        source=placement.source if placement.source.path else item.policy.source,
-        path="spec.placement",
-        code=shortfall.code,
-        message=f"{item.identity}: {'; '.join(told)}; {advice}",
-        severity=Severity.WARNING,
-    )
+    """Return the warning of a shortfall, with its causes, what is placed, and the next step for a person.
 
-
-def _fate(placed: Placed) -> str:
-    counts = {target.cluster: target.replicas or 0 for target in placed.assignment.targets}
-    if not counts:
-        return "nothing of it is placed"
-    if any(count > placed.situation.had.get(cluster, 0) for cluster, count in counts.items()):
-        return f"{sum(counts.values())} replicas are placed"
-    return "what is there stays"
-
-
-def _candidates(placed: Placed) -> list[str]:
-    """Return the clusters that could take it, with enough capacity."""
-    return [name for name, reason in placed.assignment.cluster_reasons.items() if reason.rule in OPEN]
-
-
-def _lacks(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]) -> tuple[str, ...]:
-    """Return why candidates have no capacity, if that is the problem."""
-    if code != "not-enough-capacity":
-        return ()
-    item = placed.situation.item
-    return causes(_candidates(placed), observed, item.demand.shapes, item.identity.namespace)
-
-
-def _advice(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]) -> str:
-    """Return the next step for a person, without options that are set already or would not help a gang.
-
-    If a cap of a tick keeps replicas out, capacity is not the problem.
+    No step is an option that is set already, or would not help a gang.
     """
-    situation = placed.situation
-    if code == "not-enough-capacity" and situation.cap_reasons:
-        causes = "; ".join(f"{name}: {why}" for name, why in sorted(situation.cap_reasons.items()))
-        return f"{', '.join(sorted(situation.cap_reasons))} takes no more while a cap is in force ({causes}); {_UNCAP}"
-    item = situation.item
-    if code == "not-enough-capacity" and (
-        found := remedies(_candidates(placed), observed, item.demand.shapes, item.identity.namespace)
-    ):
-        return "; ".join(found)
-    if code == "not-enough-capacity" and (situation.partial or situation.is_whole):
-        return "add capacity"
-    return _ADVICE[code]
+    situation, assignment = placed.situation, placed.assignment
+    item, told, advice = situation.item, [shortfall.text], _ADVICE[shortfall.code]
+    if shortfall.code == "not-enough-capacity":
+        candidates = [name for name, reason in assignment.cluster_reasons.items() if reason.rule in OPEN]
+        shapes, namespace, caps = item.demand.shapes, item.identity.namespace, sorted(situation.cap_reasons.items())
+        told += causes(candidates, observed, shapes, namespace)
+        if caps:  # Where a cap of a tick keeps replicas out, capacity is not the problem.
+            names, whys = ", ".join(name for name, _ in caps), "; ".join(f"{name}: {why}" for name, why in caps)
+            advice = f"{names} takes no more while a cap is in force ({whys}); {_UNCAP}"
+        elif found := remedies(candidates, observed, shapes, namespace):
+            advice = "; ".join(found)
+        elif situation.partial or situation.is_whole:
+            advice = "add capacity"
+    counts = {target.cluster: target.replicas or 0 for target in assignment.targets}
+    if not counts:
+        told.append("nothing of it is placed")
+    elif any(count > situation.had.get(cluster, 0) for cluster, count in counts.items()):
+        told.append(f"{sum(counts.values())} replicas are placed")
+    else:
+        told.append("what is there stays")
+    placement = item.policy.placement
+    source = placement.source if placement.source.path else item.policy.source
+    return warning(source, "spec.placement", shortfall.code, f"{item.identity}: {'; '.join(told)}; {advice}")
 
 
 _UNCAP = "an edit of the placement or the pod template ends it, as does a change of the nodes; else add capacity"

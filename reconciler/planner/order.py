@@ -144,35 +144,26 @@ def _depths(identities: Iterable[Identity], needs: Mapping[Identity, frozenset[I
         if wanted and identity not in beside:
             beside[identity] = {need for need in wanted if need != identity and kind_rank(need.kind) == rank}
             todo += beside[identity]
+    # After all that they need. A circle is opened where it was entered, as a rule at its last one by name. Each need is
+    # looked at once, however many circles there are.
     depths: defaultdict[Identity, int] = defaultdict(int)
-    for identity in _from_below(beside):
-        depths[identity] = max((depths[need] + 1 for need in beside.get(identity, ())), default=0)
-    return depths
-
-
-def _from_below(beside: dict[Identity, set[Identity]]) -> list[Identity]:
-    """Identities after all that they need. A circle is opened where it was entered, as a rule at its last one by name.
-
-    Each need is looked at once, however many circles there are. What opens a circle is taken out of `beside`.
-    """
-    found: list[Identity] = []
     begun: dict[Identity, bool] = {}  # Whether all that it needs has been found.
     for start in sorted(beside, reverse=True):
         path = [] if start in begun else [(start, iter(sorted(beside[start])))]
         begun.setdefault(start, False)
         while path:
-            identity, needs = path[-1]
-            need = next(needs, None)
+            identity, left = path[-1]
+            need = next(left, None)
             if need is None:
                 begun[identity] = True
-                found.append(identity)
+                depths[identity] = max((depths[one] + 1 for one in beside.get(identity, ())), default=0)
                 path.pop()
             elif need not in begun:
                 begun[need] = False
                 path.append((need, iter(sorted(beside.get(need, ())))))
             elif not begun[need]:
                 beside[identity].discard(need)
-    return found
+    return depths
 
 
 class TurnOrder:
@@ -316,24 +307,13 @@ def held_by_windows(plan: Plan, closed: Mapping[str, Closed], moved: Collection[
     """The plan with every change held that a closed window covers. `moved`: what a tick or a person moves."""
     if not closed:
         return plan
-    changes = tuple([_held(change, closed.get(change.cluster), moved) for change in plan.changes])
-    return replace(plan, changes=changes, waves=waves_without(plan.waves, changes))
-
-
-def held_by_former_mode(plan: Plan) -> Plan:
-    """Return the plan with every change held, since the revision before was only observed."""
-    hold = Hold(HeldBy.SETTINGS, f"spec.mode is observe no more{FORMER_COUNTS}")
-    changes = tuple([replace(change, hold=change.hold or hold) for change in plan.changes])
-    return replace(plan, changes=changes, waves=())
-
-
-def _held(change: Change, closed: Closed | None, moved: Collection[Identity]) -> Change:
-    if closed is None or change.hold is not None:
-        return change
-    if change.cause is Cause.DRIFT and closed.heals_drift:
-        return change
-    if change.cause is Cause.PLACEMENT and change.identity in moved:
-        return change
-    until = f" until {closed.until}" if closed.until else ""
-    former = FORMER_COUNTS if closed.is_former else ""
-    return replace(change, hold=Hold(HeldBy.WINDOW, f"a window of the fleet is closed{until}{former}"))
+    changes = list(plan.changes)
+    for index, change in enumerate(changes):
+        window = closed.get(change.cluster)
+        if window is None or change.hold is not None or (change.cause is Cause.DRIFT and window.heals_drift):
+            continue
+        if change.cause is not Cause.PLACEMENT or change.identity not in moved:
+            until = f" until {window.until}" if window.until else ""
+            why = f"a window of the fleet is closed{until}{FORMER_COUNTS if window.is_former else ''}"
+            changes[index] = replace(change, hold=Hold(HeldBy.WINDOW, why))
+    return replace(plan, changes=tuple(changes), waves=waves_without(plan.waves, tuple(changes)))

@@ -17,7 +17,7 @@ from reconciler.api.clusters import NotRead, Observations
 from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, GuardsInForce, SuspensionRecord
-from reconciler.api.plan import Manifest, PlacementChange, Plan
+from reconciler.api.plan import FORMER_COUNTS, HeldBy, Hold, Manifest, PlacementChange, Plan
 from reconciler.api.problem import Problem, with_problems
 from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.api.rollout_progress import RolloutProgress
@@ -30,7 +30,7 @@ from reconciler.planner.deletion_order import after_owners, as_ordered
 from reconciler.planner.diff_all import PlanResult, diff_all
 from reconciler.planner.guard import guard, is_held_by_guard, is_stricter, judged_by, with_former_suspensions
 from reconciler.planner.open_questions import not_evaluated
-from reconciler.planner.order import TurnOrder, held_by_former_mode, held_by_windows, waves, waves_without
+from reconciler.planner.order import TurnOrder, held_by_windows, waves, waves_without
 from reconciler.planner.revisions import named_alike, passage_between, with_stages
 from reconciler.planner.written import written_by, written_in
 from reconciler.policy import OBSERVED, closed_clusters
@@ -230,7 +230,8 @@ def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str
         changes = tuple(as_ordered(change, orders) for change in plan.changes)
         plan = replace(plan, changes=changes, waves=waves_without(plan.waves, changes))
     if OBSERVED in former and not fleet.settings.observe_only:
-        plan = held_by_former_mode(plan)
+        hold = Hold(HeldBy.SETTINGS, f"spec.mode is observe no more{FORMER_COUNTS}")
+        plan = replace(plan, changes=tuple([replace(one, hold=one.hold or hold) for one in plan.changes]), waves=())
     closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now), former)
     plan = held_by_windows(plan, closed, {identity for identity, _ in schedule.ticked})
     if fleet.settings.observe_only:

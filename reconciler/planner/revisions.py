@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, NamedTuple
+from operator import itemgetter
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +20,6 @@ from reconciler.api.binding import Binding, PreviousPlacement
 from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action, Cause, Change, Engine, Plan
-from reconciler.api.problem import Severity, with_problems
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutPlan, RolloutProgress, StagePlan
 from reconciler.api.rollouts import ChangeTime, Layout, Rollout, number_of
@@ -129,23 +129,7 @@ _STAGED: Final = frozenset(
 """Placement, policies and marks are those of the newest revision; drift is put back at any time."""
 
 
-class Side(NamedTuple):
-    """A revision, and the Rollout of each of its templates."""
-
-    fleet: Fleet
-    selection: RolloutSelection
-
-
-class _Course(NamedTuple):
-    """A Rollout of the newer revision with its layout, and where its stages are in it."""
-
-    rollout: Rollout
-    layout: Layout
-    places: Mapping[str, int]
-    """The number of the stage of each cluster."""
-
-
-def preview(plan: Plan, before: Side, after: Side) -> Plan:
+def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
     """Return the plan with its stages: `rollouts`, the `stage` of changes, and problems of the layouts.
 
     The Rollouts are those of the newer revision. A change is in the stage of its cluster; a deletion keeps the Rollout
@@ -153,49 +137,57 @@ def preview(plan: Plan, before: Side, after: Side) -> Plan:
     """
     if not after.fleet.rollouts:
         return plan
-    courses = {rollout.name: _course(rollout, after.fleet) for rollout in after.fleet.rollouts}
-    changes = tuple(_staged(change, courses, before.selection, after.selection) for change in plan.changes)
-    known = {rollout.name for rollout in before.fleet.rollouts}
-    found = [problem for course in courses.values() for problem in course.layout.problems]
+    selection = selected_of(after)
+    known = selection if before is after else selected_of(before)
+    layouts = [(rollout, lay_out(rollout, after.fleet.clusters)) for rollout in after.fleet.rollouts]
+    # By Rollout and cluster the Rollout, and the number of the stage.
+    places = {
+        (rollout.name, name): (number, rollout)
+        for rollout, layout in layouts
+        for number, found in enumerate(layout.stages)
+        for name in found.clusters
+    }
+    changes = tuple(
+        _staged(change, places, selection.rollouts.get(change.identity) or known.rollouts.get(change.identity, ()))
+        for change in plan.changes
+    )
+    old = {rollout.name for rollout in before.fleet.rollouts}
+    problems = (problem for _, layout in layouts for problem in layout.problems)
     return replace(
         plan,
         changes=changes,
         rollouts=tuple(
-            _told(course, changes, plan, after.selection, is_new=name not in known)
-            for name, course in sorted(courses.items())
+            _told(rollout, layout, changes, plan, selection, is_new=rollout.name not in old)
+            for rollout, layout in sorted(layouts, key=lambda one: one[0].name)
         ),
-        problems=tuple(sorted({*plan.problems, *found, *after.selection.problems})),
+        problems=tuple(sorted({*plan.problems, *problems, *selection.problems})),
     )
 
 
-def _course(rollout: Rollout, fleet: Fleet) -> _Course:
-    layout = lay_out(rollout, fleet.clusters)
-    places = {name: number for number, found in enumerate(layout.stages) for name in found.clusters}
-    return _Course(rollout, layout, places)
-
-
-def _staged(
-    change: Change, courses: Mapping[str, _Course], before: RolloutSelection, after: RolloutSelection
-) -> Change:
-    names = after.rollouts.get(change.identity) or before.rollouts.get(change.identity, ())
-    found = [courses[name] for name in names if name in courses and change.cluster in courses[name].places]
+def _staged(change: Change, places: Mapping[tuple[str, str], tuple[int, Rollout]], names: Iterable[str]) -> Change:
+    found = [places[name, change.cluster] for name in names if (name, change.cluster) in places]
     if not found:
         return change
     # Several: a dependency, which goes with the first of them, or a definition, which goes with the last.
     chosen = max if change.identity.kind == "CustomResourceDefinition" else min
-    course = chosen(found, key=lambda course: course.places[change.cluster])
-    number = course.places[change.cluster]
+    number, rollout = chosen(found, key=itemgetter(0))
     if change.cause not in _STAGED:
-        if change.cause is not Cause.PLACEMENT or course.rollout.placement is ChangeTime.NOW:
+        if change.cause is not Cause.PLACEMENT or rollout.placement is ChangeTime.NOW:
             return change
-        number = len(course.rollout.stages) - 1
-    return replace(change, stage=f"{course.rollout.name}/{course.rollout.stages[number].name}")
+        number = len(rollout.stages) - 1
+    return replace(change, stage=f"{rollout.name}/{rollout.stages[number].name}")
 
 
 def _told(
-    course: _Course, changes: tuple[Change, ...], plan: Plan, selection: RolloutSelection, *, is_new: bool
+    rollout: Rollout,
+    layout: Layout,
+    changes: tuple[Change, ...],
+    plan: Plan,
+    selection: RolloutSelection,
+    *,
+    is_new: bool,
 ) -> RolloutPlan:
-    rollout, counts, later = course.rollout, Counter[str](), 0
+    counts, later = Counter[str](), 0
     for change in changes:
         name, _, stage = change.stage.partition("/")
         if name != rollout.name:
@@ -213,12 +205,12 @@ def _told(
             changes=counts[found.stage.name],
             pinned=rollout.pins.get(found.stage.name, ""),
         )
-        for found in course.layout.stages
+        for found in layout.stages
     )
     return RolloutPlan(
         name=rollout.name,
         stages=stages,
-        is_sound=course.layout.is_sound,
+        is_sound=layout.is_sound,
         on_new_commit=rollout.on_new_commit,
         deletions=rollout.deletions,
         placement=rollout.placement,
@@ -227,20 +219,6 @@ def _told(
         is_merge=True,
         is_new=is_new,
     )
-
-
-def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
-    """The plan of a comparison with the stages of the newer revision; as it is where that has no Rollout.
-
-    Errors of its Rollouts are errors of the plan.
-    """
-    if not after.fleet.rollouts:
-        return plan
-    selection = selected_of(after)
-    found = preview(plan, Side(before.fleet, selected_of(before)), Side(after.fleet, selection))
-    problems = [problem for each in after.fleet.rollouts for problem in lay_out(each, after.fleet.clusters).problems]
-    errors = [one for one in (*problems, *selection.problems) if one.severity is Severity.ERROR]
-    return replace(found, problems=with_problems(found.problems, errors))
 
 
 def with_progress(plan: Plan, live: Iterable[Plan]) -> Plan:
@@ -255,7 +233,6 @@ def with_standing(plan: Plan, schedule: Schedule, progress: Iterable[RolloutProg
     """Return the plan of the clusters with the stages of its Rollouts, and their state."""
     if not schedule.fleet.rollouts:
         return plan
-    side, known = Side(schedule.fleet, selected_of(schedule)), {found.rollout: found for found in progress}
-    found = preview(plan, side, side)
+    found, known = with_stages(plan, schedule, schedule), {one.rollout: one for one in progress}
     rollouts = tuple([replace(each, progress=known.get(each.name), is_merge=False) for each in found.rollouts])
     return replace(found, rollouts=rollouts)

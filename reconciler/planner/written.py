@@ -59,7 +59,15 @@ def written_in(
     """Return how many objects a schedule leaves in each cluster that is as `observed`. `inputs`: of its rendering."""
     managed = Counter(managed_in(inputs, cache))
     waiting = held_back(schedule) | (schedule.frozen & schedule.bindings.keys())
-    waiting |= _without_kind(schedule, observed)
+    lacking: dict[GVK, frozenset[str]] = {}
+    for identity, binding in schedule.bindings.items():
+        template = template_of(schedule.fleet, identity)
+        assert template is not None, f"{identity} is bound and has no template"
+        gvk, names = template.gvk, schedule.fleet.clusters
+        if gvk not in lacking:
+            lacking[gvk] = frozenset(name for name in names if _served(schedule, gvk, name, observed) is False)
+        if lacking[gvk] and not lacking[gvk].isdisjoint(binding.clusters):
+            waiting.add(identity)
     # Unrendered objects were not counted in the first place.
     managed.subtract(
         manifest.cluster
@@ -73,22 +81,6 @@ def _comes_there(schedule: Schedule, manifest: Manifest, observed: Mapping[str, 
     """Return whether a manifest is written in its cluster, where its kind is not known to be missing."""
     identity, cluster = manifest.identity, manifest.cluster
     return is_written(schedule, identity, cluster) and _served(schedule, manifest.gvk, cluster, observed) is not False
-
-
-def _without_kind(schedule: Schedule, observed: Mapping[str, ClusterObservation]) -> set[Identity]:
-    """Return objects that are placed where their kind is not served."""
-    lacking: dict[GVK, frozenset[str]] = {}
-    found = set()
-    for identity, binding in schedule.bindings.items():
-        template = template_of(schedule.fleet, identity)
-        assert template is not None, f"{identity} is bound and has no template"
-        gvk = template.gvk
-        if gvk not in lacking:
-            names = schedule.fleet.clusters
-            lacking[gvk] = frozenset(name for name in names if _served(schedule, gvk, name, observed) is False)
-        if lacking[gvk] and not lacking[gvk].isdisjoint(binding.clusters):
-            found.add(identity)
-    return found
 
 
 def held_back(schedule: Schedule) -> set[Identity]:
@@ -203,21 +195,20 @@ class _Looks:
         seen = self._observed.get(name)
         if seen is not None and not seen.reachable:
             return NotRead(name=name, why="it did not answer when it was observed")
+
+        def is_served(gvk: GVK) -> bool:
+            served = _served(self._before, gvk, name, self._observed)
+            # Without knowledge, every kind but those whose definition is still to come.
+            return served if served is not None else self._after.definition_of(gvk.group_kind) is None
+
         return Read(
             name=name,
             objects=objects,
             absent=self._wanted - objects.keys(),
             kinds=self._kinds,
-            served={gvk: scope for gvk, scope in self._scopes.items() if self._is_served(gvk, name)},
+            served={gvk: scope for gvk, scope in self._scopes.items() if is_served(gvk)},
             told={identity: _told(seen, live, self._before.interpreters) for identity, live in objects.items()},
         )
-
-    def _is_served(self, gvk: GVK, cluster: str) -> bool:
-        served = _served(self._before, gvk, cluster, self._observed)
-        if served is not None:
-            return served
-        # Without knowledge, every kind but those whose definition is still to come.
-        return self._after.definition_of(gvk.group_kind) is None
 
 
 def _served(schedule: Schedule, gvk: GVK, cluster: str, observed: Mapping[str, ClusterObservation]) -> bool | None:

@@ -30,7 +30,7 @@ from reconciler.scheduler.following import (
     inherited_policy,
     travel,
 )
-from reconciler.scheduler.grants import grants_place, not_granted
+from reconciler.scheduler.grants import grants_place
 from reconciler.scheduler.makers import MakerTables
 from reconciler.templates import references_of
 
@@ -189,8 +189,18 @@ def _links(
     problems: list[Problem] = []
     for ref, (targets, is_there, is_refused) in refs:
         needs.update([target.identity for target in targets])
-        if is_told and not is_there and not may_be_missing(ref):
-            problems.append((not_granted if is_refused else _missing)(owner, ref))
+        if not is_told or is_there or may_be_missing(ref):
+            continue
+        if is_refused:
+            code = "reference-not-granted"
+            why = " in another namespace, and no ReferenceGrant there lets it, so it"
+            remedy = f"add one to the namespace {ref.identity.namespace}, or take the reference out"
+        else:
+            # Karmada ignores a missing dependency silently; the workload then waits for it in the member for ever.
+            code, why = "dependency-missing", ", which is not in the store and so"
+            remedy = "add it, or make sure that every target cluster has it"
+        message = f"{owner.identity} refers to {ref.identity}{why} does not travel with it; {remedy}"
+        problems.append(warning(owner.source, ref.path, code, message))
     needs.discard(owner.identity)
     return Links(going=going, needs=frozenset(needs), problems=tuple(problems))
 
@@ -239,12 +249,3 @@ def _follow_all(
 def may_be_missing(ref: DependencyRef) -> bool:
     """Return whether its owner runs without it, or every cluster makes it."""
     return ref.optional or (ref.identity.kind, ref.identity.name) in _MADE_BY_CLUSTERS
-
-
-def _missing(owner: Template, ref: DependencyRef) -> Problem:
-    """Karmada ignores a missing dependency silently; the workload then waits for it in the member for ever."""
-    message = (
-        f"{owner.identity} refers to {ref.identity}, which is not in the store and so does not travel with it; "
-        "add it, or make sure that every target cluster has it"
-    )
-    return warning(owner.source, ref.path, "dependency-missing", message)

@@ -17,7 +17,6 @@ from reconciler.api.content import Json, dig
 from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Template
 from reconciler.api.policies import Companion, LabelRequirement, LabelSelector, Operator
-from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity
 from reconciler.containment import try_call
 from reconciler.kinds.body_fields import mapping, mappings, text
@@ -52,15 +51,6 @@ def _texts_of(entry: Mapping[str, Json], *more: str) -> tuple[str, ...]:
 def how(dependency: Identity, path: str) -> str:
     """Return how an owner uses a dependency, as the end of a sentence that begins with the owner."""
     return f"refers {'by' if dependency[:2] == _GRANT else 'to'} it in {path}"
-
-
-def not_granted(owner: Template, ref: DependencyRef) -> Problem:
-    """A warning about a reference that its namespace has not granted: every cluster refuses it."""
-    message = (
-        f"{owner.identity} refers to {ref.identity} in another namespace, and no ReferenceGrant there lets it, so it "
-        f"does not travel with it; add one to the namespace {ref.identity.namespace}, or take the reference out"
-    )
-    return warning(owner.source, ref.path, "reference-not-granted", message)
 
 
 def selected_by_labels(labels: Mapping[str, str], selector: Json) -> bool:
