@@ -26,8 +26,7 @@ from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.observations import age_s, in_force
 from reconciler.report.status.remedies import todo_of
-from reconciler.scheduler import Schedule
-from reconciler.ticks import LOOKED, Ticked, accept, overdue, propose, remembered_times, told
+from reconciler.scheduler import LOOKED, Schedule, Ticked, accept, overdue, propose, remembered_times, told
 
 _WORDS = {
     Tick.DESCHEDULING: (

@@ -10,8 +10,8 @@ from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.lint.claims import may_be_unread
 from reconciler.policy import Claims, PolicyIndex, matching_clusters
+from reconciler.scheduler import is_descheduled
 from reconciler.templates import claims_of
-from reconciler.ticks import is_descheduled
 
 _WEIGHTS = "spec.placement.replicaScheduling.weightPreference"
 _WHY_IGNORED = {

@@ -19,7 +19,7 @@ from reconciler.planner.guard import (
     with_former_suspensions,
 )
 from reconciler.planner.order import kept_waves, waves, waves_without
-from reconciler.planner.plan_moves import Scheduled, effective_after_failure, failures_of, is_grace_over, scheduled
+from reconciler.planner.plan_moves import effective_after_failure, failures_of
 from reconciler.planner.plan_round import (
     Round,
     compare_revisions,

@@ -9,13 +9,12 @@ found nodes, Never when a person evicts it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from enum import StrEnum
 from typing import Final
 
 from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, Tick
-from reconciler.api.clusters import ClusterObservation, NotRead, RunOutcome, workload_in
+from reconciler.api.clusters import NotRead, RunOutcome
 from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.policies import ApplicationFailover, PurgeMode
 from reconciler.api.refs import Identity
@@ -27,14 +26,13 @@ from reconciler.observations import (
     Replicas,
     Rest,
     Run,
-    age_s,
     effective,
     gains,
     pinned,
     run_of,
 )
 from reconciler.placement import closed_by_order
-from reconciler.scheduler import RUNS_ONCE, Schedule
+from reconciler.scheduler import RUNS_ONCE, Schedule, have_nodes, is_grace_over
 from reconciler.templates import is_run_of_hook
 
 KEPT_BY_POLICY: Final = Hold(
@@ -61,9 +59,7 @@ def plan_moves(copies: Copies) -> tuple[Effective, Mapping[str, Rest]]:
     if failed and policy is not None and policy.application_failover is not None:
         observed, terms = copies.snapshot.observations.clusters, policy.application_failover
         with_nodes = [
-            cluster
-            for cluster, replicas in target.items()
-            if scheduled(observed, identity, cluster, replicas) is Scheduled.YES
+            cluster for cluster, replicas in target.items() if have_nodes(observed, identity, cluster, replicas)
         ]
         state = effective_after_failure(target, old, failed, terms, serving, with_nodes, copies.snapshot.now)
     else:
@@ -166,36 +162,6 @@ def run_kept_by_policy(
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
     kept = {cluster: old[cluster] for cluster in failed}
     return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), KEPT_BY_POLICY))
-
-
-def is_grace_over(terms: ApplicationFailover, exclusion: Constraint, now: str) -> bool:
-    """Return whether the excluded copy has had the grace period of Graciously."""
-    return age_s(exclusion.since, now) >= (terms.grace_period_s or 0)
-
-
-class Scheduled(StrEnum):
-    """The state of all pods of a copy: on nodes or not. Only a known yes lets another copy go."""
-
-    YES = "yes"
-    NO = "no"
-    UNKNOWN = "unknown"
-
-
-def scheduled(
-    observed: Mapping[str, ClusterObservation], identity: Identity, cluster: str, replicas: Replicas
-) -> Scheduled:
-    """Return whether all pods of the copy have nodes in a cluster that is to have so many replicas.
-
-    Unmade pods have none, nor have those that the scheduler has not seen, nor those of replicas assigned after the
-    observation. If pods could not be listed it is unknown.
-    """
-    workload = workload_in(observed, identity, cluster)
-    if workload is None:
-        return Scheduled.UNKNOWN
-    is_assigned = None in (workload.assigned, replicas) or workload.assigned == replicas
-    if workload.unschedulable or workload.missing or workload.without_node or not is_assigned:
-        return Scheduled.NO
-    return Scheduled.UNKNOWN if workload.without_node is None else Scheduled.YES
 
 
 def failures_of(

@@ -1,7 +1,9 @@
-"""The schedule of a fleet: claims, placements and dependencies of every template."""
+"""The schedule of a fleet: claims, placements and dependencies of every template, and the constraints of time on it."""
 
 from reconciler.scheduler.companions import Autoscaling, CompanionIndex, companions
 from reconciler.scheduler.dependencies import LinkTables, dependencies, may_be_missing
+from reconciler.scheduler.deschedule import is_descheduled
+from reconciler.scheduler.failover import ends_of_patience, have_nodes, is_grace_over, overdue
 from reconciler.scheduler.following import Sources, travel
 from reconciler.scheduler.makers import NO_MAKERS, Makers, operator_parts
 from reconciler.scheduler.namespaces import NAMESPACE_FOLLOWS, bare_namespace, namespace_identity, namespaces
@@ -19,4 +21,5 @@ from reconciler.scheduler.prerequisites import (
 )
 from reconciler.scheduler.schedule import KindSchemas, Schedule, schedule_fleet
 from reconciler.scheduler.schedule_tables import ScheduleTables, package_mates
+from reconciler.scheduler.tick import LOOKED, Proposal, Ticked, accept, propose, remembered_times, tick, told
 from reconciler.templates import RUNS_ONCE

@@ -49,8 +49,7 @@ from reconciler.observe.observe_cluster import observe
 from reconciler.ownership import fleet_names
 from reconciler.placement import closed_by
 from reconciler.planner import copies_in
-from reconciler.scheduler import KindSchemas, Schedule, schedule_fleet
-from reconciler.ticks import remembered_times, tick
+from reconciler.scheduler import KindSchemas, Schedule, remembered_times, schedule_fleet, tick
 
 
 class RoundReading(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from reconciler.report.views.view_shapes import (
     TimerKind,
     Weight,
 )
-from reconciler.ticks import ends_of_patience
+from reconciler.scheduler import ends_of_patience
 
 
 def rollouts_of(sight: ViewModel) -> tuple[RolloutPart, ...]:

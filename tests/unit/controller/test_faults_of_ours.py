@@ -22,8 +22,8 @@ from reconciler.controller.watches.kind_watches import ClusterWatches
 from reconciler.documents import schema_of_openapi
 from reconciler.kube import MemberCluster
 from reconciler.planner import losses_of
+from reconciler.scheduler import propose
 from reconciler.server.metrics import exposition
-from reconciler.ticks import propose
 from tests.fakes.raising import InterpreterFault
 from tests.unit.controller.test_loop import Running, running
 

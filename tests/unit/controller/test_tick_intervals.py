@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.controller import timetable as ticks
-from reconciler.ticks import Proposal, propose
+from reconciler.scheduler import Proposal, propose
 from tests.unit.controller.ticking import Ticking, ticking
 
 ROOM = {"m1": 8, "m2": 8}

@@ -12,8 +12,7 @@ from reconciler.api.clusters import Observations, Workload
 from reconciler.api.policies import ConflictResolution, Suspension
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS
-from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet
-from reconciler.ticks import Ticked, tick
+from reconciler.scheduler import Schedule, ScheduleTables, Ticked, schedule_fleet, tick
 from tests.tick_cases import NOW, fleet, observations
 
 WEB = Identity("apps", "Deployment", "demo", "web")

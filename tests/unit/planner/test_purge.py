@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -14,8 +12,9 @@ from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.policies import ApplicationFailover, PurgeMode
 from reconciler.api.refs import GVK, Identity
 from reconciler.observations import Available, CopyAvailability, Effective, Lacking, Replicas
-from reconciler.planner import Scheduled, effective_after_failure, failures_of, scheduled
+from reconciler.planner import effective_after_failure, failures_of
 from reconciler.planner.plan_moves import KEPT_BY_POLICY
+from reconciler.scheduler import have_nodes
 from tests.tick_cases import NOW, moment
 
 WEB = Identity("apps", "Deployment", "demo", "web")
@@ -41,7 +40,6 @@ def after(
     ready: str = "",
     with_nodes: str = "",
     written: str = "m2",
-    scheduling: Mapping[str, Scheduled] = MappingProxyType({}),
 ) -> Effective:
     """`ready`, `with_nodes`, `written`: names of clusters."""
     return effective_after_failure(
@@ -53,11 +51,7 @@ def after(
             name: copy_of(is_available=name in ready.split(), is_written=name in written.split())
             for name in {*target, *old}
         },
-        [
-            name
-            for name in target
-            if scheduling.get(name, Scheduled.YES if name in with_nodes.split() else Scheduled.NO) is Scheduled.YES
-        ],
+        [name for name in target if name in with_nodes.split()],
         NOW,
     )
 
@@ -90,28 +84,21 @@ def test_graciously_the_old_copy_waits_for_health_or_after_a_while_for_nodes(
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
-        ({"without_node": 0}, Scheduled.YES),
-        ({"assigned": 3, "without_node": 0}, Scheduled.YES),
-        ({"assigned": 3, "without_node": 1}, Scheduled.NO),
-        ({"assigned": 3, "without_node": 0, "unschedulable": 1}, Scheduled.NO),
-        ({"assigned": 3, "without_node": 0, "missing": 3}, Scheduled.NO),
-        ({"assigned": 2, "without_node": 0}, Scheduled.NO),
-        ({"assigned": 3}, Scheduled.UNKNOWN),
-        ({"assigned": 3, "missing": 1}, Scheduled.NO),
+        ({"without_node": 0}, True),
+        ({"assigned": 3, "without_node": 0}, True),
+        ({"assigned": 3, "without_node": 1}, False),
+        ({"assigned": 3, "without_node": 0, "unschedulable": 1}, False),
+        ({"assigned": 3, "without_node": 0, "missing": 3}, False),
+        ({"assigned": 2, "without_node": 0}, False),
+        ({"assigned": 3}, False),
+        ({"assigned": 3, "missing": 1}, False),
     ],
 )
-def test_only_pods_that_are_known_to_have_nodes_have_them(seen: dict[str, Any], expected: Scheduled) -> None:
+def test_only_pods_that_are_known_to_have_nodes_have_them(seen: dict[str, Any], expected: bool) -> None:
     workload = Workload(gvk=GVK("apps", "v1", "Deployment"), identity=WEB, **seen)
     observed = {"m2": ClusterObservation(name="m2", workloads={WEB: workload})}
-    assert scheduled(observed, WEB, "m2", 3) is expected
-    assert scheduled(observed, WEB, "m3", 3) is Scheduled.UNKNOWN
-
-
-@pytest.mark.parametrize("scheduling", [Scheduled.NO, Scheduled.UNKNOWN])
-def test_the_end_of_the_grace_takes_nothing_while_it_is_not_known_that_the_new_pods_have_nodes(
-    scheduling: Scheduled,
-) -> None:
-    assert after(GRACIOUSLY, MOVED, {"m1": 2}, age_s=90_000, scheduling={"m2": scheduling}) == WAITS
+    assert have_nodes(observed, WEB, "m2", 3) is expected
+    assert not have_nodes(observed, WEB, "m3", 3)
 
 
 def test_another_grace_period() -> None:

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, Tick
-from reconciler.ticks.deschedule import deschedule
+from reconciler.scheduler.deschedule import deschedule
 from tests.tick_cases import NOW, Case, decided, identity, moment, observations, overlaid, workloads
 from tests.yaml_text import load_yaml
 

@@ -16,7 +16,7 @@ from reconciler.api.policies import PropagationPolicy
 from reconciler.api.refs import Identity
 from reconciler.observations import age_s
 from reconciler.placement import admits, basis_of, fit, free_room, groups_of, is_wished_as_then, tier_of
-from reconciler.scheduler import Schedule
+from reconciler.scheduler.schedule import Schedule
 from reconciler.templates import claims_of, demand_of
 
 CAP_S_MIN: Final = 600.0
@@ -48,11 +48,12 @@ def deschedule(schedule: Schedule, observations: Observations, now: str) -> tupl
             known = caps.get((identity, name))
             if cap is not None and (known is None or cap < known.replicas_max):
                 template, policy = schedule.fleet.templates[identity], schedule.policies[identity]
+                pods = "1 pod" if workload.unschedulable == 1 else f"{workload.unschedulable} pods"
                 caps[identity, name] = Constraint(
                     identity=identity,
                     cluster=name,
                     replicas_max=cap,
-                    reason=f"{_pods(workload.unschedulable)} found no node there since {workload.unschedulable_since}",
+                    reason=f"{pods} found no node there since {workload.unschedulable_since}",
                     tick=Tick.DESCHEDULING,
                     since=now,
                     basis=basis_of(template, policy, seen, schedule.interpreters),
@@ -70,35 +71,26 @@ def _cap(schedule: Schedule, seen: ClusterObservation, workload: Workload, now: 
     # Another number than the assigned one: by an override, an autoscaler, or a move in progress.
     if not assigned or workload.replicas != assigned:
         return None
-    if age_s(workload.unschedulable_since, now) <= _threshold_s(schedule, policy, seen.name):
+    threshold_s = float(schedule.fleet.settings.unschedulable_threshold_s)
+    if policy.ecs_provision and is_last_tier(policy, schedule.fleet.clusters[seen.name]):
+        threshold_s = max(threshold_s, PROVISION_S)
+    if age_s(workload.unschedulable_since, now) <= threshold_s:
         return None
     if claims_of(identity, schedule.fleet.templates[identity].body):
         return None  # Their volumes would stay where they are: a person decides about that.
-    cap = max(0, min(assigned - _missing_replicas(workload, assigned), _fit(schedule, seen, workload)))
-    return cap if cap < assigned else None
-
-
-def _missing_replicas(workload: Workload, assigned: int) -> int:
-    """Return how many desired replicas have no node. Extra pods of a rolling update do not count.
-
-    A pod of any revision stands for a desired replica; if the nodes are unknown, ready pods count.
-    """
+    # A pod of any revision stands for a desired replica; if the nodes are unknown, ready pods count.
     held = workload.held
     placed = workload.ready if held is None else sum(amounts.get("pods", 0) for amounts in held.values())
-    return min(workload.unschedulable, max(0, assigned - placed))
+    # Extra pods of a rolling update do not count.
+    missing = min(workload.unschedulable, max(0, assigned - placed))
+    cap = max(0, min(assigned - missing, _fit(schedule, seen, workload)))
+    return cap if cap < assigned else None
 
 
 def is_descheduled(identity: Identity, policy: PropagationPolicy) -> bool:
     """Return whether its replicas without a node are moved one by one."""
     scheduling = policy.placement.scheduling
     return identity[:2] in _KINDS and scheduling.division.needs_capacity and not scheduling.gang
-
-
-def _threshold_s(schedule: Schedule, policy: PropagationPolicy, cluster: str) -> float:
-    threshold_s = float(schedule.fleet.settings.unschedulable_threshold_s)
-    if policy.ecs_provision and is_last_tier(policy, schedule.fleet.clusters[cluster]):
-        return max(threshold_s, PROVISION_S)
-    return threshold_s
 
 
 def is_last_tier(policy: PropagationPolicy, cluster: Cluster) -> bool:
@@ -139,7 +131,3 @@ def _still_holds(cap: Constraint, schedule: Schedule, observations: Observations
     if seen is None or not seen.reachable or seen.nodes is None or age_s(cap.since, now) < CAP_S_MIN:
         return True
     return cap.basis == basis_of(template, policy, seen, interpreters)
-
-
-def _pods(number: int) -> str:
-    return "1 pod" if number == 1 else f"{number} pods"

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, PreviousPlacement, Tick
@@ -21,11 +20,10 @@ from reconciler.api.fleet import Template
 from reconciler.api.policies import ApplicationFailover, PurgeMode
 from reconciler.api.refs import Identity
 from reconciler.kinds.registry import Registry
-from reconciler.observations import age_s, in_force, is_in_force, later
+from reconciler.observations import Replicas, age_s, in_force, is_in_force, later
 from reconciler.placement import closed_by_order
-from reconciler.planner import Scheduled, is_grace_over, scheduled
-from reconciler.scheduler import Schedule
-from reconciler.ticks.deschedule import PROVISION_S, is_descheduled, is_last_tier
+from reconciler.scheduler.deschedule import PROVISION_S, is_descheduled, is_last_tier
+from reconciler.scheduler.schedule import Schedule
 
 EXCLUSION_S: Final = 600
 """Duration of the first exclusion; each later one lasts twice as long."""
@@ -37,18 +35,12 @@ NOTHING_CLOSED: Final[Mapping[str, str]] = MappingProxyType({})
 NEVER_TRIED: Final[Mapping[tuple[Identity, str], int]] = MappingProxyType({})
 
 
-class RememberedExclusions(Struct, frozen=True, kw_only=True):
-    """Remaining exclusions, with ended ones that are remembered for the next one's length.
+def kept_exclusions(
+    schedule: Schedule, observations: Observations, now: str
+) -> tuple[tuple[Constraint, ...], dict[Identity, PreviousPlacement]]:
+    """Return the exclusions among the observed constraints that are still valid, ended ones for the next one's length.
 
-    `restored`: former placements of applications that recovered before their copies had gone.
-    """
-
-    constraints: tuple[Constraint, ...] = ()
-    restored: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
-
-
-def kept_exclusions(schedule: Schedule, observations: Observations, now: str) -> RememberedExclusions:
-    """Return the exclusions among the observed constraints that are still valid.
+    The second: former placements of applications that recovered before their copies had gone.
 
     One ends when its time is up and the old copy is gone, when the pod template changes, unless Never keeps the old
     copy, or, under Graciously, when the old copy is healthy again while it is still there. If an application recovers
@@ -65,7 +57,7 @@ def kept_exclusions(schedule: Schedule, observations: Observations, now: str) ->
         elif known.identity not in restored or known.since < begun[known.identity]:
             begun[known.identity] = known.since
             restored[known.identity] = PreviousPlacement(identity=known.identity, targets=known.before)
-    return RememberedExclusions(constraints=tuple(constraints), restored=restored)
+    return tuple(constraints), restored
 
 
 def due_exclusions(
@@ -90,7 +82,23 @@ def due_exclusions(
     for _, since, identity, name in sorted(found):
         last = known.get((identity, name))
         if last is None or not is_in_force(last, now):
-            due.append(_exclusion(schedule, identity, name, since, now, last))
+            terms = _terms(schedule, identity)
+            assert terms is not None, "what fails over has a policy that says so"
+            due.append(
+                Constraint(
+                    identity=identity,
+                    cluster=name,
+                    replicas_max=0,
+                    excludes=True,
+                    reason=f"unhealthy since {since}",
+                    # A copy kept by Never is for a person to take away, so its cluster must not come back by itself.
+                    until="" if terms.purge_mode is PurgeMode.NEVER else _end(now, last),
+                    tick=Tick.FAILOVER,
+                    since=now,
+                    basis=_basis(schedule.fleet.templates[identity], schedule.interpreters),
+                    before=schedule.bindings[identity].targets,
+                )
+            )
     return tuple(due[:PER_TICK])
 
 
@@ -161,11 +169,27 @@ def overdue(schedule: Schedule, observations: Observations, now: str) -> frozens
         and terms.purge_mode is PurgeMode.GRACIOUSLY
         and is_grace_over(terms, exclusion, now)
         and workload_in(observations.clusters, identity, cluster) is not None
-        and all(
-            scheduled(observations.clusters, identity, *target) is Scheduled.YES
-            for target in schedule.bindings[identity].targets
-        )
+        and all(have_nodes(observations.clusters, identity, *to) for to in schedule.bindings[identity].targets)
     )
+
+
+def is_grace_over(terms: ApplicationFailover, exclusion: Constraint, now: str) -> bool:
+    """Return whether the excluded copy has had the grace period of Graciously."""
+    return age_s(exclusion.since, now) >= (terms.grace_period_s or 0)
+
+
+def have_nodes(
+    observed: Mapping[str, ClusterObservation], identity: Identity, cluster: str, replicas: Replicas
+) -> bool:
+    """Return whether all pods of the copy are known to have nodes in a cluster that is to have so many replicas.
+
+    Unmade pods have none, nor have those that the scheduler has not seen, nor those of replicas assigned after the
+    observation. If pods could not be listed it is not known.
+    """
+    workload = workload_in(observed, identity, cluster)
+    if workload is None or workload.without_node != 0 or workload.unschedulable or workload.missing:
+        return False
+    return None in (workload.assigned, replicas) or workload.assigned == replicas
 
 
 def ends_of_patience(schedule: Schedule, observations: Observations) -> tuple[tuple[Identity, str, str], ...]:
@@ -206,31 +230,6 @@ def _patience_s(schedule: Schedule, seen: ClusterObservation, workload: Workload
         if policy.ecs_provision and is_last_tier(policy, schedule.fleet.clusters[seen.name]):
             toleration_s = max(toleration_s, PROVISION_S)
     return toleration_s
-
-
-def _exclusion(
-    schedule: Schedule,
-    identity: Identity,
-    cluster: str,
-    since: str,
-    now: str,
-    last: Constraint | None,
-) -> Constraint:
-    terms = _terms(schedule, identity)
-    assert terms is not None, "what fails over has a policy that says so"
-    return Constraint(
-        identity=identity,
-        cluster=cluster,
-        replicas_max=0,
-        excludes=True,
-        reason=f"unhealthy since {since}",
-        # A copy kept by Never is for a person to take away, so its cluster must not come back by itself.
-        until="" if terms.purge_mode is PurgeMode.NEVER else _end(now, last),
-        tick=Tick.FAILOVER,
-        since=now,
-        basis=_basis(schedule.fleet.templates[identity], schedule.interpreters),
-        before=schedule.bindings[identity].targets,
-    )
 
 
 def _end(now: str, last: Constraint | None) -> str:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import ClusterObservation, Health, Observations, Workload
 from reconciler.api.refs import GVK, Identity
-from reconciler.ticks import remembered_times
+from reconciler.scheduler import remembered_times
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 WEB, API = (Identity("apps", "Deployment", "demo", name) for name in ("web", "api"))

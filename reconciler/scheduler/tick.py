@@ -20,9 +20,9 @@ from reconciler.api.binding import Constraint, PreviousPlacement, Tick
 from reconciler.api.clusters import ClusterObservation, Health, Observations, Workload
 from reconciler.api.refs import Identity
 from reconciler.observations import is_timer
-from reconciler.scheduler import Schedule
-from reconciler.ticks.deschedule import deschedule
-from reconciler.ticks.failover import NEVER_TRIED, due_exclusions, handed_back, is_taken_over, kept_exclusions
+from reconciler.scheduler.deschedule import deschedule
+from reconciler.scheduler.failover import NEVER_TRIED, due_exclusions, handed_back, is_taken_over, kept_exclusions
+from reconciler.scheduler.schedule import Schedule
 
 
 class Ticked(Struct, frozen=True, kw_only=True):
@@ -64,18 +64,18 @@ def propose(
     before = observations.constraints
     capped = tuple(known for known in before if known.tick is Tick.DESCHEDULING)
     caps = deschedule(schedule, observations, now) if deschedules else capped
-    kept = kept_exclusions(schedule, observations, now)
-    due = due_exclusions(schedule, replace(observations, constraints=kept.constraints), now, tried)
+    kept, restored = kept_exclusions(schedule, observations, now)
+    due = due_exclusions(schedule, replace(observations, constraints=kept), now, tried)
     wanted = due if schedule.fleet.settings.failover_act else ()
     given = tuple(known for known in before if known.tick in (Tick.GIVEN, Tick.EVICTION))
     replaced = {(found.identity, found.cluster) for found in wanted}
-    staying = (known for known in kept.constraints if (known.identity, known.cluster) not in replaced)
+    staying = (known for known in kept if (known.identity, known.cluster) not in replaced)
     failing = {found.identity for found in wanted}
-    back = handed_back(schedule, observations, kept.restored, now)
+    back = handed_back(schedule, observations, restored, now)
     others = (*caps, *staying, *(found for found in back if found.identity not in failing), *given)
-    previous = {**observations.previous, **kept.restored}
+    previous = {**observations.previous, **restored}
     proposed = replace(observations, previous=previous, constraints=(*others, *wanted))
-    return Proposal(observations=proposed, wanted=wanted, due=due, restored=kept.restored)
+    return Proposal(observations=proposed, wanted=wanted, due=due, restored=restored)
 
 
 def accept(before: Schedule, after: Schedule, proposal: Proposal) -> Ticked:
@@ -135,11 +135,9 @@ def remembered_times(observations: Observations, timers: Mapping[str, str]) -> t
                 if since != workload.unhealthy_since or by_itself != workload.ended_by_itself:
                     changed[identity] = replace(workload, unhealthy_since=since, ended_by_itself=by_itself)
         clusters[name] = replace(seen, workloads={**seen.workloads, **changed}) if changed else seen
-    after |= {key: since for key, since in timers.items() if _lasts(key, after)}
+    # No workload renews these timers; a report is valid while its reason lasts.
+    for key, since in timers.items():
+        event, _, about = key.partition(" ")
+        if key == LOOKED or is_timer(key) or (event.startswith("Failover") and f"unhealthy {about}" in after):
+            after[key] = since
     return replace(observations, clusters=clusters), dict(sorted(after.items()))
-
-
-def _lasts(key: str, after: Mapping[str, str]) -> bool:
-    """Return whether a timer that no workload renews is still valid: a report is, while its reason lasts."""
-    event, _, about = key.partition(" ")
-    return key == LOOKED or is_timer(key) or (event.startswith("Failover") and f"unhealthy {about}" in after)
