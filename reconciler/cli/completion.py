@@ -76,7 +76,7 @@ def clusters(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
 
 def kinds(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Kinds of the store and Kubernetes' short names; after a comma one more."""
-    from reconciler.report.naming import SHORT_NAMES
+    from reconciler.api.naming import SHORT_NAMES
 
     before, comma, last = begun.rpartition(",")
     found = (
@@ -87,7 +87,7 @@ def kinds(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
 
 def resources(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """KIND/NAME of the store, or the kinds before the slash."""
-    from reconciler.report.naming import is_called
+    from reconciler.api.naming import is_called
 
     called, slash, _ = begun.partition("/")
     if not slash:

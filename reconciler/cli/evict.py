@@ -107,7 +107,7 @@ def _evicted(journal: Journal, resource: str, namespace: str | None, cluster: st
 
 
 def _one(identities: Iterable[Identity], resource: str, namespace: str | None, what: str) -> Identity:
-    from reconciler.report.naming import called
+    from reconciler.api.naming import called
 
     found = called(identities, resource, namespace)
     if len(found) == 1:

@@ -79,7 +79,7 @@ def command(
 
 def _the_one(fleet: Fleet, resource: str, namespace: str | None) -> Identity:
     """The resource of the store that is called so; without one, or with several, the command ends."""
-    from reconciler.report.naming import called, close_to
+    from reconciler.api.naming import called, close_to
 
     matches = called(fleet.templates, resource, namespace)
     if len(matches) == 1:
@@ -97,8 +97,8 @@ def _the_one(fleet: Fleet, resource: str, namespace: str | None) -> Identity:
 
 def _broken(fleet: Fleet, resource: str, namespace: str | None) -> str:
     """Return what is wrong with the document that is called so, or with a file that may hold it; else empty."""
+    from reconciler.api.naming import called
     from reconciler.api.problem import Severity
-    from reconciler.report.naming import called
 
     named = {reach.source for reach in fleet.frozen if called(reach.identities, resource, namespace)}
     unread = {reach.source.path for reach in fleet.frozen if reach.everything or reach.namespace}

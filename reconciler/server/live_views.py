@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from reconciler import __version__
+from reconciler.api.naming import called, close_to
 from reconciler.api.refs import GVK, Identity
 from reconciler.clock import Clock
 from reconciler.controller.service.signals import is_progressing
@@ -22,7 +23,6 @@ from reconciler.controller.vitals.status_store import StatusSnapshot
 from reconciler.errors import NotShown
 from reconciler.observations import age_s
 from reconciler.report.mask import scrub_text
-from reconciler.report.naming import called, close_to
 from reconciler.report.status.history_text import itself, no_words
 from reconciler.report.status.remedies import STANDBY
 from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view, problems_view

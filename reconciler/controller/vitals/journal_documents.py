@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.ledger import ENDS, MADE, Event, EventKind
+from reconciler.api.naming import called, close_to
 from reconciler.api.refs import Identity
 from reconciler.clock import Clock, epoch_s, rfc3339
 from reconciler.controller import timing
@@ -26,7 +27,6 @@ from reconciler.journal.journal_lock import holder
 from reconciler.journal.sqlite_file import LOW_BYTES, lack_of_room
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import in_force
-from reconciler.report.naming import called, close_to
 from reconciler.report.status.history_text import Words, history_document
 from reconciler.report.status.remedies import STANDBY
 from reconciler.report.status.status_document import StatusDocument, status_document

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.api.binding import TargetCluster
 from reconciler.api.clusters import Workload
+from reconciler.api.naming import is_kind
 from reconciler.api.refs import Identity
 from reconciler.incremental import by_key
-from reconciler.report.naming import is_kind
 from reconciler.report.status.state_document import NOMINAL_RANK, Rank, rank_of
 from reconciler.report.views.questions import MatrixQuestion
 from reconciler.report.views.view_inputs import ViewModel, heads, ready_of

@@ -16,8 +16,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from reconciler.api.naming import close_to
 from reconciler.api.refs import Identity
-from reconciler.report.naming import close_to
 from reconciler.report.views import matrix_view
 from reconciler.server import live_views
 from reconciler.server.http_server import Listening, serving
