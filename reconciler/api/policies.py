@@ -179,20 +179,12 @@ class PurgeMode(StrEnum):
     NEVER = "Never"
 
 
-class StatePreservationRule(Struct, frozen=True, kw_only=True):
-    """A status field that is copied as a label to the new copy."""
-
-    alias_label: str
-    json_path: str
-
-
 class ApplicationFailover(Struct, frozen=True, kw_only=True):
     """`failover.application`. `grace_period_s` is 600 under Graciously unless given, else None."""
 
     toleration_s: int = 300
     purge_mode: PurgeMode = PurgeMode.GRACIOUSLY
     grace_period_s: int | None = 600
-    state_preservation: tuple[StatePreservationRule, ...] = ()
     source: Source = NOWHERE
 
 
@@ -245,7 +237,10 @@ class Suspension(Struct, frozen=True, kw_only=True):
 
 
 class PropagationPolicy(Struct, frozen=True, kw_only=True):
-    """A PropagationPolicy, or a ClusterPropagationPolicy when `ref.namespace` is empty."""
+    """A PropagationPolicy, or a ClusterPropagationPolicy when `ref.namespace` is empty.
+
+    Fields without effect here are checked when it is read, and are not in it.
+    """
 
     ref: PolicyRef
     flavor: Flavor
@@ -256,13 +251,9 @@ class PropagationPolicy(Struct, frozen=True, kw_only=True):
     """preserveResourcesOnDeletion with the group's default resolved (older API: not prune)."""
     propagate_deps: bool = False
     priority: int = 0
-    preemption: str = "Never"
     dependent_overrides: tuple[str, ...] = ()
-    scheduler_name: str = "default-scheduler"
     application_failover: ApplicationFailover | None = None
-    cluster_failover_purge_mode: PurgeMode | None = None
     conflict_resolution: ConflictResolution = ConflictResolution.ABORT
-    activation_preference: str = ""
     suspension: Suspension = Suspension()
     priority_class: str = ""
     ecs_provision: bool = False

@@ -138,17 +138,6 @@ class ConditionCheck(Struct, frozen=True, kw_only=True, tag="condition"):
     source: Source = NOWHERE
 
 
-class ExpressionCheck(Struct, frozen=True, kw_only=True, tag="expression"):
-    """A CEL expression over `status` of an object, which must be true."""
-
-    of: ResourceRef
-    cel: str
-    source: Source = NOWHERE
-
-
-Check = ConditionCheck | ExpressionCheck
-
-
 class MetricCheck(Struct, frozen=True, kw_only=True):
     """A query of PromQL, `$cluster` in it being the cluster, whose value must compare so with a threshold for `for_s`.
 
@@ -169,7 +158,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     """
 
     healthy: bool = True
-    checks: tuple[Check, ...] = ()
+    checks: tuple[ConditionCheck, ...] = ()
     metrics: tuple[MetricCheck, ...] = ()
     min_success_s: int = 0
     timeout_s: int = 1800

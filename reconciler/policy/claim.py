@@ -36,15 +36,13 @@ def hold_new_claims(fleet: Fleet, placed: Callable[[Identity], bool]) -> Fleet:
     if not any(reach.is_new for reach in fleet.frozen):
         return fleet
     waiting = [template for identity, template in fleet.templates.items() if not placed(identity)]
-    return replace(fleet, frozen=tuple(_on_new_claims(reach, waiting) for reach in fleet.frozen))
-
-
-def _on_new_claims(reach: FrozenReach, waiting: Iterable[Template]) -> FrozenReach:
-    if not reach.is_new:
-        return reach
-    alone = FrozenReaches((reach,))
-    reached = frozenset(template.identity for template in waiting if alone.by(template) is not None)
-    return FrozenReach(source=reach.source, is_new=True, identities=reached, policy=reach.policy)
+    frozen = list(fleet.frozen)
+    for number, reach in enumerate(frozen):
+        if reach.is_new:
+            alone = FrozenReaches((reach,))
+            reached = frozenset(template.identity for template in waiting if alone.by(template) is not None)
+            frozen[number] = FrozenReach(source=reach.source, is_new=True, identities=reached, policy=reach.policy)
+    return replace(fleet, frozen=tuple(frozen))
 
 
 class FrozenReaches:
@@ -107,7 +105,7 @@ class FrozenReaches:
         for key in product((gvk.api_version, ""), (gvk.kind, ""), namespaces):
             bucket = self._buckets.get(key)
             if bucket is not None:
-                bucket.collect(identity.name, template.labels if bucket.looks_at_labels else {}, found)
+                bucket.collect(identity.name, template.labels, found)
         return [match.selector for match in found if match.selector is not None]
 
 

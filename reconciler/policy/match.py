@@ -50,7 +50,12 @@ def matches_cluster(affinity: ClusterAffinity, cluster: Cluster) -> tuple[bool, 
         return False, "not named in clusterNames"
     for requirement in affinity.labels.requirements if affinity.labels else ():
         if not requirement.matches(cluster.labels):
-            return False, _label_misses(requirement, cluster.labels)
+            key, value, values = requirement.key, cluster.labels.get(requirement.key), _set(requirement.values)
+            if value is None:
+                wanted = "" if requirement.operator is Operator.EXISTS else f", not in {values}"
+                return False, f"label {key} is missing{wanted}"
+            ends = {Operator.IN: f"{value}, not in {values}", Operator.NOT_IN: f"{value}, one of {values}"}
+            return False, f"label {key} is {ends.get(requirement.operator, 'there')}"
     for field in affinity.fields:
         misses = _field_misses(field, cluster)
         if misses:
@@ -66,18 +71,6 @@ def matches_cluster(affinity: ClusterAffinity, cluster: Cluster) -> tuple[bool, 
 def matching_clusters(affinity: ClusterAffinity, clusters: Iterable[Cluster]) -> tuple[str, ...]:
     """Names of the clusters that an affinity matches, in the order given."""
     return tuple(cluster.name for cluster in clusters if matches_cluster(affinity, cluster)[0])
-
-
-def _label_misses(requirement: LabelRequirement, labels: Mapping[str, str]) -> str:
-    key, value = requirement.key, labels.get(requirement.key)
-    if value is None:
-        wanted = "" if requirement.operator is Operator.EXISTS else f", not in {_set(requirement.values)}"
-        return f"label {key} is missing{wanted}"
-    if requirement.operator is Operator.IN:
-        return f"label {key} is {value}, not in {_set(requirement.values)}"
-    if requirement.operator is Operator.NOT_IN:
-        return f"label {key} is {value}, one of {_set(requirement.values)}"
-    return f"label {key} is there"
 
 
 def _field_misses(requirement: LabelRequirement, cluster: Cluster) -> str:
@@ -149,11 +142,6 @@ class Bucket(Generic[Selecting]):
             self._by_label = None
 
     @property
-    def looks_at_labels(self) -> bool:
-        """Return whether any selector here depends on labels."""
-        return bool(self._selectors)
-
-    @property
     def names(self) -> Collection[str]:
         """The names that selectors here ask for."""
         return self._by_name.keys()
@@ -172,7 +160,9 @@ class Bucket(Generic[Selecting]):
         if not self._selectors:
             return
         by_label = self._by_label if self._by_label is not None else self._sorted_in()
-        gone = self._excluded(labels)
+        gone: set[int] = set()
+        for key in _keys_held(self._excluding, labels) if self._excluding else ():
+            gone.update(self._excluding[key])
         for key in _keys_held(by_label, labels):
             found += [
                 entry.match
@@ -181,13 +171,6 @@ class Bucket(Generic[Selecting]):
             ]
         if self._others:
             found += [entry.match for entry in self._others if entry.number not in gone]
-
-    def _excluded(self, labels: Mapping[str, str]) -> set[int]:
-        """The numbers of selectors that a template with these labels is excluded from."""
-        gone: set[int] = set()
-        for key in _keys_held(self._excluding, labels) if self._excluding else ():
-            gone.update(self._excluding[key])
-        return gone
 
     def _sorted_in(self) -> dict[_Key, list[_SelectorEntry[Selecting]]]:
         usage = Counter(key for _, labels in self._selectors for asked in _asked(labels) for key in _keys(asked))

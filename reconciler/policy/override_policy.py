@@ -5,7 +5,6 @@ Source: "PropagationPolicy and OverridePolicy" (both generations) and Karmada's 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from reconciler.api.content import digest_of
@@ -134,8 +133,8 @@ def read_overriders(fields: Fields, *, strict_values: bool) -> Overriders:
         image=tuple(_image(item, strict_values) for item in fields.children("imageOverrider") if _is_whole(item)),
         command=tuple(_command(item) for item in command if _is_whole(item)),
         args=tuple(_command(item) for item in args if _is_whole(item)),
-        labels=tuple(_map(item, _label_fault) for item in labels if _is_whole(item)),
-        annotations=tuple(_map(item, _annotation_fault) for item in annotations if _is_whole(item)),
+        labels=tuple(_map(item, "label") for item in labels if _is_whole(item)),
+        annotations=tuple(_map(item, "annotation") for item in annotations if _is_whole(item)),
         field=tuple(_field(item) for item in fields.children("fieldOverrider")),
         plaintext=tuple(_patch(item, strict_values) for item in fields.children("plaintext") if _is_whole(item)),
     )
@@ -174,10 +173,20 @@ def _command(fields: Fields) -> CommandOverrider:
     )
 
 
-def _map(fields: Fields, fault_of: Callable[[str, str], tuple[str, str] | None]) -> MapOverrider:
-    values = fields.text_map("value")
+def _map(fields: Fields, what: str) -> MapOverrider:
+    """Return an overrider of labels or annotations; entries that would be refused or left out are errors.
+
+    Source: Karmada's webhook. An annotation may hold any text, and its key capital letters before the slash.
+    """
+    values, is_label = fields.text_map("value"), what == "label"
     for key, value in values.items():
-        fault = fault_of(key, value)
+        fault = None
+        if not is_label_key(key if is_label else key.lower()):
+            fault = "label-key-illegal", f"{key!r} cannot be the key of {'a label' if is_label else 'an annotation'}"
+        elif is_label and not is_label_value(value):
+            fault = "label-illegal", f"{value[:80]!r} cannot be the value of a label"
+        elif key.startswith(RESERVED_PREFIX) and (is_label or key not in DOCUMENTED_ANNOTATIONS):
+            fault = "mark-reserved", f"only the reconciler writes {key}; take it out"
         if fault is not None:
             fields.report.error(*fault, *fields.path("value", key))
     return MapOverrider(
@@ -185,26 +194,6 @@ def _map(fields: Fields, fault_of: Callable[[str, str], tuple[str, str] | None])
         values=tuple(sorted(values.items())),
         source=fields.source(),
     )
-
-
-def _label_fault(key: str, value: str) -> tuple[str, str] | None:
-    """Return code and message for a label that would be refused or left out. Source: Karmada's webhook."""
-    if not is_label_key(key):
-        return "label-key-illegal", f"{key!r} cannot be the key of a label"
-    if not is_label_value(value):
-        return "label-illegal", f"{value[:80]!r} cannot be the value of a label"
-    return _mark_fault(key) if key.startswith(RESERVED_PREFIX) else None
-
-
-def _annotation_fault(key: str, value: str) -> tuple[str, str] | None:
-    """As `_label_fault`. An annotation may hold any text, and its key capital letters before the slash."""
-    if not is_label_key(key.lower()):
-        return "label-key-illegal", f"{key!r} cannot be the key of an annotation"
-    return _mark_fault(key) if key.startswith(RESERVED_PREFIX) and key not in DOCUMENTED_ANNOTATIONS else None
-
-
-def _mark_fault(key: str) -> tuple[str, str]:
-    return "mark-reserved", f"only the reconciler writes {key}; take it out"
 
 
 def _field(fields: Fields) -> FieldOverrider:
@@ -298,13 +287,9 @@ MAX_OVERRIDERS: Final = 1_000
 def _rule(fields: Fields, flavor: Flavor) -> OverrideRule:
     overriders = fields.child("overriders")
     read = read_overriders(overriders, strict_values=flavor.is_ack) if overriders else Overriders()
-    if overriders is not None and (count := _count(read)) > MAX_OVERRIDERS:
+    lists = (read.image, read.command, read.args, read.labels, read.annotations, read.plaintext)
+    count = sum(map(len, lists)) + sum(len(overrider.operations) for overrider in read.field)
+    if overriders is not None and count > MAX_OVERRIDERS:
         message = f"{count:,} changes in one rule, the limit is {MAX_OVERRIDERS:,}; write the values into a template"
         overriders.error("too-many-overriders", message)
     return OverrideRule(target=read_target(fields), overriders=read, source=fields.source())
-
-
-def _count(read: Overriders) -> int:
-    embedded = sum(len(overrider.operations) for overrider in read.field)
-    lists = (read.image, read.command, read.args, read.labels, read.annotations, read.plaintext)
-    return embedded + sum(map(len, lists))

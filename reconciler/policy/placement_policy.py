@@ -127,22 +127,20 @@ def read_scheduling(placement: Fields) -> ReplicaScheduling:
         return ReplicaScheduling(source=placement.source())
     preference = fields.child("weightPreference")
     weights = _static_weights(preference) if preference else ()
-    dynamic = preference is not None and bool(preference.text("dynamicWeight"))
+    division = Division.STATIC
+    if fields.text("replicaSchedulingType", "Divided") == "Duplicated":
+        division = Division.DUPLICATED
+    elif fields.text("replicaDivisionPreference", "Weighted") == "Aggregated":
+        division = Division.AGGREGATED
+    elif preference is not None and preference.text("dynamicWeight"):
+        division = Division.DYNAMIC
     return ReplicaScheduling(
-        division=_division(fields, dynamic=dynamic),
+        division=division,
         static_weights=weights,
         has_weight_preference=preference is not None,
         gang=fields.text("customSchedulingType") == "Gang",
         source=fields.source(),
     )
-
-
-def _division(fields: Fields, *, dynamic: bool) -> Division:
-    if fields.text("replicaSchedulingType", "Divided") == "Duplicated":
-        return Division.DUPLICATED
-    if fields.text("replicaDivisionPreference", "Weighted") == "Aggregated":
-        return Division.AGGREGATED
-    return Division.DYNAMIC if dynamic else Division.STATIC
 
 
 def _static_weights(preference: Fields) -> tuple[StaticWeight, ...]:
@@ -166,7 +164,14 @@ def read_placement(fields: Fields) -> Placement:
     if affinity is not None and fields.has("clusterAffinities"):
         message = "clusterAffinity and clusterAffinities exclude each other; keep one of them"
         fields.error("affinity-and-affinities", message, "clusterAffinities")
-    _check_overflow(fields, scheduling)
+    # Karmada: tiers are filled by free capacity, so the division must be one that looks at it.
+    for term in () if scheduling.division.needs_capacity else fields.children("clusterAffinities"):
+        if term.has("overflowAffinities"):
+            message = (
+                "overflowAffinities need a division by free capacity; write weightPreference.dynamicWeight: "
+                "AvailableReplicas or replicaDivisionPreference: Aggregated, or take them out"
+            )
+            term.error("overflow-needs-capacity-division", message, "overflowAffinities")
     return Placement(
         affinity=read_affinity(affinity) if affinity else None,
         terms=terms,
@@ -175,19 +180,6 @@ def read_placement(fields: Fields) -> Placement:
         scheduling=scheduling,
         source=fields.source(),
     )
-
-
-def _check_overflow(fields: Fields, scheduling: ReplicaScheduling) -> None:
-    """Karmada: tiers are filled by free capacity, so the division must be one that looks at it."""
-    if scheduling.division.needs_capacity:
-        return
-    for term in fields.children("clusterAffinities"):
-        if term.has("overflowAffinities"):
-            message = (
-                "overflowAffinities need a division by free capacity; write weightPreference.dynamicWeight: "
-                "AvailableReplicas or replicaDivisionPreference: Aggregated, or take them out"
-            )
-            term.error("overflow-needs-capacity-division", message, "overflowAffinities")
 
 
 def _tolerations(placement: Fields) -> tuple[Toleration, ...]:

@@ -10,8 +10,6 @@ from reconciler.api.policies import (
     Placement,
     PropagationPolicy,
     PurgeMode,
-    ResourceSelector,
-    StatePreservationRule,
     Suspension,
 )
 from reconciler.api.problem import Document, Problem
@@ -30,6 +28,7 @@ from reconciler.policy.selectors import parse_policy, read_selectors
 
 _TOLERATION_S = 300
 _GRACE_PERIOD_S = 600
+_SERVICE_IMPORT = ("multicluster.x-k8s.io/v1alpha1", "ServiceImport")
 
 
 def read_application_failover(spec: Fields) -> ApplicationFailover | None:
@@ -39,7 +38,16 @@ def read_application_failover(spec: Fields) -> ApplicationFailover | None:
     for Graciously only and more than 0.
     """
     failover = spec.child("failover")
-    fields = failover.child("application") if failover else None
+    if failover is None:
+        return None
+    fields, cluster = failover.child("application"), failover.child("cluster")
+    for each in (fields, cluster):
+        # Without effect, but what is written must be right.
+        preservation = each.child("statePreservation") if each else None
+        for rule in preservation.children("rules") if preservation else ():
+            label = rule.text("aliasLabelName")
+            if rule.has("aliasLabelName") and not is_label_key(label):
+                rule.error("label-key-illegal", f"{label!r} cannot be a label key", "aliasLabelName")
     if fields is None:
         return None
     mode = PurgeMode(fields.text("purgeMode", PurgeMode.GRACIOUSLY))
@@ -48,47 +56,19 @@ def read_application_failover(spec: Fields) -> ApplicationFailover | None:
     if conditions is not None and seconds is not None and seconds < 0:
         message = f"tolerationSeconds is 0 or more, not {seconds}"
         conditions.error("toleration-seconds-negative", message, "tolerationSeconds")
+    grace_s, is_gracious = fields.integer("gracePeriodSeconds"), mode is PurgeMode.GRACIOUSLY
+    if grace_s is not None and not is_gracious:
+        message = f"gracePeriodSeconds is for purgeMode Graciously; take it out under {mode}"
+        fields.error("grace-period-not-graceful", message, "gracePeriodSeconds")
+    elif grace_s is not None and grace_s <= 0:
+        message = f"gracePeriodSeconds is more than 0, not {grace_s}; to wait not at all write purgeMode Immediately"
+        fields.error("grace-period-not-positive", message, "gracePeriodSeconds")
     return ApplicationFailover(
         toleration_s=_TOLERATION_S if seconds is None else seconds,
         purge_mode=mode,
-        grace_period_s=_grace_period_s(fields, mode),
-        state_preservation=_state_preservation(fields),
+        grace_period_s=None if not is_gracious else _GRACE_PERIOD_S if grace_s is None else grace_s,
         source=fields.source(),
     )
-
-
-def read_cluster_purge_mode(spec: Fields) -> PurgeMode | None:
-    """`failover.cluster.purgeMode` (Graciously by default), None without `failover.cluster`."""
-    failover = spec.child("failover")
-    fields = failover.child("cluster") if failover else None
-    if fields is None:
-        return None
-    _state_preservation(fields)  # without effect here, but what is written must be right
-    return PurgeMode(fields.text("purgeMode", PurgeMode.GRACIOUSLY))
-
-
-def _grace_period_s(fields: Fields, mode: PurgeMode) -> int | None:
-    seconds = fields.integer("gracePeriodSeconds")
-    if mode is not PurgeMode.GRACIOUSLY:
-        if seconds is not None:
-            message = f"gracePeriodSeconds is for purgeMode Graciously; take it out under {mode}"
-            fields.error("grace-period-not-graceful", message, "gracePeriodSeconds")
-        return None
-    if seconds is not None and seconds <= 0:
-        message = f"gracePeriodSeconds is more than 0, not {seconds}; to wait not at all write purgeMode Immediately"
-        fields.error("grace-period-not-positive", message, "gracePeriodSeconds")
-    return _GRACE_PERIOD_S if seconds is None else seconds
-
-
-def _state_preservation(fields: Fields) -> tuple[StatePreservationRule, ...]:
-    preservation = fields.child("statePreservation")
-    rules = []
-    for rule in preservation.children("rules") if preservation else ():
-        label = rule.text("aliasLabelName")
-        if rule.has("aliasLabelName") and not is_label_key(label):
-            rule.error("label-key-illegal", f"{label!r} cannot be a label key", "aliasLabelName")
-        rules.append(StatePreservationRule(alias_label=label, json_path=rule.text("jsonPath")))
-    return tuple(rules)
 
 
 def parse_propagation_policy(document: Document) -> tuple[PropagationPolicy | None, tuple[Problem, ...]]:
@@ -108,6 +88,11 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> P
             spec.warning("selectors-missing", message)
         else:
             spec.error("selectors-missing", message)
+    if spec.text("preemption") == "Always":
+        for index, selector in enumerate(selectors):
+            if not selector.name:
+                message = "under preemption: Always every selector needs a name; add it, or take preemption out"
+                spec.error("preemption-needs-names", message, "resourceSelectors", index)
     placement = _placement(spec, flavor)
     schedule_priority, auto_scaling = spec.child("schedulePriority"), spec.child("autoScaling")
     check_annotations(document)
@@ -118,15 +103,13 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> P
         selectors=selectors,
         placement=placement,
         keep=_keep(spec, flavor),
-        propagate_deps=bool(spec.flag("propagateDeps")) or any(map(_is_service_import, selectors)),
+        # Karmada: dependencies of ServiceImports are always placed along.
+        propagate_deps=bool(spec.flag("propagateDeps"))
+        or any((each.api_version, each.kind) == _SERVICE_IMPORT for each in selectors),
         priority=spec.integer("priority") or 0,
-        preemption=_preemption(spec, selectors),
         dependent_overrides=spec.texts("dependentOverrides"),
-        scheduler_name=spec.text("schedulerName", "default-scheduler"),
         application_failover=read_application_failover(spec),
-        cluster_failover_purge_mode=read_cluster_purge_mode(spec),
         conflict_resolution=ConflictResolution(spec.text("conflictResolution", ConflictResolution.ABORT)),
-        activation_preference=spec.text("activationPreference"),
         suspension=_suspension(spec),
         priority_class=schedule_priority.text("priorityClassName") if schedule_priority else "",
         ecs_provision=bool(auto_scaling and auto_scaling.flag("ecsProvision")),
@@ -156,21 +139,6 @@ def _keep(spec: Fields, flavor: Flavor) -> bool:
     if keep is not None:
         return keep
     return flavor.is_ack if prune is None else not prune
-
-
-def _is_service_import(selector: ResourceSelector) -> bool:
-    """Return whether it selects ServiceImports. Karmada: their dependencies are always placed along."""
-    return selector.kind == "ServiceImport" and selector.api_version == "multicluster.x-k8s.io/v1alpha1"
-
-
-def _preemption(spec: Fields, selectors: tuple[ResourceSelector, ...]) -> str:
-    preemption = spec.text("preemption", "Never")
-    if preemption == "Always":
-        for index, selector in enumerate(selectors):
-            if not selector.name:
-                message = "under preemption: Always every selector needs a name; add it, or take preemption out"
-                spec.error("preemption-needs-names", message, "resourceSelectors", index)
-    return preemption
 
 
 def _suspension(spec: Fields) -> Suspension:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Final, TypeVar
 
-from reconciler.api.content import Json, JsonObject, dig
+from reconciler.api.content import Json, dig
 from reconciler.api.policies import Flavor, LabelRequirement, LabelSelector, Operator, ResourceSelector
 from reconciler.api.problem import Document, Problem
 from reconciler.api.refs import PolicyRef
@@ -56,7 +56,13 @@ def read_selectors(spec: Fields, ref: PolicyRef, flavor: Flavor) -> tuple[Resour
 def _selector(fields: Fields, ref: PolicyRef, flavor: Flavor) -> ResourceSelector:
     namespace, name, kind = fields.text("namespace"), fields.text("name"), fields.text("kind")
     if ref.namespace and namespace and namespace != ref.namespace:
-        _elsewhere(fields, ref, flavor, namespace)
+        # The page: other values take no effect; Karmada: refused.
+        message = (
+            f"{ref.kind} {ref.name} reaches only its own namespace {ref.namespace}, so a selector for {namespace} "
+            f"selects nothing; move it to a policy in {namespace}, or write a Cluster{ref.kind}"
+        )
+        tell = fields.warning if flavor.is_ack else fields.error
+        tell("selector-namespace-elsewhere", message, "namespace")
     api_version = fields.text("apiVersion")
     fault = type_fault(api_version, kind) if api_version and kind else None
     if fault is not None:
@@ -70,18 +76,6 @@ def _selector(fields: Fields, ref: PolicyRef, flavor: Flavor) -> ResourceSelecto
         labels=read_label_selector(labels) if labels else None,
         source=fields.source(),
     )
-
-
-def _elsewhere(fields: Fields, ref: PolicyRef, flavor: Flavor, namespace: str) -> None:
-    """A namespaced policy reaches only its own namespace. The page: other values take no effect; Karmada: refused."""
-    message = (
-        f"{ref.kind} {ref.name} reaches only its own namespace {ref.namespace}, so a selector for {namespace} selects "
-        f"nothing; move it to a policy in {namespace}, or write a Cluster{ref.kind}"
-    )
-    if flavor.is_ack:
-        fields.warning("selector-namespace-elsewhere", message, "namespace")
-    else:
-        fields.error("selector-namespace-elsewhere", message, "namespace")
 
 
 def read_label_selector(fields: Fields) -> LabelSelector:
@@ -133,32 +127,23 @@ def readable_selectors(document: Document) -> tuple[ResourceSelector, ...] | Non
 
 
 def _widened(document: Document, index: int, entry: Json) -> Iterator[ResourceSelector]:
-    own = _own_namespace(document.body)
-    namespace, name = dig(entry, "namespace"), dig(entry, "name")
+    of_policy, own = document.body.get("kind"), dig(document.body, "metadata", "namespace")
+    if not isinstance(of_policy, str) or of_policy.startswith("Cluster"):
+        own = ""
+    elif own is None:
+        own = DEFAULT_NAMESPACE
+    namespace, name, selector = dig(entry, "namespace"), dig(entry, "name"), dig(entry, "labelSelector")
+    labels = None
+    if isinstance(selector, Mapping):
+        report = Findings(document, LABEL_SELECTOR_SHAPE)
+        labels = read_label_selector(Fields(report, LABEL_SELECTOR_SHAPE, selector))
+        labels = None if report.has_errors else labels
     for api_version, kind in sorted(types_meant(dig(entry, "apiVersion"), dig(entry, "kind"))):
         yield ResourceSelector(
             api_version=api_version,
             kind=kind,
-            namespace=own or (namespace if isinstance(namespace, str) else ""),
+            namespace=next((each for each in (own, namespace) if isinstance(each, str) and each), ""),
             name=name if isinstance(name, str) else "",
-            labels=_readable_labels(document, dig(entry, "labelSelector")),
+            labels=labels,
             source=document.at("spec", "resourceSelectors", index),
         )
-
-
-def _own_namespace(body: JsonObject) -> str:
-    """Return the one namespace of a namespaced policy, empty for a cluster policy or if unknown."""
-    kind, namespace = body.get("kind"), dig(body, "metadata", "namespace")
-    if not isinstance(kind, str) or kind.startswith("Cluster"):
-        return ""
-    if namespace is None:
-        return DEFAULT_NAMESPACE
-    return namespace if isinstance(namespace, str) else ""
-
-
-def _readable_labels(document: Document, selector: Json) -> LabelSelector | None:
-    if not isinstance(selector, Mapping):
-        return None
-    report = Findings(document, LABEL_SELECTOR_SHAPE)
-    labels = read_label_selector(Fields(report, LABEL_SELECTOR_SHAPE, selector))
-    return None if report.has_errors else labels

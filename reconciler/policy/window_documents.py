@@ -61,12 +61,18 @@ _LONGEST_S: Final = 31 * 24 * 3600
 
 def read_window(fields: Fields) -> Window | None:
     """A window, None with errors when it is not whole or not legal."""
-    cron, zone = _cron(fields), _time_zone(fields)
+    cron = parse_cron(fields.text("cron")) if fields.has("cron") else None
+    if isinstance(cron, str):
+        fields.error("cron-illegal", cron, "cron")
+    zone = fields.text("timeZone", "UTC")
+    if not (is_zone := zone_of(zone) is not None):
+        message = f"{zone!r} is no time zone that is known here; write a name such as Europe/Berlin, or UTC"
+        fields.error("time-zone-unknown", message, "timeZone")
     duration_s = read_seconds(fields, "duration", 0, least=60)
     if duration_s > _LONGEST_S:
         fields.error("window-too-long", f"{fields.text('duration')} is longer than 31 days (744h)", "duration")
         return None
-    if cron is None or zone is None or duration_s < 60:
+    if not isinstance(cron, Cron) or not is_zone or duration_s < 60:
         return None
     return Window(
         kind=WindowKind(fields.text("kind") or "allow"),
@@ -87,25 +93,6 @@ def read_fleet_windows(spec: Fields) -> tuple[FleetWindow, ...]:
             heals = fields.text("drift", "heal") == "heal"
             found.append(FleetWindow(window=window, clusters=affinity, heals_drift=heals))
     return tuple(found)
-
-
-def _cron(fields: Fields) -> Cron | None:
-    if not fields.has("cron"):
-        return None  # reported as a missing field
-    found = parse_cron(fields.text("cron"))
-    if isinstance(found, Cron):
-        return found
-    fields.error("cron-illegal", found, "cron")
-    return None
-
-
-def _time_zone(fields: Fields) -> str | None:
-    name = fields.text("timeZone", "UTC")
-    if zone_of(name) is None:
-        message = f"{name!r} is no time zone that is known here; write a name such as Europe/Berlin, or UTC"
-        fields.error("time-zone-unknown", message, "timeZone")
-        return None
-    return name
 
 
 _AHEAD: Final = timedelta(days=2)
@@ -147,9 +134,11 @@ class _OpenWindow(NamedTuple):
 def opening(windows: Sequence[Window], now: datetime) -> Opening:
     """Return whether the windows are open, and until when. Without any they are open for ever."""
     moment, is_open, is_endless = now, True, False
+    has_allowing = any(window.kind is WindowKind.ALLOW for window in windows)
     for step in range(_STEPS_MAX):
         standings = [_standing(window, moment) for window in windows]
-        found = _is_open(windows, standings)
+        on = [window.kind for window, standing in zip(windows, standings, strict=True) if standing.is_on]
+        found = WindowKind.DENY not in on and (not has_allowing or WindowKind.ALLOW in on)
         if step == 0:
             is_open = found
         elif found is not is_open or is_endless:
@@ -221,14 +210,6 @@ def _closed(windows: Sequence[FleetWindow], now: datetime) -> Closed | None:
     denying = [each for each in windows if each.window.kind is WindowKind.DENY and _standing(each.window, now).is_on]
     closing = denying or [each for each in windows if each.window.kind is WindowKind.ALLOW]
     return Closed(until=found.until_text, heals_drift=all(each.heals_drift for each in closing))
-
-
-def _is_open(windows: Sequence[Window], standings: Sequence[_OpenWindow]) -> bool:
-    are_on: dict[WindowKind, list[bool]] = {kind: [] for kind in WindowKind}
-    for window, standing in zip(windows, standings, strict=True):
-        are_on[window.kind].append(standing.is_on)
-    allowing = are_on[WindowKind.ALLOW]
-    return not any(are_on[WindowKind.DENY]) and (not allowing or any(allowing))
 
 
 def _standing(window: Window, moment: datetime) -> _OpenWindow:

@@ -19,7 +19,7 @@ import msgspec
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import Identity, ResourceRef
 from reconciler.api.rollout_progress import Complete, Met, Sight, Steady, Unmet, Unseen
-from reconciler.api.rollouts import Check, ConditionCheck, ExpressionCheck, Gate, MetricCheck
+from reconciler.api.rollouts import ConditionCheck, Gate, MetricCheck
 from reconciler.prepared import prepared
 from reconciler.rollouts.record_book import RolloutRecords, later_of
 
@@ -110,10 +110,8 @@ def named_objects(gate: Gate) -> tuple[ResourceRef, ...]:
     return tuple(check.of for check in gate.checks if check.of is not None)
 
 
-def _unmet(check: Check, copies: Iterable[GatedCopy], objects: Mapping[ResourceRef, JsonObject]) -> str:
+def _unmet(check: ConditionCheck, copies: Iterable[GatedCopy], objects: Mapping[ResourceRef, JsonObject]) -> str:
     """Return the reason why a condition does not hold, empty if it does."""
-    if isinstance(check, ExpressionCheck):
-        return f"the expression about {check.of} cannot be evaluated"
     if check.of is not None:
         body = objects.get(check.of)
         return f"{check.of} is not there" if body is None else _unlike(check, str(check.of), body)

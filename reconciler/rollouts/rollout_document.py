@@ -13,7 +13,6 @@ from reconciler.api.rollouts import (
     Amount,
     Approval,
     ChangeTime,
-    Check,
     Chosen,
     ConditionCheck,
     Count,
@@ -156,7 +155,7 @@ def _gate(fields: Fields) -> Gate:
     )
 
 
-def _check(fields: Fields) -> Check:
+def _check(fields: Fields) -> ConditionCheck:
     api_version, kind, name = (fields.text(part) for part in ("apiVersion", "kind", "name"))
     given = [part for part in ("apiVersion", "kind", "namespace", "name") if fields.has(part)]
     of = None

@@ -24,7 +24,6 @@ from reconciler.api.rollout_progress import (
     WaitsForTime,
     WaitsForWindow,
 )
-from reconciler.api.rollouts import ConditionCheck
 from reconciler.report.json_parts import (
     placement_part,
     problems_part,
@@ -91,13 +90,12 @@ def _stage(found: RolloutPlan, number: int) -> dict[str, Json]:
 
 def _after(found: StagePlan) -> dict[str, Json]:
     gate, after = found.stage.gate, found.stage.after
-    conditions = [check for check in gate.checks if isinstance(check, ConditionCheck)]
     return {
         "stage": found.stage.name,
         "healthy": gate.healthy,
         "conditions": [
             {"type": check.condition, "status": check.status, "of": str(check.of) if check.of is not None else None}
-            for check in conditions
+            for check in gate.checks
         ],
         "minSuccessSeconds": gate.min_success_s,
         "waitSeconds": after.wait_s,

@@ -28,7 +28,6 @@ from reconciler.api.rollout_progress import (
 )
 from reconciler.api.rollouts import (
     ChangeTime,
-    ConditionCheck,
     Gate,
     OnNewCommit,
     Stage,
@@ -73,10 +72,9 @@ def asked_of(gate: Gate) -> str:
     """Return the conditions of a gate: `30m healthy with SmokeTestsPassed`; empty without conditions."""
     conditions = []
     for check in gate.checks:
-        if isinstance(check, ConditionCheck):
-            of = f" of {visible(str(check.of))}" if check.of is not None else ""
-            status = "" if check.status == "True" else f"={visible(check.status)}"
-            conditions.append(f"{visible(check.condition)}{status}{of}")
+        of = f" of {visible(str(check.of))}" if check.of is not None else ""
+        status = "" if check.status == "True" else f"={visible(check.status)}"
+        conditions.append(f"{visible(check.condition)}{status}{of}")
     for metric in gate.metrics:
         time = f" for {span(metric.for_s)}" if metric.for_s else ""
         query = visible(metric.query[:_QUERY_CHARS_MAX])

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.api.rollout_progress import Met, Unmet
-from reconciler.api.rollouts import ConditionCheck, ExpressionCheck, Gate
+from reconciler.api.rollouts import ConditionCheck, Gate
 from reconciler.rollouts import GatedCopy, named_objects, sight_of
 
 JOB = ResourceRef(gvk=GVK("batch", "v1", "Job"), namespace="shop", name="smoke")
@@ -74,12 +74,6 @@ def job(status: str, **more: Any) -> dict[str, Any]:
             [copy(tested="False"), copy("api", tested="True")],
             {},
             "the condition Tested of Deployment shop/web is False, not True",
-        ),
-        (
-            Gate(checks=(ExpressionCheck(of=JOB, cel="true"),)),
-            [],
-            {JOB: job("True")},
-            "the expression about Job shop/smoke cannot be evaluated",
         ),
     ],
 )
