@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import orjson
@@ -229,32 +229,6 @@ class Content(Struct, eq=False, array_like=True):
         if self.known_annotations is None:
             self.known_annotations = mapping_in_metadata(self.body(), "annotations")
         return self.known_annotations
-
-
-class BodySource(Protocol):
-    """The parts of a body."""
-
-    def make(self) -> JsonObject:
-        """Return the body: equal each time."""
-
-
-class Unmade(Content, eq=False, array_like=True):
-    """Lazy content, made when the body is first read.
-
-    Most of a fleet is scheduled and neither printed nor compared, for example if one cluster is shown or two revisions.
-    """
-
-    source: BodySource | None = None
-
-    def body(self) -> JsonObject:
-        """The tree, made now if need be."""
-        if self.tree is None:
-            source = self.source
-            # It has no source any more when another thread was quicker, and has put the tree in its place before.
-            self.tree = self.tree if source is None else source.make()
-            self.source = None
-        assert self.tree is not None, "content is made of something"
-        return self.tree
 
 
 class Revealed(Content, eq=False, array_like=True):

@@ -36,7 +36,6 @@ from reconciler.ownership import (
     RELEASE,
     ObjectOwner,
     Ownership,
-    Yielded,
     adopted,
     field_manager,
     holds_field,
@@ -229,9 +228,9 @@ class Comparer:
         if predecessors:
             # After a rename the fields of the old name become ours first; else what leaves the store would stay.
             live = replace(live, body=adopted(live.body, self._manager, predecessors))
-        sent = self._sent(manifest, live, row)
-        wanted = bodies.wanted(sent.body, manifest.leaves)
-        difference = self._difference(manifest, wanted, live, row, bodies, sent.paths)
+        body, left = self._sent(manifest, live, row)
+        wanted = bodies.wanted(body, manifest.leaves)
+        difference = self._difference(manifest, wanted, live, row, bodies, left)
         if not difference.fields and not difference.removed_paths:
             # What stands for a real object holds nothing that nobody wrote, so that there is nothing to be unsure of.
             if difference.unsure is None or bodies.are_shared:
@@ -255,14 +254,14 @@ class Comparer:
         )
         return Comparison(change=change, live=live)
 
-    def _sent(self, manifest: Manifest, live: LiveObject, row: AppliedRow | None) -> Yielded:
+    def _sent(self, manifest: Manifest, live: LiveObject, row: AppliedRow | None) -> tuple[JsonObject, tuple[str, ...]]:
         """Return the body to send, and its fields that are left to others."""
         body = manifest.body
         if shared_list(manifest.identity):
             declared = row.recorded if row is not None else None
             body = with_entries_of_others(manifest.identity, body, live.body, declared, self._manager)
         if not manifest.replicas_yielded:
-            return Yielded(body, ())
+            return body, ()
         return yielded(body, live.body, self._replicas_path(manifest), self._manager)
 
     def _replicas_path(self, manifest: Manifest) -> tuple[str, ...]:
@@ -306,9 +305,9 @@ class Comparer:
     ) -> Comparison:
         # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
         taken = replace(live, body=adopted(live.body, self._manager))
-        sent = self._sent(manifest, taken, None)
-        wanted = bodies.wanted(sent.body, manifest.leaves)
-        difference = self._difference(manifest, wanted, taken, None, bodies, sent.paths)
+        body, left = self._sent(manifest, taken, None)
+        wanted = bodies.wanted(body, manifest.leaves)
+        difference = self._difference(manifest, wanted, taken, None, bodies, left)
         change = self._change(manifest, Action.ADOPT, Cause.ADOPTION, body=wanted.body, live=live)
         change = replace(change, fields=difference.fields, removed_paths=difference.removed_paths, reason=reason)
         return Comparison(change=change, live=live)

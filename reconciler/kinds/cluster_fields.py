@@ -20,10 +20,6 @@ EVERY: Final = "*"
 Kind = tuple[str, str]
 
 
-def _always(body: JsonObject, value: Json) -> bool:
-    return True
-
-
 class ClusterField(NamedTuple):
     """A field that a cluster writes: its path, writer and reason, and a check of an object's value.
 
@@ -32,17 +28,13 @@ class ClusterField(NamedTuple):
 
     path: tuple[str, ...]
     why: str
-    is_theirs: Callable[[JsonObject, Json], bool] = _always
+    is_theirs: Callable[[JsonObject, Json], bool] = lambda body, value: True
     is_sent: bool = False
 
 
 def _is_exported(body: JsonObject, value: Json) -> bool:
     """Return whether the object was read from a cluster: it has fields that only an API server writes."""
     return bool(dig(body, "metadata", "uid") or dig(body, "metadata", "resourceVersion"))
-
-
-def _is_aggregated(body: JsonObject, value: Json) -> bool:
-    return dig(body, "aggregationRule") is not None
 
 
 def _is_address(body: JsonObject, value: Json) -> bool:
@@ -110,17 +102,19 @@ _UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 
 
-def _webhooks() -> tuple[ClusterField, ...]:
-    return (ClusterField(("webhooks", EVERY, "clientConfig", "caBundle"), _BUNDLE, _is_injected),)
-
+_WEBHOOKS: Final = (ClusterField(("webhooks", EVERY, "clientConfig", "caBundle"), _BUNDLE, _is_injected),)
 
 CLUSTER_FIELDS: Final[Mapping[Kind, tuple[ClusterField, ...]]] = {
     # Kubernetes, RBAC: aggregated ClusterRoles: "the control plane overwrites any values".
     ("rbac.authorization.k8s.io", "ClusterRole"): (
-        ClusterField(("rules",), "each cluster fills it from the roles that aggregationRule selects", _is_aggregated),
+        ClusterField(
+            ("rules",),
+            "each cluster fills it from the roles that aggregationRule selects",
+            lambda body, value: dig(body, "aggregationRule") is not None,
+        ),
     ),
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _webhooks(),
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _webhooks(),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): (
         ClusterField(("spec", "conversion", "webhook", "clientConfig", "caBundle"), _BUNDLE, _is_injected),
     ),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import Component, Demand, DependencyRef, PodShape, exact, units
+from reconciler.api.demand import Component, Demand, PodShape, exact, units
 from reconciler.kinds.body_fields import (
     condition,
     count,
@@ -71,28 +72,20 @@ def _spark_demand(body: JsonObject) -> Demand:
     Source: "Application distribution overview", multi-cluster gang scheduling; Karmada: components of a
     SparkApplication.
     """
-    factor = _overhead_factor(body)
+    factor = exact(dig(body, "spec", "memoryOverheadFactor"))
+    if factor is None or factor < 0:
+        is_jvm = text(dig(body, "spec", "type")).lower() in _JVM_TYPES
+        factor = Fraction(1 if is_jvm else 4, 10)
+    executors = count(dig(body, "spec", "executor", "instances"), 1)
+    dynamic = mapping(dig(body, "spec", "dynamicAllocation"))
+    if dynamic.get("enabled") is True:
+        least = (count(dynamic.get(field), 1) for field in ("initialExecutors", "minExecutors"))
+        executors = max(executors, *least)
     components = (
         Component(name="driver", replicas=1, shape=_shape(body, "driver", factor)),
-        Component(name="executor", replicas=_executors(body), shape=_shape(body, "executor", factor)),
+        Component(name="executor", replicas=executors, shape=_shape(body, "executor", factor)),
     )
-    return Demand(replicas=1 + components[1].replicas, components=components, is_divisible=False)
-
-
-def _executors(body: JsonObject) -> int:
-    written = count(dig(body, "spec", "executor", "instances"), 1)
-    dynamic = mapping(dig(body, "spec", "dynamicAllocation"))
-    if dynamic.get("enabled") is not True:
-        return written
-    return max(written, count(dynamic.get("initialExecutors"), 1), count(dynamic.get("minExecutors"), 1))
-
-
-def _overhead_factor(body: JsonObject) -> Fraction:
-    written = exact(dig(body, "spec", "memoryOverheadFactor"))
-    if written is not None and written >= 0:
-        return written
-    is_jvm = text(dig(body, "spec", "type")).lower() in _JVM_TYPES
-    return Fraction(1, 10) if is_jvm else Fraction(4, 10)
+    return Demand(replicas=1 + executors, components=components, is_divisible=False)
 
 
 def _shape(body: JsonObject, role: str, factor: Fraction) -> PodShape:
@@ -122,21 +115,18 @@ def _mentions(body: JsonObject) -> Iterator[PodReference]:
     for index, volume in mappings(spec.get("volumes")):
         yield from volume_references(volume, ("spec", "volumes", index))
     for role in _ROLES:
-        yield from _role_mentions(mapping(spec.get(role)), ("spec", role))
-
-
-def _role_mentions(pod: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
-    yield from container_references(pod, at)
-    for kind, field in (("ConfigMap", "configMaps"), ("Secret", "secrets")):
-        for index, entry in mappings(pod.get(field)):
-            yield PodReference(kind, text(entry.get("name")), (*at, field, index, "name"))
-    account = text(pod.get("serviceAccount"))
-    if account != "default":
-        yield PodReference("ServiceAccount", account, (*at, "serviceAccount"))
-    for field in _EXTRA_CONTAINERS:
-        for index, container in mappings(pod.get(field)):
-            yield from container_references(container, (*at, field, index))
-    yield from pod_references(dig(pod, "template", "spec"), (*at, "template", "spec"))
+        pod, at = mapping(spec.get(role)), ("spec", role)
+        yield from container_references(pod, at)
+        for kind, field in (("ConfigMap", "configMaps"), ("Secret", "secrets")):
+            for index, entry in mappings(pod.get(field)):
+                yield PodReference(kind, text(entry.get("name")), (*at, field, index, "name"))
+        account = text(pod.get("serviceAccount"))
+        if account != "default":
+            yield PodReference("ServiceAccount", account, (*at, "serviceAccount"))
+        for field in _EXTRA_CONTAINERS:
+            for index, container in mappings(pod.get(field)):
+                yield from container_references(container, (*at, field, index))
+        yield from pod_references(dig(pod, "template", "spec"), (*at, "template", "spec"))
 
 
 def _containers(body: JsonObject) -> tuple[tuple[Step, ...], ...]:
@@ -221,15 +211,6 @@ def _kubeflow_demand(body: JsonObject) -> Demand:
     return Demand(replicas=total, components=components, is_divisible=False)
 
 
-def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    mentions = (
-        mention
-        for _, _, template in _roles(body)
-        for mention in pod_references(template.spec(body), (*template.path, "spec"))
-    )
-    return as_dependencies(mentions, body)
-
-
 def _kubeflow_pod_template(body: JsonObject) -> Mapping[str, Any] | None:
     """Return the templates of all roles: the set counts as another one when they change."""
     roles = {role: template.of(body) for role, _, template in _roles(body)}
@@ -268,7 +249,12 @@ def _sanitize(body: JsonObject) -> JsonObject:
 KUBEFLOW_JOB = Interpreter(
     kinds=tuple((_GROUP, kind) for kind in sorted(REPLICA_SPECS)),
     demand=_kubeflow_demand,
-    dependencies=_dependencies,
+    dependencies=lambda body: as_dependencies(
+        chain.from_iterable(
+            pod_references(template.spec(body), (*template.path, "spec")) for _, _, template in _roles(body)
+        ),
+        body,
+    ),
     images=lambda body: tuple(image for _, _, template in _roles(body) for image in template.images(body)),
     containers=lambda body: tuple(steps for _, _, template in _roles(body) for steps in template.containers(body)),
     pod_template=_kubeflow_pod_template,

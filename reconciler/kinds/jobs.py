@@ -145,8 +145,10 @@ JOB = replace(
 _TEMPLATE: Final = PodTemplate(("spec", "jobTemplate", "spec", "template"))
 
 
-def _cronjob_sanitize(body: JsonObject) -> JsonObject:
-    return without_entries(_TEMPLATE.sanitize(body), ("spec", "jobTemplate", "metadata"), ("creationTimestamp",))
-
-
-CRON_JOB = replace(_TEMPLATE.interpreter(), kinds=(("batch", "CronJob"),), sanitize=_cronjob_sanitize)
+CRON_JOB = replace(
+    _TEMPLATE.interpreter(),
+    kinds=(("batch", "CronJob"),),
+    sanitize=lambda body: without_entries(
+        _TEMPLATE.sanitize(body), ("spec", "jobTemplate", "metadata"), ("creationTimestamp",)
+    ),
+)

@@ -56,7 +56,11 @@ def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
                 yield from container_references(container, (*at, field, index))
     for index, entry in mappings(spec.get("imagePullSecrets")):
         yield PodReference("Secret", text(entry.get("name")), (*at, "imagePullSecrets", index, "name"))
-    yield from _service_account(spec, at)
+    # The API server copies the deprecated field into the new one, so a template may have either.
+    accounts = ((field, text(spec.get(field))) for field in ("serviceAccountName", "serviceAccount"))
+    field, account = next((each for each in accounts if each[1]), ("", ""))
+    if account and account != "default":
+        yield PodReference("ServiceAccount", account, (*at, field))
     for index, volume in mappings(spec.get("volumes")):
         yield from volume_references(volume, (*at, "volumes", index))
 
@@ -136,16 +140,6 @@ def _mention(kind: str, reference: Json, steps: tuple[Step, ...]) -> PodReferenc
     return PodReference(kind, text(given.get("name")), steps, given.get("optional") is True)
 
 
-def _service_account(spec: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
-    # The API server copies the deprecated field into the new one, so a template may have either.
-    for field in ("serviceAccountName", "serviceAccount"):
-        name = text(spec.get(field))
-        if name:
-            if name != "default":
-                yield PodReference("ServiceAccount", name, (*at, field))
-            return
-
-
 _NOWHERE = NodeTerm(labels=(("kubernetes.io/hostname", "In", ()),))
 """In without values holds on no node: the meaning of an affinity with only empty terms."""
 
@@ -156,10 +150,19 @@ def pod_shape(spec: Json) -> PodShape:
     """The shape of a pod spec. Malformed amounts are left out: the API server would refuse them."""
     spec = mapping(spec)
     requests = pod_requests(spec)
+    node_terms: tuple[NodeTerm, ...] = ()
+    required = dig(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    if isinstance(required, Mapping):
+        terms = (
+            NodeTerm(labels=_requirements(term.get("matchExpressions")), fields=_requirements(term.get("matchFields")))
+            for _, term in mappings(required.get("nodeSelectorTerms"))
+        )
+        # Kubernetes: an empty term selects no node, while the others are alternatives.
+        node_terms = tuple(term for term in terms if term.labels or term.fields) or (_NOWHERE,)
     return PodShape(
         requests=tuple(sorted((name, amount) for name, amount in requests.items() if amount > 0 and name != "pods")),
         node_selector=tuple(sorted((key, text(value)) for key, value in mapping(spec.get("nodeSelector")).items())),
-        node_terms=_node_terms(spec),
+        node_terms=node_terms,
         tolerations=tuple(
             (text(entry.get("key")), text(entry.get("operator")) or "Equal", text(entry.get("value")),
              text(entry.get("effect")))
@@ -180,7 +183,11 @@ def pod_requests(spec: Mapping[str, Any]) -> dict[str, int]:
     total = {name: amount for name, amount in running.items() if amount}
     for name, amount in peak.items():
         total[name] = max(amount, total.get(name, 0))
-    _set_pod_level(total, spec)
+    # Requests of spec.resources replace the sum; its limits count for resources that no container requests.
+    if given := mapping(spec.get("resources")):
+        limits, requests = resources(mapping(given.get("limits"))), resources(mapping(given.get("requests")))
+        defaults = {name: amount for name, amount in limits.items() if name not in total}
+        total.update((name, amount) for name, amount in (defaults | requests).items() if name.startswith(_POD_LEVEL))
     for name, amount in resources(mapping(spec.get("overhead"))).items():
         total[name] = total.get(name, 0) + amount
     return total
@@ -208,37 +215,16 @@ def _amounts(container: Mapping[str, Any]) -> dict[str, int]:
     return resources(mapping(given.get("limits"))) | resources(mapping(given.get("requests")))
 
 
-def _set_pod_level(total: dict[str, int], spec: Mapping[str, Any]) -> None:
-    """Replace the sum by the requests of spec.resources; its limits count for resources that no container requests."""
-    given = mapping(spec.get("resources"))
-    if not given:
-        return
-    limits, requests = resources(mapping(given.get("limits"))), resources(mapping(given.get("requests")))
-    defaults = {name: amount for name, amount in limits.items() if name not in total}
-    total.update((name, amount) for name, amount in (defaults | requests).items() if name.startswith(_POD_LEVEL))
-
-
-def _node_terms(spec: Mapping[str, Any]) -> tuple[NodeTerm, ...]:
-    required = dig(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    if not isinstance(required, Mapping):
-        return ()
-    terms = tuple(
-        NodeTerm(labels=_requirements(term.get("matchExpressions")), fields=_requirements(term.get("matchFields")))
-        for _, term in mappings(required.get("nodeSelectorTerms"))
-    )
-    # Kubernetes: an empty term selects no node, while the others are alternatives.
-    return tuple(term for term in terms if term.labels or term.fields) or (_NOWHERE,)
-
-
 def _requirements(entries: Json) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     return tuple(
-        (text(entry.get("key")), text(entry.get("operator")), _texts(entry.get("values")))
+        (
+            text(entry.get("key")),
+            text(entry.get("operator")),
+            tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else (),
+        )
         for _, entry in mappings(entries)
+        for values in (entry.get("values"),)
     )
-
-
-def _texts(values: Json) -> tuple[str, ...]:
-    return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
 
 
 class PodTemplate(NamedTuple):

@@ -54,7 +54,12 @@ def _references(body: JsonObject) -> Iterator[PodReference]:
             steps = ("spec", field, index, "sourceRef")
             source = mapping(entry.get("sourceRef"))
             yield from _store(source.get("storeRef"), (*steps, "storeRef"))
-            yield from _generator(source.get("generatorRef"), (*steps, "generatorRef"))
+            generator = mapping(source.get("generatorRef"))
+            kind = text(generator.get("kind"))
+            if kind and kind != "ClusterGenerator":
+                group = GVK.parse(text(generator.get("apiVersion")) or _GENERATORS, kind).group
+                at = (*steps, "generatorRef", "name")
+                yield PodReference(kind, text(generator.get("name")), at, group=group)
     for index, entry in mappings(dig(spec, "target", "template", "templateFrom")):
         for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
             name = text(mapping(entry.get(field)).get("name"))
@@ -68,14 +73,6 @@ def _store(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
     given = mapping(ref)
     if (text(given.get("kind")) or "SecretStore") == "SecretStore":
         yield PodReference("SecretStore", text(given.get("name")), (*at, "name"), group=EXTERNAL_SECRETS)
-
-
-def _generator(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
-    given = mapping(ref)
-    kind = text(given.get("kind"))
-    if kind and kind != "ClusterGenerator":
-        group = GVK.parse(text(given.get("apiVersion")) or _GENERATORS, kind).group
-        yield PodReference(kind, text(given.get("name")), (*at, "name"), group=group)
 
 
 def _health(live: JsonObject) -> Health:
@@ -121,13 +118,13 @@ SECRET_STORE = Interpreter(
 )
 
 
-def _synced_secrets(body: JsonObject) -> tuple[Made, ...]:
-    """Source: Secrets Store CSI driver, "Sync as Kubernetes Secret": while a pod has the volume."""
-    entries = mappings(dig(body, "spec", "secretObjects"))
-    return made_secrets(body, [text(entry.get("secretName")) for _, entry in entries])
-
-
-SECRET_PROVIDER_CLASS = Interpreter(kinds=((SECRETS_STORE_GROUP, "SecretProviderClass"),), makes=_synced_secrets)
+SECRET_PROVIDER_CLASS = Interpreter(
+    kinds=((SECRETS_STORE_GROUP, "SecretProviderClass"),),
+    # Source: Secrets Store CSI driver, "Sync as Kubernetes Secret": while a pod has the volume.
+    makes=lambda body: made_secrets(
+        body, [text(entry.get("secretName")) for _, entry in mappings(dig(body, "spec", "secretObjects"))]
+    ),
+)
 
 
 def _sealed_health(live: JsonObject) -> Health:

@@ -26,14 +26,9 @@ from reconciler.kinds.body_fields import (
 )
 from reconciler.kinds.pod_template import SPEC_TEMPLATE, PodTemplate
 
-
-def _demand(body: JsonObject) -> Demand:
-    return Demand(replicas=replicas_of(body), shape=SPEC_TEMPLATE.shape(body))
-
-
 _SCALED: Final = replace(
     SPEC_TEMPLATE.interpreter(),
-    demand=_demand,
+    demand=lambda body: Demand(replicas=replicas_of(body), shape=SPEC_TEMPLATE.shape(body)),
     with_replicas=with_replicas,
     replicas_path=REPLICAS,
     available=lambda live: status_count(live, "availableReplicas"),

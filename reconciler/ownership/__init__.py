@@ -23,7 +23,6 @@ from reconciler.ownership.field_path import (
 )
 from reconciler.ownership.managed_fields import (
     NOTHING,
-    Yielded,
     entries_of,
     fields_of,
     is_applied_by,

@@ -14,7 +14,7 @@ import orjson
 
 from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.plan import MISSING
-from reconciler.ownership.field_path import FieldPath, FieldStep, Keyed, Member, parse_path, value_at
+from reconciler.ownership.field_path import FieldPath, Keyed, Member, parse_path, value_at
 from reconciler.ownership.managed_fields import difference, entries_of, is_applied_by, step_of, subtree, union
 from reconciler.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION, tool_of
 from reconciler.ownership.recorded import LAST_APPLIED
@@ -168,20 +168,17 @@ def _branch(path: FieldPath, tree: Mapping[str, Any] | None) -> Mapping[str, Any
     if tree is None:
         return {}
     for step in reversed(path):
-        tree = {_raw(step): tree}
+        match step:
+            case str():
+                raw = f"f:{step}"
+            case Keyed(pairs):
+                raw = "k:" + orjson.dumps(dict(pairs), option=orjson.OPT_SORT_KEYS).decode()
+            case Member(value):
+                raw = "v:" + orjson.dumps(value).decode()
+            case _:
+                raw = f"i:{step}"
+        tree = {raw: tree}
     return tree
-
-
-def _raw(step: FieldStep) -> str:
-    match step:
-        case str():
-            return f"f:{step}"
-        case Keyed(pairs):
-            return "k:" + orjson.dumps(dict(pairs), option=orjson.OPT_SORT_KEYS).decode()
-        case Member(value):
-            return "v:" + orjson.dumps(value).decode()
-        case _:
-            return f"i:{step}"
 
 
 def _version_guard(live: JsonObject) -> Operation:

@@ -66,7 +66,7 @@ def _step_text(step: FieldStep) -> str:
         case int():
             return f"[{step}]"
         case Keyed(pairs):
-            return "[" + ",".join(f"{name}={_value_text(value)}" for name, value in pairs) + "]"
+            return "[" + ",".join(f"{name}={_bare_text(value)}" for name, value in pairs) + "]"
         case Member(value):
             # A bare number would be a position.
             return f"[{'' if isinstance(value, str) else '='}{_json_text(value)}]"
@@ -74,23 +74,14 @@ def _step_text(step: FieldStep) -> str:
             return "[*]"
 
 
-def _value_text(value: Json) -> str:
-    if isinstance(value, str) and _BARE.fullmatch(value) and not _is_json(value):
-        return value
-    return _json_text(value)
+def _bare_text(value: Json) -> str:
+    is_bare = isinstance(value, str) and _BARE.fullmatch(value) is not None and _value_of(value) is value
+    return value if is_bare else _json_text(value)
 
 
 def _json_text(value: Json) -> str:
     # A hostile manifest may hold an integer beyond 64 bits, which has to be shown, not to end the comparison.
     return str(value) if type(value) is int else orjson.dumps(value).decode()
-
-
-def _is_json(text: str) -> bool:
-    try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True
 
 
 def _value_of(text: str) -> Json:

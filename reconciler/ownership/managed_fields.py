@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
@@ -70,24 +70,17 @@ def is_applied_by(entry: JsonObject, manager: str) -> bool:
     return entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource")
 
 
-def below(fields: Mapping[str, Any], step: FieldStep) -> Mapping[str, Any] | None:
-    """The FieldsV1 subtree one step down; None when the step is not in it."""
-    if isinstance(step, str):
-        found = fields.get("f:" + step)
-        return found if isinstance(found, dict) else None
-    for raw, found in fields.items():
-        if raw[:2] != "f:" and step_of(raw) == step:
-            return found if isinstance(found, dict) else None
-    return None
-
-
 def subtree(fields: Mapping[str, Any], path: FieldPath) -> Mapping[str, Any] | None:
     """The FieldsV1 subtree at the path; an empty one means that the place itself is owned, None that nothing is."""
-    here: Mapping[str, Any] | None = fields
+    here = fields
     for step in path:
-        if here is None:
+        if isinstance(step, str):
+            found = here.get("f:" + step)
+        else:
+            found = next((inner for raw, inner in here.items() if raw[:2] != "f:" and step_of(raw) == step), None)
+        if not isinstance(found, dict):
             return None
-        here = below(here, step)
+        here = found
     return here
 
 
@@ -153,17 +146,12 @@ def difference(fields: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str,
 
 def owners_of(body: JsonObject, path: FieldPath) -> tuple[FieldOwner, ...]:
     """Managers that own the place or something below it, the one that wrote last first."""
-    found = [owner_of(entry) for entry in entries_of(body) if subtree(entry["fieldsV1"], path) is not None]
+    found = [
+        FieldOwner(**{field: str(entry.get(field, "")) for field in ("manager", "operation", "time")})
+        for entry in entries_of(body)
+        if subtree(entry["fieldsV1"], path) is not None
+    ]
     return tuple(sorted(found, key=lambda owner: (owner.time, owner.manager), reverse=True))
-
-
-def owner_of(entry: JsonObject) -> FieldOwner:
-    """The manager of an entry."""
-    return FieldOwner(
-        manager=str(entry.get("manager", "")),
-        operation=str(entry.get("operation", "")),
-        time=str(entry.get("time", "")),
-    )
 
 
 def managers_of(body: JsonObject, path: FieldPath) -> frozenset[str]:
@@ -219,31 +207,32 @@ def _entries(items: Json, key: Path) -> dict[tuple[Json, ...], Any]:
     return named if isinstance(items, list) and len(named) == len(items) else {}
 
 
-class Yielded(NamedTuple):
-    """`body`: to be sent. `paths`: field paths of it that are never compared."""
-
-    body: JsonObject
-    paths: tuple[str, ...]
-
-
 def replicas_path(identity: Identity, interpreters: Registry) -> Path:
     """Return the path of the kind's replicas; `spec.replicas` for a kind without interpreter."""
     return interpreters.of(*identity[:2]).replicas_path or REPLICAS
 
 
-def yielded(body: JsonObject, live: JsonObject, path: Path, manager: str) -> Yielded:
-    """Return `body` for an object whose live replicas others control. `path`: of the kind's replicas.
+def yielded(body: JsonObject, live: JsonObject, path: Path, manager: str) -> tuple[JsonObject, tuple[str, ...]]:
+    """Return `body` for an object whose live replicas others control, and its paths that are never compared.
+
+    `path`: of the kind's replicas.
 
     A field that another manager owns is left out, and stays. While we are its only owner it is sent as it is live,
     since leaving it out would reset it to 1.
     """
-    paths = tuple(dict.fromkeys((path, *_scaled_paths(live))))
+    paths = [path]
+    for entry in entries_of(live):
+        # Fields written through the scale subresource: custom kinds choose the field.
+        for scaled in paths_of(entry["fieldsV1"]) if entry.get("subresource") == "scale" else ():
+            steps = tuple([step for step in scaled if isinstance(step, str)])
+            if len(steps) == len(scaled) > 1 and steps[0] != "status" and steps not in paths:
+                paths.append(steps)
     for found in paths:
         if managers_of(live, found) - {manager}:
             body = without(body, found)
         elif (current := dig(live, *found)) is not None:
             body = with_value(body, found, current)
-    return Yielded(body, tuple(map(path_text, paths)))
+    return body, tuple(map(path_text, paths))
 
 
 def with_live_replicas(manifest: Manifest, live: JsonObject, path: Path) -> JsonObject:
@@ -259,13 +248,3 @@ def steady_path(body: JsonObject, live: JsonObject, path: Path) -> Path:
     """The path of replicas that are sent only so that they stay as they were seen; empty: none are, or they change."""
     sent = dig(body, *path)
     return path if sent is not None and sent == dig(live, *path) else ()
-
-
-def _scaled_paths(live: JsonObject) -> Iterator[Path]:
-    """Yield the fields written through the scale subresource; custom kinds choose the field."""
-    for entry in entries_of(live):
-        if entry.get("subresource") == "scale":
-            for path in paths_of(entry["fieldsV1"]):
-                steps = tuple([step for step in path if isinstance(step, str)])
-                if len(steps) == len(path) > 1 and steps[0] != "status":
-                    yield steps

@@ -136,21 +136,13 @@ def missing_witness(live: LiveObject, member: Read, recorded_uid: str | None, ma
         return "another object owns it (ownerReferences)"
     if not holds_field(live, managers):
         return "none of its fields is ours any more"
-    if mark := _mark_of_another_holder(live, managers):
-        return f"it carries the mark of {mark.tool} ({mark})"
-    return ""
-
-
-def _mark_of_another_holder(live: LiveObject, managers: tuple[str, ...]) -> ForeignMark | None:
-    """Return the mark of another tool on an object of ours; None if there is none.
-
-    Our own marks, marks that manifests carry themselves, and the mark of the tool it was taken over from do not count.
-    """
     mark = foreign_mark(live.body)
+    # Marks that manifests carry themselves, and the mark of the tool it was taken over from do not count.
     if mark is None or mark.is_stated or dig(live.body, "metadata", "annotations", TAKE_OVER) == mark.tool:
-        return None
+        return ""
     path = ("metadata", mark.place.value, mark.key)
-    return None if any(owns_within(fields_of(live.body, manager), path) for manager in managers) else mark
+    is_ours = any(owns_within(fields_of(live.body, manager), path) for manager in managers)
+    return "" if is_ours else f"it carries the mark of {mark.tool} ({mark})"
 
 
 def is_terminating(live: LiveObject) -> bool:

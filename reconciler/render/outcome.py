@@ -6,10 +6,10 @@ Source: Karmada: replicas first, then overrides, then pruning; design#marks; des
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from reconciler.api.binding import Binding
-from reconciler.api.content import Content, JsonObject, Unmade, dig
+from reconciler.api.content import Content, JsonObject, dig
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity, PolicyRef
@@ -24,6 +24,29 @@ from reconciler.secrets import disturbed, with_stand_ins
 OVERRIDDEN_CIPHERTEXT: Final = "sops-override"
 
 
+class LazyContent(Content, eq=False, array_like=True):
+    """Content that is made when the body is first read, of a template, its terms, the fleet and the terms of ownership.
+
+    Most of a fleet is scheduled and neither printed nor compared, for example if one cluster is shown or two revisions.
+    """
+
+    source: tuple[DeclaredBody, RenderTerms, str, str] | None = None
+
+    def body(self) -> JsonObject:
+        """The tree, made now if need be."""
+        if self.tree is None:
+            source = self.source
+            # It has no source any more when another thread was quicker, and has put the tree in its place before.
+            if source is not None:
+                declared, terms, fleet, written = source
+                body = declared.with_counts(terms.replicas, terms.share)
+                body = apply_quiet_rules(body, terms.rules, declared.interpreter)
+                self.tree = mark(body, fleet, written, terms.release)
+            self.source = None
+        assert self.tree is not None, "content is made of something"
+        return self.tree
+
+
 def outcome_of(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms, cache: RenderCache) -> Common:
     """Return the rendering on every cluster with these terms. Exceptions of an installed interpreter pass through."""
     known = subject.outcomes.get(terms.key)
@@ -36,24 +59,12 @@ def outcome_of(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms,
             template = subject.template
             # Rules that may add a directive are never quiet.
             policy, written = _owner(subject, terms, cache, template.annotations)
-            content = Unmade(source=_QuietBody(subject.declared, terms, inputs.fleet.settings.name, written))
+            content = LazyContent(source=(subject.declared, terms, inputs.fleet.settings.name, written))
             known = Common((template.gvk, template.identity, content, template.source, policy, names), trace=None)
         else:
             known = _overridden(inputs, subject, terms, cache)
         subject.outcomes[terms.key] = known
     return known
-
-
-class _QuietBody(NamedTuple):
-    declared: DeclaredBody
-    terms: RenderTerms
-    fleet: str
-    written: str
-
-    def make(self) -> JsonObject:
-        body = self.declared.with_counts(self.terms.replicas, self.terms.share)
-        body = apply_quiet_rules(body, self.terms.rules, self.declared.interpreter)
-        return mark(body, self.fleet, self.written, self.terms.release)
 
 
 def trace_of(outcome: Common, declared: DeclaredBody, terms: RenderTerms) -> tuple[FieldOverride, ...]:

@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from reconciler.api.content import Content, Unmade, digest_of
+from reconciler.api.content import Content, digest_of
 from reconciler.api.fleet import Template
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
@@ -55,22 +55,6 @@ def test_a_template_with_another_body_has_its_digest() -> None:
     assert one.digest == digest_of(BODY)
     assert replace(one, body=Content(tree={})).digest == digest_of({})
     assert replace(one, identity=one.identity._replace(name="b")).body is one.body
-
-
-def test_what_content_is_made_of_is_asked_once() -> None:
-    asked: list[int] = []
-
-    class Source:
-        def make(self) -> Any:
-            asked.append(1)
-            return BODY
-
-    content = Unmade(source=Source())
-    assert asked == []
-    assert (content.digest(), content.labels(), content.annotations()) == (digest_of(BODY), {"b": "c"}, {"d": "e"})
-    assert content == Content(tree=BODY) == content
-    assert content.body() is BODY
-    assert asked == [1]
 
 
 @pytest.mark.parametrize("is_read", [False, True])
