@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -55,8 +55,11 @@ def commit_status(
     stages = [(found.rollout, stage) for found in rollouts if not found.is_done for stage in found.stages]
     paused = [f"{name} paused in {stage.name}" for name, stage in stages if isinstance(stage.state, Paused)]
     troubles = [*paused, *_troubles(step)]
-    if step.errors or step.broken:
-        verdict, words = CommitState.ERROR, [_store_words(step)]
+    if step.errors:
+        verdict, words = CommitState.ERROR, [f"{_counted(step.errors, 'error')} in the store"]
+    elif step.broken:
+        # A file may break without an error of its own.
+        verdict, words = CommitState.ERROR, [f"{_counted(step.broken, 'file')} of the store cannot be read"]
     elif source_error:
         verdict, words = CommitState.ERROR, ["the store cannot be followed"]
     elif troubles:
@@ -67,13 +70,6 @@ def commit_status(
         verdict = CommitState.SUCCESS if is_done else CommitState.PENDING
     text = "; ".join([said, *([", ".join(words)] if words else [])])
     return verdict, text if len(text) <= DESCRIPTION_MAX else f"{text[: DESCRIPTION_MAX - 1]}…"
-
-
-def _store_words(step: RevisionStep) -> str:
-    """`2 errors in the store`; of a file that breaks without an error of its own, that it cannot be read."""
-    if step.errors:
-        return _counted(step.errors, "error", "errors") + " in the store"
-    return _counted(step.broken, "file", "files") + " of the store cannot be read"
 
 
 def _troubles(step: RevisionStep) -> Iterator[str]:
@@ -101,7 +97,7 @@ def _waits(step: RevisionStep) -> Iterator[str]:
         more = ", …" if len(step.away) > _NAMED_MAX else ""
         yield f"away: {', '.join(step.away[:_NAMED_MAX])}{more}"
     if step.unread:
-        yield _counted(step.unread, "kind", "kinds") + " not read"
+        yield f"{_counted(step.unread, 'kind')} not read"
     if step.unplaced:
         yield f"{step.unplaced} not placed as wanted"
     if count := step.syncs.get(Lag.FROZEN, 0):
@@ -112,8 +108,8 @@ def _waits(step: RevisionStep) -> Iterator[str]:
         yield f"{count} missing"
 
 
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 class ForgeKind(StrEnum):
@@ -133,14 +129,6 @@ _OF_GITLAB: Final = {"pending": "pending", "success": "success", "failure": "fai
 _HOSTS: Final = {**{host: kind for kind, host in _PUBLIC_HOSTS.items()}, "codeberg.org": ForgeKind.GITEA}
 _FILES_AT: Final = {ForgeKind.GITHUB: "blob", ForgeKind.GITLAB: "-/blob", ForgeKind.GITEA: "src/commit"}
 _COMMITS_AT: Final = {ForgeKind.GITHUB: "commit", ForgeKind.GITLAB: "-/commit", ForgeKind.GITEA: "commit"}
-
-
-class StatusRequest(Struct, frozen=True, kw_only=True):
-    """A POST. The headers hold the token."""
-
-    url: str
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Repository(Struct, frozen=True, kw_only=True):
@@ -166,8 +154,8 @@ class Repository(Struct, frozen=True, kw_only=True):
 
     def status_request(
         self, commit: str, state: str, description: str, *, context: str, target_url: str, token: str
-    ) -> StatusRequest:
-        """The request that sets one status. `state`: pending, success, failure or error."""
+    ) -> tuple[str, dict[str, str], bytes]:
+        """The URL, headers (with the token) and body that set one status. `state`: of a `CommitState`."""
         is_gitlab = self.kind is ForgeKind.GITLAB
         said: dict[str, Any] = {
             "state": _OF_GITLAB[state] if is_gitlab else state,
@@ -184,7 +172,7 @@ class Repository(Struct, frozen=True, kw_only=True):
             headers["Authorization"] = f"{'Bearer' if self.kind is ForgeKind.GITHUB else 'token'} {token}"
         if self.kind is ForgeKind.GITHUB:
             headers |= {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-        return StatusRequest(url=url, headers=headers, body=orjson.dumps(said))
+        return url, headers, orjson.dumps(said)
 
 
 def repository_of(kind: ForgeKind, *, host: str, path: str, repository: str, api: str) -> Repository:
@@ -340,4 +328,4 @@ class CommitStatuses:
             found.commit, found.state, found.description,
             context=f"fleet-reconciler/{self._fleet()}", target_url=options.page_url, token=token,
         )  # fmt: skip
-        return await self._poster.post(request.url, request.headers, request.body, answer_max_bytes=_ANSWER_BYTES)
+        return await self._poster.post(*request, answer_max_bytes=_ANSWER_BYTES)

@@ -131,13 +131,6 @@ _PAUSES_S: Final = (1.0, 4.0)
 _PASSING: Final = frozenset({429, 500, 502, 503, 504})
 
 
-class ForgeAnswer(Struct, frozen=True):
-    """The JSON of an answer and its headers, names in lower case."""
-
-    body: Any
-    headers: Mapping[str, str]
-
-
 class _NoRedirect(HTTPRedirectHandler):
     """A redirect would take the token along, to wherever it leads."""
 
@@ -161,8 +154,12 @@ class Requests:
         self._pause = pause
         self._opener: OpenerDirector = build_opener(_NoRedirect())
 
-    def ask(self, method: str, path: str, body: Any = None, *, is_repeatable: bool = True) -> ForgeAnswer:
-        """The answer. `path`: below the API. `is_repeatable`: made again when the forge is briefly not well.
+    def ask(
+        self, method: str, path: str, body: Any = None, *, is_repeatable: bool = True
+    ) -> tuple[Any, dict[str, str]]:
+        """The JSON of the answer, and its headers, names in lower case.
+
+        `path`: below the API. `is_repeatable`: made again when the forge is briefly not well.
 
         Raises:
             ForgeError: no answer, a refusal, or something that is no JSON.
@@ -181,7 +178,7 @@ class Requests:
             self._pause(pause_s)
         raise AssertionError("the last try returns or raises")
 
-    def _once(self, method: str, url: str, body: Any) -> ForgeAnswer:
+    def _once(self, method: str, url: str, body: Any) -> tuple[Any, dict[str, str]]:
         data = None if body is None else json.dumps(body).encode()
         request = Request(url, data=data, headers=self._headers, method=method)  # noqa: S310 - the scheme was checked
         with self._opener.open(request, timeout=_TIMEOUT_S) as response:
@@ -190,7 +187,7 @@ class Requests:
         if len(text) > _BYTES_MAX:
             raise ForgeError(f"{url}: the answer is longer than {_BYTES_MAX} bytes")
         try:
-            return ForgeAnswer(body=json.loads(text), headers=headers)
+            return json.loads(text), headers
         except ValueError as error:
             raise ForgeError(f"{url}: the answer is no JSON; is that the address of the API?") from error
 

@@ -92,7 +92,7 @@ class GitHub:
         self._query(_OUTDATE, {"id": comment.key})
 
     def _query(self, text: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer = self._graphql.ask("POST", "", {"query": text, "variables": variables}).body
+        answer = self._graphql.ask("POST", "", {"query": text, "variables": variables})[0]
         if not isinstance(answer, dict) or answer.get("errors") or not isinstance(answer.get("data"), dict):
             errors = answer.get("errors") if isinstance(answer, dict) else None
             said = "; ".join(str(error.get("message")) for error in errors or () if isinstance(error, dict))
@@ -125,13 +125,13 @@ class GitLab:
         page = "1"
         for _ in range(_PAGES_MAX):
             query = f"?per_page=100&page={page}&order_by=created_at&sort=asc"
-            answer = self._requests.ask("GET", f"{self._path}/notes{query}")
+            found, headers = self._requests.ask("GET", f"{self._path}/notes{query}")
             notes.extend(
                 Comment(key=str(note["id"]), body=note["body"], is_ours=note["author"]["id"] == me)
-                for note in answer.body
+                for note in found
                 if not note.get("system")
             )
-            page = answer.headers.get("x-next-page", "")
+            page = headers.get("x-next-page", "")
             if not page.isdigit():
                 break
         return Conversation(comments=tuple(notes), head=head)
@@ -151,7 +151,7 @@ class GitLab:
         self.update(comment, folded)
 
     def _mapping(self, path: str) -> Mapping[str, Any]:
-        body = self._requests.ask("GET", path).body
+        body, _ = self._requests.ask("GET", path)
         if not isinstance(body, dict):
             raise ForgeError(f"GitLab answers {path} with something else than an object")
         return body

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partialmethod
 from itertools import groupby
 from typing import Final
 
@@ -29,25 +30,18 @@ class Style(Struct, frozen=True, kw_only=True):
         """Between before and after."""
         return "→" if self.unicode else "->"
 
-    def bold(self, text: str) -> str:
-        """A heading."""
-        return self._painted("1", text)
+    def _painted(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color and text else text
 
-    def dim(self, text: str) -> str:
-        """Return the text in the style of secondary text."""
-        return self._painted("2", text)
-
-    def red(self, text: str) -> str:
-        """Return the text in the style of losses and errors."""
-        return self._painted("31", text)
-
-    def green(self, text: str) -> str:
-        """Return the text in the style of new things."""
-        return self._painted("32", text)
-
-    def yellow(self, text: str) -> str:
-        """Return the text in the style of changes and waits."""
-        return self._painted("33", text)
+    bold = partialmethod(_painted, "1")
+    dim = partialmethod(_painted, "2")
+    """Of secondary text."""
+    red = partialmethod(_painted, "31")
+    """Of losses and errors."""
+    green = partialmethod(_painted, "32")
+    """Of new things."""
+    yellow = partialmethod(_painted, "33")
+    """Of changes and waits."""
 
     def of_action(self, action: Action, text: str) -> str:
         """Return the text in the colour of an action: red if it destroys or releases."""
@@ -58,9 +52,6 @@ class Style(Struct, frozen=True, kw_only=True):
                 return self.yellow(text)
             case Action.REPLACE | Action.DELETE | Action.RELEASE:
                 return self.red(text)
-
-    def _painted(self, code: str, text: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.color and text else text
 
 
 PLAIN = Style()
@@ -257,13 +248,8 @@ def text_width(text: str) -> int:
     """Columns that a printable text takes on a terminal: wide East Asian characters take two, marks none."""
     if text.isascii():
         return len(text)
-    return sum(_char_width(char) for char in text)
-
-
-def _char_width(char: str) -> int:
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text if not unicodedata.combining(char))
+    return wide + sum(not unicodedata.combining(char) for char in text)
 
 
 def _cell(value: object) -> str:
@@ -279,14 +265,12 @@ _SET_IN: Final = 4
 
 def folded(text: str, width: int) -> str:
     """Return the text with no line wider than `width` columns, but for words that are; styles take no space."""
-    return "".join(_folded_line(line, width) for line in text.splitlines(keepends=True))
-
-
-def _folded_line(line: str, width: int) -> str:
-    if _width(line.rstrip("\n")) <= width:
-        return line
-    end = "\n" if line.endswith("\n") else ""
-    return "\n".join(inert(part) for part in _broken(line.rstrip("\n"), width)) + end
+    lines = []
+    for line in text.splitlines(keepends=True):
+        shown = line.rstrip("\n")
+        is_narrow = _width(shown) <= width
+        lines.append(line if is_narrow else "\n".join(map(inert, _broken(shown, width))) + line[len(shown) :])
+    return "".join(lines)
 
 
 def _broken(line: str, width: int) -> Iterator[str]:

@@ -180,13 +180,13 @@ class Api:
     async def _object(self, asked: PageRequest) -> web.StreamResponse:
         return await self._json(asked, await self._found(asked))
 
-    async def _live(self, asked: PageRequest) -> web.StreamResponse:
-        only(asked.query)
-        return await self._json(asked, await self._views.live(asked.parts["cluster"], *object_in_path(asked.parts)))
-
     async def _found(self, asked: PageRequest) -> ObjectView | NotFound:
         only(asked.query)
         return await self._views.object(*object_in_path(asked.parts))
+
+    async def _live(self, asked: PageRequest) -> web.StreamResponse:
+        only(asked.query)
+        return await self._json(asked, await self._views.live(asked.parts["cluster"], *object_in_path(asked.parts)))
 
     async def _cluster(self, asked: PageRequest) -> web.StreamResponse:
         only(asked.query, "offset")

@@ -31,11 +31,11 @@ from reconciler.server.routes import (
     CREDENTIAL,
     PageRequest,
     Route,
-    Router,
     fault,
     has_token,
     is_for_us,
     plain,
+    route_of,
 )
 from reconciler.server.site import Site
 from reconciler.store.uncommitted import Commits
@@ -86,13 +86,12 @@ def answering(routes: Sequence[Route], names: Collection[str] | None, token: str
     `names`: of hosts that we answer to beside localhost and addresses; None: to any, where no browser can come from.
     `token`: that has to be given, but for the pages that are open; empty: none.
     """
-    router = Router(routes)
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         if names is not None and not is_for_us(request.headers.getall("Host", []), names):
             # Else a foreign page, whose name was made to resolve here, could read the status in a browser.
             return plain(HTTPStatus.MISDIRECTED_REQUEST, "This name is not known here; see --listen-name")
-        found = router.find(request.rel_url.raw_path)
+        found = route_of(routes, request.rel_url.raw_path)
         is_open = found is not None and found[0].is_open
         if token and not is_open and not has_token(request.headers.getall("Authorization", []), token):
             # Before the page is looked up: its existence is not revealed.

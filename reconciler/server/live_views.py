@@ -69,61 +69,52 @@ class LiveViews:
         self._kept_alive: tuple[StatusSnapshot, JournalRows] | None = None
         self._kept: dict[Hashable, Any] = {}
 
-    @property
-    def moment(self) -> int:
-        """A number that grows whenever something that is shown becomes another."""
-        return self._vitals.status.moment
-
     async def fleet(self) -> FleetView:
         """Return whether and since when all is in step, by which commit; alerts; timers."""
-        return await self._made(self._fleet)
+        return await self.apart(self._fleet, self._vitals.shown, self._signs())
 
     async def matrix(self, question: MatrixQuestion) -> MatrixView:
         """Workloads by clusters."""
-        return await self._made(lambda shown, signs: self._of(shown, signs, question, matrix_view, question))
+        return await self._view(question, matrix_view, question)
 
     async def object(self, kind: str, namespace: str, name: str) -> ObjectView | NotFound:
         """Return everything about one object of the store. `kind`: as people write it; an empty namespace is none."""
-        key = ("object", kind, namespace, name)
-        return await self._made(
-            lambda shown, signs: self._of(shown, signs, key, self._view_of, f"{kind}/{name}", namespace)
-        )
+        return await self._view(("object", kind, namespace, name), self._view_of, f"{kind}/{name}", namespace)
 
     async def live(self, cluster: str, kind: str, namespace: str, name: str) -> LiveView | NotFound:
         """Return a copy as its cluster has it now. The thread of the views does not wait for the cluster."""
-        found = await self._made(lambda shown, signs: self._at(shown, signs, cluster, f"{kind}/{name}", namespace))
+        resource = f"{kind}/{name}"
+        found = await self._view(("at", cluster, resource, namespace), _copy_of, cluster, resource, namespace)
         if isinstance(found, NotFound):
             return found
         gvk, identity = found
         reading = await self._looks.look(cluster, gvk, identity)
-        key = ("live", cluster, identity, reading.at)
-        return await self._made(lambda shown, signs: self._of(shown, signs, key, live_view, identity, cluster, reading))
+        return await self._view(("live", cluster, identity, reading.at), live_view, identity, cluster, reading)
 
     async def clusters(self) -> tuple[ClusterHead, ...]:
         """Every cluster of the store, and those that left it while objects of ours are there."""
-        return await self._made(lambda shown, signs: self._of(shown, signs, "clusters", heads))
+        return await self._view("clusters", heads)
 
     async def cluster(self, name: str, offset: int = 0) -> ClusterView | None:
         """Return one cluster with its objects from `offset` on; None: there is none of this name."""
-        key = ("cluster", name, offset)
-        return await self._made(lambda shown, signs: self._of(shown, signs, key, self._cluster, name, offset))
+        return await self._view(("cluster", name, offset), self._cluster, name, offset)
 
     async def problems(self) -> ProblemsView:
         """All problems of the store and of the last round."""
-        return await self._made(lambda shown, signs: self._of(shown, signs, "problems", problems_view))
+        return await self._view("problems", problems_view)
 
     async def history(self, question: HistoryQuestion) -> tuple[dict[str, Any], int] | NotFound:
         """Return the document of `history -o json`, and the number to continue after."""
-        return await self._made(lambda shown, signs: self._desk_or_not().history(question))
+        return await self.apart(lambda: self._desk_or_not().history(question))
 
     async def day(self, by: str) -> DayView:
         """Return the events of the last 24 hours by the hour. `by`: `cluster` or `object`."""
-        key = ("day", by, self._clock.now()[:_HOUR_CHARS])
-        return await self._made(lambda shown, signs: self._of(shown, signs, key, lambda _: self._desk_or_not().day(by)))
+        hour = self._clock.now()[:_HOUR_CHARS]
+        return await self._view(("day", by, hour), lambda _: self._desk_or_not().day(by))
 
     async def status(self) -> dict[str, Any]:
         """The document of `status -o json`."""
-        return await self._made(lambda shown, signs: self._desk_or_not().status())
+        return await self.apart(lambda: self._desk_or_not().status())
 
     async def close(self) -> None:
         """Stop answering. Running answers end by themselves."""
@@ -136,9 +127,9 @@ class LiveViews:
         """Do work for readers in the thread of the views: those of the service's rounds are not theirs."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *of)
 
-    async def _made(self, make: Callable[[StatusSnapshot, Signs], _Answer]) -> _Answer:
-        """Make an answer from the current snapshot in the thread."""
-        return await self.apart(make, self._vitals.shown, self._signs())
+    async def _view(self, key: Hashable, make: Callable[..., _Answer], *of: Any) -> _Answer:
+        """Make an answer from the current snapshot in the thread, or take the one that is kept."""
+        return await self.apart(self._of, self._vitals.shown, self._signs(), key, make, *of)
 
     def _signs(self) -> Signs:
         vitals = self._vitals
@@ -173,22 +164,25 @@ class LiveViews:
         sight = self._looked(shown, signs)
         # The present phase of the process does not matter.
         still = replace(signs, phase="", is_progressing=True, source_read_at="")
-        view: FleetView = self._keep(("fleet", still), lambda: fleet_view(still, sight, noted))
+        view = self._keep(("fleet", still), lambda: fleet_view(still, sight, noted))
         now = {"phase": signs.phase, "is_progressing": signs.is_progressing}
         return replace(view, **now, source=replace(view.source, read_at=signs.source_read_at or None))
 
-    def _of(self, shown: StatusSnapshot, signs: Signs, key: Hashable, make: Callable[..., Any], *of: Any) -> Any:
+    def _of(
+        self, shown: StatusSnapshot, signs: Signs, key: Hashable, make: Callable[..., _Answer], *of: Any
+    ) -> _Answer:
         if shown.picture is None:
             raise NotShown(_EARLY if signs.leads else f"{scrub_text(signs.phase)}: {STANDBY}")
         sight = self._looked(shown, signs)
         return self._keep(key, lambda: make(sight, *of))
 
-    def _keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def _keep(self, key: Hashable, make: Callable[[], _Answer]) -> _Answer:
         if key not in self._kept:
             if len(self._kept) >= _KEPT_MAX:
                 self._kept.clear()
             self._kept[key] = make()
-        return self._kept[key]
+        found: _Answer = self._kept[key]
+        return found
 
     def _looked(self, shown: StatusSnapshot, signs: Signs) -> ViewModel:
         """Return the view model of this moment. A new moment discards the one before."""
@@ -222,22 +216,20 @@ class LiveViews:
             return object_view(sight, found)
         return object_view(sight, found, desk.events(about=about, limit=ENTRIES_MAX), desk.writes(about))
 
-    def _at(
-        self, shown: StatusSnapshot, signs: Signs, cluster: str, resource: str, namespace: str
-    ) -> tuple[GVK, Identity] | NotFound:
-        """Return the object, with the version that its copy in a cluster has."""
-        found = self._of(shown, signs, ("at", resource, namespace), _known, resource, namespace)
-        if isinstance(found, NotFound):
-            return found
-        assert self._sight is not None, "it was looked at"
-        gvk = self._sight.picture.state.gvk(cluster, found)
-        if gvk is None or cluster not in self._sight.clusters:
-            return NotFound(why="the object has no copy in a cluster of this name")
-        return gvk, found
-
     def _cluster(self, sight: ViewModel, name: str, offset: int) -> ClusterView | None:
         events = self._desk.events(cluster=name, limit=ENTRIES_MAX) if self._desk is not None else ()
         return cluster_view(sight, name, offset, events)
+
+
+def _copy_of(sight: ViewModel, cluster: str, resource: str, namespace: str) -> tuple[GVK, Identity] | NotFound:
+    """Return the object, with the version that its copy in a cluster has."""
+    found = _known(sight, resource, namespace)
+    if isinstance(found, NotFound):
+        return found
+    gvk = sight.picture.state.gvk(cluster, found)
+    if gvk is None or cluster not in sight.clusters:
+        return NotFound(why="the object has no copy in a cluster of this name")
+    return gvk, found
 
 
 def _known(sight: ViewModel, resource: str, namespace: str) -> Identity | NotFound:

@@ -52,19 +52,14 @@ class Route(Struct, frozen=True, kw_only=True):
     slots: Slots | None = None
 
 
-class Router:
-    """The first route that fits a path."""
-
-    def __init__(self, routes: Sequence[Route]) -> None:
-        self._routes = [(route.pattern.split("/"), route) for route in routes]
-
-    def find(self, raw_path: str) -> tuple[Route, Mapping[str, str]] | None:
-        """Return the route and its parts; None: unknown. `raw_path`: as sent, so that `%2F` separates nothing."""
-        given = raw_path.split("/")
-        for pattern, route in self._routes:
-            if len(pattern) == len(given) and (parts := _parts(pattern, given)) is not None:
-                return route, parts
-        return None
+def route_of(routes: Sequence[Route], raw_path: str) -> tuple[Route, Mapping[str, str]] | None:
+    """Return the first route that fits a path, and its parts; None: unknown. `raw_path`: as sent, with `%2F` a name."""
+    given = raw_path.split("/")
+    for route in routes:
+        pattern = route.pattern.split("/")
+        if len(pattern) == len(given) and (parts := _parts(pattern, given)) is not None:
+            return route, parts
+    return None
 
 
 def _parts(pattern: Sequence[str], given: Sequence[str]) -> dict[str, str] | None:
@@ -99,7 +94,13 @@ def is_for_us(hosts: Sequence[str], names: Collection[str]) -> bool:
         return True
     match = _HOST.fullmatch(hosts[0].lower())
     name = (match["address"] or match["name"].rstrip(".")) if match is not None else ""
-    return name == "localhost" or name in names or _is_address(name)
+    if name == "localhost" or name in names:
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def has_token(given: Sequence[str], token: str) -> bool:
@@ -119,14 +120,6 @@ def has_token(given: Sequence[str], token: str) -> bool:
     elif scheme.lower() != "bearer":
         return False
     return hmac.compare_digest(value.encode(errors="replace"), token.encode())
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 HEADERS: Final = {
@@ -153,7 +146,12 @@ class Packed(Struct, frozen=True, kw_only=True):
 
 def packed(value: Any) -> Packed:
     """Return a value as JSON, harmless on a terminal. Slow work is done once here, not for each reader."""
-    return packed_text(json_text(value) if isinstance(value, dict) else _struct_text(value))
+    if isinstance(value, dict):
+        return packed_text(json_text(value))
+    try:
+        return packed_text(ascii_json(msgspec.json.encode(value).decode()) + "\n")
+    except UnicodeEncodeError:  # half a surrogate pair, which the standard library can write
+        return packed_text(json.dumps(msgspec.to_builtins(value)) + "\n")
 
 
 def packed_text(text: str) -> Packed:
@@ -162,13 +160,6 @@ def packed_text(text: str) -> Packed:
     # An answer holds no part of a question and no secret: compressing reveals nothing.
     packed_bytes = gzip.compress(plain, compresslevel=1, mtime=0) if len(plain) >= _PACKED_FROM else b""
     return Packed(plain=plain, tag=f'"{hashlib.sha256(plain).hexdigest()[:32]}"', packed=packed_bytes)
-
-
-def _struct_text(value: Any) -> str:
-    try:
-        return ascii_json(msgspec.json.encode(value).decode()) + "\n"
-    except UnicodeEncodeError:  # half a surrogate pair, which the standard library can write
-        return json.dumps(msgspec.to_builtins(value)) + "\n"
 
 
 def plain(status: int, text: str) -> web.Response:

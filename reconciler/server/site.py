@@ -99,18 +99,16 @@ class Site:
         """The page; one that was drawn of the same values a moment ago as it is."""
         key, now_s = (asked.request.rel_url.raw_path_qs, draw.__name__), self._clock.monotonic_s()
         known = self._kept.get(key)
-        if known is not None and now_s - known[0] < _KEPT_S and all(map(_is, known[1], of)):
-            return known[2]
+        if known is not None and now_s - known[0] < _KEPT_S:
+            pairs = zip(known[1], of, strict=True)
+            if all(one is other or (not isinstance(one, MatrixView) and one == other) for one, other in pairs):
+                return known[2]
         now = self._clock.now()
         found = await self._views.apart(lambda: packed_text(draw(*of, now)))
         if len(self._kept) >= _KEPT_MAX:
             self._kept.clear()
         self._kept[key] = (now_s, of, found)
         return found
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other or (not isinstance(one, MatrixView) and one == other)
 
 
 async def _fleet(views: LiveViews, asked: PageRequest) -> Any:
@@ -184,17 +182,14 @@ def routes(vitals: Vitals, clock: Clock) -> Sequence[Route]:
 
 def readiness(vitals: Vitals) -> dict[str, str]:
     """Return each check with `ok` or its fault. A cluster that does not answer degrades, it does not fail."""
+    # Where all answering clusters are owned by a copy of the journal, nothing can be written.
+    answering = {name for name, cluster in vitals.shown.clusters.items() if cluster.is_up and not cluster.is_left}
+    is_held = bool(answering) and answering <= {problem.cluster for problem in _held_elsewhere(vitals)}
     return {
         "source": "ok" if vitals.is_ready else scrub_text(vitals.source_error) or "the store is not loaded yet",
         "journal": scrub_text(vitals.journal_error) or "ok",
-        "fleet": "another process holds it in every cluster that answers" if _is_held_elsewhere(vitals) else "ok",
+        "fleet": "another process holds it in every cluster that answers" if is_held else "ok",
     }
-
-
-def _is_held_elsewhere(vitals: Vitals) -> bool:
-    """Return whether all answering clusters are owned by a copy of the journal, so that nothing can be written."""
-    answering = {name for name, cluster in vitals.shown.clusters.items() if cluster.is_up and not cluster.is_left}
-    return bool(answering) and answering <= {problem.cluster for problem in _held_elsewhere(vitals)}
 
 
 def _held_elsewhere(vitals: Vitals) -> list[Problem]:

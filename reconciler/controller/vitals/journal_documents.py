@@ -163,22 +163,21 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
         JournalError: no round was recorded yet, or it cannot be read.
     """
     picture = picture_in(journal)
-    return status_document(
-        StatusDocument(
-            fleet=journal.fleet,
-            journal=str(journal.path),
-            writer=str(holder(journal.path) or ""),
-            led_by=journal.led_by,
-            no_room=lack_of_room(journal.path, LOW_BYTES),
-            picture=picture,
-            words=commits.words,
-            last_change=commits.last_change,
-            edits=_edits(journal, now),
-            suspensions=in_force(journal.suspensions(), now),
-            constraints=in_force(constraints_in(journal), now),
-            released=journal.last_releases(),
-        )
+    status = StatusDocument(
+        picture=picture,
+        fleet=journal.fleet,
+        journal=str(journal.path),
+        writer=str(holder(journal.path) or ""),
+        led_by=journal.led_by,
+        no_room=lack_of_room(journal.path, LOW_BYTES),
+        words=commits.words,
+        last_change=commits.last_change,
+        edits=_edits(journal, now),
+        suspensions=in_force(journal.suspensions(), now),
+        constraints=in_force(constraints_in(journal), now),
+        released=journal.last_releases(),
     )
+    return status_document(status)
 
 
 def _edits(journal: Journal, now: str) -> tuple[Event, ...]:

@@ -6,7 +6,7 @@ and a commit concerns one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from operator import is_
 from types import MappingProxyType
 from typing import Any, Final
@@ -54,12 +54,11 @@ class ProblemRows:
         # Thousands of hints have the same few messages.
         messages = {problem.message for problem in problems} if masker.knows_any else ()
         quoting = {message for message in messages if masker.knows(message)}
-        return self._with_masked(worst_first(problems), quoting, masker) if quoting else self._shown
-
-    def _with_masked(self, problems: Iterable[Problem], quoting: set[str], masker: Masker) -> list[Json]:
+        if not quoting:
+            return self._shown
         return [
             _problem(masker.problem(problem)) if problem.message in quoting else self._rows[id(problem)][1]
-            for problem in problems
+            for problem in worst_first(problems)
         ]
 
 
@@ -88,7 +87,11 @@ class StatusTables:
         before, self._schedule = self._schedule, schedule
         if before is not schedule:
             placed = changed_keys(before.bindings, schedule.bindings) if before is not None else set()
-            if before is None or placed or _are_policies_other(before, schedule):
+            are_same = before is not None and (
+                [one.ref for one in before.fleet.propagation] == [one.ref for one in schedule.fleet.propagation]
+                and not changed_keys(before.claims.claims, schedule.claims.claims)
+            )
+            if placed or not are_same:
                 self._policies = self._policy_rows(schedule)
             if before is None or _are_unclaimed_other(before, schedule, placed):
                 self._unclaimed = _unclaimed(schedule)
@@ -133,12 +136,6 @@ def _with_frozen(policies: list[Json], frozen: Collection[Identity], ledger: Led
     return [found[policy] for policy in sorted(found)]
 
 
-def _are_policies_other(before: Schedule, after: Schedule) -> bool:
-    old, new = before.fleet.propagation, after.fleet.propagation
-    is_same = old is new or [policy.ref for policy in old] == [policy.ref for policy in new]
-    return not is_same or bool(changed_keys(before.claims.claims, after.claims.claims))
-
-
 def _are_unclaimed_other(before: Schedule, after: Schedule, placed: set[Identity]) -> bool:
     unclaimed = after.claims.unclaimed
     if unclaimed is not before.claims.unclaimed and unclaimed != before.claims.unclaimed:
@@ -172,10 +169,10 @@ def _placed(bindings: list[Binding]) -> JsonObject:
 
 
 class StatusDocument(Struct, frozen=True, kw_only=True):
-    """Content of the journal. `writer`: the process that holds it, empty: none. `commit`: author and subject.
+    """Content of the journal. `writer`: the process that holds it, empty: none.
 
     `led_by`: the leader of the fleet while this process stands by; empty: none. `no_room`: how little room the disk of
-    the journal has; empty: enough.
+    the journal has; empty: enough. `words`: author and subject of a revision. `edits`: the newest edits by hand.
     """
 
     fleet: str
@@ -183,12 +180,10 @@ class StatusDocument(Struct, frozen=True, kw_only=True):
     writer: str = ""
     led_by: str = ""
     no_room: str = ""
-    picture: Mapping[str, Json]
+    picture: Mapping[str, Any]
     words: Words = no_words
-    """Author and subject of a revision."""
     last_change: LastChange = itself
     edits: tuple[Event, ...] = ()
-    """The newest edits by hand."""
     suspensions: tuple[SuspensionRecord, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     released: tuple[Event, ...] = ()
@@ -196,11 +191,17 @@ class StatusDocument(Struct, frozen=True, kw_only=True):
 
 def status_document(status: StatusDocument) -> dict[str, Json]:
     """The document; its first keys are those of the picture, see `report.state_document`."""
-    commit = status.words(str(status.picture["revision"]))
+    picture, words = status.picture, status.words
+    commit = words(str(picture["revision"]))
+    troubles = []
+    for row in picture.get("troubles") or ():
+        # The author of the commit, if nobody else is named.
+        found = words(row["revision"]) if row.get("revision") else None
+        troubles.append({**row, "who": found.author} if found is not None and not row.get("who") else row)
     return {
-        **status.picture,
-        "troubles": [_with_person(row, status) for row in _rows(status.picture, "troubles")],
-        "problems": [_with_remedy(row, status) for row in _rows(status.picture, "problems")],
+        **picture,
+        "troubles": troubles,
+        "problems": [_with_remedy(row, status) for row in picture.get("problems") or ()],
         "fleet": status.fleet,
         "journal": status.journal,
         "writer": status.writer or None,
@@ -208,21 +209,19 @@ def status_document(status: StatusDocument) -> dict[str, Json]:
         "journalError": status.no_room or None,
         "todo": NO_ROOM if status.no_room else STANDBY if status.led_by else None,
         "commit": {"author": commit.author, "subject": commit.subject} if commit else None,
-        "edits": [history_entry(event, status.words) for event in status.edits],
+        "edits": [history_entry(event, words) for event in status.edits],
         "suspensions": suspensions_part(status.suspensions),
         "constraints": constraints_part(status.constraints),
-        "released": released_part(status.released),
+        "released": [
+            {
+                "subject": event.subject,
+                "time": event.time,
+                "revision": event.data.get("revision"),
+                "cause": event.data.get("why") or event.data.get("cause"),
+            }
+            for event in status.released
+        ],
     }
-
-
-def _rows(picture: Mapping[str, Any], key: str) -> Sequence[JsonObject]:
-    return picture.get(key) or ()
-
-
-def _with_person(row: JsonObject, status: StatusDocument) -> JsonObject:
-    """Return the row of a trouble with its person: the author of the commit, if nobody else is named."""
-    found = status.words(row["revision"]) if row.get("revision") else None
-    return {**row, "who": found.author} if found is not None and not row.get("who") else row
 
 
 def _with_remedy(row: JsonObject, status: StatusDocument) -> JsonObject:
@@ -289,17 +288,4 @@ def evictions_part(evictions: Iterable[EvictionRecord]) -> list[Json]:
             "reason": found.reason,
         }
         for found in evictions
-    ]
-
-
-def released_part(released: Iterable[Event]) -> list[Json]:
-    """`[{subject, time, revision, cause}]`, newest first."""
-    return [
-        {
-            "subject": event.subject,
-            "time": event.time,
-            "revision": event.data.get("revision"),
-            "cause": event.data.get("why") or event.data.get("cause"),
-        }
-        for event in released
     ]

@@ -66,19 +66,14 @@ def _sync_keys(sight: ViewModel, cluster: str, identity: Identity, sync: SyncSta
         yield NeedKey(AlertKind.FOUGHT, ", ".join(sync.managers), "", identity)
     elif isinstance(sync, NotKnown):
         yield NeedKey(AlertKind.PROBLEM, sync.why)
-    elif isinstance(sync, Held):
-        yield from _held_key(sight, cluster, identity, sync)
-
-
-def _held_key(sight: ViewModel, cluster: str, identity: Identity, sync: Held) -> Iterator[NeedKey]:
-    if sync.by is HeldBy.GUARD:
+    elif isinstance(sync, Held) and sync.by is HeldBy.GUARD:
         yield NeedKey(AlertKind.HELD, sync.why, sync.by)
-    elif sync.by is HeldBy.MOVE:
+    elif isinstance(sync, Held) and sync.by is HeldBy.MOVE:
         since = sight.noted.timers.get(timer_of(identity, cluster))
         waits = any(map(is_waiting, sight.changes(cluster, identity)))
         if waits and since is not None and age_s(since, sight.now) >= PATIENCE_S:
             yield NeedKey(AlertKind.STUCK, sync.why, "", identity)
-    elif not sync.order:
+    elif isinstance(sync, Held) and not sync.order:
         # A copy that a person's order suspends is covered by the alert of the suspension.
         yield NeedKey(AlertKind.SUSPENDED if sync.by is HeldBy.SUSPENDED else AlertKind.HELD, sync.why, sync.by)
 
@@ -94,11 +89,15 @@ def need_of(sight: ViewModel, key: NeedKey, copies: Sequence[tuple[str, Identity
     clusters, identities = {name for name, _ in copies}, {each for _, each in copies}
     found = _behind(sight, key, cluster, identity)
     who = found.who or sight.author(found.revision) if found.todo else None
+    why = key.why
+    if key.what is AlertKind.FOUGHT:
+        fought = sight.facts.fights.get((cluster, identity))
+        why = fought.why if fought is not None else ""
     return Alert(
         weight=_weight(key),
         what=key.what,
         title=sight.text(_title(key, copies)),
-        why=sight.text(_why(sight, key, cluster, identity)),
+        why=sight.text(why),
         cluster=cluster if len(clusters) == 1 else None,
         resource=sight.resource(cluster, identity) if len(identities) == 1 else None,
         count=len(copies),
@@ -134,29 +133,24 @@ def _weight(key: NeedKey) -> Weight:
     return Weight.WARNING
 
 
+_TITLES: Final = {
+    AlertKind.FAILED: "{these} cannot be written",
+    AlertKind.REFUSED: "{these}: an object that is not ours is in the way",
+    AlertKind.FOUGHT: "{these}: {who} keeps undoing our changes",
+    AlertKind.FROZEN: "{these} {are} frozen",
+    AlertKind.PROBLEM: "{these} cannot be read",
+    AlertKind.STUCK: "{these}: a move makes no progress",
+    AlertKind.DEGRADED: "{these} {are} degraded",
+    _ALTERED: "{these} {are} changed by the cluster when written",
+    _PODS: "{these}: not all of its pods run",
+}
+"""By what an alert is by, else by its kind; any other one is of something that is held."""
+
+
 def _title(key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> str:
-    these, are = these_copies(copies), "is" if len(copies) == 1 else "are"
-    match key.what:
-        case AlertKind.FAILED if key.by == _ALTERED:
-            return f"{these} {are} changed by the cluster when written"
-        case AlertKind.FAILED:
-            return f"{these} cannot be written"
-        case AlertKind.REFUSED:
-            return f"{these}: an object that is not ours is in the way"
-        case AlertKind.FOUGHT:
-            return f"{these}: {key.why or 'somebody'} keeps undoing our changes"
-        case AlertKind.FROZEN:
-            return f"{these} {are} frozen"
-        case AlertKind.PROBLEM:
-            return f"{these} cannot be read"
-        case AlertKind.STUCK if key.by == _PODS:
-            return f"{these}: not all of its pods run"
-        case AlertKind.STUCK:
-            return f"{these}: a move makes no progress"
-        case AlertKind.DEGRADED:
-            return f"{these} {are} degraded"
-        case _:
-            return f"{these} {are} held"
+    words = _TITLES.get(key.by) or _TITLES.get(key.what, "{these} {are} held")
+    are = "is" if len(copies) == 1 else "are"
+    return words.format(these=these_copies(copies), are=are, who=key.why or "somebody")
 
 
 def these_copies(copies: Sequence[tuple[str, Identity]]) -> str:
@@ -177,13 +171,6 @@ def these_copies(copies: Sequence[tuple[str, Identity]]) -> str:
 def _first(names: Iterator[str], total: int) -> str:
     shown = [name for name, _ in zip(names, range(_NAMED), strict=False)]
     return ", ".join(shown) + (", …" if total > len(shown) else "")
-
-
-def _why(sight: ViewModel, key: NeedKey, cluster: str, identity: Identity) -> str:
-    if key.what is not AlertKind.FOUGHT:
-        return key.why
-    fought = sight.facts.fights.get((cluster, identity))
-    return fought.why if fought is not None else ""
 
 
 _BEGINNINGS: Final = {

@@ -21,25 +21,11 @@ from reconciler.report.views.alert_words import NeedKey, key_of, need_of, order_
 from reconciler.report.views.rollout_views import rollout_needs
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
-from reconciler.state import ClusterState
 
 NEEDS_MAX: Final = 200
 """So many are listed; the rest is counted."""
-_WEIGHTS: Final = (Weight.ERROR, Weight.WARNING, Weight.INFO)
-_WHATS: Final = (
-    *(
-        AlertKind.SOURCE,
-        AlertKind.AWAY,
-        AlertKind.FAILED,
-        AlertKind.DEGRADED,
-        AlertKind.REFUSED,
-        AlertKind.FOUGHT,
-        AlertKind.FROZEN,
-        AlertKind.HELD,
-    ),
-    *(AlertKind.STUCK, AlertKind.LEFT, AlertKind.ROLLOUT, AlertKind.PROBLEM, AlertKind.SUSPENDED, AlertKind.EVICTED),
-    AlertKind.MOVED,
-)
+_WEIGHTS, _KINDS = list(Weight), list(AlertKind)
+"""Both in the order of alerts."""
 _TOLD_BY_STATE: Final = frozenset(
     {MOVE_STALLED, "object-not-ours", "object-of-another-tool", "object-let-go", "object-not-read"}
 )
@@ -74,7 +60,7 @@ def needs_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity
 
 
 def _rank(weight: Weight, what: AlertKind, count: int, title: str) -> tuple[int, int, int, str]:
-    return _WEIGHTS.index(weight), _WHATS.index(what), -count, title
+    return _WEIGHTS.index(weight), _KINDS.index(what), -count, title
 
 
 def no_room(error: str) -> Iterator[Alert]:
@@ -114,22 +100,18 @@ def _of_clusters(sight: ViewModel, only: str | None, identity: Identity | None) 
                        why=LEFT_WHY, cluster=name, count=found.total,
                        todo=f"bring its Cluster document back, or delete what is ours in {name} by hand")  # fmt: skip
         elif found.why_away is not None:
-            yield _away(sight, name, found)
-
-
-def _away(sight: ViewModel, name: str, found: ClusterState) -> Alert:
-    cluster = sight.facts.schedule.fleet.clusters.get(name)
-    return Alert(
-        weight=Weight.ERROR,
-        what=AlertKind.AWAY,
-        title=f"cluster {name} does not answer",
-        why=f"{sight.text(found.why_away or '')}; last read: {found.last_contact or 'never'}",
-        cluster=name,
-        count=max(1, found.total),
-        since=sight.noted.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or found.last_contact or None,
-        where=str(cluster.source) if cluster is not None and cluster.source.path else None,
-        todo=todo_of(EventKind.CLUSTER_AWAY, f"cluster {name}", {}),
-    )
+            cluster = sight.facts.schedule.fleet.clusters.get(name)
+            yield Alert(
+                weight=Weight.ERROR,
+                what=AlertKind.AWAY,
+                title=f"cluster {name} does not answer",
+                why=f"{sight.text(found.why_away)}; last read: {found.last_contact or 'never'}",
+                cluster=name,
+                count=max(1, found.total),
+                since=sight.noted.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or found.last_contact or None,
+                where=str(cluster.source) or None if cluster is not None else None,
+                todo=todo_of(EventKind.CLUSTER_AWAY, f"cluster {name}", {}),
+            )
 
 
 def _copies_by_need(

@@ -61,28 +61,28 @@ class Weight(StrEnum):
 
 
 class AlertKind(StrEnum):
-    """The kind of an alert, or the reason of a state."""
+    """The kind of an alert, or the reason of a state; of one weight, the first ones come first."""
 
     SOURCE = "source"
     """The store cannot be read."""
     AWAY = "away"
-    DEGRADED = "degraded"
     FAILED = "failed"
+    DEGRADED = "degraded"
     REFUSED = "refused"
     FOUGHT = "fought"
     FROZEN = "frozen"
     HELD = "held"
+    STUCK = "stuck"
+    """A move that waits for longer than usual, or pods without a node."""
+    LEFT = "left"
+    ROLLOUT = "rollout"
+    """A stage is paused, pinned, or waits for an approval."""
+    PROBLEM = "problem"
+    """A document of the store has a problem, or a round reported one."""
     SUSPENDED = "suspended"
     EVICTED = "evicted"
     MOVED = "moved"
     """Descheduling or failover took it, or a part of it, out of a cluster."""
-    LEFT = "left"
-    ROLLOUT = "rollout"
-    """A stage is paused, pinned, or waits for an approval."""
-    STUCK = "stuck"
-    """A move that waits for longer than usual, or pods without a node."""
-    PROBLEM = "problem"
-    """A document of the store has a problem, or a round reported one."""
 
 
 class Alert(Struct, frozen=True, kw_only=True, rename="camel"):

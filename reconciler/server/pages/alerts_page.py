@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.api.ledger import EventKind
 from reconciler.report.status.history_text import event_detail
-from reconciler.report.views.questions import FLEET, DayRow, DayView
+from reconciler.report.views.questions import FLEET, DayView
 from reconciler.report.views.view_shapes import Alert, Timer, Weight
 from reconciler.server.pages.page_links import cluster_link, history_link, object_link, shown_name, subject_link
 from reconciler.server.pages.styles import EVENTS
@@ -32,14 +32,6 @@ class AlertText(NamedTuple):
     times: int
 
 
-class Coming(NamedTuple):
-    """A timer with its sentence in pieces."""
-
-    timer: Timer
-    key: str
-    words: tuple[Piece, ...]
-
-
 def told(needs: Iterable[Alert]) -> tuple[AlertText, ...]:
     """The needs, errors above warnings above hints, else in their order."""
     ordered = sorted(needs, key=lambda need: _ORDER[need.weight])
@@ -51,10 +43,10 @@ def _times(need: Alert) -> int:
     return 0 if need.count == 1 or str(need.count) in numbers else need.count
 
 
-def coming(timers: Iterable[Timer]) -> tuple[Coming, ...]:
-    """Return the timers, the next one first."""
+def coming(timers: Iterable[Timer]) -> list[tuple[Timer, str, tuple[Piece, ...]]]:
+    """Return the timers, the next one first, each with its key and its sentence in pieces."""
     ordered = sorted(timers, key=lambda timer: timer.ends)
-    return tuple(Coming(timer, _key(timer), linked(timer.words, _names(timer))) for timer in ordered)
+    return [(timer, _key(timer), linked(timer.words, _names(timer))) for timer in ordered]
 
 
 def linked(words: str, names: Sequence[tuple[str, str]]) -> tuple[Piece, ...]:
@@ -140,24 +132,21 @@ class DaySeries(NamedTuple):
     cells: tuple[HourCell | None, ...]
 
 
-def day_rows(day: DayView) -> tuple[DaySeries, ...]:
+def day_rows(day: DayView) -> list[DaySeries]:
     """Return the rows of a day, with a cell for each hour."""
-    return tuple(_series(day, row) for row in day.rows)
+    found = []
+    for row in day.rows:
+        is_object = day.by == "object" and " " in row.name
+        subject = row.name if is_object else f"cluster {row.name}" if day.by == "cluster" and row.name != FLEET else ""
+        cells: list[HourCell | None] = [None] * len(day.hours)
+        for cell in row.cells:
+            start, end = (*day.hours, "")[cell.hour : cell.hour + 2]
+            cells[cell.hour] = _hour(row.name, subject, start, end, cell.events) if cell.events else None
+        found.append(DaySeries(row.name, subject_link(subject) if subject else "", tuple(cells)))
+    return found
 
 
-def _series(day: DayView, row: DayRow) -> DaySeries:
-    found = {cell.hour: cell.events for cell in row.cells}
-    is_object = day.by == "object" and " " in row.name
-    subject = row.name if is_object else f"cluster {row.name}" if day.by == "cluster" and row.name != FLEET else ""
-    ends = (*day.hours[1:], "")
-    hours = zip(day.hours, ends, strict=True)
-    cells = (_hour(row.name, subject, start, end, found.get(number)) for number, (start, end) in enumerate(hours))
-    return DaySeries(row.name, subject_link(subject) if subject else "", tuple(cells))
-
-
-def _hour(name: str, subject: str, start: str, end: str, events: Mapping[str, int] | None) -> HourCell | None:
-    if not events:
-        return None
+def _hour(name: str, subject: str, start: str, end: str, events: Mapping[str, int]) -> HourCell:
     tones = {_TONES.get(kind, "plain") for kind in events}
     words = ", ".join(f"{count} {EVENTS.get(kind, kind)}" for kind, count in sorted(events.items()))
     link = history_link(subject, since=start, until=end)
@@ -165,37 +154,20 @@ def _hour(name: str, subject: str, start: str, end: str, events: Mapping[str, in
     return HourCell(sum(events.values()), tone, f"{name} at {start[11:16]}: {words}", link)
 
 
-class EventEntry(NamedTuple):
-    """One event. `link` is empty if its subject has no page. `todo`: of an edit by hand, which has no alert."""
+def changes(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return entries of history as the pages show them, in their order.
 
-    time: str
-    event: str
-    tone: str
-    subject: str
-    link: str
-    cluster: str
-    who: str
-    revision: str
-    detail: str
-    todo: str
-
-
-def changes(entries: Iterable[Mapping[str, Any]]) -> tuple[EventEntry, ...]:
-    """Return the rows of the entries, in their order."""
-    return tuple(_change(entry) for entry in entries)
-
-
-def _change(entry: Mapping[str, Any]) -> EventEntry:
-    subject, cluster, detail = entry["subject"], entry["cluster"] or "", event_detail(entry)
-    return EventEntry(
-        time=entry["time"],
-        event=EVENTS.get(entry["event"], entry["event"]),
-        tone=_TONES.get(entry["event"], "plain"),
-        subject=subject,
-        link=subject_link(subject),
-        cluster="" if subject == f"cluster {cluster}" else cluster,
-        who=entry["who"] or "",
-        revision=entry["revision"] or "",
-        detail="" if detail == "-" else detail,
-        todo=entry.get("todo") or "" if entry["event"] == EventKind.DRIFT else "",
-    )
+    `link` is empty if its subject has no page. `todo`: of an edit by hand, which has no alert.
+    """
+    return [
+        {
+            **{name: entry[name] or "" for name in ("time", "subject", "who", "revision")},
+            "event": EVENTS.get(entry["event"], entry["event"]),
+            "tone": _TONES.get(entry["event"], "plain"),
+            "link": subject_link(entry["subject"]),
+            "cluster": "" if entry["subject"] == f"cluster {entry['cluster']}" else entry["cluster"] or "",
+            "detail": "" if (detail := event_detail(entry)) == "-" else detail,
+            "todo": entry.get("todo") or "" if entry["event"] == EventKind.DRIFT else "",
+        }
+        for entry in entries
+    ]

@@ -6,7 +6,7 @@ their content, so they may be kept.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -42,15 +42,14 @@ from reconciler.server.pages.styles import (
     HEALTHS,
     LEGEND,
     NEEDS,
+    PHASES,
+    STAGES,
     STATES,
     WEIGHTS,
     StateStyle,
     copy_look,
     count_words,
-    health_look,
-    phase_look,
-    stage_look,
-    state_look,
+    look,
 )
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -134,10 +133,12 @@ def _environment() -> Environment:
     )
     functions = (
         *(object_link, cluster_link, subject_link, copy_anchor, shown_name, ago, lasting, until, clock_time),
-        *(state_look, health_look, copy_look, stage_look, phase_look, count_words),
+        *(copy_look, count_words),
         *(short_revision, is_narrowed, matrix_query, rows_at_once, field_path, counted, column_link, pill),
         *(live_link, commit_link, file_link),
     )
+    looks = {"state_look": STATES, "health_look": HEALTHS, "stage_look": STAGES, "phase_look": PHASES}
+    made.globals.update({name: partial(look, known) for name, known in looks.items()})
     made.globals.update({function.__name__: function for function in functions})
     made.globals.update(static=SHOWN_AT, tones=WEIGHTS, need_words=NEEDS, legend=LEGEND, filters=FILTERS, folds=FOLDS)
     return made
@@ -165,18 +166,8 @@ class Band(Struct, frozen=True):
     words: str
 
 
-class PageHead(NamedTuple):
-    """`mark`: the sign of the tab. `lead`: the text before the title of the tab."""
-
-    pills: tuple[Pill, ...]
-    mark: str
-    lead: str
-    bands: tuple[Band, ...]
-    fares: tuple[Band, ...]
-
-
-def head_of(fleet: FleetView) -> PageHead:
-    """Return the content of the page's head."""
+def head_of(fleet: FleetView) -> dict[str, Any]:
+    """Return the content of the page's head. `mark`: the sign of the tab. `lead`: the text before its title."""
     pills = _pills(fleet)
     errors = sum(need.weight is Weight.ERROR for need in fleet.needs)
     is_bad = errors > 0 or any(pill.tone == "bad" for pill in pills)
@@ -184,7 +175,8 @@ def head_of(fleet: FleetView) -> PageHead:
     lead = f"{fleet.needs_total} to look at" if fleet.needs_total else {"ok": "in sync"}.get(mark, "look")
     order = {name: (look.sign, look.tone, look.words.partition(",")[0]) for name, look in STATES.items()}
     fares = {name: (look.sign, look.tone, look.words) for name, look in HEALTHS.items()}
-    return PageHead(pills, mark, lead, _bands(fleet.objects, order), _bands(fleet.health, fares))
+    bars = {"bands": _bands(fleet.objects, order), "fares": _bands(fleet.health, fares)}
+    return {"pills": pills, "mark": mark, "lead": lead, **bars}
 
 
 def _pills(fleet: FleetView) -> tuple[Pill, ...]:

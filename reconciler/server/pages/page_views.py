@@ -168,7 +168,7 @@ def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestio
 
 def _is_matrix_first(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestion) -> bool:
     """Return whether the matrix stands above the rest: nobody is needed, or somebody asks something of it."""
-    is_well = head_of(fleet).mark == "ok"
+    is_well = head_of(fleet)["mark"] == "ok"
     return (matrix is not None and bool(matrix.rows) and is_well) or is_narrowed(asked) or asked.offset > 0
 
 

@@ -122,24 +122,9 @@ _WIDEST: Final = 5
 """Characters of a cell: beyond, only the sign is shown and the count is in the words."""
 
 
-def state_look(state: str) -> StateStyle:
-    """Return the style of a state of sync; a later version's state looks as an unknown one."""
-    return STATES.get(state) or _NEW._replace(words=state)
-
-
-def stage_look(state: str) -> StateStyle:
-    """The look of the state of a stage of a rollout."""
-    return STAGES.get(state) or _NEW._replace(words=state)
-
-
-def phase_look(phase: str) -> StateStyle:
-    """The look of how a cluster is beside the revision that goes over the clusters."""
-    return PHASES.get(phase) or _NEW._replace(words=phase)
-
-
-def health_look(health: str) -> StateStyle:
-    """The look of a health."""
-    return HEALTHS.get(health) or _NEW._replace(words=health)
+def look(looks: Mapping[str, StateStyle], word: str) -> StateStyle:
+    """Return the style of a word; one of a later version looks as an unknown one."""
+    return looks.get(word) or _NEW._replace(words=word)
 
 
 @lru_cache(maxsize=4096)
@@ -151,7 +136,7 @@ def copy_look(state: str, health: str, replicas: int | None, ready: int | None, 
     >>> copy_look("held", "Healthy", 3, 3)
     Look(sign='‖', tone='warn', words='held, healthy, 3 of 3 ready')
     """
-    sync, fares, count = state_look(state), health_look(health), count_words(replicas, ready, counted)
+    sync, fares, count = look(STATES, state), look(HEALTHS, health), count_words(replicas, ready, counted)
     parts = [count] if count else []
     if state in ("unknown", "left"):
         return StateStyle(sync.sign, sync.tone, sync.words)
@@ -182,10 +167,10 @@ def _short_count(replicas: int | None, ready: int | None) -> str:
     return str(replicas) if ready is None or ready == replicas else f"{ready}/{replicas}"
 
 
-def _counted_sign(look: StateStyle, replicas: int | None, ready: int | None) -> str:
+def _counted_sign(fares: StateStyle, replicas: int | None, ready: int | None) -> str:
     count = _short_count(replicas, ready)
-    if not count or look.sign == "∅":
-        return look.sign
+    if not count or fares.sign == "∅":
+        return fares.sign
     # A count with a slash shows progress without a sign.
-    shown = count if look.tone == "prog" and "/" in count else f"{count} {look.sign}"
-    return shown if len(shown) <= _WIDEST else look.sign
+    shown = count if fares.tone == "prog" and "/" in count else f"{count} {fares.sign}"
+    return shown if len(shown) <= _WIDEST else fares.sign
