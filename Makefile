@@ -30,8 +30,9 @@ else
 test: together alone ## Run the tests; with KUBEBUILDER_ASSETS also those on real Kubernetes clusters.
 endif
 
+# What several workers import is compiled once, also where the environment has Python write nothing beside its sources.
 together: $(READY) ## Run the tests that run beside one another.
-	$(BIN)/python -m compileall -q reconciler
+	$(BIN)/python -m compileall -q -x '/(test_[^/]*|conftest)\.py$$' reconciler tests
 	$(BIN)/pytest -m "not soak and not alone" -n $(WORKERS)
 
 alone: $(READY) ## Run the tests that need a core of their own: one run of the demo.
