@@ -35,6 +35,7 @@ from reconciler.planner.revisions import named_alike, passage_between, with_stag
 from reconciler.planner.written import written_by, written_in
 from reconciler.policy import OBSERVED, closed_clusters
 from reconciler.render import (
+    Manifests,
     RenderCache,
     Rendered,
     Renderer,
@@ -100,12 +101,11 @@ def plan_round(snapshot: FleetSnapshot, schedule: Schedule | None = None) -> Rou
     manifests = decrypt(manifests, schedule)
     result = diff_all(manifests, schedule)
     placements = placement_changes(schedule, snapshot.observations.previous, snapshot.only)
-    return _round(snapshot, schedule, result, placements)
+    return _round(manifests, schedule, result, placements)
 
 
-def _round(
-    snapshot: FleetSnapshot, schedule: Schedule, result: PlanResult, placements: tuple[PlacementChange, ...]
-) -> Round:
+def _round(target: Manifests, schedule: Schedule, result: PlanResult, placements: tuple[PlacementChange, ...]) -> Round:
+    snapshot = target.snapshot
     settings, found = snapshot.fleet.settings, list(result.changes)
     if settings.previous_names:
         found = [replace(change, previous_names=settings.previous_names) for change in found]
@@ -132,7 +132,7 @@ def _round(
         head=snapshot.fleet.revision,
         changes=changes,
         waves=waves(changes, schedule.needs),
-        placements=with_overridden(placements, schedule, result.manifests),
+        placements=with_overridden(placements, schedule, result.manifests, target.renderer),
         problems=with_problems(schedule.problems, result.cluster_problems, *result.problems.values()),
         is_complete=result.is_complete and schedule.fleet.is_complete,
         held_digest=guarded.digest,
@@ -178,7 +178,8 @@ def compare_revisions(
         only=only,
     )
     # No cluster is met: encrypted values are compared as they are written.
-    result = diff_all(render(after, snapshot), after, are_shared=True)
+    manifests = render(after, snapshot)
+    result = diff_all(manifests, after, are_shared=True)
     open_questions = not_evaluated(before, after)
     silent = {found.identity for found in open_questions}
     changes = tuple([passage.told(one) for one in result.changes if one.identity not in silent])
@@ -195,7 +196,7 @@ def compare_revisions(
         cluster_problems=(*result.cluster_problems, *problems_in(sides[1], caches[1])),
     )
     placements = tuple([placed for placed in placement_changes(after, passage.placed) if placed.identity not in silent])
-    plan = _round(snapshot, after, result, placements).plan
+    plan = _round(manifests, after, result, placements).plan
     known = before.fleet.templates
     changed = [
         one
@@ -270,15 +271,18 @@ def placement_changes(
 
 
 def with_overridden(
-    placements: tuple[PlacementChange, ...], schedule: Schedule, manifests: Mapping[str, Mapping[Identity, Manifest]]
+    placements: tuple[PlacementChange, ...],
+    schedule: Schedule,
+    manifests: Mapping[str, Mapping[Identity, Manifest]],
+    renderer: Renderer,
 ) -> tuple[PlacementChange, ...]:
-    """The placements, with the replicas that overrides make of those that are assigned."""
+    """The placements, with the replicas that overrides of HEAD make of those that are assigned."""
     overridden = {
         identity for found in manifests.values() for identity, manifest in found.items() if manifest.overrides
     }
     if not any(placement.identity in overridden for placement in placements):
         return placements
-    inputs, cache = render_inputs(schedule), RenderCache()
+    inputs, cache = renderer.head
 
     def told(placement: PlacementChange) -> PlacementChange:
         path = schedule.interpreters.of(*placement.identity[:2]).replicas_path

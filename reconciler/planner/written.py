@@ -131,9 +131,7 @@ def written_by(
         if cluster in objects:
             objects[cluster][identity] = live
     wanted = after.bindings.keys() if only is None else {*only, *withheld_prerequisites(after, only)}
-    looks = _Looks(before, after, observed, wanted)
-    members = {name: looks.member(name, found) for name, found in sorted(objects.items())}
-    return members, JournalSnapshot(ledger=ledger)
+    return _members(before, after, observed, frozenset(wanted), objects), JournalSnapshot(ledger=ledger)
 
 
 def _applied(manifest: Manifest, schedule: Schedule, schema: Schema | None) -> tuple[LiveObject, AppliedRow]:
@@ -167,48 +165,39 @@ def _applied(manifest: Manifest, schedule: Schedule, schema: Schema | None) -> t
     )
 
 
-class _Looks:
-    """The reading of members in a round: served kinds, absent objects, and the health of copies."""
-
-    def __init__(
-        self,
-        before: Schedule,
-        after: Schedule,
-        observed: Mapping[str, ClusterObservation],
-        wanted: Collection[Identity],
-    ) -> None:
-        self._before = before
-        self._after = after
-        self._observed = observed
-        self._wanted = frozenset(wanted)
-        self._kinds = frozenset(identity[:2] for identity in wanted)
-        # The scope of a kind in a cluster is not observed: it is taken to be that of the store.
-        self._scopes = {
-            template.gvk: bool(identity.namespace)
-            for identity in wanted
-            for fleet in (before.fleet, after.fleet)
-            if (template := template_of(fleet, identity)) is not None
-        }
-
-    def member(self, name: str, objects: Mapping[Identity, LiveObject]) -> Member:
-        """One member that holds these objects."""
-        seen = self._observed.get(name)
+def _members(
+    before: Schedule,
+    after: Schedule,
+    observed: Mapping[str, ClusterObservation],
+    wanted: frozenset[Identity],
+    objects: Mapping[str, Mapping[Identity, LiveObject]],
+) -> dict[str, Member]:
+    """Return the members that hold these objects: served kinds, absent objects, and the health of copies."""
+    # The scope of a kind in a cluster is not observed: it is taken to be that of the store.
+    scopes = {
+        template.gvk: bool(identity.namespace)
+        for identity in wanted
+        for fleet in (before.fleet, after.fleet)
+        if (template := template_of(fleet, identity)) is not None
+    }
+    # Without knowledge, every kind is served but those whose definition is still to come.
+    unknown = {gvk: after.definition_of(gvk.group_kind) is None for gvk in scopes}
+    members: dict[str, Member] = {}
+    for name, held in sorted(objects.items()):
+        seen = observed.get(name)
         if seen is not None and not seen.reachable:
-            return NotRead(name=name, why="it did not answer when it was observed")
-
-        def is_served(gvk: GVK) -> bool:
-            served = _served(self._before, gvk, name, self._observed)
-            # Without knowledge, every kind but those whose definition is still to come.
-            return served if served is not None else self._after.definition_of(gvk.group_kind) is None
-
-        return Read(
+            members[name] = NotRead(name=name, why="it did not answer when it was observed")
+            continue
+        served = {gvk: _served(before, gvk, name, observed) for gvk in scopes}
+        members[name] = Read(
             name=name,
-            objects=objects,
-            absent=self._wanted - objects.keys(),
-            kinds=self._kinds,
-            served={gvk: scope for gvk, scope in self._scopes.items() if is_served(gvk)},
-            told={identity: _told(seen, live, self._before.interpreters) for identity, live in objects.items()},
+            objects=held,
+            absent=wanted - held.keys(),
+            kinds=frozenset(identity[:2] for identity in wanted),
+            served={gvk: scopes[gvk] for gvk, known in served.items() if (unknown[gvk] if known is None else known)},
+            told={identity: _told(seen, live, before.interpreters) for identity, live in held.items()},
         )
+    return members
 
 
 def _served(schedule: Schedule, gvk: GVK, cluster: str, observed: Mapping[str, ClusterObservation]) -> bool | None:

@@ -273,14 +273,14 @@ _NOTHING = Rendered(None)
 class Renderer:
     """Renders the copies of one schedule. The results of each revision are kept by itself."""
 
-    __slots__ = ("_head", "_older", "_schedule")
+    __slots__ = ("_older", "_schedule", "head")
 
     def __init__(
         self, schedule: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
     ) -> None:
         """`fixed_completions`: by cluster the completions that live parts of divided Jobs were created with."""
         self._schedule = schedule
-        self._head = (render_inputs(schedule, fixed_completions), RenderCache())
+        self.head = (render_inputs(schedule, fixed_completions), RenderCache())
         self._older: dict[int, tuple[Fleet, RenderInputs, RenderCache]] = {}
         """By the identity of the revision's fleet, which is kept here."""
 
@@ -290,13 +290,13 @@ class Renderer:
         source = staging.of(identity, cluster) if staging is not None else None
         if isinstance(source, Stays):
             return _NOTHING
-        inputs, cache = self._head if source is None else self._at(source)
+        inputs, cache = self.head if source is None else self._at(source)
         return render_copy(inputs, identity, cluster, replicas, cache)
 
     def _at(self, fleet: Fleet) -> tuple[RenderInputs, RenderCache]:
         known = self._older.get(id(fleet))
         if known is None:
-            head = self._head[0]
+            head = self.head[0]
             named = replace(fleet, settings=head.fleet.settings, clusters=head.fleet.clusters)
             inputs = replace(head, fleet=named, overrides=OverrideIndex(fleet.overrides, head.fleet.clusters))
             known = self._older[id(fleet)] = (fleet, inputs, RenderCache())
