@@ -15,14 +15,13 @@ from reconciler.cli.printing import answer_rows, remark
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.api.ledger import EvictionRecord
     from reconciler.api.refs import Identity
     from reconciler.journal.sqlite_journal import Journal
 
 
 @click.command(context_settings=options.SETTINGS)
 @options.resource_words("[KIND/NAME]")
-@options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
+@options.namespace_of_resource
 @options.option("--cluster", default="", help="The cluster that it leaves.")
 @options.option("--reason", default="", help="Why; shown in plans, `status` and `explain`.")
 @options.option(
@@ -49,7 +48,9 @@ def command(
     Its replicas go to other clusters first; where none can take them, they stay. It is also how a failed copy goes
     that `purgeMode: Never` keeps.
     """
+    from reconciler.api.ledger import EvictionRecord
     from reconciler.cli.options import person, resource_in
+    from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
     from reconciler.journal.sqlite_journal import Journal
 
     path = journal_path(journal, store)
@@ -61,17 +62,22 @@ def command(
         raise click.UsageError("name the cluster that it leaves: --cluster NAME")
     resource = resource_in(words)
     with Journal.open(path, read_only=True) as opened:
-        identity = (
-            _evicted(opened, resource, namespace, cluster) if undo else _there(opened, resource, namespace, cluster)
-        )
+        if undo:  # It may be placed nowhere any more.
+            evicted = [order.identity for order in opened.evictions() if order.cluster == cluster]
+            identity = _one(evicted, resource, namespace, f"is evicted from {cluster}")
+        else:
+            identity = _there(opened, resource, namespace, cluster)
     with orders_of(path) as book:
         if undo:
             book.readmit(identity, cluster, person(), reason)
             remark(f"{identity} may come back to {cluster}")
             return
-        record = _record(identity, cluster, reason, span)
-        book.evict(record)
-    remark(f"{record.identity} leaves {cluster} as soon as others have it, and stays away until {record.until}")
+        now = SystemClock().now()
+        until = rfc3339(epoch_s(now) + seconds_in(span))
+        book.evict(
+            EvictionRecord(identity=identity, cluster=cluster, since=now, until=until, who=person(), reason=reason)
+        )
+    remark(f"{identity} leaves {cluster} as soon as others have it, and stays away until {until}")
 
 
 def _there(journal: Journal, resource: str, namespace: str | None, cluster: str) -> Identity:
@@ -100,12 +106,6 @@ def _there(journal: Journal, resource: str, namespace: str | None, cluster: str)
     return identity
 
 
-def _evicted(journal: Journal, resource: str, namespace: str | None, cluster: str) -> Identity:
-    """Return the resource of this name that is evicted from the cluster, even if it is placed nowhere any more."""
-    found = [order.identity for order in journal.evictions() if order.cluster == cluster]
-    return _one(found, resource, namespace, f"is evicted from {cluster}")
-
-
 def _one(identities: Iterable[Identity], resource: str, namespace: str | None, what: str) -> Identity:
     from reconciler.api.naming import called
 
@@ -116,22 +116,6 @@ def _one(identities: Iterable[Identity], resource: str, namespace: str | None, w
     if not found:
         raise ConfigurationError(f"nothing called {resource}{where} {what}")
     raise ConfigurationError(f"{resource} may be: {', '.join(map(str, found))}; name the namespace with -n")
-
-
-def _record(identity: Identity, cluster: str, reason: str, span: str) -> EvictionRecord:
-    from reconciler.api.ledger import EvictionRecord
-    from reconciler.cli.options import person
-    from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
-
-    now = SystemClock().now()
-    return EvictionRecord(
-        identity=identity,
-        cluster=cluster,
-        since=now,
-        until=rfc3339(epoch_s(now) + seconds_in(span)),
-        who=person(),
-        reason=reason,
-    )
 
 
 def _answer(journal: Journal, output: str) -> None:

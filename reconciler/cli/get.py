@@ -6,9 +6,9 @@ Source: "Dynamic distribution and descheduling", "Elastic scheduling with multi-
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from reconciler.controller.once.planning import Access
     from reconciler.errors import ReconcilerError
     from reconciler.kube.client import MemberCluster
-    from reconciler.kube.discovery import Discovery
     from reconciler.kube.member_clusters import MemberClusters
     from reconciler.kube.table import PrintedTable
 
 
 @click.command(context_settings=options.SETTINGS)
-@options.kind_argument("kind")
+@click.argument("kind", metavar="KIND[,KIND…]", shell_complete=options.completer("kinds"))
 @click.argument("name", required=False)
 @options.option("-n", "--namespace", default="default", show_default=True, help="Namespace of the objects.")
 @options.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
@@ -60,6 +59,8 @@ def command(
     Several kinds are separated by commas.
     """
     del members  # kubectl amc asks the Fleet instance without it; here only the members have objects.
+    from msgspec.structs import replace
+
     from reconciler.cli.tables import Query
 
     if "/" in kind and name is None:
@@ -75,29 +76,27 @@ def command(
     queries = [Query(kind=one, name=name or "", namespace=namespace, selector=selector) for one in kinds]
     if is_followed and (output in ("json", "yaml") or len(queries) != 1):
         raise click.UsageError("-w prints lines: name one kind, and no -o but table, wide or name")
-    fleet, access = _only(fleet, clusters), access_to(kubeconfig, None, clusters)
+    if clusters:
+        fleet = replace(fleet, clusters={name: found for name, found in fleet.clusters.items() if name in clusters})
+    access = access_to(kubeconfig, None, clusters)
     if is_followed:
         run(_follow(fleet, access, queries[0], output))
     found = run(_ask(fleet, access, queries, whole=output in ("json", "yaml")))
     sys.exit(1 if _show(fleet, queries, found, output) else 0)
 
 
-def _only(fleet: Fleet, clusters: tuple[str, ...]) -> Fleet:
-    from msgspec.structs import replace
-
-    kept = {name: found for name, found in fleet.clusters.items() if name in clusters}
-    return replace(fleet, clusters=kept) if clusters else fleet
-
-
 def _show(fleet: Fleet, queries: Sequence[Query], found: Sequence[Found], output: str) -> bool:
     """Print the results; return whether a cluster did not answer."""
     from reconciler.cli.tables import found_json, printed
+    from reconciler.incremental import by_key
 
     failed = {(cluster, str(error)): error for _, errors in found for cluster, error in errors.items()}
     for (cluster, _), error in failed.items():
         remark(f"{cluster}: {getattr(error, 'message', None) or error}")
     if output in ("json", "yaml"):
-        answer(found_json(_joined(tables for tables, _ in found), output))
+        lists = ((cluster, cast("list[Any]", each)) for tables, _ in found for cluster, each in tables.items())
+        objects = by_key((cluster, one) for cluster, each in lists for one in each)
+        answer(found_json(objects, output))
         return bool(failed)
     shown = [
         printed(tables, _aliases(fleet), query, output, terminal_width())
@@ -115,24 +114,8 @@ def _aliases(fleet: Fleet) -> dict[str, str]:
     return {cluster.name: cluster.alias for cluster in fleet.clusters.values()}
 
 
-def _joined(found: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    objects: dict[str, list[Any]] = {}
-    for tables in found:
-        for cluster, listed in tables.items():
-            objects.setdefault(cluster, []).extend(listed)
-    return objects
-
-
 Found = tuple[dict[str, "PrintedTable | list[Any]"], dict[str, "ReconcilerError"]]
 """The answer of each cluster, and the error of each that did not answer."""
-
-
-def _did_you_mean(discovery: Discovery, kind: str) -> str:
-    import difflib
-
-    names = {served.plural for served in discovery.kinds.values()} | {gvk.kind.lower() for gvk in discovery.kinds}
-    close = difflib.get_close_matches(kind.lower(), sorted(names), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole: bool) -> list[Found]:
@@ -154,13 +137,18 @@ async def _follow(fleet: Fleet, access: Access, query: Query, form: str) -> None
 
 
 async def _ask_one(members: MemberClusters, query: Query, *, whole: bool) -> Found:
+    import difflib
+
     from reconciler.errors import KindNotServed, MalformedObject, ObjectNotFound, ReconcilerError
 
     async def one(member: MemberCluster) -> PrintedTable | list[Any]:
         discovery = await member.discover()
         served = discovery.find(query.kind)
         if served is None:
-            raise KindNotServed(member.name, f"no kind is called {query.kind}{_did_you_mean(discovery, query.kind)}")
+            names = {kind.plural for kind in discovery.kinds.values()} | {gvk.kind.lower() for gvk in discovery.kinds}
+            close = difflib.get_close_matches(query.kind.lower(), sorted(names), n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise KindNotServed(member.name, f"no kind is called {query.kind}{hint}")
         namespace = query.namespace if served.namespaced else ""
         if not whole:
             return await member.table(served, namespace=namespace, name=query.name, label_selector=query.selector)

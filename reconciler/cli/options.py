@@ -139,39 +139,27 @@ def grouped(parameter: str, make: Callable[..., Any], *added: Callable[[Any], An
     return add
 
 
-def store_argument(function: Command) -> Command:
-    """STORE, as an argument or as `--store`; the current directory by default."""
-    return _either_store(function, ".")
-
-
-def optional_store(function: Command) -> Command:
-    """STORE, as an argument or as `--store`; it may be left out."""
-    return _either_store(function, None)
-
-
-def named_store(function: Command) -> Command:
-    """STORE as `--store` alone, where the command takes other arguments; the current directory by default."""
-    return option("--store", default=".", show_default=True, help="The fleet store.")(function)
-
-
 def resource_words(metavar: str) -> Callable[[Command], Command]:
     """Add the argument `KIND/NAME`, or `KIND NAME` as kubectl takes it, and the words after it."""
     return click.argument("words", nargs=-1, metavar=metavar, shell_complete=completer("resources"))
 
 
-def kind_argument(name: str) -> Callable[[Command], Command]:
-    """`KIND[,KIND…]`."""
-    return click.argument(name, metavar="KIND[,KIND…]", shell_complete=completer("kinds"))
+def optional_store(function: Command, default: str | None = None) -> Command:
+    """STORE, as an argument or as `--store`; it may be left out."""
 
-
-def _either_store(function: Command, default: str | None) -> Command:
     @functools.wraps(function)
     def chosen(*, store: str | None, named_store: str | None, **values: Any) -> Any:
         if store is not None and is_typed("named_store") and named_store != store:
             raise click.UsageError(f"STORE is given twice: {store} and --store {named_store}")
         return function(store=store or named_store or default, **values)
 
-    return click.argument("store", required=False)(_named_store(chosen))  # type: ignore[return-value]
+    named = option("--store", "named_store", default=None, metavar="STORE", help="The store, as the argument names it.")
+    return click.argument("store", required=False)(named(chosen))  # type: ignore[return-value]
+
+
+def store_argument(function: Command) -> Command:
+    """STORE, as an argument or as `--store`; the current directory by default."""
+    return optional_store(function, ".")
 
 
 def is_typed(name: str) -> bool:
@@ -180,19 +168,16 @@ def is_typed(name: str) -> bool:
     return source is click.core.ParameterSource.COMMANDLINE
 
 
-_named_store = option(
-    "--store", "named_store", default=None, metavar="STORE", help="The store, as the argument names it."
-)
+named_store = option("--store", default=".", show_default=True, help="The fleet store.")
+"""STORE where the command takes other arguments."""
 store_of_fleet = option(
     "--store", default=None, help="The store whose fleet is meant. Default: the one that the current folder is in."
 )
-
-
-def suspension_scope(function: Command) -> Command:
-    """SCOPE: `fleet`, `cluster NAME`, or KIND/NAME."""
-    return click.argument("scope", nargs=-1, shell_complete=completer("resources"))(function)
-
-
+suspension_scope = click.argument("scope", nargs=-1, shell_complete=completer("resources"))
+"""`fleet`, `cluster NAME`, or KIND/NAME."""
+namespace_of_resource = option(
+    "-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough."
+)
 rev = option("--rev", default=None, metavar="REV", help="Branch, tag or commit to read instead of the files.")
 as_directory = option("--dir", "as_directory", is_flag=True, help="Read the files as they lie, Git or not.")
 kubeconfig = option(
@@ -245,13 +230,7 @@ observations = option(
     default=None,
     help="What is known of the clusters (as `observe` writes it), instead of asking them.",
 )
-clusters_served = option(
-    "--cluster",
-    "clusters",
-    multiple=True,
-    help="Apply to these clusters alone (repeatable). Default: to all but those with `spec.syncMode: Pull`.",
-)
-show_secrets = option("--show-secrets", is_flag=True, help="Print values of Secrets instead of masking them.")
+cluster_filter = option("--cluster", "clusters", multiple=True, help="Only these clusters (repeatable).")
 
 
 _SHORT_WITH_EQUALS: Final = re.compile(r"-[A-Za-z]=.", re.DOTALL)
@@ -297,11 +276,6 @@ def _instant(_ctx: click.Context, _parameter: click.Parameter, value: str | None
     from reconciler.clock import instant
 
     return instant(value)
-
-
-def cluster_filter(function: Command) -> Command:
-    """`--cluster`, repeatable."""
-    return option("--cluster", "clusters", multiple=True, help="Only these clusters (repeatable).")(function)
 
 
 def option_keys(command: click.Command) -> dict[str, str]:

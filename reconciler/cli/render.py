@@ -19,7 +19,7 @@ from reconciler.cli.store_reading import bulk_load, check_clusters, read_fleet, 
 @options.option("--fresh", is_flag=True, help="Place anew, whatever the previous placement was.")
 @options.time("--now", words="Compute as of this time (RFC 3339). Default: now.")
 @options.output("yaml", "json", "name", "placementdecision", default="yaml")
-@options.show_secrets
+@options.option("--show-secrets", is_flag=True, help="Print values of Secrets instead of masking them.")
 def command(
     *,
     chosen: options.StoreChoice,

@@ -10,11 +10,12 @@ from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.options import orders_of
 from reconciler.cli.printing import remark
+from reconciler.errors import ConfigurationError
 
 
 @click.command(context_settings=options.SETTINGS)
 @options.suspension_scope
-@options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
+@options.namespace_of_resource
 @options.option("--all", "is_all", is_flag=True, help="End every suspension.")
 @options.option("--reason", default="", help="Why; shown in `history`.")
 @options.store_of_fleet
@@ -30,27 +31,24 @@ def command(
 ) -> None:
     """End the suspension of SCOPE: `fleet`, `cluster NAME` or KIND/NAME."""
     from reconciler.cli.options import person
+    from reconciler.controller.vitals.journal_documents import one_subject, subject_of
 
     if bool(scope) is is_all:
         raise click.UsageError("name what to resume (fleet, cluster NAME or KIND/NAME), or give --all")
     with orders_of(journal_path(journal, store)) as book:
         found = [record.scope for record in book.suspensions()]
-        for chosen in found if is_all else [_one_of(found, scope, namespace)]:
+        wanted, text = found, " ".join(scope)
+        if not is_all and text in found:
+            wanted = [text]
+        elif not is_all:
+            subjects = [subject for known in found if (subject := subject_of(known)) is not None]
+            try:
+                wanted = [str(one_subject(subjects, "/".join(scope), namespace))]
+            except ConfigurationError as error:
+                told = ", ".join(found) or "nothing"
+                raise ConfigurationError(f"{text} is not suspended; suspended: {told}") from error
+        for chosen in wanted:
             book.resume(chosen, person(), reason)
             remark(f"resumed {chosen}")
         if not found:
             remark("nothing is suspended")
-
-
-def _one_of(found: list[str], scope: tuple[str, ...], namespace: str | None) -> str:
-    from reconciler.controller.vitals.journal_documents import one_subject, subject_of
-    from reconciler.errors import ConfigurationError
-
-    text = " ".join(scope)
-    if text in found:
-        return text
-    subjects = [subject for known in found if (subject := subject_of(known)) is not None]
-    try:
-        return str(one_subject(subjects, "/".join(scope), namespace))
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{text} is not suspended; suspended: {', '.join(found) or 'nothing'}") from error

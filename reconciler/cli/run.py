@@ -53,18 +53,27 @@ def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Comm
     return options.option(name, hidden=True, expose_value=False, callback=refuse, help="Refused.", **attributes)
 
 
+def _checked_poll(_ctx: object, _parameter: object, value: float) -> float:
+    """A server is not asked without a pause; neither is "not a number" one."""
+    if not _POLL_MIN_S <= value <= _POLL_MAX_S:
+        raise click.BadParameter(f"{value} is not from {_POLL_MIN_S} to {_POLL_MAX_S}")
+    return value
+
+
 @click.command(context_settings=options.SETTINGS)
 @options.store_choice
 @options.kubeconfig
 @options.live_profiles
 @options.journal
-@options.clusters_served
+@options.option("--cluster", "clusters", multiple=True,
+                help="Apply to these clusters alone (repeatable). Default: to all but those with "
+                     "`spec.syncMode: Pull`.")  # fmt: skip
 @_taken_out("--observations", _EXCHANGE, type=click.Path())
 @_taken_out("--role", _SHARDS)
 @_taken_out("--shard", _SHARDS)
 @keys_options
 @options.option("--poll", "poll_s", type=float, default=60.0, show_default=True,
-                callback=lambda _ctx, _parameter, value: _checked_poll(value),
+                callback=_checked_poll,
                 help="Seconds between looks at a Git URL or a tag of a registry.")  # fmt: skip
 @options.option("--accept-rewinds", is_flag=True, help="Follow a branch that was rewritten (force-pushed).")
 @options.option("--listen", default=None, metavar="HOST:PORT", help="Serve health, metrics and status there.")
@@ -155,13 +164,6 @@ def _journal_of(chosen: options.StoreChoice) -> Path:
     if found is None:
         raise ConfigurationError(why_nameless(fleet))
     return found
-
-
-def _checked_poll(value: float) -> float:
-    """A server is not asked without a pause; neither is "not a number" one."""
-    if not _POLL_MIN_S <= value <= _POLL_MAX_S:
-        raise click.BadParameter(f"{value} is not from {_POLL_MIN_S} to {_POLL_MAX_S}")
-    return value
 
 
 async def _run(service: Service, listening: Listening) -> None:

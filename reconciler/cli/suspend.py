@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(context_settings=options.SETTINGS)
 @options.suspension_scope
-@options.option("-n", "--namespace", default=None, help="Namespace of the resource, when its name is not enough.")
+@options.namespace_of_resource
 @options.option("--reason", default="", help="Why; shown wherever a change is held.")
 @options.option("--for", "span", default=None, metavar="SPAN", help="For so long: 30m, 2h, 2d.")
 @options.option("--until", default=None, metavar="TIME", help="Until this time (RFC 3339).")
