@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.fleet import Fleet
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.cli.role_documents import RoleSubject
     from reconciler.controller.once.planning import Access
     from reconciler.rights import Level, Right
     from reconciler.scheduler import Schedule
 
 _SUBJECTS = "ServiceAccount:NAMESPACE/NAME, User:NAME or Group:NAME"
+_RBAC = "rbac.authorization.k8s.io"
+_PURPOSE = {
+    "read": "be compared and told of, without any write",
+    "apply": "be applied without deletions",
+    "full": "be applied, deletions included",
+}
+"""By level."""
 DEFAULT_SUBJECT = "ServiceAccount:fleet-system/fleet-reconciler"
 
 GroupKind = tuple[str, str]
@@ -28,7 +35,6 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
     Raises:
         ConfigurationError: the store does not name the fleet, the subject is none, or a kind's name is not found.
     """
-    from reconciler.cli.role_documents import role_documents, role_yaml
     from reconciler.fleet import why_nameless
     from reconciler.report.json_parts import json_text
     from reconciler.rights import PAGE_RIGHTS, Level, merged, resource_names
@@ -112,18 +118,62 @@ async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
     return {gvk.group_kind: kind.plural for discovery in served for gvk, kind in discovery.kinds.items()}
 
 
-def parse_subject(text: str) -> RoleSubject:
-    """Return the subject of a role from a person's text.
+def role_documents(rights: Iterable[Right], subject: JsonObject, fleet: str) -> tuple[JsonObject, ...]:
+    """The ClusterRole and its ClusterRoleBinding; for a ServiceAccount, that and its Namespace come before them.
+
+    The role has one name at every level, so that applying another level replaces the rights of before.
+    """
+    from reconciler.incremental import by_key
+
+    name = f"fleet-reconciler-{fleet}"
+    groups = by_key(((right.group, right.names, right.verbs), right.resource) for right in sorted(rights))
+    rules = [
+        {
+            "apiGroups": [group],
+            "resources": list(resources),
+            **({"resourceNames": list(names)} if names else {}),
+            "verbs": list(verbs),
+        }
+        for (group, names, verbs), resources in groups.items()
+    ]
+    role = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
+    binding = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+        "subjects": [subject],
+    }
+    if subject["kind"] != "ServiceAccount":
+        return role, binding
+    account = {"name": subject["name"], "namespace": subject["namespace"]}
+    return (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": subject["namespace"]}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
+        role,
+        binding,
+    )
+
+
+def role_yaml(documents: Iterable[JsonObject], fleet: str, level: Level) -> str:
+    """Return the documents as one YAML file with a comment about its purpose."""
+    from reconciler.report.render_json import dump_yaml
+
+    text = "---\n".join(dump_yaml(document) for document in documents)
+    made_by = f"Made by 'reconciler doctor --rbac {level}'."
+    return f"# What fleet {fleet} needs in its clusters to {_PURPOSE[level]}. {made_by}\n{text}"
+
+
+def parse_subject(text: str) -> dict[str, Json]:
+    """Return the subject of a role from a person's text, as a binding has it.
 
     Raises:
         ConfigurationError: it is none.
     """
-    from reconciler.cli.role_documents import RoleSubject
-
     kind, _, name = text.partition(":")
     namespace, _, account = name.rpartition("/")
     if kind == "ServiceAccount" and namespace and account and "/" not in namespace:
-        return RoleSubject(kind=kind, name=account, namespace=namespace)
+        return {"kind": kind, "name": account, "namespace": namespace}
     if kind in ("User", "Group") and name:
-        return RoleSubject(kind=kind, name=name)
+        return {"kind": kind, "name": name, "apiGroup": _RBAC}
     raise ConfigurationError(f"--subject {text}: it must be {_SUBJECTS}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.cli.role_documents import RoleSubject, role_documents, role_yaml
+from reconciler.cli.rights import parse_subject, role_documents, role_yaml
 from reconciler.rights import Level, Right
 from tests.yaml_text import load_documents
 
@@ -13,7 +13,7 @@ RIGHTS = (
     Right("", "services", (), READ),
     Right("apps", "deployments", (), READ),
 )
-ACCOUNT = RoleSubject(kind="ServiceAccount", name="robot", namespace="tools")
+ACCOUNT = parse_subject("ServiceAccount:tools/robot")
 
 
 def test_resources_with_the_same_verbs_are_one_rule() -> None:
@@ -34,7 +34,7 @@ def test_a_service_account_comes_with_its_namespace() -> None:
 
 
 def test_a_user_or_a_group_is_of_the_api_group() -> None:
-    role, binding = role_documents(RIGHTS, RoleSubject(kind="User", name="ann@example.com"), "shop")
+    role, binding = role_documents(RIGHTS, parse_subject("User:ann@example.com"), "shop")
     assert role["kind"] == "ClusterRole"
     assert binding["subjects"] == [{"kind": "User", "name": "ann@example.com", "apiGroup": "rbac.authorization.k8s.io"}]
 
