@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconciler.api.rollouts import Rollout
-
-
-class _Awaited(NamedTuple):
-    """A stage that waits for an approval, as `status` has it."""
-
-    rollout: str
-    revision: str
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -57,19 +50,33 @@ def command(
     from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
     from reconciler.report.render_json import dump_yaml
     from reconciler.rollouts import approved
+    from reconciler.store.git.url import is_git_url
     from reconciler.store.git.work_tree import commit_file
 
     stage, store, name = _stage_and_store(words, store, name)
     until = rfc3339(epoch_s(SystemClock().now()) + seconds_in(span)) if span else ""
-    folder = _folder(store)
+    if is_git_url(store) or not Path(store).is_dir():
+        raise ConfigurationError(f"{store}: a commit is made in a checkout; name its folder with --store")
     fleet_rollouts = read_fleet(store).rollouts
-    waiting = _awaiting_approval(_status(server, journal, store, needed=revision is None), stage, name)
-    rollout = _rollout(fleet_rollouts, stage, name or (waiting.rollout if waiting is not None else None))
-    chosen = _chosen(folder, _revision(stage, revision, waiting), waiting)
-    _refuse_what_is_not_awaited(stage, chosen, waiting)
+    status = _status(server, journal, store, needed=revision is None)
+    of, awaited = _awaiting_approval(status, stage, name) if status else ("", "")
+    rollout = _rollout(fleet_rollouts, stage, name or of)
+    if not (named := revision or awaited):
+        raise ConfigurationError(f"it is not known what waits after the stage {stage}; give --revision")
+    chosen = _chosen(Path(store), named, awaited)
+    if awaited and chosen != awaited:
+        raise ConfigurationError(
+            f"{short_revision(chosen)} is not what waits after the stage {stage}: that is {short_revision(awaited)}"
+        )
     approval = Approval(stage=stage, revision=short_revision(chosen), until=until)
-    _refuse_twice(rollout, approval)
-    file = folder / rollout.source.path
+    for one in rollout.approvals:
+        is_same = one.stage == stage and approval.revision.startswith(short_revision(one.revision))
+        if is_same and one.until == until:
+            raise ConfigurationError(
+                f"{rollout.source.path}: {approval.revision} is approved there already ({one.source}); push it, "
+                "or give --until if `status` says that it ended"
+            )
+    file = Path(store) / rollout.source.path
     data = approved(rollout.source.path, file.read_bytes(), rollout.name, approval, dump_yaml)
     subject = f"Approve {approval.revision} after the stage {stage} of the rollout {rollout.name}"
     made = commit_file(file, data, subject, os.environ)
@@ -97,14 +104,6 @@ def _stage_and_store(words: tuple[str, ...], store: str, name: str | None) -> tu
     return bare, rest[0] if rest else store, of or name
 
 
-def _folder(store: str) -> Path:
-    from reconciler.store.git.url import is_git_url
-
-    if is_git_url(store) or not Path(store).is_dir():
-        raise ConfigurationError(f"{store}: a commit is made in a checkout; name its folder with --store")
-    return Path(store)
-
-
 def _status(server: ServiceAddress | None, journal: Path | None, store: str, *, needed: bool) -> Mapping[str, Any]:
     """Return the document of `status`; empty if the journal here cannot be read and the revision is given."""
     from reconciler.controller.vitals.journal_documents import picture_in
@@ -125,14 +124,12 @@ def _status(server: ServiceAddress | None, journal: Path | None, store: str, *, 
         return {}
 
 
-def _awaiting_approval(status: Mapping[str, Any], stage: str, name: str | None) -> _Awaited | None:
-    """Return the rollout that awaits an approval after a stage; None if unknown.
+def _awaiting_approval(status: Mapping[str, Any], stage: str, name: str | None) -> tuple[str, str]:
+    """Return the rollout that awaits an approval after a stage, and the revision of which.
 
     Raises:
         ConfigurationError: nothing does, or it is not clear which Rollout is meant.
     """
-    if not status:
-        return None
     rollouts = [found for found in status.get("rollouts", ()) if name in (None, found["name"])]
     waiting = [
         (found, one) for found in rollouts for one in found["stages"] if one["name"] == stage and one["approval"]
@@ -141,14 +138,14 @@ def _awaiting_approval(status: Mapping[str, Any], stage: str, name: str | None) 
         names = ", ".join(sorted(found["name"] for found, _ in waiting))
         raise ConfigurationError(f"the stage {stage} waits in several rollouts; say which: --rollout {names}")
     if waiting:
-        return _Awaited(waiting[0][0]["name"], waiting[0][0]["release"])
+        return waiting[0][0]["name"], waiting[0][0]["release"]
     told = [f"{found['name']}: {one['why']}" for found in rollouts for one in found["stages"] if one["name"] == stage]
     why = "; ".join(told) or f"no rollout has such a stage{f' ({name})' if name else ''}"
     raise ConfigurationError(f"nothing waits for an approval of the stage {stage}: {why}")
 
 
-def _rollout(rollouts: tuple[Rollout, ...], stage: str, name: str | None) -> Rollout:
-    found = [one for one in rollouts if name in (None, one.name) and any(known.name == stage for known in one.stages)]
+def _rollout(rollouts: tuple[Rollout, ...], stage: str, name: str) -> Rollout:
+    found = [one for one in rollouts if name in ("", one.name) and any(known.name == stage for known in one.stages)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -159,35 +156,10 @@ def _rollout(rollouts: tuple[Rollout, ...], stage: str, name: str | None) -> Rol
     raise ConfigurationError(f"the store has no stage {stage}{of}; it has {known}")
 
 
-def _revision(stage: str, revision: str | None, waiting: _Awaited | None) -> str:
-    found = revision or (waiting.revision if waiting is not None else "")
-    if not found:
-        raise ConfigurationError(f"it is not known what waits after the stage {stage}; give --revision")
-    return found
-
-
-def _chosen(folder: Path, text: str, waiting: _Awaited | None) -> str:
+def _chosen(folder: Path, text: str, awaited: str) -> str:
     """Return the revision that is named: a commit of the checkout, or an artifact, which no checkout has."""
     from reconciler.store.git.work_tree import resolved
 
-    if waiting is not None and is_digest(waiting.revision) and is_named_by(waiting.revision, text):
-        return waiting.revision
+    if is_digest(awaited) and is_named_by(awaited, text):
+        return awaited
     return text if text.startswith(DIGEST) else resolved(folder, text)
-
-
-def _refuse_what_is_not_awaited(stage: str, chosen: str, waiting: _Awaited | None) -> None:
-    if waiting is not None and chosen != waiting.revision:
-        raise ConfigurationError(
-            f"{short_revision(chosen)} is not what waits after the stage {stage}: "
-            f"that is {short_revision(waiting.revision)}"
-        )
-
-
-def _refuse_twice(rollout: Rollout, approval: Any) -> None:
-    for one in rollout.approvals:
-        is_same = one.stage == approval.stage and approval.revision.startswith(short_revision(one.revision))
-        if is_same and one.until == approval.until:
-            raise ConfigurationError(
-                f"{rollout.source.path}: {approval.revision} is approved there already ({one.source}); push it, "
-                "or give --until if `status` says that it ended"
-            )

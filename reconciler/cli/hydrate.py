@@ -6,12 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from reconciler.cli import options
-from reconciler.cli.printing import answer_commit, prose, remark, show_problems
+from reconciler.cli.printing import answer_commit, has_errors, prose, remark, show_problems
 from reconciler.cli.store_reading import cache_folder, read_fleet, read_observations
 from reconciler.errors import ConfigurationError
 
@@ -77,22 +77,16 @@ def command(
     wanted = {"helm": Wanted(helm, helm_sha256), "kubectl": Wanted(kubectl, kubectl_sha256)}
     observed = read_observations(observations).clusters if observations is not None else None
 
-    def hydrate(place: StoreLocation) -> _Hydrated:
+    def hydrate(place: StoreLocation) -> tuple[bool, bool]:
         kept_out = place.repository or place.path
         tools = Tools(kept_out, wanted, os.environ, cache_folder(), network=allow_network)
         is_current = _updated(place, only, tools) if update and not check else True
-        is_sound = _hydrate(place, only, tools, observed, check=check, update=update, allow_network=allow_network)
-        return _Hydrated(is_current=is_current, is_sound=is_sound)
+        return is_current, _hydrate(
+            place, only, tools, observed, check=check, update=update, allow_network=allow_network
+        )
 
     subject = "Update charts, images and what is rendered of them" if update else "Render what changed"
     sys.exit(0 if all(_on_branch(location, branch, subject, hydrate) if branch else hydrate(location)) else 1)
-
-
-class _Hydrated(NamedTuple):
-    """The end of a run. `is_current`: every registry answered. `is_sound`: every output is as it should be."""
-
-    is_current: bool
-    is_sound: bool
 
 
 def _updated(location: StoreLocation, only: tuple[str, ...], tools: Tools) -> bool:
@@ -112,9 +106,11 @@ def _read(
 
 
 def _on_branch(
-    location: StoreLocation, branch: str, subject: str, hydrate: Callable[[StoreLocation], _Hydrated]
-) -> _Hydrated:
+    location: StoreLocation, branch: str, subject: str, hydrate: Callable[[StoreLocation], tuple[bool, bool]]
+) -> tuple[bool, bool]:
     """Hydrate a copy of the newest commit, and commit what that changes, if it is sound. Files stay as they are.
+
+    Return whether every registry answered, and whether every output is as it should be, as `hydrate` does.
 
     Raises:
         ConfigurationError: the store is in no repository.
@@ -128,7 +124,7 @@ def _on_branch(
     base = base_of(location.repository, branch)
     with copied(location.repository, base) as copy:
         ran = hydrate(locate_store(str(copy / location.subdir)))
-        if not ran.is_sound:
+        if not ran[1]:
             prose("nothing is committed\n")
             return ran
         edits = edits_of(location.repository, base, copy)
@@ -136,8 +132,8 @@ def _on_branch(
     done = commit_on(location.repository, branch, base, edits, f"{subject}\n\n{names}", os.environ) if edits else None
     if done is None:
         remark("there is nothing to commit")
-        return ran
-    answer_commit(*done)
+    else:
+        answer_commit(*done)
     return ran
 
 
@@ -152,8 +148,10 @@ def _hydrate(
     allow_network: bool,
 ) -> bool:
     """Render, and write or compare the outputs; whether all is well."""
+    from reconciler.api.problem import Severity
     from reconciler.helm.files import RenderFiles, tree_of
     from reconciler.helm.run_render import ToolRenderer
+    from reconciler.hydration import is_below, overlaps
     from reconciler.plugins import with_plugins
     from reconciler.processes.run_program import hides_files
 
@@ -161,7 +159,10 @@ def _hydrate(
     snapshots: list[Snapshot] = []
     fleet = _read(location, parsed, snapshots)
     renders = _chosen(fleet, only)
-    is_good = not _tell(_of_documents(fleet))
+    errors = (problem for problem in fleet.problems if problem.severity is Severity.ERROR)
+    outputs = [render.output for render in fleet.renders]  # They are about to be written.
+    told = [problem for problem in errors if not any(is_below(problem.source.path, output) for output in outputs)]
+    is_good = not _tell([*told, *overlaps(fleet.renders, fleet.clusters)])
     made: list[tuple[Render, Output]] = []
     with tree_of(location, None, as_files=True) as tree:
         files = RenderFiles(tree)
@@ -193,21 +194,8 @@ def _chosen(fleet: Fleet, only: tuple[str, ...], *, is_silent: bool = False) -> 
     return tuple(render for render in fleet.renders if not only or render.name in only)
 
 
-def _of_documents(fleet: Fleet) -> list[Problem]:
-    """Return the problems of the store but for outputs, which are about to be written."""
-    from reconciler.api.problem import Severity
-    from reconciler.hydration import is_below, overlaps
-
-    errors = (problem for problem in fleet.problems if problem.severity is Severity.ERROR)
-    outputs = [render.output for render in fleet.renders]
-    found = [problem for problem in errors if not any(is_below(problem.source.path, output) for output in outputs)]
-    return [*found, *overlaps(fleet.renders, fleet.clusters)]
-
-
 def _tell(problems: list[Problem] | tuple[Problem, ...]) -> bool:
     """Show problems; whether there is an error among them."""
-    from reconciler.cli.printing import has_errors
-
     show_problems(problems)
     return has_errors(problems)
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
-from reconciler.cli.import_told import ImportArguments, import_told
+from reconciler.cli.import_told import import_told
 from reconciler.cli.printing import answer, remark, run
 from reconciler.cli.store_reading import check_clusters, read_fleet
 from reconciler.errors import ConfigurationError
@@ -76,15 +76,14 @@ def command(
     --from-argocd and --from-flux write documents of kind Render instead, and ask no cluster.
     """
     if from_argocd or from_flux:
-        told = ImportArguments(argocd=from_argocd, flux=from_flux, clusters=clusters, sources=sources, names=names,
-                    kube_version=kube_version, fleet=fleet_name, is_all=is_all)  # fmt: skip
-        if told.argocd and told.flux:
+        if from_argocd and from_flux:
             raise click.UsageError("give one of --from-argocd and --from-flux; import twice, into one folder")
         if kinds:
             raise click.UsageError("KIND is of live objects; --from-argocd and --from-flux take all that they know")
         if folder is None:
             raise click.UsageError("Missing option '--folder': say where the store is written")
-        sys.exit(import_told(told, folder))
+        sys.exit(import_told(folder, argocd=from_argocd, flux=from_flux, clusters=clusters, sources=sources,
+                             names=names, kube_version=kube_version, fleet=fleet_name, is_all=is_all))  # fmt: skip
     _import_live(kinds, (namespace, selector), clusters, store, folder, kubeconfig, include_secrets=include_secrets)
 
 
@@ -158,9 +157,23 @@ async def _read(
         ReconcilerError: a cluster cannot be read, or lacks one of the kinds.
     """
     from reconciler.controller.once.planning import open_members
+    from reconciler.errors import KindNotServed, MalformedObject
+
+    namespace, selector = where
 
     async def one(member: MemberCluster) -> dict[Identity, LiveObject]:
-        return await _read_one(member, kinds, *where)
+        discovery = await member.discover()
+        found: dict[Identity, LiveObject] = {}
+        for kind in kinds:
+            served = discovery.find(kind)
+            if served is None:
+                raise KindNotServed(member.name, f"no kind is called {kind}")
+            there = namespace if served.namespaced else ""
+            listing = await member.list_objects(served.gvk, namespace=there, label_selector=selector)
+            for why in listing.unread.values():
+                raise MalformedObject(member.name, why)
+            found |= {live.identity: live for live in listing.objects}
+        return found
 
     wanted = replace(fleet, clusters={name: fleet.clusters[name] for name in clusters})
     async with open_members(wanted, access) as members:
@@ -171,26 +184,6 @@ async def _read(
             raise found
         held[name] = found
     return held
-
-
-async def _read_one(
-    member: MemberCluster, kinds: list[str], namespace: str, selector: str
-) -> dict[Identity, LiveObject]:
-    from reconciler.errors import KindNotServed, MalformedObject
-
-    discovery = await member.discover()
-    found: dict[Identity, LiveObject] = {}
-    for kind in kinds:
-        served = discovery.find(kind)
-        if served is None:
-            raise KindNotServed(member.name, f"no kind is called {kind}")
-        listing = await member.list_objects(
-            served.gvk, namespace=namespace if served.namespaced else "", label_selector=selector
-        )
-        for why in listing.unread.values():
-            raise MalformedObject(member.name, why)
-        found |= {live.identity: live for live in listing.objects}
-    return found
 
 
 def _file_name(identity: Identity) -> str:

@@ -3,85 +3,71 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from reconciler.cli.printing import answer, remark
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.api.problem import Document
-    from reconciler.importers import Checkouts, ImportedStore
+    from reconciler.importers import ImportedStore
 
 _KEPT = ("fleet.yaml", "clusters/")
 """Files that a store may already have: they stay as they are."""
 
 
-class ImportArguments(Struct, frozen=True, kw_only=True):
-    """Arguments of the command. `sources` and `names` are pairs with an equals sign between."""
-
-    argocd: tuple[str, ...]
-    flux: tuple[str, ...]
-    clusters: tuple[str, ...]
-    sources: tuple[str, ...]
-    names: tuple[str, ...]
-    kube_version: str
-    fleet: str
-    is_all: bool
-
-
-def import_told(told: ImportArguments, folder: Path) -> int:
+def import_told(
+    folder: Path,
+    *,
+    argocd: tuple[str, ...],
+    flux: tuple[str, ...],
+    clusters: tuple[str, ...],
+    sources: tuple[str, ...],
+    names: tuple[str, ...],
+    kube_version: str,
+    fleet: str,
+    is_all: bool,
+) -> int:
     """Write the store of the documents into a folder; return the exit code.
+
+    `sources`, `names`: pairs with an equals sign between.
 
     Raises:
         ConfigurationError: the options do not fit one another, or a file is in the way.
         StoreError: an input cannot be read.
     """
     from reconciler.helm.files import checkout_of
-    from reconciler.importers import Checkouts, safe_name
+    from reconciler.importers import Checkouts, read_argocd, read_flux, safe_name
 
-    pairs = _pairs(told.sources, "--source")
-    with ExitStack() as stack:
-        ignore_file = ".sourceignore" if told.flux else ""
-        opened = {url: checkout_of(Path(path).expanduser(), ignore_file) for url, path in pairs.items()}
-        checkouts = Checkouts({url: stack.enter_context(checkout) for url, checkout in opened.items()})
-        fleet = told.fleet or safe_name(folder.absolute().name, 63)
-        store, is_read = _argocd(told, checkouts, fleet) if told.argocd else _flux(told, checkouts, fleet)
-    if store.count:
-        _write(folder, store)
-    _tell(store, folder, is_all=told.is_all)
-    return 0 if is_read and store.count and not store.failed else 1
-
-
-def _argocd(told: ImportArguments, checkouts: Checkouts, fleet: str) -> tuple[ImportedStore, bool]:
-    from reconciler.importers import read_argocd
-
-    if told.clusters:
-        raise ConfigurationError("an Application names its cluster itself; take --cluster out, or see --cluster-name")
-    inputs = [_read(path) for path in told.argocd]
-    documents = [document for found, _ in inputs for document in found]
-    names = _pairs(told.names, "--cluster-name")
-    store = read_argocd(documents, checkouts, fleet=fleet, kube_version=told.kube_version, names=names)
-    return store, all(is_read for _, is_read in inputs)
-
-
-def _flux(told: ImportArguments, checkouts: Checkouts, fleet: str) -> tuple[ImportedStore, bool]:
-    from reconciler.importers import read_flux
-
+    pairs = _pairs(sources, "--source")
     documents: dict[str, list[Document]] = {}
     is_all_read = True
-    for text in told.flux:
-        cluster, path = _of_cluster(text, told.clusters)
-        found, is_read = _read(path)
-        documents.setdefault(cluster, []).extend(found)
-        is_all_read &= is_read
-    names = _pairs(told.names, "--cluster-name")
-    store = read_flux(documents, checkouts, fleet=fleet, kube_version=told.kube_version, names=names)
-    return store, is_all_read
+    with ExitStack() as stack:
+        opened = {
+            url: checkout_of(Path(path).expanduser(), ".sourceignore" if flux else "") for url, path in pairs.items()
+        }
+        checkouts = Checkouts({url: stack.enter_context(checkout) for url, checkout in opened.items()})
+        fleet = fleet or safe_name(folder.absolute().name, 63)
+        if argocd and clusters:
+            message = "an Application names its cluster itself; take --cluster out, or see --cluster-name"
+            raise ConfigurationError(message)
+        for text in argocd or flux:
+            cluster, path = ("", text) if argocd else _of_cluster(text, clusters)
+            found, is_read = _read(path)
+            documents.setdefault(cluster, []).extend(found)
+            is_all_read &= is_read
+        known = _pairs(names, "--cluster-name")
+        if argocd:
+            store = read_argocd(documents[""], checkouts, fleet=fleet, kube_version=kube_version, names=known)
+        else:
+            store = read_flux(documents, checkouts, fleet=fleet, kube_version=kube_version, names=known)
+    if store.count:
+        _write(folder, store)
+    _tell(store, folder, is_all=is_all)
+    return 0 if is_all_read and store.count and not store.failed else 1
 
 
 def _of_cluster(text: str, clusters: tuple[str, ...]) -> tuple[str, str]:
@@ -149,9 +135,14 @@ def _texts(path: str) -> Iterator[tuple[str, bytes]]:
 
 def _write(folder: Path, store: ImportedStore) -> None:
     from reconciler.helm.files import write_file
+    from reconciler.report.render_json import dump_yaml
 
     kept = [name for name in store.files if name.startswith(_KEPT) and (folder / name).exists()]
-    texts = {name: _bytes(content) for name, content in store.files.items() if name not in kept}
+    texts = {
+        name: content if isinstance(content, bytes) else "---\n".join(map(dump_yaml, map(dict, content))).encode()
+        for name, content in store.files.items()
+        if name not in kept
+    }
     existing = [name for name in texts if (folder / name).exists() or (folder / name).is_symlink()]
     if existing:
         raise ConfigurationError(f"{folder}: {', '.join(existing[:5])} exist already; nothing was written")
@@ -166,14 +157,6 @@ def _write(folder: Path, store: ImportedStore) -> None:
             answer(f"wrote {folder / name}")
     if copies:
         answer(f"wrote {len(copies)} files below {folder / 'sources'}, as they are in their checkouts")
-
-
-def _bytes(content: bytes | tuple[Mapping[str, object], ...]) -> bytes:
-    from reconciler.report.render_json import dump_yaml
-
-    if isinstance(content, bytes):
-        return content
-    return "---\n".join(dump_yaml(dict(document)) for document in content).encode()
 
 
 def _tell(store: ImportedStore, folder: Path, *, is_all: bool) -> None:
