@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from reconciler.cli.options import ProfileOptions
     from reconciler.controller.once.planning import Access
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
-    from reconciler.kube.profile_access import LiveAccess
     from reconciler.store.uncommitted import Commits
 
 
@@ -51,7 +50,11 @@ def access_to(
     from reconciler.controller.vitals.logs import set_up_logging
     from reconciler.plugins import with_plugins
 
-    keys = keys or Keys(KeysNamed())
+    keys, live = keys or Keys(KeysNamed()), None
+    if profiles is not None:
+        from reconciler.kube.profile_access import LiveAccess
+
+        live = LiveAccess(profiles.place, profiles.provider_file, kubeconfig)
     if not logging.getLogger().handlers:
         # Commentary goes to stderr, scrubbed like the service's log.
         set_up_logging("text")
@@ -66,16 +69,8 @@ def access_to(
         who=person(),
         revisions=revisions,
         stage=stage,
-        profiles=_live_access(profiles, kubeconfig),
+        profiles=live,
     )
-
-
-def _live_access(profiles: ProfileOptions | None, kubeconfig: Path | None) -> LiveAccess | None:
-    if profiles is None:
-        return None
-    from reconciler.kube.profile_access import LiveAccess
-
-    return LiveAccess(profiles.place, profiles.provider_file, kubeconfig)
 
 
 def journal_path(journal: Path | None, store: str | None = None) -> Path:
@@ -109,27 +104,22 @@ def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -
         ConfigurationError: the journal would be begun, and the store was another fleet's before.
         JournalError: no state folder is known, or a journal of an earlier version cannot be read.
     """
-    from reconciler.journal.journal_rebuild import journal_of, service_journal
+    from reconciler.journal.journal_rebuild import journal_of, known_journals, service_journal, source_of
 
     settings = fleet.settings
     if not settings.name:
         return service_journal(environ)
     path = journal_of(settings.name, settings.previous_names, environ)
     if writes and not path.exists() and not service_journal(environ):
-        _refuse_rename(settings.name, writes, environ)
+        # Under a new name all running objects would count as foreign.
+        for former, known in known_journals(environ).items():
+            if source_of(known) == writes:
+                raise ConfigurationError(
+                    f"{writes}: its fleet was {former} and is {settings.name} now. If {former} was renamed, add "
+                    f"{former} to spec.previousNames of the Fleet document; if {settings.name} is a new fleet, name a "
+                    "new journal with --journal"
+                )
     return path
-
-
-def _refuse_rename(name: str, store: str, environ: Mapping[str, str]) -> None:
-    """Raise for a renamed fleet: under a new name all running objects would count as foreign."""
-    from reconciler.journal.journal_rebuild import known_journals, source_of
-
-    for former, path in known_journals(environ).items():
-        if source_of(path) == store:
-            raise ConfigurationError(
-                f"{store}: its fleet was {former} and is {name} now. If {former} was renamed, add {former} to "
-                f"spec.previousNames of the Fleet document; if {name} is a new fleet, name a new journal with --journal"
-            )
 
 
 def journal_about(folder: Path, environ: Mapping[str, str]) -> Path:

@@ -1,7 +1,4 @@
-"""The part of `reconciler doctor` about the Lease of a fleet with several processes.
-
-`reconciler doctor`: check access to every cluster and the rights of our credentials there.
-"""
+"""`reconciler doctor`: check access to every cluster and the rights of our credentials there, and who leads."""
 
 from __future__ import annotations
 
@@ -36,8 +33,7 @@ if TYPE_CHECKING:
     from reconciler.scheduler import Schedule
 
 
-def leader_words(found: LeaderStatus) -> str:
-    """Return a line that names the leader."""
+def _leader_words(found: LeaderStatus) -> str:
     where = f"the Lease in {found.cluster}"
     if found.error:
         return f"{where} cannot be read, so nobody can lead from here: {found.error}"
@@ -45,18 +41,6 @@ def leader_words(found: LeaderStatus) -> str:
     if not found.holder:
         return f"nobody leads: nobody holds {where}{left}"
     return f"{found.holder} leads in term {found.term}; it renewed {where} at {found.renewed or 'no time'}{left}"
-
-
-def leader_part(found: LeaderStatus) -> Mapping[str, object]:
-    """The same for programs."""
-    return {
-        "cluster": found.cluster,
-        "holder": found.holder or None,
-        "term": found.term,
-        "renewed": found.renewed or None,
-        "handover": found.has_handover,
-        "error": found.error or None,
-    }
 
 
 VERBS = ("list", "patch", "delete")
@@ -136,12 +120,25 @@ def command(
     if output == "json":
         parts = [_part(finding) for finding in findings]
         told = {"version": sops or None, "error": fault or None} if sops or fault else None
-        led = {"leader": leader_part(leading)} if leading is not None else {}
-        answer(json_text({"version": 1, "clusters": parts, "sops": told, **led}))
+        document = {"version": 1, "clusters": parts, "sops": told}
+        if leading is not None:
+            document["leader"] = {
+                "cluster": leading.cluster,
+                "holder": leading.holder or None,
+                "term": leading.term,
+                "renewed": leading.renewed or None,
+                "handover": leading.has_handover,
+                "error": leading.error or None,
+            }
+        answer(json_text(document))
     else:
         _tell(findings, fleet)
-        for line in _told_beside(fleet, access, leading):
-            remark(line)
+        for name in sorted(_pulling(fleet, access)):
+            remark(
+                f"{name}: another process applies there (spec.syncMode: Pull); --cluster {name} asks it all the same"
+            )
+        if leading is not None:
+            remark(_leader_words(leading))
         if sops or fault:
             remark(fault or f"sops {sops} opens what is encrypted for other keys than age, as this user")
     is_unled = leading is not None and bool(leading.error)
@@ -187,9 +184,10 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
             finding.context,
             finding.version or "-",
             "no" if finding.error else "yes",
-            *(_allowed(finding, verb) for verb in VERBS),
+            *("-" if finding.error else "partly" if verb in denied else "yes" for verb in VERBS),
         ]
         for finding in findings
+        for denied in [{verb for right in finding.denied for verb in right.verbs}]
     ]
     header = ["CLUSTER", "CONTEXT", "VERSION", "REACHABLE", "LIST", "PATCH", "DELETE"]
     # The context is most often the cluster's name.
@@ -214,14 +212,6 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
         from reconciler.fleet import why_nameless
 
         remark(f"{why_nameless(fleet)}; apply and run need one")
-
-
-def _told_beside(fleet: Fleet, access: Access, leading: LeaderStatus | None) -> Iterator[str]:
-    """Yield the clusters that were not asked, and the leader."""
-    for name in sorted(_pulling(fleet, access)):
-        yield f"{name}: another process applies there (spec.syncMode: Pull); --cluster {name} asks it all the same"
-    if leading is not None:
-        yield leader_words(leading)
 
 
 def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
@@ -262,9 +252,7 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderS
             if member is not None:
                 leading = await who_leads(member, fleet.settings.name)
     findings = [
-        _with_remarks(
-            _with_risks(_finding(fleet, name, result), configs[name], access.clock.now()), access, fleet.clusters[name]
-        )
+        _finding(fleet.clusters[name], result, configs[name], access)
         for name, result in sorted(found.items())
         if name not in pulling and (not access.clusters or name in access.clusters)
     ]
@@ -287,27 +275,22 @@ def _unserved(schedule: Schedule, cluster: str, discovery: Discovery) -> tuple[s
     )
 
 
-def _with_remarks(finding: Finding, access: Access, cluster: Cluster) -> Finding:
-    told = access.profiles.remarks(cluster) if access.profiles is not None else ()
-    return replace(finding, risks=(*finding.risks, *told)) if told else finding
-
-
-def _finding(fleet: Fleet, name: str, result: Finding | ReconcilerError) -> Finding:
-    if isinstance(result, Finding):
-        return result
-    return Finding(
-        cluster=name, context=fleet.clusters[name].context_name, error=getattr(result, "message", str(result))
-    )
-
-
-def _with_risks(finding: Finding, config: MemberConfig | ConfigurationError, now: str) -> Finding:
+def _finding(
+    cluster: Cluster, result: Finding | ReconcilerError, config: MemberConfig | ConfigurationError, access: Access
+) -> Finding:
+    """Return the result of a cluster, or its error, with the risks of the way to it."""
     from reconciler.kube.connection.risks import exec_plugin_of, kubeconfig_risks
 
+    found = result
+    if not isinstance(found, Finding):
+        error = getattr(result, "message", str(result))
+        found = Finding(cluster=cluster.name, context=cluster.context_name, error=error)
+    told = access.profiles.remarks(cluster) if access.profiles is not None else ()
     if isinstance(config, ConfigurationError):
-        return finding
+        return replace(found, risks=(*found.risks, *told))
     return replace(
-        finding,
-        risks=(*finding.risks, *kubeconfig_risks(config, now)),
+        found,
+        risks=(*found.risks, *kubeconfig_risks(config, access.clock.now()), *told),
         exec_plugin=exec_plugin_of(config),
         pod_account=config.source if config.is_in_cluster else "",
     )
@@ -335,12 +318,6 @@ def _level(wanted: Mapping[Level, tuple[Right, ...]], denied: tuple[Right, ...])
 def _single(right: Right) -> Iterator[tuple[str, str, str, str]]:
     for verb in right.verbs:
         yield from ((verb, right.group, right.resource, name) for name in right.names or ("",))
-
-
-def _allowed(finding: Finding, verb: str) -> str:
-    if finding.error:
-        return "-"
-    return "partly" if any(verb in right.verbs for right in finding.denied) else "yes"
 
 
 def _part(finding: Finding) -> dict[str, object]:

@@ -58,6 +58,7 @@ def command(
     from msgspec.structs import replace
 
     from reconciler.cli.options import resource_in
+    from reconciler.controller.vitals.journal_documents import JournalHistory
     from reconciler.report.status.history_text import history_text
     from reconciler.report.views.questions import HistoryQuestion
 
@@ -73,7 +74,10 @@ def command(
     )
     if server is not None:
         refuse_beside(server, store=store, journal=journal)
-    ask = _of_journal(journal, store) if server is None else partial(served_history, server.open())
+        ask: History = partial(served_history, server.open())
+    else:
+        path = journal_path(journal, store)
+        ask = JournalHistory(path, lambda source: commits_of(store or source, beside=path)).ask
     document, last = ask(question)
     if is_followed:
         _print_lines(reversed(document["events"]), output)
@@ -85,13 +89,6 @@ def command(
     else:
         is_part = question.resource or question.namespace or question.cluster or question.since
         remark("nothing of that has happened" if is_part else "nothing has happened yet")
-
-
-def _of_journal(journal: Path | None, store: str | None) -> History:
-    from reconciler.controller.vitals.journal_documents import JournalHistory
-
-    path = journal_path(journal, store)
-    return JournalHistory(path, lambda source: commits_of(store or source, beside=path)).ask
 
 
 def _moment(text: str) -> str:

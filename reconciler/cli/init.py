@@ -48,12 +48,23 @@ def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts:
         remark(f"error: {folder} is the store of fleet {there.settings.name}, not of {name}; name another folder")
         sys.exit(1)
     members = {cluster.context_name: cluster for cluster in there.clusters.values()} if there is not None else {}
-    files = {} if there is not None and there.settings.name else {"fleet.yaml": _fleet(name)}
+    files: dict[str, dict[str, object]] = {}
+    if there is None or not there.settings.name:
+        files["fleet.yaml"] = {
+            "apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": name}
+        }  # fmt: skip
     for context in known if all_contexts else contexts:
         if context in members:
             remark(f"kept {members[context].source}: cluster {members[context].name} is context {context}")
         else:
-            files[f"clusters/{_file_name(context)}.yaml"] = _cluster(context)
+            # Cloud tools write contexts as `user@cluster` or as resource names.
+            cluster = re.sub(r"[^a-z0-9.-]+", "-", context.lower()).strip("-.")[:63]
+            metadata: dict[str, object] = {"name": cluster}
+            if cluster != context:
+                metadata["annotations"] = {"fleet.reconciler/context": context}
+            files[f"clusters/{cluster}.yaml"] = {
+                "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": metadata
+            }  # fmt: skip
     for path, document in files.items():
         target = folder / path
         if target.exists():
@@ -71,22 +82,3 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     answer(f"wrote {path}")
-
-
-def _fleet(name: str) -> dict[str, object]:
-    return {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": name}}
-
-
-def _cluster(context: str) -> dict[str, object]:
-    name = _file_name(context)
-    metadata: dict[str, object] = {"name": name}
-    if name != context:
-        metadata["annotations"] = {"fleet.reconciler/context": context}
-    return {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": metadata}
-
-
-def _file_name(context: str) -> str:
-    """A context as a cluster name: cloud tools write contexts as `user@cluster` or as resource names."""
-    import re
-
-    return re.sub(r"[^a-z0-9.-]+", "-", context.lower()).strip("-.")[:63]

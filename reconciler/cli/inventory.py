@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,21 +55,29 @@ def sync(
     Work tree and HEAD stay as they are. Documents that a person wrote are never touched; comments, and labels that
     people added to the others, stay. A list that is empty or was not read as a whole retires nothing.
     """
+    from reconciler.documents import is_label_key
     from reconciler.fleet import DEFAULT_PROPERTIES, InventoryOrigin, followed, synced
     from reconciler.kube.profiles import inventory_place, read_profiles
     from reconciler.report.render_json import dump_yaml
+    from reconciler.store.git.branches import base_of
     from reconciler.store.location import locate_store
 
     if write and check:
         raise click.UsageError("--write and --check exclude each other")
-    wanted = {**DEFAULT_PROPERTIES, **_labels_of(properties)}
+    pairs = {given.partition("=")[0]: given.partition("=")[2] or given.partition("=")[0] for given in properties}
+    for given, key in pairs.items():
+        if not is_label_key(key):
+            raise ConfigurationError(f"--property {given}: {key!r} cannot be the key of a label; give NAME=LABEL")
     location = locate_store(store)
-    base = "" if write or check else _base(location, branch)
+    is_commit = not (write or check)
+    if is_commit and location.repository is None:
+        raise ConfigurationError(f"{location}: it is in no Git repository, so it has no branches; give --write")
+    base = base_of(location.repository, branch) if is_commit and location.repository is not None else ""
     found = inventory_place(place, kubeconfig)
     origin = InventoryOrigin(name=name or found.context, namespace=found.namespace)
     snapshot, fleet = read_location(location, base or None)
     bodies = run(read_profiles(found, fleet.settings.name, followed(origin, snapshot.files)))
-    made = synced(origin, bodies, fleet, snapshot.files, wanted, dump_yaml)
+    made = synced(origin, bodies, fleet, snapshot.files, {**DEFAULT_PROPERTIES, **pairs}, dump_yaml)
     _tell(made)
     if check:
         sys.exit(_DIFFERS if made.edits else 0)
@@ -80,29 +87,6 @@ def sync(
         _write(location, made)
     else:
         _commit(location, branch, base, origin, made)
-
-
-def _labels_of(properties: tuple[str, ...]) -> Mapping[str, str]:
-    """Names of properties to labels: `NAME=LABEL`, or `NAME` where that is a label's key.
-
-    Raises:
-        ConfigurationError: a label's key is not legal.
-    """
-    from reconciler.documents import is_label_key
-
-    pairs = {given.partition("=")[0]: given.partition("=")[2] or given.partition("=")[0] for given in properties}
-    for name, key in pairs.items():
-        if not is_label_key(key):
-            raise ConfigurationError(f"--property {name}: {key!r} cannot be the key of a label; give NAME=LABEL")
-    return pairs
-
-
-def _base(location: StoreLocation, branch: str) -> str:
-    from reconciler.store.git.branches import base_of
-
-    if location.repository is None:
-        raise ConfigurationError(f"{location}: it is in no Git repository, so it has no branches; give --write")
-    return base_of(location.repository, branch)
 
 
 def _tell(made: InventoryEdits) -> None:

@@ -120,11 +120,8 @@ def compact(*, store: str | None, journal: Path | None) -> None:
     path = journal_path(journal, store)
     if not path.is_file():
         raise JournalError(f"{path}: there is no journal")
-    before = path.stat().st_size
+    size = path.stat().st_size
     with Journal.open(path) as opened:
         opened.compact(SystemClock().now())
-    answer(f"{path}: {_mib(before)} before, {_mib(path.stat().st_size)} now")
-
-
-def _mib(count: int) -> str:
-    return f"{count / 2**20:.1f} MiB"
+    before, now = (f"{count / 2**20:.1f} MiB" for count in (size, path.stat().st_size))
+    answer(f"{path}: {before} before, {now} now")

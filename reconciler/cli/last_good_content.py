@@ -35,16 +35,29 @@ class LastGood:
 
         `fleet`: from all files as they are. `files`: content of each, by `memo_key`.
         """
+        from reconciler.cli.store_reading import cache_folder
         from reconciler.store.git.url import is_git_url
         from reconciler.store.location import locate_store
 
+        past: StorePast | None
         if is_git_url(store):
-            past = _clone_past(store)
+            from reconciler.store.git.git_past import GitPast
+
+            (url, clone), kept = _clone(store), cache_folder()
+            past = GitPast(clone, url.subdir) if kept is not None else None
         else:
             location = locate_store(store, as_directory=as_directory)
-            if location.repository is not None and snapshot.revision.startswith("dir:") and not fleet.frozen:
+            is_files = snapshot.revision.startswith("dir:")
+            if location.repository is None:
+                past = self._copied(location, fleet)
+            elif is_files and not fleet.frozen:
                 return fleet  # Most of all that people compare: nothing is imported for it.
-            past = _past(location, snapshot) if location.repository is not None else self._copied(location, fleet)
+            else:
+                from reconciler.store.git.git_past import GitPast, WorkTreePast
+
+                past = GitPast(location.repository, location.subdir)
+                if is_files:
+                    past = WorkTreePast(location.path, location.repository, location.subdir)
         if past is None:
             return fleet
         paths = {file.path for file in snapshot.files}
@@ -100,23 +113,14 @@ class _Parsed:
         """Nothing: it is kept already."""
 
 
-def _clone_past(store: str) -> StorePast | None:
+def _clone(store: str) -> tuple[GitUrl, Path]:
+    """Return a URL and the place of its clone, in the current folder where no cache is."""
     from reconciler.cli.store_reading import cache_folder
-    from reconciler.store.git.git_past import GitPast
     from reconciler.store.git.url import parse_git_url
     from reconciler.store.url_source import clone_of
 
-    url, kept = parse_git_url(store), cache_folder()
-    return GitPast(clone_of(url, kept / "git"), url.subdir) if kept is not None else None
-
-
-def _past(location: StoreLocation, snapshot: Snapshot) -> StorePast:
-    from reconciler.store.git.git_past import GitPast, WorkTreePast
-
-    assert location.repository is not None, "it is asked of a repository alone"
-    if snapshot.revision.startswith("dir:"):
-        return WorkTreePast(location.path, location.repository, location.subdir)
-    return GitPast(location.repository, location.subdir)
+    url = parse_git_url(store)
+    return url, clone_of(url, (cache_folder() or Path()) / "git")
 
 
 def older_revisions(store: str, fleet: Fleet) -> RevisionsInForce | None:
@@ -126,18 +130,17 @@ def older_revisions(store: str, fleet: Fleet) -> RevisionsInForce | None:
         return None
     from reconciler.cli.store_reading import cache_folder
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
-    from reconciler.store.git.url import is_git_url, parse_git_url
+    from reconciler.store.git.url import is_git_url
     from reconciler.store.location import locate_store
-    from reconciler.store.url_source import clone_of
 
     if is_git_url(store):
-        url, kept = parse_git_url(store), cache_folder()
-        source = _Repository(clone_of(url, (kept or Path()) / "git"), url.subdir, url if kept is not None else None)
-        return RevisionsInForce(source, source.fleet_at)
-    location = locate_store(store)
-    if location.repository is None:
-        return None
-    source = _Repository(location.repository, location.subdir, None)
+        url, clone = _clone(store)
+        source = _Repository(clone, url.subdir, url if cache_folder() is not None else None)
+    else:
+        location = locate_store(store)
+        if location.repository is None:
+            return None
+        source = _Repository(location.repository, location.subdir, None)
     return RevisionsInForce(source, source.fleet_at)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import cache, cached_property
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -87,7 +87,12 @@ def origin_health(
     Of a Render, and of an input of one, the health is that of its objects. Nothing is read before the first question.
     `origin`: the revision of what is promoted.
     """
-    commit, objects = origin[0].revision, _ObjectsOf(*origin)
+
+    @cache
+    def objects(subject: str) -> tuple[str, ...]:
+        return rendered().get(subject, (subject,))
+
+    rendered = cache(partial(_rendered, *origin))
     if observations is not None:
         yield _observed(observations, objects)
         return
@@ -111,44 +116,31 @@ def origin_health(
             if read is None:
                 return f"{_UNKNOWN}: no journal is at hand here"
             opened, picture = read
-            subjects = objects.of(subject)
-            why = _newer(location, str(picture["revision"]), commit, folder)
+            subjects = objects(subject)
+            why = _newer(location, str(picture["revision"]), origin[0].revision, folder)
             return why or _sick(picture, subjects) or _since(opened, subjects)
 
         yield words
 
 
-class _ObjectsOf:
-    """The objects that a document of a revision becomes."""
+def _rendered(snapshot: Snapshot, fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
+    """Return the objects that Renders and their inputs become; none: outputs were not rendered of them as they are."""
+    from reconciler.hydration import is_below
 
-    def __init__(self, snapshot: Snapshot, fleet: Fleet) -> None:
-        self._snapshot, self._fleet = snapshot, fleet
-
-    def of(self, subject: str) -> tuple[str, ...]:
-        """Return the objects, by subject; empty: outputs were not rendered of the document as it is."""
-        return self._rendered.get(subject, (subject,))
-
-    @cached_property
-    def _rendered(self) -> Mapping[str, tuple[str, ...]]:
-        from reconciler.hydration import is_below
-
-        blobs = {file.path: file.blob for file in self._snapshot.files}
-        found: dict[str, tuple[str, ...]] = {}
-        stale: set[str] = set()
-        for render in self._fleet.renders:
-            lock = self._fleet.locks.get(render.lock_path)
-            is_fresh = lock is not None and lock.spec == render.digest
-            inputs = lock.inputs if lock is not None else {}
-            made = tuple(
-                str(identity)
-                for identity, template in self._fleet.templates.items()
-                if is_below(template.source.path, render.output)
-            )
-            for subject in (f"Render {render.name}", *inputs):
-                found[subject] = (*found.get(subject, ()), *(made or (subject,)))
-                if not is_fresh or blobs.get(subject) != inputs.get(subject):
-                    stale.add(subject)
-        return {**found, **dict.fromkeys(stale, ())}
+    blobs = {file.path: file.blob for file in snapshot.files}
+    found: dict[str, tuple[str, ...]] = {}
+    stale: set[str] = set()
+    for render in fleet.renders:
+        lock = fleet.locks.get(render.lock_path)
+        is_fresh = lock is not None and lock.spec == render.digest
+        inputs = lock.inputs if lock is not None else {}
+        templates = fleet.templates.items()
+        made = tuple(str(identity) for identity, each in templates if is_below(each.source.path, render.output))
+        for subject in (f"Render {render.name}", *inputs):
+            found[subject] = (*found.get(subject, ()), *(made or (subject,)))
+            if not is_fresh or blobs.get(subject) != inputs.get(subject):
+                stale.add(subject)
+    return {**found, **dict.fromkeys(stale, ())}
 
 
 @cache
@@ -205,7 +197,7 @@ def _since(journal: Journal, subjects: tuple[str, ...]) -> str:
     return f"healthy there, without change or failure since {max(newest.event.time for (newest,) in found)}"
 
 
-def _observed(path: Path, objects: _ObjectsOf) -> HealthWords:
+def _observed(path: Path, objects: Callable[[str], tuple[str, ...]]) -> HealthWords:
     from reconciler.api.clusters import Health
     from reconciler.cli.store_reading import read_observations
 
@@ -215,7 +207,7 @@ def _observed(path: Path, objects: _ObjectsOf) -> HealthWords:
             found.setdefault(str(identity), []).append((cluster.name, workload.health))
 
     def words(_folder: str, subject: str) -> str:
-        subjects = objects.of(subject)
+        subjects = objects(subject)
         if not subjects:
             return _NOT_RENDERED
         seen = [each for one in subjects for each in found.get(one, ())]

@@ -24,8 +24,7 @@ def style_for(stream: object = None) -> Style:
     width = terminal_width()
     if _is_forced():
         return Style(color=True, width=width)
-    stream = stream or sys.stdout
-    is_terminal = getattr(stream, "isatty", lambda: False)()
+    is_terminal = getattr(stream or sys.stdout, "isatty", lambda: False)()
     wanted = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     return Style(color=wanted, width=width) if wanted or width is not None else PLAIN
 

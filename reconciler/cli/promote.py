@@ -63,10 +63,13 @@ def command(
     from msgspec.structs import replace
 
     from reconciler.cli.origin_health import origin_health, stage_completed
+    from reconciler.hydration import is_below
     from reconciler.promotion import conflicts, promoted
     from reconciler.report.render_json import dump_yaml
     from reconciler.store.git.branches import base_of
+    from reconciler.store.git.commit_history import newest_with
     from reconciler.store.location import locate_store
+    from reconciler.store.uncommitted import uncommitted
 
     location = locate_store(store)
     if location.repository is None:
@@ -78,17 +81,29 @@ def command(
         snapshot, fleet = read_location(location, base)
         rule = _rule(fleet, origin.rstrip("/"), target, only, namespaces)
         name, origin_of, done = rule.origin, (snapshot, fleet), None
-        if not _has(snapshot, name):
-            _refuse_unknown(fleet, name)
+        if not any(is_below(file.path, name) for file in snapshot.files):
+            of, _, stage = name.rpartition("/")
+            rollouts = [rollout for rollout in fleet.rollouts if of in ("", rollout.name)]
+            if not any(each.name == stage for rollout in rollouts for each in rollout.stages):
+                raise ConfigurationError(
+                    f"{name}: the store has no such folder as committed, and no Rollout has such a stage"
+                )
             done = stage_completed(name, journal, store)
             rule, origin_of = replace(rule, origin=""), read_location(location, done.revision)
         source = origin_of[0]
-        _refuse_uncommitted(location, [folder for folder in (rule.origin, rule.target) if folder])
+        folders = [folder for folder in (rule.origin, rule.target) if folder]
+        found = [each for each in uncommitted(location) if any(is_below(each.path, folder) for folder in folders)]
+        if found:
+            raise ConfigurationError(
+                f"not committed: {listed(found, _SHOWN_MAX)}; a promotion is of what is committed: "
+                "commit or stash that first"
+            )
         made = promoted(rule, source.files, snapshot.files, dump_yaml)
-        last = _last(location, base, rule)
-        by_hand = conflicts(rule, source.files, last.files, made, dump_yaml) if last is not None else ()
-    with origin_health(store, location, origin_of, journal, observations) as told:
-        health = partial(told, rule.origin) if done is None else done.words
+        by_hand: tuple[str, ...] = ()
+        if last := newest_with(location.repository, base, f"Promoted-to: {rule.target}"):
+            by_hand = conflicts(rule, source.files, read_location(location, last)[0].files, made, dump_yaml)
+    with origin_health(store, location, origin_of, journal, observations) as words:
+        health = partial(words, rule.origin) if done is None else done.words
         text = _text(f"{name} at {short_revision(source.revision)} to {target}", made, health)
     prose(text)
     if by_hand and not overwrite:
@@ -104,12 +119,6 @@ def command(
     elif not dry_run:
         trailers = f"Promoted-from: {name} at {short_revision(source.revision)}\nPromoted-to: {target}\n"
         _commit(location, branch, f"Promote {name} to {target}\n\n{text}\n{trailers}", snapshot, made)
-
-
-def _has(snapshot: Snapshot, folder: str) -> bool:
-    from reconciler.hydration import is_below
-
-    return any(is_below(file.path, folder) for file in snapshot.files)
 
 
 def _rule(fleet: Fleet, origin: str, target: str, only: str, namespaces: tuple[str, ...]) -> Promotion:
@@ -154,33 +163,6 @@ def _pairs(namespaces: tuple[str, ...]) -> Mapping[str, str]:
     return {before: after for before, _, after in split}
 
 
-def _refuse_unknown(fleet: Fleet, stage: str) -> None:
-    of, _, name = stage.rpartition("/")
-    if not any(each.name == name for rollout in fleet.rollouts if of in ("", rollout.name) for each in rollout.stages):
-        raise ConfigurationError(f"{stage}: the store has no such folder as committed, and no Rollout has such a stage")
-
-
-def _refuse_uncommitted(location: StoreLocation, folders: list[str]) -> None:
-    from reconciler.hydration import is_below
-    from reconciler.store.uncommitted import uncommitted
-
-    found = [each for each in uncommitted(location) if any(is_below(each.path, folder) for folder in folders)]
-    if found:
-        raise ConfigurationError(
-            f"not committed: {listed(found, _SHOWN_MAX)}; a promotion is of what is committed: "
-            "commit or stash that first"
-        )
-
-
-def _last(location: StoreLocation, base: str, rule: Promotion) -> Snapshot | None:
-    """Return the store as the last promotion to this folder left it; None: there is none in the history."""
-    from reconciler.store.git.commit_history import newest_with
-
-    assert location.repository is not None, "a repository"
-    found = newest_with(location.repository, base, f"Promoted-to: {rule.target}")
-    return read_location(location, found)[0] if found else None
-
-
 def _text(title: str, made: Promoted, health: Callable[[str], str]) -> str:
     lines = [title, ""]
     for carried in made.carried:
@@ -213,6 +195,7 @@ def _lines(carried: Carried, health: Callable[[str], str]) -> list[str]:
 
 
 def _commit(location: StoreLocation, branch: str, message: str, base: Snapshot, made: Promoted) -> None:
+    from reconciler.hydration import input_folders, is_input
     from reconciler.store.git.branches import FileEdit, commit_on
 
     assert location.repository is not None, "a store with branches"
@@ -222,14 +205,9 @@ def _commit(location: StoreLocation, branch: str, message: str, base: Snapshot, 
     done = commit_on(location.repository, branch, base.revision, edits, message, os.environ)
     assert done is not None, "a file changes"
     answer(f"\ncommit {short_revision(done.commit)} on {done.branch}\n")
-    if _is_rendered(location, done.commit, made):
+    fleet = read_location(location, done.commit)[1]
+    inputs = input_folders(fleet.renders, {})
+    sources = {each.source.path for each in fleet.renders}
+    if any(path in sources or is_input(path, inputs) for path in made.files):
         remark(f"next: 'reconciler hydrate --branch {done.branch}': what it changed is rendered")
     remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")
-
-
-def _is_rendered(location: StoreLocation, commit: str, made: Promoted) -> bool:
-    from reconciler.hydration import input_folders, is_input
-
-    fleet = read_location(location, commit)[1]
-    inputs = input_folders(fleet.renders, {})
-    return any(is_input(path, inputs) or any(each.source.path == path for each in fleet.renders) for path in made.files)

@@ -10,6 +10,7 @@ import json
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -41,7 +42,7 @@ class RemoteService:
         Raises:
             ConfigurationError: the URL or the file is unusable, or the token would be sent in clear.
         """
-        self._url, self._token, self._ca = url, token, ca
+        self._url, self._token = url, token
         self._prefix = ""
         self._host, self._port = "localhost", 0
         self._context: ssl.SSLContext | None = None
@@ -65,7 +66,13 @@ class RemoteService:
                 "to a loopback address, or unix:PATH"
             )
         self._host, self._port, self._prefix = host, port or (443 if is_secure else 80), parts.path.rstrip("/")
-        self._context = _context(ca) if is_secure else None
+        try:
+            self._context = (
+                ssl.create_default_context(cafile=str(ca) if ca is not None else None) if is_secure else None
+            )
+        except OSError as error:
+            why = error.strerror or "it holds no certificate"
+            raise ConfigurationError(f"--server-ca {ca}: {why}") from error
 
     def get(self, *path: str, **query: str | int) -> RemoteAnswer:
         """Return the document at a path below `/api/v1`; empty parameters are left out.
@@ -76,7 +83,10 @@ class RemoteService:
         where = "/".join((self._prefix + _BASE, *(quote(part, safe="") for part in path)))
         asked = urlencode({name: value for name, value in query.items() if value != ""})
         status, headers, body = self._asked(f"{where}?{asked}" if asked else where)
-        document = _document(headers, body)
+        document: Any = None
+        with suppress(ValueError, RecursionError):
+            is_packed = headers.get("content-encoding") == "gzip"
+            document = json.loads(decompressed(body, _BYTES_MAX, is_gzip=True) if is_packed else body)
         if status == HTTPStatus.OK and isinstance(document, dict):
             if document.get("version") != 1:
                 raise self._error("it answers in a form that is not known here", "install the version that it runs")
@@ -154,23 +164,6 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
-
-
-def _context(ca: Path | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=str(ca) if ca is not None else None)
-    except OSError as error:
-        why = error.strerror or "it holds no certificate"
-        raise ConfigurationError(f"--server-ca {ca}: {why}") from error
-
-
-def _document(headers: Mapping[str, str], body: bytes) -> Any:
-    try:
-        if headers.get("content-encoding") == "gzip":
-            body = decompressed(body, _BYTES_MAX, is_gzip=True)
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _bare(url: str) -> str:

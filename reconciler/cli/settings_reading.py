@@ -31,9 +31,14 @@ def with_settings(
     from msgspec.structs import replace
 
     from reconciler.api.problem import with_problems
-    from reconciler.lint import content_changes, held_settings, setting_changes
+    from reconciler.fleet import memo_key
+    from reconciler.lint import content_changes, held_settings, setting_changes, steering_files
 
-    old, new = (_steering(side, parsed) for side in sides)
+    # The files by `memo_key` that have settings and are no input of a Render.
+    old, new = (
+        steering_files((file, known) for file in side.files if (known := parsed.get(memo_key(file))) is not None)
+        for side in sides
+    )
     differing = old.keys() ^ new.keys()
     before, after = (_files(store, side, found, differing) for side, found in zip(sides, (old, new), strict=True))
     history = _history(store, sides)
@@ -44,7 +49,7 @@ def with_settings(
         *_promoted(store, sides, fleets, health),
     )
     found = held_settings(plan, changes, *fleets, who=_authors(history, sides, changes))
-    problems = _of_no_commit(history, fleets)
+    problems = _of_no_commit(history, *fleets)
     return replace(found, problems=with_problems(found.problems, problems)) if problems else found
 
 
@@ -68,12 +73,19 @@ def _history(store: str, sides: tuple[Snapshot, Snapshot]) -> _History | None:
     return _History(location.repository, f"{location.subdir}/" if location.subdir else "")
 
 
-def _of_no_commit(history: _History | None, fleets: tuple[Fleet, Fleet]) -> list[Problem]:
+def _of_no_commit(history: _History | None, base: Fleet, head: Fleet) -> list[Problem]:
     """Return an error for each new approval and pin that names no commit of the repository."""
     from reconciler.api.problem import Problem
     from reconciler.api.refs import DIGEST
 
-    old, new = ([*_decided(fleet)] for fleet in fleets)
+    def decided(fleet: Fleet) -> Iterator[tuple[str, str, Source]]:
+        for rollout in fleet.rollouts:
+            for approval in rollout.approvals:
+                yield approval.revision, "spec.approvals", approval.source
+            for name, text in rollout.pins.items():
+                yield text, f"spec.pin[{name}]", rollout.source
+
+    old, new = [*decided(base)], [*decided(head)]
     # An artifact is in a registry, and its digest says by itself what it names.
     texts = {text for text, _, _ in new if not text.startswith(DIGEST)} - {text for text, _, _ in old}
     if not texts or history is None:
@@ -89,15 +101,6 @@ def _of_no_commit(history: _History | None, fleets: tuple[Fleet, Fleet]) -> list
         for text, path, source in new
         if text in unknown
     ]  # fmt: skip
-
-
-def _decided(fleet: Fleet) -> Iterator[tuple[str, str, Source]]:
-    """Yield the revisions that approvals and pins name, with their places."""
-    for rollout in fleet.rollouts:
-        for approval in rollout.approvals:
-            yield approval.revision, "spec.approvals", approval.source
-        for name, text in rollout.pins.items():
-            yield text, f"spec.pin[{name}]", rollout.source
 
 
 def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]:
@@ -143,14 +146,6 @@ def _promoted(
         return [file for file in again.files if any(is_below(file.path, folder) for folder in folders)]
 
     return promotion_changes(rules, inside(sides[0]), inside(sides[1]), health, dump_yaml)
-
-
-def _steering(side: Snapshot, parsed: Mapping[str, ParsedFile]) -> dict[str, StoreFile]:
-    """Return the files by `memo_key` that have settings and are no input of a Render."""
-    from reconciler.fleet import memo_key
-    from reconciler.lint import steering_files
-
-    return steering_files((file, found) for file in side.files if (found := parsed.get(memo_key(file))) is not None)
 
 
 def _files(

@@ -60,13 +60,18 @@ def read_fleet(
     Raises:
         StoreError: the store cannot be read as a whole.
     """
+    from msgspec.structs import replace
+
     from reconciler.fleet import ParsedAsRead, memo_key, parse
+    from reconciler.rollouts import refused_without_revisions
     from reconciler.store.git.url import is_git_url
     from reconciler.store.location import locate_store, open_store
+    from reconciler.store.parse_cache import ParseCache
 
     with bulk_load():
         is_url = is_git_url(store)
-        cache, found = _parse_cache(store), {} if parsed is None else parsed
+        folder, found = cache_folder(), {} if parsed is None else parsed
+        cache = ParseCache(parse_cache_file(folder, store)) if folder is not None else None
         take = ParsedAsRead(found)
 
         def read(known: Collection[str]) -> Snapshot:
@@ -89,9 +94,14 @@ def read_fleet(
             cache.save(found)
         if with_locks and fleet.renders:
             fleet = _with_locks(fleet, store, rev, as_files=as_files, as_directory=as_directory)
-        if not may_be_empty and _is_empty(fleet):
+        held = (fleet.clusters, fleet.templates, fleet.propagation, fleet.overrides, fleet.problems)
+        if not (may_be_empty or fleet.settings.name or any(held)):
             _tell_empty(store, rev)
-        return _without_revisions(fleet) if fleet.rollouts and _is_directory(store, as_directory) else fleet
+        # Files of a work tree count as having a revision before they are committed.
+        if fleet.rollouts and not is_url and locate_store(store, as_directory=as_directory).repository is None:
+            refused = refused_without_revisions(fleet.rollouts)
+            return replace(fleet, problems=tuple(sorted({*fleet.problems, *refused})))
+        return fleet
 
 
 def read_location(location: StoreLocation, rev: str | None) -> tuple[Snapshot, Fleet]:
@@ -102,22 +112,6 @@ def read_location(location: StoreLocation, rev: str | None) -> tuple[Snapshot, F
     with bulk_load():
         snapshot = open_store(location, rev=rev, as_files=True)
         return snapshot, parse(snapshot)
-
-
-def _is_directory(store: str, as_directory: bool) -> bool:
-    """Return whether a store has no revisions. Files of a work tree count as having one before they are committed."""
-    from reconciler.store.git.url import is_git_url
-    from reconciler.store.location import locate_store
-
-    return not is_git_url(store) and locate_store(store, as_directory=as_directory).repository is None
-
-
-def _without_revisions(fleet: Fleet) -> Fleet:
-    from msgspec.structs import replace
-
-    from reconciler.rollouts import refused_without_revisions
-
-    return replace(fleet, problems=tuple(sorted({*fleet.problems, *refused_without_revisions(fleet.rollouts)})))
 
 
 def check_revisions(fleet: Fleet) -> None:
@@ -155,11 +149,6 @@ def _with_locks(fleet: Fleet, store: str, rev: str | None, *, as_files: bool, as
         location = locate_store(store, as_directory=as_directory)
     with tree_of(location, rev, as_files=as_files) as tree:
         return replace(fleet, problems=with_problems(fleet.problems, lock_problems(fleet, tree)))
-
-
-def _is_empty(fleet: Fleet) -> bool:
-    held = (fleet.settings.name, fleet.clusters, fleet.templates, fleet.propagation, fleet.overrides, fleet.problems)
-    return not any(held)
 
 
 def _tell_empty(store: str, rev: str | None) -> None:
@@ -236,13 +225,6 @@ def cache_folder() -> Path | None:
     except OSError:
         return None
     return folder
-
-
-def _parse_cache(store: str) -> ParseCache | None:
-    from reconciler.store.parse_cache import ParseCache
-
-    folder = cache_folder()
-    return ParseCache(parse_cache_file(folder, store)) if folder is not None else None
 
 
 def parse_cache_file(folder: Path, store: str) -> Path:

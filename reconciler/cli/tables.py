@@ -80,8 +80,14 @@ def layout_of(
     rows = [(cluster, row) for cluster, found in tables.items() for row in getattr(found, "rows", ())]
     if not rows:
         return None
+    first: Any = next(found for found in tables.values() if getattr(found, "rows", ()))
     return TableLayout(
-        columns=_columns(next(found for found in tables.values() if getattr(found, "rows", ())), wide=wide),
+        # By their place; the name comes from the metadata.
+        columns={
+            index: column
+            for index, column in enumerate(first.columns)
+            if column.name.lower() not in ("name", "namespace") and (wide or column.priority == 0)
+        },
         aliases=aliases,
         with_alias=any(aliases.get(cluster) for cluster, _ in rows),
         with_namespace=not query.namespace and any(row.namespace for _, row in rows),
@@ -109,15 +115,6 @@ def printed(
     return aligned(layout.header, cells, fit=layout.fit(None if form == "wide" else width))
 
 
-def _columns(table: Any, *, wide: bool) -> dict[int, Column]:
-    """Columns to show by their place; the name comes from the metadata."""
-    return {
-        index: column
-        for index, column in enumerate(table.columns)
-        if column.name.lower() not in ("name", "namespace") and (wide or column.priority == 0)
-    }
-
-
 def _cell(row: PrintedRow, index: int) -> str:
     value = row.cells[index] if index < len(row.cells) else ""
     return "" if value is None else str(value)
@@ -127,14 +124,10 @@ def found_json(found: Mapping[str, Any], form: str) -> str:
     """Return all objects as one list, each with the cluster that it was read from; Secret values are redacted."""
     masker = Masker()
     items = [
-        {"cluster": cluster, "object": masker.manifest(_without_managed_fields(live.body))}
+        {"cluster": cluster, "object": masker.manifest({**live.body, "metadata": metadata})}
         for cluster, objects in sorted(found.items())
         for live in objects
+        for metadata in [{k: value for k, value in (dig(live.body, "metadata") or {}).items() if k != "managedFields"}]
     ]
     document = {"version": 1, "items": items}
     return json_text(document) if form == "json" else dump_yaml(document)
-
-
-def _without_managed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {key: value for key, value in (dig(body, "metadata") or {}).items() if key != "managedFields"}
-    return {**body, "metadata": metadata}
