@@ -67,7 +67,7 @@ def is_kustomization(path: str) -> bool:
 def builds_on(document: Document) -> tuple[str, ...]:
     """Paths of the store that a kustomization names as resources, components or bases, sorted."""
     folder = document.path.rpartition("/")[0]
-    named = (path for key in _FOLDERS for path in _texts(document.body.get(key)))
+    named = (text for key in _FOLDERS for text in _list(document.body.get(key)) if isinstance(text, str))
     return tuple(sorted({path for path in (resolved(folder, text) for text in named) if path}))
 
 
@@ -137,7 +137,8 @@ class _KustomizationReader:
                 self._plugin(entry, key, index)
         folders = [path for key in _FOLDERS for path in self._folders(key)]
         for path, steps in named_files(body):
-            self._inside(path, steps)
+            if resolved(self._folder, path) is None:
+                self._refuse("this leads out of the store, and nothing is fetched; copy it into the store", *steps)
         problems = tuple(sorted(set(self._problems)))
         return Kustomization(tuple(sorted(set(folders))), problems, builds_on(self._document), charts)
 
@@ -169,10 +170,6 @@ class _KustomizationReader:
                 self._refuse(message, key, index)
             elif standing is StorePathKind.FOLDER:
                 yield path
-
-    def _inside(self, text: str, steps: tuple[Step, ...]) -> None:
-        if resolved(self._folder, text) is None:
-            self._refuse("this leads out of the store, and nothing is fetched; copy it into the store", *steps)
 
     def _plugin(self, entry: Json, key: str, index: int) -> None:
         """A builtin transformer is configuration; anything else is a program."""
@@ -230,10 +227,6 @@ def _files_of(entry: Json, steps: tuple[Step, ...]) -> Iterator[tuple[str, tuple
 
 def _list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
-
-
-def _texts(value: Json) -> Iterator[str]:
-    return (item for item in _list(value) if isinstance(item, str))
 
 
 def _problem(source: Source, path: str, message: str) -> Problem:

@@ -8,7 +8,7 @@ The proof of an output: its files, read back and overridden by the engine's own 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -62,7 +62,8 @@ def compile_variants(render: Render, base: Bodies, variants: Mapping[str, Bodies
         bodies = [variants[first][identity] for identity in found]
         union = _union([variant for variant in render.variants if variant.name in group])
         assert union is not None, "what has no union was refused"
-        files[_only(group)] = (*_placements(render, _only_name(render, group), found, bodies, union), *bodies)
+        name = f"only-{'+'.join(group)}.yaml"
+        files[name] = (*_placements(render, _only_name(render, group), found, bodies, union), *bodies)
         policies += [
             policy
             for identity, body in zip(found, bodies, strict=True)
@@ -71,10 +72,6 @@ def compile_variants(render: Render, base: Bodies, variants: Mapping[str, Bodies
     if policies:
         files[OVERRIDES] = tuple(sorted(policies, key=lambda policy: str(policy["metadata"]["name"])))
     return Compiled(files, ())
-
-
-def _only(group: tuple[str, ...]) -> str:
-    return f"only-{'+'.join(group)}.yaml"
 
 
 def _holders(
@@ -136,8 +133,8 @@ def _overrides(
         other = variants.get(variant.name, {}).get(identity)
         changes = operations(body, other) if other is not None else []
         rules += [
-            {"targetCluster": variant.written, "overriders": {"plaintext": list(part)}}
-            for part in _batches(changes, _MOST_OPERATIONS)
+            {"targetCluster": variant.written, "overriders": {"plaintext": changes[start : start + _MOST_OPERATIONS]}}
+            for start in range(0, len(changes), _MOST_OPERATIONS)
         ]
     if not rules:
         return None
@@ -147,10 +144,6 @@ def _overrides(
         "metadata": {"name": _name(render, identity)},
         "spec": {"resourceSelectors": [_selector(identity, body)], "overrideRules": rules},
     }
-
-
-def _batches(found: Sequence[Any], most: int) -> Iterator[Sequence[Any]]:
-    return (found[start : start + most] for start in range(0, len(found), most))
 
 
 def _selector(identity: Identity, body: JsonObject) -> dict[str, str]:
@@ -193,7 +186,7 @@ def _union(variants: list[RenderVariant]) -> JsonObject | None:
     if all(is_same(variant.written, first.written) for variant in variants):
         return first.written
     affinities = [variant.clusters for variant in variants]
-    if all(affinity.cluster_names and not _has_more(affinity) for affinity in affinities):
+    if all(each.cluster_names and not (each.exclude or each.labels or each.fields) for each in affinities):
         return {"clusterNames": sorted({name for affinity in affinities for name in affinity.cluster_names})}
     picked = [_label_in(affinity) for affinity in affinities]
     keys = {found[0] for found in picked if found is not None}
@@ -201,10 +194,6 @@ def _union(variants: list[RenderVariant]) -> JsonObject | None:
         return None
     values = sorted({value for found in picked if found is not None for value in found[1]})
     return {"labelSelector": {"matchExpressions": [{"key": keys.pop(), "operator": "In", "values": values}]}}
-
-
-def _has_more(affinity: ClusterAffinity) -> bool:
-    return bool(affinity.exclude or affinity.labels or affinity.fields)
 
 
 def _label_in(affinity: ClusterAffinity) -> tuple[str, frozenset[str]] | None:

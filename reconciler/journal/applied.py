@@ -80,7 +80,7 @@ def read(file: JournalFile, cluster: str | None) -> dict[str, dict[Identity, App
 
 def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity, AppliedRow]]:
     bodies = manifests(file, f"WHERE digest IN (SELECT recorded FROM applied {where})", values)  # noqa: S608 - constants
-    established, base = (_numbers(file, table, where, values) for table in (ESTABLISHED, BASE))
+    established, base = ({row[:5]: row[5] for row in file.rows(table, where, values)} for table in (ESTABLISHED, BASE))
     # Copies in many clusters differ in few columns: equal values are kept once.
     shared: dict[Hashable, Any] = {}
     ledger: dict[str, dict[Identity, AppliedRow]] = {}
@@ -97,10 +97,6 @@ def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity
             value = applied_row(row, bodies[digest] if digest else None, memory, shared)
             found[value.identity] = value
     return ledger
-
-
-def _numbers(file: JournalFile, table: SqlTable, where: str, values: Row) -> dict[Row, int]:
-    return {row[:5]: row[5] for row in file.rows(table, where, values)}
 
 
 def manifests(file: JournalFile, where: str = "", values: Row = ()) -> dict[str, JsonObject]:
