@@ -173,21 +173,12 @@ class After(Struct, frozen=True, kw_only=True):
     approval: bool = False
 
 
-class RemainingClusters(Struct, frozen=True, tag="rest"):
-    """`clusters: {}`: every cluster that no other stage has."""
-
-
-class Chosen(Struct, frozen=True, tag="chosen"):
-    """The clusters that an affinity matches."""
-
-    affinity: ClusterAffinity
-
-
 class Stage(Struct, frozen=True, kw_only=True):
     """Some clusters, and how a change goes over them. `order_by_label`: empty orders by name alone."""
 
     name: str
-    clusters: RemainingClusters | Chosen
+    clusters: ClusterAffinity | None = None
+    """None: every cluster that no other stage has (`clusters: {}`)."""
     max_concurrency: Amount = Count(1)
     order_by_label: str = ""
     gate: Gate = Gate()

@@ -19,6 +19,7 @@ from reconciler.api.content import Json, JsonObject
 from reconciler.api.demand import exact
 from reconciler.api.plan import MISSING
 from reconciler.documents import FREE, Format, NodeForm, Schema, SchemaNode
+from reconciler.ownership import FieldPath
 
 ALLOCATED: Final = frozenset({"clusterIP", "nodePort", "healthCheckNodePort", "nodeName", "volumeName"})
 """Fields of built-in kinds that the cluster fills in when they are empty."""
@@ -96,6 +97,16 @@ def stored_null(node: SchemaNode) -> str:
 def child_of_node(node: SchemaNode, name: str) -> SchemaNode:
     """The node of a field; a field that the schema lacks is free-form."""
     return node.child(name) or FREE
+
+
+def node_at(root: SchemaNode, path: FieldPath) -> SchemaNode | None:
+    """Return the node of a place; None if the schema has none."""
+    node: SchemaNode | None = root
+    for step in path:
+        if node is None:
+            return None
+        node = node.child(step) if isinstance(step, str) else node.item
+    return node
 
 
 def covered(wanted: Json, found: Json, before: Json, node: SchemaNode, *, keeps_empty: bool) -> ValueComparison:
@@ -217,7 +228,9 @@ def _strip_object(body: Mapping[str, Any], node: SchemaNode) -> Mapping[str, Any
     dropped = set()
     for name, value in body.items():
         child = node.fields.get(name)
-        if child is not None and _is_unsaid(name, value, child):
+        if child is not None and (
+            not child.is_nullable if value is None else name in ALLOCATED and child.drops_zero and not value
+        ):
             dropped.add(name)
         elif value.__class__ is dict or value.__class__ is list:
             stripped = _strip(value, child or node.item or FREE)
@@ -226,12 +239,6 @@ def _strip_object(body: Mapping[str, Any], node: SchemaNode) -> Mapping[str, Any
     if not changed and not dropped:
         return body
     return {name: changed.get(name, value) for name, value in body.items() if name not in dropped}
-
-
-def _is_unsaid(name: str, value: Json, node: SchemaNode) -> bool:
-    if value is None:
-        return not node.is_nullable
-    return name in ALLOCATED and node.drops_zero and not value
 
 
 def _strip(value: Json, node: SchemaNode) -> Json:

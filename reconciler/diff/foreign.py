@@ -44,7 +44,13 @@ def is_used_as_it_is(manifest: Manifest) -> bool:
 
 def namespace_remark(manifest: Manifest, live: LiveObject) -> Problem | None:
     """Return the remark about a foreign Namespace that lacks labels of its template; None if it lacks none."""
-    lacking = _labels_lacking(manifest, live)
+    wanted = strip_marks(manifest.body)
+    lacking = sorted(
+        key
+        for field in ("labels", "annotations")
+        for key, value in (dig(wanted, "metadata", field) or {}).items()
+        if dig(live.body, "metadata", field, key) != value
+    )
     if not lacking:
         return None
     message = (
@@ -114,17 +120,6 @@ def _held_by(manifest: Manifest, ownership: Ownership) -> str:
 def _taken_over(manifest: Manifest) -> str:
     """Return the tool whose object the template may take over; empty if none."""
     return str(dig(manifest.body, "metadata", "annotations", TAKE_OVER) or "")
-
-
-def _labels_lacking(manifest: Manifest, live: LiveObject) -> list[str]:
-    """The labels and annotations of a template that an object which is used as it is does not have, sorted."""
-    wanted = strip_marks(manifest.body)
-    return sorted(
-        key
-        for field in ("labels", "annotations")
-        for key, value in (dig(wanted, "metadata", field) or {}).items()
-        if dig(live.body, "metadata", field, key) != value
-    )
 
 
 def is_done_hook(manifest: JsonObject, live: JsonObject) -> bool:

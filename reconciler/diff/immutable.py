@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from reconciler.api.content import Json, JsonObject, dig, with_value
 from reconciler.api.demand import exact
 from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, HeldBy, Hold
-from reconciler.documents import Schema, SchemaNode
+from reconciler.diff.canonical import node_at
+from reconciler.documents import Schema
 from reconciler.errors import RefusedField
 from reconciler.ownership import DirectiveEffect, FieldPath, has_effect, matches, parse_path
 
@@ -113,17 +114,10 @@ def refused_in_place(refused: Iterable[RefusedField], schema: Schema | None) -> 
     It has the words, or a rule of the kind judged the new value of that very field by its old one.
     """
     for field in refused:
-        is_said = any(words in field.message for words in _SAID)
-        if is_said or (schema is not None and _is_ruled(schema.root, parse_path(field.field) or ())):
+        node = node_at(schema.root, parse_path(field.field) or ()) if schema is not None else None
+        if any(words in field.message for words in _SAID) or (node is not None and node.has_transition_rule):
             return field.field or "the object"
     return None
-
-
-def _is_ruled(root: SchemaNode, path: FieldPath) -> bool:
-    node: SchemaNode | None = root
-    for step in path:
-        node = None if node is None else node.child(step) if isinstance(step, str) else node.item
-    return node is not None and node.has_transition_rule
 
 
 def _parsed(texts: Iterable[str]) -> tuple[FieldPath, ...]:
@@ -148,15 +142,15 @@ def immutable_change(
         if any(matches(pattern, path) or matches(path, pattern) for pattern in _PARSED.get(kind, ())):
             if not _may_after_all(kind, path, change, live):
                 return change.path
-        elif kind == ("", "Pod") and path[0] == "spec" and not _may_in_a_pod(path, change):
-            return change.path
+        elif kind == ("", "Pod") and path[0] == "spec":
+            before, after = change.before, change.after
+            if path == ("spec", "tolerations") and isinstance(before, list):
+                may = isinstance(after, list) and all(one in after for one in before)
+            else:
+                may = any(matches(pattern, path) for pattern in _POD)
+            if not may:
+                return change.path
     return None
-
-
-def _may_in_a_pod(path: FieldPath, change: FieldChange) -> bool:
-    if path == ("spec", "tolerations") and isinstance(change.before, list):
-        return isinstance(change.after, list) and all(one in change.after for one in change.before)
-    return any(matches(pattern, path) for pattern in _POD)
 
 
 def _may_after_all(kind: tuple[str, str], path: FieldPath, change: FieldChange, live: JsonObject) -> bool:
@@ -168,7 +162,12 @@ def _may_after_all(kind: tuple[str, str], path: FieldPath, change: FieldChange, 
             return change.before is MISSING or is_kept or dig(live, "spec", "type") == "ExternalName"
         case ("", "PersistentVolumeClaim"):
             if path[:3] == ("spec", "resources", "requests"):
-                return _may_resize(change, live)
+                # Kubernetes, expanding claims, recovering from failure: up once it is bound, down above its capacity.
+                was, wants = exact(change.before), exact(change.after)
+                if dig(live, "status", "phase") != "Bound" or was is None or wants is None:
+                    return False
+                has = exact(dig(live, "status", "capacity", "storage"))
+                return wants >= was or (has is not None and wants > has)
             return change.before is MISSING and path[1:] in (("storageClassName",), ("volumeName",))
         case ("", "PersistentVolume"):
             return change.before is MISSING and path == ("spec", "nodeAffinity")
@@ -182,18 +181,6 @@ def _may_after_all(kind: tuple[str, str], path: FieldPath, change: FieldChange, 
             return bool(is_unstarted and any(matches(pattern, path) for pattern in _SUSPENDED))
         case _:
             return False
-
-
-def _may_resize(change: FieldChange, live: JsonObject) -> bool:
-    """Return whether a claim may change its size: up once it is bound, and down only above its capacity.
-
-    Source: Kubernetes, expanding persistent volume claims, recovering from failure when expanding volumes.
-    """
-    before, after = exact(change.before), exact(change.after)
-    if dig(live, "status", "phase") != "Bound" or before is None or after is None:
-        return False
-    has = exact(dig(live, "status", "capacity", "storage"))
-    return after >= before or (has is not None and after > has)
 
 
 ALLOW_REPLACE: Final = "fleet.reconciler/replace"

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from reconciler.api.clusters import LiveObject, Read
-from reconciler.api.content import JsonObject
 from reconciler.api.plan import Manifest
 from reconciler.api.policies import Division
 from reconciler.api.refs import Identity
@@ -217,7 +216,10 @@ class Copies(Struct, frozen=True, kw_only=True):
             return True
         # An override may make another number of the assigned one.
         wanted = self.interpreter.demand(self.manifests[cluster].body).replicas
-        return found.replicas is not None and wanted is not None and found.replicas - _outdated(live.body) >= wanted
+        # So many pods are of an earlier template, and so many of the available ones may be.
+        status = mapping(live.body.get("status"))
+        outdated = max(0, count_of(status.get("replicas"), 0) - count_of(status.get("updatedReplicas"), 0))
+        return found.replicas is not None and wanted is not None and found.replicas - outdated >= wanted
 
     def _is_mute(self, live: LiveObject) -> bool:
         """Return whether an unknown kind has no status yet, while a copy to be deleted reports one."""
@@ -225,9 +227,3 @@ class Copies(Struct, frozen=True, kw_only=True):
             return False
         left = (self.snapshot.live(cluster, self.identity) for cluster in self.old if cluster not in self.target)
         return any(found is not None and found.body.get("status") for found in left)
-
-
-def _outdated(live: JsonObject) -> int:
-    """Return the number of pods of an earlier template: so many of the available ones may be old."""
-    status = mapping(live.get("status"))
-    return max(0, count_of(status.get("replicas"), 0) - count_of(status.get("updatedReplicas"), 0))

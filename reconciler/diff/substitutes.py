@@ -65,7 +65,13 @@ def substitutes(lists: Collection[SharedList], live: JsonObject, manager: str) -
     since = max((str(entry.get("time", "")) for entry in entries_of(live) if is_applied_by(entry, manager)), default="")
     for shared in lists:
         gone = [key for key in shared.sent or shared.want if key not in shared.found]
-        came = [key for key in shared.strangers if gone and _came_since(live, shared.place_of(key), since)]
+        came = []
+        for key in shared.strangers if gone else ():
+            place = shared.place_of(key)
+            holders = [entry for entry in entries_of(live) if subtree(entry["fieldsV1"], place) is not None]
+            # Times are of the last write of a manager: an entry that was there when we last applied is older.
+            if holders and all(e.get("operation") == "Update" and str(e.get("time", "")) >= since for e in holders):
+                came.append(key)
         renamed = _renamed(shared, gone, came)
         certain += [shared.place_of(key) for key in came if key in renamed]
         left = [shared.place_of(key) for key in came if key not in renamed]
@@ -88,16 +94,6 @@ def _named_steps(path: FieldPath) -> FieldPath:
     return tuple(step for step in path if isinstance(step, str))
 
 
-def _came_since(live: JsonObject, path: FieldPath, since: str) -> bool:
-    """Return whether the entry has owners, all by updates, and none of them older than our last apply.
-
-    Times are those of the last write of a manager, in seconds. An entry that was there when we last applied is older.
-    """
-    holders = [entry for entry in entries_of(live) if subtree(entry["fieldsV1"], path) is not None]
-    are_updates = all(entry.get("operation") == "Update" for entry in holders)
-    return bool(holders) and are_updates and all(str(entry.get("time", "")) >= since for entry in holders)
-
-
 def _renamed(shared: SharedList, gone: list[Key], came: list[Key]) -> set[Key]:
     """Return the new entries that are a removed one under another key.
 
@@ -107,7 +103,10 @@ def _renamed(shared: SharedList, gone: list[Key], came: list[Key]) -> set[Key]:
         return set()
     alike: dict[tuple[float, int], list[tuple[Key, Key]]] = {}
     for old, new in product(gone, came):
-        share, more = _likeness(shared, old, new)
+        # Values that are encrypted in the store are known as hashes, so the desired entry counts as well.
+        said = [entries[old] for entries in (shared.sent, shared.want) if old in entries]
+        compared = (_compared(entry, shared.found[new], shared.names) for entry in said)
+        share, more = max(compared, key=lambda found: found[0])
         if share > _ALIKE_ABOVE:
             alike.setdefault((-share, more), []).append((old, new))
     renamed: set[Key] = set()
@@ -132,17 +131,8 @@ def _groups(pairs: Collection[tuple[Key, Key]]) -> list[tuple[set[Key], set[Key]
     return groups
 
 
-def _likeness(shared: SharedList, old: Key, new: Key) -> tuple[float, int]:
-    """Return the share of our entry's fields in another one, and the number of other fields there.
-
-    An entry with only a key has a share of 1. Values that are encrypted in the store are known as hashes, so the
-    desired entry counts as well.
-    """
-    said = [entries[old] for entries in (shared.sent, shared.want) if old in entries]
-    return max((_compared(entry, shared.found[new], shared.names) for entry in said), key=lambda found: found[0])
-
-
 def _compared(said: JsonObject, found: JsonObject, names: tuple[str, ...]) -> tuple[float, int]:
+    """Return the share of our entry's fields in another one, 1 if it has only a key, and the number of others there."""
     leaves = [(steps, value) for steps, value in _leaves(said, ()) if steps[0] not in names]
     there = dict(_leaves(found, ()))
     same = sum(same_scalar(value, there.get(steps, MISSING)) for steps, value in leaves)

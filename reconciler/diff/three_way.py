@@ -146,9 +146,12 @@ def _assembled(
     gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
     replace = immutable_change(gvk.group_kind, pairs, found.live)
     contested = displacing.keys() - rivals.keys()
+    applied = (each.get("apiVersion") for each in entries_of(found.live) if is_applied_by(each, found.manager))
+    # Recorded in another version of the kind, whose paths may differ.
+    stale = next((version for version in applied if version != body.get("apiVersion")), body.get("apiVersion"))
     reasons = (
         _uncertain(walk, found.schema),
-        _stale(found),
+        f"our fields were recorded as {stale}" if stale != body.get("apiVersion") else None,
         f"{replace} cannot be changed in place" if replace else None,
         f"{min(map(path_text, taken))} has to be taken over from others before it can go" if taken else None,
         f"{min(map(path_text, contested))} stands in the way, and another tool declares it" if contested else None,
@@ -178,15 +181,6 @@ def _ruled(found: _DiffInputs, changed: Iterable[FieldPath]) -> str | None:
             if node is not None and node.has_transition_rule:
                 return f"a rule of the kind judges changes of {path_text(path[:depth]) or 'the object'}"
             node = None if node is None else node.child(step) if isinstance(step, str) else node.item
-    return None
-
-
-def _stale(found: _DiffInputs) -> str | None:
-    """Our fields were recorded in another version of the kind, whose paths may differ."""
-    wanted = found.wanted.body.get("apiVersion")
-    for entry in entries_of(found.live):
-        if is_applied_by(entry, found.manager) and entry.get("apiVersion") != wanted:
-            return f"our fields were recorded as {entry.get('apiVersion')}"
     return None
 
 
@@ -242,18 +236,18 @@ def _lost(
         is_unheld_and_same = not holders and equal(was, now, FREE, keeps_empty=True)
         if is_unheld_and_same or (holders and not any(holders)):
             lost.append(path)
-    return tuple(path for path in lost if not _falls_with_item(path, recorded, owned, trees))
 
+    def falls_with_item(path: FieldPath) -> bool:
+        """Return whether an undesired item around the path is ours alone, so that it goes as a whole with the path."""
+        arounds = (path[:end] for end in range(len(path) - 1, 0, -1) if isinstance(path[end - 1], (Keyed, Member)))
+        return any(
+            owns(owned, around)
+            and value_at(recorded, around) is MISSING
+            and not any(owns(tree, around) for tree, _ in trees)
+            for around in arounds
+        )
 
-def _falls_with_item(path: FieldPath, wanted: JsonObject, owned: Owned, trees: list[tuple[Owned, bool]]) -> bool:
-    """Return whether an undesired item around the path is ours alone, so that it goes as a whole with the path."""
-    for end in range(len(path) - 1, 0, -1):
-        around = path[:end]
-        is_our_item = isinstance(around[-1], (Keyed, Member)) and owns(owned, around)
-        is_unwanted = value_at(wanted, around) is MISSING
-        if is_our_item and is_unwanted and not any(owns(tree, around) for tree, _ in trees):
-            return True
-    return False
+    return tuple(path for path in lost if not falls_with_item(path))
 
 
 def _vanished(was: Json, now: Json, node: SchemaNode, path: FieldPath) -> Iterator[tuple[FieldPath, Json]]:
@@ -269,7 +263,15 @@ def _vanished(was: Json, now: Json, node: SchemaNode, path: FieldPath) -> Iterat
             yield from _vanished(value, below, node.child(name) or FREE, (*path, name))
     elif isinstance(was, list) and not is_leaf:
         for value in was:
-            step = _item_step(value, node)
+            step: Keyed | Member | None = None
+            if not node.is_set:
+                assert isinstance(value, dict), "a list whose items have no keys is a leaf"
+                names, defaults = key_names(node)
+                step = Keyed(
+                    tuple([(name, value.get(name, other)) for name, other in zip(names, defaults, strict=True)])
+                )
+            elif not isinstance(value, (dict, list)):
+                step = Member(value)
             if step is not None:
                 below = child_of(now, step) if now is not MISSING else MISSING
                 if below is MISSING and isinstance(step, Keyed):
@@ -284,13 +286,6 @@ def _is_leaf(value: Json, node: SchemaNode) -> bool:
     if not isinstance(value, list) or node.is_set:
         return False
     return not node.keys or indexed(value, *key_names(node)) is None
-
-
-def _item_step(value: Json, node: SchemaNode) -> Keyed | Member | None:
-    if node.is_set:
-        return Member(value) if not isinstance(value, (dict, list)) else None
-    assert isinstance(value, dict), "a list whose items have no keys is a leaf"
-    return Keyed(tuple([(name, value.get(name, default)) for name, default in zip(*key_names(node), strict=True)]))
 
 
 def dry_run_changes(

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.plan import MISSING, FieldChange
-from reconciler.diff.canonical import child_of_node, equal, says_nothing, sendable
+from reconciler.diff.canonical import child_of_node, equal, node_at, says_nothing, sendable
 from reconciler.diff.walk import indexed
-from reconciler.documents import FREE, NodeForm, Schema, SchemaNode, key_names, object_meta
+from reconciler.documents import FREE, Schema, SchemaNode, key_names, object_meta
 from reconciler.ownership import FieldPath, Keyed, Member, hashed_leaves, recorded_form, value_at
 
 DECLARED_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
@@ -86,7 +86,6 @@ def _map_lists(
 def _sets(
     before: list[Json], after: list[Json], node: SchemaNode, path: FieldPath, keeps_empty: bool
 ) -> Iterator[TreeChange]:
-    assert node.shape is NodeForm.LIST, node.shape
     yield from (((*path, Member(value)), value, MISSING) for value in before if value not in after)
     yield from (((*path, Member(value)), MISSING, value) for value in after if value not in before)
 
@@ -119,36 +118,22 @@ def displaced(
     found: dict[FieldPath, FieldPath] = {}
     for path in changed:
         name = path[-1] if path else None
-        node = _node_at(root, path[:-1])
+        node = node_at(root, path[:-1])
         if not isinstance(name, str) or node is None or name not in node.fields:
             continue
         want, there = value_at(wanted, path[:-1]), value_at(live, path[:-1])
         if isinstance(want, Mapping) and isinstance(there, Mapping):
-            for rival in _rivals(name, want, node):
+            rivals: set[str] = set()
+            if name == "type":
+                rivals = {rival for rival, kind in _ONLY_WITH_TYPE.items() if want[name] != kind} & node.fields.keys()
+            elif node.fields.keys() >= _OF_A_VOLUME:
+                rivals = node.fields.keys() - {name, "name"} if name != "name" else set()
+            else:
+                rivals = set().union(*(g - {name} for g in _ALTERNATIVES if name in g and node.fields.keys() >= g))
+            for rival in sorted(rivals):
                 if rival not in want and there.get(rival) is not None:
                     found.setdefault((*path[:-1], rival), path)
     return found
-
-
-def _rivals(name: str, want: Mapping[str, Any], node: SchemaNode) -> Iterator[str]:
-    """Fields that the wanted value of a field excludes."""
-    if name == "type":
-        yield from (rival for rival, kind in _ONLY_WITH_TYPE.items() if rival in node.fields and want[name] != kind)
-    elif node.fields.keys() >= _OF_A_VOLUME:
-        yield from sorted(node.fields.keys() - {name, "name"} if name != "name" else ())
-    else:
-        for group in _ALTERNATIVES:
-            if name in group and node.fields.keys() >= group:
-                yield from sorted(group - {name})
-
-
-def _node_at(root: SchemaNode, path: FieldPath) -> SchemaNode | None:
-    node: SchemaNode | None = root
-    for step in path:
-        if node is None:
-            return None
-        node = node.child(step) if isinstance(step, str) else node.item
-    return node
 
 
 class Difference(Struct, frozen=True, kw_only=True):

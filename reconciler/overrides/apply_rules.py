@@ -214,7 +214,13 @@ def of_replicas(overrides: Iterable[OverridePolicy]) -> tuple[OverridePolicy, ..
     return tuple(
         policy
         for policy in overrides
-        if any(_sets_replicas(one.path) for rule in policy.rules for one in rule.overriders.plaintext)
+        if any(
+            tokens == place[: len(tokens)]
+            for rule in policy.rules
+            for one in rule.overriders.plaintext
+            if (tokens := pointer_tokens(one.path)) is not None
+            for place in (REPLICAS, PARALLELISM)
+        )
     )
 
 
@@ -237,8 +243,3 @@ class ReplicaOverrides:
         template = self._fleet.templates[identity]
         rules = self._index.rules_of(template)
         return SentReplicas(template, self._interpreters.of(*identity[:2]), self._index, rules) if rules else None
-
-
-def _sets_replicas(path: str) -> bool:
-    tokens = pointer_tokens(path)
-    return tokens is not None and any(tokens == place[: len(tokens)] for place in (REPLICAS, PARALLELISM))

@@ -112,16 +112,10 @@ def edit_field(body: JsonObject, overrider: FieldOverrider) -> BodyEdit | EditFa
 
     Source: Karmada: fieldOverrider: fieldPath must hold a string; it is parsed, patched and written again.
     """
-    where = f"fieldPath {overrider.field_path}"
-    tokens = pointer_tokens(overrider.field_path)
-    if tokens is None:
-        return EditFault("pointer-illegal", f"{where} is no JSON pointer")
-    steps = resolve(body, tokens)
-    if isinstance(steps, str):
-        return EditFault("override-path-missing", f"{where}: {steps}")
-    text = dig(body, *steps)
-    if not isinstance(text, str):
-        return EditFault("override-not-a-string", f"{where} leads to something that is no text")
+    found = _text_at(body, overrider.field_path, "fieldPath")
+    if isinstance(found, EditFault):
+        return found
+    steps, text = found
     try:
         value = read_embedded(text, overrider.syntax)
     except EmbeddedTextFault as error:
@@ -139,6 +133,19 @@ def edit_field(body: JsonObject, overrider: FieldOverrider) -> BodyEdit | EditFa
     except EmbeddedTextFault as error:
         return EditFault("embedded-text-unreadable", f"the text at {overrider.field_path} cannot be written: {error}")
     return BodyEdit(with_value_at(body, steps, written), (steps,))
+
+
+def _text_at(body: JsonObject, pointer: str, what: str) -> tuple[tuple[Step, ...], str] | EditFault:
+    """Return the text that a JSON pointer leads to, with its steps. `what`: the field with the pointer."""
+    tokens = pointer_tokens(pointer)
+    assert tokens is not None, "the reader of the policy refused other texts"
+    steps = resolve(body, tokens)
+    if isinstance(steps, str):
+        return EditFault("override-path-missing", f"{what} {pointer}: {steps}")
+    text = dig(body, *steps)
+    if not isinstance(text, str):
+        return EditFault("override-not-a-string", f"{what} {pointer} leads to something that is no text")
+    return steps, text
 
 
 _END: Final = "-"
@@ -215,7 +222,8 @@ def edit_images(body: JsonObject, overrider: ImageOverrider, interpreter: Interp
     containers and CronJob there, and matches kinds by name alone whatever their group.
     """
     if overrider.predicate:
-        return _edit_one(body, overrider)
+        found = _text_at(body, overrider.predicate, "predicate")
+        return found if isinstance(found, EditFault) else _edit(body, (found,), overrider)
     template = _by_kind_name(body) if interpreter is GENERIC else None
     if interpreter is GENERIC and template is None:
         message = f"it is not known where a {body.get('kind')} has its images, so none was changed; use a predicate"
@@ -244,19 +252,6 @@ def changed_quietly(images: tuple[str, ...], overrider: ImageOverrider) -> bool 
 def _by_kind_name(body: JsonObject) -> PodTemplate | None:
     kind = body.get("kind")
     return _BY_KIND_NAME.get(kind) if isinstance(kind, str) else None
-
-
-def _edit_one(body: JsonObject, overrider: ImageOverrider) -> BodyEdit | EditFault:
-    tokens = pointer_tokens(overrider.predicate)
-    if tokens is None:
-        return EditFault("pointer-illegal", f"predicate {overrider.predicate!r} is no JSON pointer")
-    steps = resolve(body, tokens)
-    if isinstance(steps, str):
-        return EditFault("override-path-missing", f"predicate {overrider.predicate}: {steps}")
-    image = dig(body, *steps)
-    if not isinstance(image, str):
-        return EditFault("override-not-a-string", f"predicate {overrider.predicate} leads to something that is no text")
-    return _edit(body, ((steps, image),), overrider)
 
 
 def _edit(

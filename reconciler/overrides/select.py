@@ -20,7 +20,6 @@ from reconciler.api.policies import (
     ImageOverrider,
     MapOverrider,
     OverridePolicy,
-    Overriders,
     OverrideRule,
 )
 from reconciler.api.refs import PolicyRef
@@ -44,15 +43,6 @@ class OverriderStep(NamedTuple):
     name: str
     field: str
     overrider: ImageOverrider | CommandOverrider | MapOverrider | FieldOverrider
-
-
-def steps_of(overriders: Overriders) -> tuple[OverriderStep, ...]:
-    """The overriders in the order of application; plaintext, which comes after all of them, is not among them."""
-    return tuple(
-        OverriderStep(f"{name}[{number}]", field, overrider)
-        for name, field in _ORDER
-        for number, overrider in enumerate(getattr(overriders, field))
-    )
 
 
 class SelectedRule(Struct, frozen=True, kw_only=True):
@@ -134,7 +124,12 @@ class OverrideIndex:
             rule=rule,
             clusters=None if rule.target is None else frozenset(matching_clusters(rule.target, self._clusters)),
             label=f"{policy.ref} rule {index}",
-            steps=steps_of(rule.overriders),
+            # plaintext, which comes after all of them, is not among them
+            steps=tuple(
+                OverriderStep(f"{name}[{number}]", field, overrider)
+                for name, field in _ORDER
+                for number, overrider in enumerate(getattr(rule.overriders, field))
+            ),
             plaintext=compile_patch(rule.overriders.plaintext),
         )
 

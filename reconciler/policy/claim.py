@@ -284,7 +284,11 @@ def _claim(identity: Identity, matches: Sequence[PropagationMatch], reasons: _Re
         return Claim(identity=identity, policy=matches[0].policy.ref, reasons=reasons.of(matches[0]))
     ranked = reasons.ranked(matches)
     best = ranked[0]
-    losers = reasons.of_losers(ranked[1:], best)
+    lost = reasons.lost.setdefault(id(best), {})
+    for match in ranked[1:]:
+        if id(match) not in lost:
+            lost[id(match)] = (match.policy.ref, _why_lost(match, best))
+    losers = tuple([lost[id(match)] for match in ranked[1:]])
     return Claim(identity=identity, policy=best.policy.ref, reasons=reasons.of(best), losers=losers)
 
 
@@ -316,13 +320,13 @@ _Lost = tuple[PolicyRef, str]
 class _Reasons:
     """The reasons why selectors of one index win and lose: each made once, since thousands of templates share it."""
 
-    __slots__ = ("_known", "_lost", "_ranks")
+    __slots__ = ("_known", "_ranks", "lost")
 
     def __init__(self) -> None:
         # All by the ids of matches, which the index keeps.
         self._known: dict[int, tuple[Reason, ...]] = {}
         self._ranks: dict[int, tuple[bool, int, int, PolicyRef, int]] = {}
-        self._lost: dict[int, dict[int, _Lost]] = {}
+        self.lost: dict[int, dict[int, _Lost]] = {}
 
     def ranked(self, matches: Sequence[PropagationMatch]) -> list[PropagationMatch]:
         """One match a policy, the best first."""
@@ -336,14 +340,6 @@ class _Reasons:
         for match in ordered:
             first.setdefault(id(match.policy), match)
         return list(first.values())
-
-    def of_losers(self, losers: Iterable[PropagationMatch], best: PropagationMatch) -> tuple[_Lost, ...]:
-        """Each policy that lost, with why."""
-        known = self._lost.setdefault(id(best), {})
-        for match in losers:
-            if id(match) not in known:
-                known[id(match)] = (match.policy.ref, _why_lost(match, best))
-        return tuple([known[id(match)] for match in losers])
 
     def of(self, winner: PropagationMatch) -> tuple[Reason, ...]:
         """The reason of a claim, with the place of the selector that decided it."""

@@ -127,7 +127,9 @@ def begins_until(cron: Cron, zone: tzinfo, moment: datetime, seconds: int) -> da
 @lru_cache(maxsize=16)
 def _moments(cron: Cron, zone: tzinfo, day: date) -> list[datetime]:
     """The moments of one local day in UTC, in their order."""
-    if not _is_day(cron, day):
+    by_day, by_weekday = day.day in cron.days, day.isoweekday() % 7 in cron.weekdays
+    is_day = by_day and by_weekday if cron.any_day or cron.any_weekday else by_day or by_weekday
+    if day.month not in cron.months or not is_day:
         return []
     found = {
         begin
@@ -136,13 +138,6 @@ def _moments(cron: Cron, zone: tzinfo, day: date) -> list[datetime]:
         for begin in _in_zone(datetime.combine(day, time(hour, minute)), zone, follows=cron.any_hour)
     }
     return sorted(found)
-
-
-def _is_day(cron: Cron, day: date) -> bool:
-    if day.month not in cron.months:
-        return False
-    by_day, by_weekday = day.day in cron.days, day.isoweekday() % 7 in cron.weekdays
-    return by_day and by_weekday if cron.any_day or cron.any_weekday else by_day or by_weekday
 
 
 def _in_zone(local: datetime, zone: tzinfo, *, follows: bool) -> Iterator[datetime]:

@@ -170,7 +170,8 @@ class TemplateIndex:
     def selected_by(self, policy: PropagationPolicy | OverridePolicy) -> frozenset[Identity]:
         """Every template that a policy selects."""
         if not policy.selectors and isinstance(policy, OverridePolicy):
-            return frozenset(template.identity for template in self._reached_by(policy.ref.namespace))
+            own = policy.ref.namespace
+            return frozenset().union(*(found for key, found in self._by_place.items() if not own or key[2] == own))
         found: set[Identity] = set()
         for selector in policy.selectors:
             found |= self._selected(selector, policy.ref.namespace)
@@ -217,11 +218,6 @@ class TemplateIndex:
         if requirement.operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST):
             return list(by_value.values())
         return [by_value[value] for value in requirement.values if value in by_value]
-
-    def _reached_by(self, namespace: str) -> Iterable[Template]:
-        for key, templates in self._by_place.items():
-            if not namespace or key[2] == namespace:
-                yield from templates.values()
 
 
 def _add_labels(by_label: dict[str, dict[str, _Templates]], template: Template) -> None:

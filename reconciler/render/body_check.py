@@ -76,29 +76,30 @@ class RenderCheck:
 
     def may_refer(self, rules: Iterable[SelectedRule]) -> bool:
         """Return whether a rule could make an object refer to something that its template does not."""
-        return any(self._rule_may_refer(rule) for rule in rules)
-
-    def _rule_may_refer(self, rule: SelectedRule) -> bool:
-        if rule.number not in self._referring:
-            self._referring[rule.number] = any(map(may_refer, rule.rule.overriders.plaintext))
-        return self._referring[rule.number]
-
-    def _are_doubtful(self, rules: Iterable[SelectedRule], gvk: GVK, schema: Schema | None) -> bool:
         for rule in rules:
-            key = (rule.number, gvk)
-            if key not in self._doubtful:
-                self._doubtful[key] = _is_doubtful(rule, gvk, schema)
-            if self._doubtful[key]:
+            if rule.number not in self._referring:
+                self._referring[rule.number] = any(map(may_refer, rule.rule.overriders.plaintext))
+            if self._referring[rule.number]:
                 return True
         return False
 
-
-def _is_doubtful(rule: SelectedRule, gvk: GVK, schema: Schema | None) -> bool:
-    """Return whether a rule could turn a valid object into an invalid one."""
-    for _, field, overrider in rule.steps:
-        if isinstance(overrider, MapOverrider) and any(may_be_refused(field, *entry) for entry in overrider.values):
-            return True
-    return any(_may_break(operation, gvk, schema) for operation in rule.rule.overriders.plaintext)
+    def _are_doubtful(self, rules: Iterable[SelectedRule], gvk: GVK, schema: Schema | None) -> bool:
+        """Return whether a rule could turn a valid object into an invalid one."""
+        for rule in rules:
+            key = (rule.number, gvk)
+            if key not in self._doubtful:
+                entries = (
+                    (field, *entry)
+                    for _, field, overrider in rule.steps
+                    if isinstance(overrider, MapOverrider)
+                    for entry in overrider.values
+                )
+                self._doubtful[key] = any(may_be_refused(*entry) for entry in entries) or any(
+                    _may_break(operation, gvk, schema) for operation in rule.rule.overriders.plaintext
+                )
+            if self._doubtful[key]:
+                return True
+        return False
 
 
 def _may_break(operation: PatchOperation, gvk: GVK, schema: Schema | None) -> bool:

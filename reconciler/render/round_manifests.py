@@ -19,7 +19,6 @@ from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.containment import Contained, try_call
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.kinds.interpreter import Interpreter
 from reconciler.ownership import mark_encrypted
 from reconciler.render.manifests import Renderer
 from reconciler.render.outcome import OVERRIDDEN_CIPHERTEXT, fault_of
@@ -40,26 +39,29 @@ class Decryption:
         self._shared: dict[str, Content | None] = {}
         """By the digest of the ciphertext; None: it holds ciphertext of another place."""
 
-    def is_needed(self, identity: Identity, cluster: str) -> bool:
-        """Tell whether the template of a copy is encrypted: that of HEAD, or of the revision in force there."""
-        staging = self._schedule.staging
-        source = staging.of(identity, cluster) if staging is not None else None
-        fleet = source if isinstance(source, Fleet) else self._schedule.fleet
-        template = fleet.templates.get(identity)
-        return template is not None and template.sealed is not None
-
     def of(self, manifest: Manifest) -> Manifest | Problem:
-        """Return the manifest as it is sent, or why it cannot be."""
-        if not self.is_needed(manifest.identity, manifest.cluster):
+        """Return the manifest as it is sent, or why it cannot be.
+
+        Its digest stays that of the ciphertext, which may be kept anywhere.
+        """
+        identity, staging = manifest.identity, self._schedule.staging
+        # The template of HEAD, or of the revision in force there.
+        source = staging.of(identity, manifest.cluster) if staging is not None else None
+        template = (source if isinstance(source, Fleet) else self._schedule.fleet).templates.get(identity)
+        if template is None or template.sealed is None:
             return manifest
-        found = self._opened.get(manifest.identity)
-        if not isinstance(found, Opened):
-            return found if found is not None else still_sealed(manifest)
-        digest = manifest.digest
+        opened, digest = self._opened.get(identity), manifest.digest
+        if not isinstance(opened, Opened):
+            return opened if opened is not None else still_sealed(manifest)
         if digest not in self._shared:
-            interpreter = self._schedule.interpreters.of(*manifest.identity[:2])
-            made = with_secrets(manifest, found, interpreter)
-            self._shared[digest] = made.content if made is not None else None
+            values = opened.values
+            body, leaves = replaced(manifest.body, lambda leaf: (values[leaf],) if leaf in values else None)
+            is_foreign = bool(ciphertexts_in(body))
+            if identity[:2] == ("", "Secret") and not is_foreign:
+                # `stringData` is folded into `data` now that it can be.
+                body = self._schedule.interpreters.of(*identity[:2]).sanitize(body)
+            made = None if is_foreign else Revealed(tree=mark_encrypted(body), known_digest=digest, leaves=leaves)
+            self._shared[digest] = made
         content = self._shared[digest]
         return replace(manifest, content=content) if content is not None else still_sealed(manifest)
 
@@ -158,19 +160,6 @@ def _rendered(
     if manifest is not None and isinstance(member, Read) and identity in member.autoscaled:
         manifest = replace(manifest, replicas_yielded=True)
     return manifest, rendered.problems
-
-
-def with_secrets(manifest: Manifest, opened: Opened, interpreter: Interpreter) -> Manifest | None:
-    """Return the manifest to send; None if it holds foreign ciphertext.
-
-    Its digest stays that of the ciphertext, which may be kept anywhere.
-    """
-    body, leaves = replaced(manifest.body, lambda leaf: (opened.values[leaf],) if leaf in opened.values else None)
-    if ciphertexts_in(body):
-        return None
-    if manifest.identity[:2] == ("", "Secret"):
-        body = interpreter.sanitize(body)  # `stringData` is folded into `data` now that it can be.
-    return replace(manifest, content=Revealed(tree=mark_encrypted(body), known_digest=manifest.digest, leaves=leaves))
 
 
 def still_sealed(manifest: Manifest) -> Problem:

@@ -20,7 +20,7 @@ from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity, PolicyRef, listed
-from reconciler.api.rollouts import Chosen, Layout, Rollout, Stage, StageLayout, TemplateScope
+from reconciler.api.rollouts import Layout, Rollout, Stage, StageLayout, TemplateScope
 from reconciler.containment import try_call
 from reconciler.policy import matching_clusters
 from reconciler.scheduler import Schedule
@@ -29,9 +29,9 @@ from reconciler.scheduler import Schedule
 def lay_out(rollout: Rollout, clusters: Mapping[str, Cluster]) -> Layout:
     """The clusters of each stage. In no stage, or in two: an error each, and the layout is not sound."""
     chosen = {
-        stage.name: matching_clusters(stage.clusters.affinity, clusters.values())
+        stage.name: matching_clusters(stage.clusters, clusters.values())
         for stage in rollout.stages
-        if isinstance(stage.clusters, Chosen)
+        if stage.clusters is not None
     }
     in_stages: dict[str, list[str]] = {name: [] for name in clusters}
     for of_stage, chosen_names in chosen.items():

@@ -13,7 +13,6 @@ from reconciler.api.rollouts import (
     Amount,
     Approval,
     ChangeTime,
-    Chosen,
     ConditionCheck,
     Count,
     Gate,
@@ -21,7 +20,6 @@ from reconciler.api.rollouts import (
     OnFailure,
     OnNewCommit,
     Percent,
-    RemainingClusters,
     Rollout,
     Stage,
     TemplateScope,
@@ -113,8 +111,8 @@ def _check_stages(spec: Fields, stages: tuple[Stage, ...]) -> None:
             message = f"there is already a stage {stage.name}; choose another name"
             spec.error("rollout-stage-name", message, "stages", index, "name")
         names.add(stage.name)
-        rests += isinstance(stage.clusters, RemainingClusters)
-        if rests > 1 and isinstance(stage.clusters, RemainingClusters):
+        rests += stage.clusters is None
+        if rests > 1 and stage.clusters is None:
             message = "an earlier stage has the rest of the clusters already; say which clusters are in this one"
             spec.error("rollout-several-rests", message, "stages", index, "clusters")
 
@@ -130,7 +128,7 @@ def _stage(fields: Fields) -> Stage:
     windows = (read_window(item) for item in fields.children("windows"))
     return Stage(
         name=name,
-        clusters=RemainingClusters() if affinity is None or is_empty(affinity) else Chosen(affinity=affinity),
+        clusters=None if affinity is None or is_empty(affinity) else affinity,
         max_concurrency=_amount(fields, "maxConcurrency", Count(1)),
         order_by_label=label,
         gate=_gate(gate) if gate else Gate(),

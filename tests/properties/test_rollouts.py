@@ -26,14 +26,12 @@ from reconciler.api.rollouts import (
     After,
     Amount,
     Approval,
-    Chosen,
     Count,
     Gate,
     Layout,
     OnFailure,
     OnNewCommit,
     Percent,
-    RemainingClusters,
     Rollout,
     Stage,
     number_of,
@@ -65,17 +63,17 @@ def rollouts(draw: st.DrawFn) -> Rollout:
     stages = []
     for index in range(number):
         own = tuple(name for name, home in homes.items() if home == index)
-        chosen = Chosen(affinity=ClusterAffinity(cluster_names=own)) if own else RemainingClusters()
+        chosen = ClusterAffinity(cluster_names=own) if own else None
         stages.append(
             Stage(
                 name=f"s{index}",
-                clusters=RemainingClusters() if index == number - 1 else chosen,
+                clusters=None if index == number - 1 else chosen,
                 max_concurrency=draw(AMOUNTS),
                 gate=draw(GATES),
                 after=draw(AFTERS),
             )
         )
-    rests = [stage for stage in stages if isinstance(stage.clusters, RemainingClusters)]
+    rests = [stage for stage in stages if stage.clusters is None]
     kept = tuple(stage for stage in stages if stage not in rests[:-1])
     return Rollout(name="default", stages=kept, on_new_commit=draw(st.sampled_from(OnNewCommit)))
 

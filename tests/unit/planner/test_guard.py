@@ -16,7 +16,7 @@ from reconciler.api.ledger import GuardsInForce, Losses, RecordedLoss
 from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.policies import ClusterAffinity, LabelRequirement, LabelSelector, Operator
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.rollouts import Approval, FleetWindow, RemainingClusters, Rollout, Stage, Window, WindowKind
+from reconciler.api.rollouts import Approval, FleetWindow, Rollout, Stage, Window, WindowKind
 from reconciler.planner import former_windows, guard, guards_in_force, is_held_by_guard, losses_after, losses_of
 from reconciler.planner.guard import Guarded, judged_by, limit
 from reconciler.policy import closed_clusters, parse_cron
@@ -360,7 +360,7 @@ def test_what_both_revisions_close_is_closed_until_the_later_of_both() -> None:
 
 
 def test_an_approval_without_an_end_ends_a_week_after_it_was_seen() -> None:
-    stage = Stage(name="canary", clusters=RemainingClusters())
+    stage = Stage(name="canary")
     own, dated = Approval(stage="canary", revision="1234567"), Approval(stage="canary", revision="7654321", until=at(9))
     rollout = Rollout(name="web", stages=(stage,), approvals=(own, dated))
     first = judged_by(None, replace(head("r1"), rollouts=(rollout,)), NOW)
