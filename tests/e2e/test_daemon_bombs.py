@@ -22,8 +22,8 @@ from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.packs import BLOB, BY_OFFSET, Entry, cut_to, object_name, write_pack
 from tests.real_clusters import wait_until
 from tests.security.bombs import HARMLESS
-from tests.security.test_chart_archives import entries
-from tests.security.test_sops_bombs import at_limits
+from tests.security.test_decompress import entries
+from tests.security.test_sops_program import at_limits
 
 FILES = ("URLs", "half tokens", "anchors", "values of a selector", "objects", "groups of clusters", "selectors")
 HELD_S = 1.0

@@ -1,13 +1,20 @@
-"""The place of a fleet's journal when nobody names it: one for each fleet, and an older one of all fleets is found."""
+"""The place of a fleet's journal when nobody names it: one for each fleet, and an older one of all fleets is found.
+
+One writer at a time; what a dead process left behind is no lock.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from reconciler.errors import JournalError
-from reconciler.journal import journal_of
+from reconciler.errors import JournalCorrupt, JournalError, JournalLocked
+from reconciler.journal import Journal, holder, journal_of
+from reconciler.journal.journal_lock import LockHolder, file_system_of, lock_path
 from tests.fakes.journals import made
 
 
@@ -61,3 +68,79 @@ def test_a_journal_of_an_earlier_version_that_cannot_be_read_is_nobodys_by_defau
 def test_no_state_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="--journal"):
         journal_of("shop", (), {})
+
+
+MOUNTS = """\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+30 22 0:40 / /srv rw shared:2 - nfs4 server:/export rw
+31 30 0:41 / /srv/fast rw - xfs /dev/vdb rw
+32 22 0:42 / /mnt/with\\040space rw - cifs //server/share rw
+nonsense
+"""
+
+
+def test_a_second_writer_is_refused_with_the_holder_s_name(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with Journal.open(path):
+        with pytest.raises(JournalLocked, match=f"process {os.getpid()} on {socket.gethostname()}"):
+            Journal.open(path)
+        assert holder(path) == LockHolder(os.getpid(), socket.gethostname())
+    assert holder(path) is None
+    Journal.open(path).close()
+
+
+def test_a_full_disk_takes_the_note_and_not_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "journal.db"
+    monkeypatch.setattr("reconciler.journal.journal_lock.os.pwrite", full)
+    with Journal.open(path):
+        assert str(holder(path)) == "another process"
+        with pytest.raises(JournalLocked):
+            Journal.open(path)
+
+
+def test_a_note_without_a_process_is_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    lock_path(path).write_text('{"pid": 1, "host": "elsewhere"}')
+    assert holder(path) is None
+    with Journal.open(path):
+        found = holder(path)
+    assert found is not None
+    assert found.pid == os.getpid()
+
+
+def test_a_holder_without_a_note_is_still_a_holder(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with Journal.open(path):
+        lock_path(path).write_text("{")
+        assert str(holder(path)) == "another process"
+        with pytest.raises(JournalLocked, match="another process"):
+            Journal.open(path)
+
+
+def test_a_journal_that_does_not_open_holds_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    path.write_bytes(b"x" * 5000)
+    with pytest.raises(JournalCorrupt):
+        Journal.open(path)
+    assert holder(path) is None
+
+
+def test_nobody_holds_a_journal_that_is_not_there(tmp_path: Path) -> None:
+    assert holder(tmp_path / "journal.db") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/var/lib/reconciler/journal.db", "ext4"),
+        ("/srv/journal.db", "nfs4"),
+        ("/srvx/journal.db", "ext4"),
+        ("/srv/fast/journal.db", "xfs"),
+        ("/mnt/with space/journal.db", "cifs"),
+    ],
+)
+def test_the_deepest_mount_point_tells_the_file_system(path: str, kind: str) -> None:
+    assert file_system_of(Path(path), MOUNTS) == kind
