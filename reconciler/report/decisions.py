@@ -40,22 +40,13 @@ def placement_decisions(rendering: Rendering, namespaces: Mapping[str, str]) -> 
     `namespaces`: of the ClusterProfiles, by cluster; without one, a reference names the namespace of the decision.
     """
     masker = Masker(show_secrets=False)
-    return [
-        document
-        for binding in sorted(rendering.bindings, key=lambda binding: binding.identity)
-        for document in _slices(binding, rendering.kinds, namespaces, masker)
-    ]
-
-
-def _slices(
-    binding: Binding, kinds: Mapping[Identity, GVK], namespaces: Mapping[str, str], masker: Masker
-) -> list[dict[str, Json]]:
-    targets = sorted_targets(binding.targets)
-    starts = range(0, max(len(targets), 1), SLICE_MAX)
-    return [
-        _slice(binding, index, targets[start : start + SLICE_MAX], kinds, namespaces, masker)
-        for index, start in enumerate(starts)
-    ]
+    found = []
+    for binding in sorted(rendering.bindings, key=lambda binding: binding.identity):
+        targets = sorted_targets(binding.targets)
+        for index, start in enumerate(range(0, max(len(targets), 1), SLICE_MAX)):
+            part = targets[start : start + SLICE_MAX]
+            found.append(_slice(binding, index, part, rendering.kinds, namespaces, masker))
+    return found
 
 
 def _slice(

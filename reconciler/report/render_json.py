@@ -148,15 +148,12 @@ _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "nul
 def render_yaml(manifests: Iterable[Manifest], *, show_secrets: bool = False) -> str:
     """Return manifests as YAML documents by cluster and identity, each under a comment with its source."""
     masker = Masker(show_secrets=show_secrets)
-    return "".join(
-        f"---\n{_comment(manifest)}{dump_yaml(masker.manifest(manifest.body))}"
-        for manifest in sorted_manifests(tuple(manifests))
-    )
-
-
-def _comment(manifest: Manifest) -> str:
-    parts = [f"cluster: {manifest.cluster}", f"source: {manifest.source}", *manifest.overrides]
-    return "".join(f"# {visible(part)}\n" for part in parts if part != "source: ")
+    documents = []
+    for manifest in sorted_manifests(tuple(manifests)):
+        parts = [f"cluster: {manifest.cluster}", f"source: {manifest.source}", *manifest.overrides]
+        comment = "".join(f"# {visible(part)}\n" for part in parts if part != "source: ")
+        documents.append(f"---\n{comment}{dump_yaml(masker.manifest(manifest.body))}")
+    return "".join(documents)
 
 
 def dump_yaml(tree: Json) -> str:

@@ -84,22 +84,19 @@ _SHOWN_MAX = 20
 def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False) -> str:
     """The status document (`report.status_document`) for a terminal."""
     limit = None if wide else _SHOWN_MAX
+    away: list[Entry] = [
+        (visible(f"{one['name']}: {one['why']}"), {"todo": one["todo"]})
+        for one in document["clusters"]
+        if one.get("todo")
+    ]
     sections = [
         _head(document, style),
         _text_clusters(document["clusters"], document.get("rollouts", ()), style),
-        _cut("Not reachable", _away(document["clusters"]), style, limit),
+        _cut("Not reachable", away, style, limit),
         _policies(document["policies"], style, wide=wide),
         status_lines(document.get("rollouts", ()), style, limit),
-        _cut("Held", _held(document, style), style, limit) + confirm_lines(document["heldDigest"], style),
-        _cut("Failed", _failed(document), style, limit),
-        _cut("Not as wanted", _not_as_wanted(document.get("troubles", ()), style), style, limit),
-        _cut("Not healthy", _not_healthy(document.get("troubles", ()), style), style, limit),
-        _cut("Edited by hand within the hour", _edits(document.get("edits", ())), style, limit),
-        _cut("Left behind", _left(document.get("troubles", ())), style, limit),
-        _cut("Suspended", _suspended(document["suspensions"]), style, limit),
-        _cut("Constraints", _constraints(document["constraints"]), style, limit),
-        _cut("Claimed by no policy", _unclaimed(document["unclaimed"]), style, limit),
-        _cut("Problems", _problems(document["problems"], style), style, limit),
+        _cut("Held", _changes(document, "held", style), style, limit) + confirm_lines(document["heldDigest"], style),
+        *(_cut(title, entries, style, limit) for title, entries in _entries(document, style).items()),
     ]
     lines: list[str] = []
     for section in sections:
@@ -183,7 +180,7 @@ def _text_clusters(clusters: Sequence[Document], rollouts: Sequence[Document], s
     rows = [
         [
             visible(cluster["name"]),
-            _reach(cluster),
+            "left" if cluster.get("left") else "yes" if cluster["up"] else "no",
             *([cluster_list(sorted(of for of, name in behind if name == cluster["name"])) or "-"] if rollouts else ()),
             *(str(_count(cluster, "objects", name)) for name in states),
             *(str(_count(cluster, "health", name)) for name in healths),
@@ -211,12 +208,6 @@ def _text_clusters(clusters: Sequence[Document], rollouts: Sequence[Document], s
         line if _is_calm(cluster) else style.red(line) for line, cluster in zip(lines[1:], clusters, strict=True)
     ]
     return [style.bold(lines[0]), *painted]
-
-
-def _reach(cluster: Document) -> str:
-    if cluster.get("left"):
-        return "left"
-    return "yes" if cluster["up"] else "no"
 
 
 def _count(cluster: Document, key: str, name: str) -> int:
@@ -282,100 +273,72 @@ def _behind(trouble: Document | None) -> list[str]:
     return [*([facts] if facts else []), visible(f"to do: {trouble['todo']}")]
 
 
-def _troubles_by_copy(document: Document) -> dict[tuple[str, str], Document]:
-    return {(entry["cluster"], _subject(entry["resource"])): entry for entry in document.get("troubles", ())}
-
-
 def _subject(resource: Document) -> str:
     name = f"{resource['namespace']}/{resource['name']}" if resource["namespace"] else resource["name"]
     return f"{resource['kind']} {name}"
-
-
-def _held(document: Document, style: Style) -> list[Entry]:
-    troubles = _troubles_by_copy(document)
-    return [
-        (
-            style.yellow(entry["action"])
-            + visible(f" {_subject(entry['resource'])} @ {entry['cluster']}: {entry['why']}"),
-            troubles.get((entry["cluster"], _subject(entry["resource"]))),
-        )
-        for entry in document["held"]
-    ]
-
-
-def _failed(document: Document) -> list[Entry]:
-    troubles = _troubles_by_copy(document)
-    return [
-        (
-            visible(f"{entry['action']} {_subject(entry['resource'])} @ {entry['cluster']}: {entry['error']}"),
-            troubles.get((entry["cluster"], _subject(entry["resource"]))),
-        )
-        for entry in document.get("failed", ())
-    ]
-
-
-def _away(clusters: Sequence[Document]) -> list[Entry]:
-    return [(visible(f"{one['name']}: {one['why']}"), {"todo": one["todo"]}) for one in clusters if one.get("todo")]
-
-
-def _edits(edits: Sequence[Document]) -> list[Entry]:
-    return [
-        (visible(f"{entry['time']}  {entry['subject']} @ {entry['cluster']}: {event_detail(entry)}"), entry)
-        for entry in edits
-    ]
-
-
-_SHOWN_ELSEWHERE = frozenset({"synced", "pending", "held", "failed", "left"})
-
-
-def _not_as_wanted(troubles: Sequence[Document], style: Style) -> list[Entry]:
-    """Return the lines of conflicting, refused, frozen and unread objects; held and failed ones have their own."""
-    return [
-        (style.red(f"{entry['sync']} ({entry['state']})") + visible(f" {_place(entry)}: {entry['why']}"), entry)
-        for entry in troubles
-        if entry["state"] not in _SHOWN_ELSEWHERE
-    ]
-
-
-def _not_healthy(troubles: Sequence[Document], style: Style) -> list[Entry]:
-    colours = {"Degraded": style.red, "Missing": style.yellow, "Progressing": style.dim}
-    return [
-        (
-            colours[entry["health"]](entry["health"]) + visible(f" {_place(entry)}: {entry['healthWhy']}"),
-            entry if entry["sync"] == "Synced" else None,
-        )
-        for entry in troubles
-        if entry["health"] in colours
-    ]
-
-
-def _left(troubles: Sequence[Document]) -> list[Entry]:
-    return [(visible(_place(entry)), None) for entry in troubles if entry["state"] == "left"]
 
 
 def _place(entry: Document) -> str:
     return f"{_subject(entry['resource'])} @ {entry['cluster']}"
 
 
-def _suspended(suspensions: Sequence[Document]) -> list[Entry]:
-    return [
-        (
-            visible(f"{entry['scope']} by {entry['who']} until {entry['until'] or 'resumed'}: {entry['reason']}"),
-            {"todo": entry.get("todo")},
-        )
-        for entry in suspensions
-    ]
+def _changes(document: Document, key: str, style: Style) -> list[Entry]:
+    """Return the changes that are held, or that failed, each with the trouble of its copy."""
+    troubles = {_place(entry): entry for entry in document.get("troubles", ())}
+    entries = []
+    for entry in document.get(key, ()):
+        action, why = (style.yellow(entry["action"]), "why") if key == "held" else (visible(entry["action"]), "error")
+        entries.append((action + visible(f" {_place(entry)}: {entry[why]}"), troubles.get(_place(entry))))
+    return entries
 
 
-def _constraints(constraints: Sequence[Document]) -> list[Entry]:
-    return [
-        (visible(f"{entry['resource']} @ {entry['cluster']}: {constraint_words(entry)}"), {"todo": entry.get("todo")})
-        for entry in constraints
-    ]
+_SHOWN_ELSEWHERE = frozenset({"synced", "pending", "held", "failed", "left"})
 
 
-def _unclaimed(unclaimed: Sequence[Document]) -> list[Entry]:
-    return [(visible(_subject(resource)), None) for resource in unclaimed]
+def _entries(document: Document, style: Style) -> dict[str, list[Entry]]:
+    """Return the lines under each title that has nothing but lines.
+
+    Not as wanted are conflicting, refused, frozen and unread objects; held and failed ones have their own.
+    """
+    troubles = document.get("troubles", ())
+    healths = {"Degraded": style.red, "Missing": style.yellow, "Progressing": style.dim}
+    return {
+        "Failed": _changes(document, "failed", style),
+        "Not as wanted": [
+            (style.red(f"{entry['sync']} ({entry['state']})") + visible(f" {_place(entry)}: {entry['why']}"), entry)
+            for entry in troubles
+            if entry["state"] not in _SHOWN_ELSEWHERE
+        ],
+        "Not healthy": [
+            (
+                healths[entry["health"]](entry["health"]) + visible(f" {_place(entry)}: {entry['healthWhy']}"),
+                entry if entry["sync"] == "Synced" else None,
+            )
+            for entry in troubles
+            if entry["health"] in healths
+        ],
+        "Edited by hand within the hour": [
+            (visible(f"{entry['time']}  {entry['subject']} @ {entry['cluster']}: {event_detail(entry)}"), entry)
+            for entry in document.get("edits", ())
+        ],
+        "Left behind": [(visible(_place(entry)), None) for entry in troubles if entry["state"] == "left"],
+        "Suspended": [
+            (
+                visible(f"{entry['scope']} by {entry['who']} until {entry['until'] or 'resumed'}: {entry['reason']}"),
+                {"todo": entry.get("todo")},
+            )
+            for entry in document["suspensions"]
+        ],
+        "Constraints": [
+            (
+                visible(f"{entry['resource']} @ {entry['cluster']}: {constraint_words(entry)}"),
+                {"todo": entry.get("todo")},
+            )
+            for entry in document["constraints"]
+        ],
+        "Claimed by no policy": [(visible(_subject(resource)), None) for resource in document["unclaimed"]],
+        "Problems": _problems(document["problems"], style),
+    }
 
 
 def _problems(problems: Sequence[Document], style: Style) -> list[Entry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,7 +22,6 @@ from reconciler.report.views.view_inputs import (
     JournalRows,
     ViewModel,
     copy_part,
-    is_cluster_in_step,
 )
 from reconciler.report.views.view_shapes import (
     Alert,
@@ -161,7 +160,10 @@ def fleet_view(signs: Signs, sight: ViewModel | None, noted: JournalRows) -> Fle
         commit=_commit(sight) if sight is not None else None,
         clusters=ClusterCounts(
             total=len(clusters),
-            in_sync=sum(map(is_cluster_in_step, clusters)),
+            in_sync=sum(
+                one.why_away is None and not one.is_left and one.syncs.get(Lag.SYNCED, 0) == one.total
+                for one in clusters
+            ),
             away=sum(found.why_away is not None for found in clusters),
             left=sum(found.is_left for found in clusters),
         ),
@@ -210,10 +212,9 @@ def problems_view(sight: ViewModel) -> ProblemsView:
     """The problems, errors before warnings before hints; at most 2,000 of `total`."""
     found = sorted_problems(sight.picture.round.plan.problems)
     return ProblemsView(
-        problems=tuple(_part(problem_part(sight.masker.problem(one))) for one in found[:_PROBLEMS_MAX]),
+        problems=tuple(
+            ProblemPart(**dict(problem_part(sight.masker.problem(one))), todo=remedy_of(one.code))
+            for one in found[:_PROBLEMS_MAX]
+        ),
         total=len(found),
     )
-
-
-def _part(part: Any) -> ProblemPart:
-    return ProblemPart(**part, todo=remedy_of(part["code"]))

@@ -23,7 +23,7 @@ from reconciler.report.status.history_text import history_entry
 from reconciler.report.views.alerts import needs_of
 from reconciler.report.views.rollout_views import timers_of
 from reconciler.report.views.view_inputs import ViewModel, copy_part
-from reconciler.report.views.view_shapes import CopyPart, FieldDifference, LastWrite, ObjectView, Override, Reasoned
+from reconciler.report.views.view_shapes import FieldDifference, LastWrite, ObjectView, Override, Reasoned
 
 ENTRIES_MAX: Final = 50
 """So many entries of history are shown with an object or a cluster."""
@@ -50,6 +50,7 @@ def object_view(
     rendered = render_one(schedule, identity) if template is not None else {}
     document: dict[str, Any] = _explanation(sight, identity, rendered) if template is not None else {}
     names = [name for name in sorted(sight.clusters) if sight.state(name, identity) is not None]
+    last_writes = _last_writes(sight, writes)
     return ObjectView(
         resource=sight.resource(names[0] if names else "", identity),
         where=str(template.source) if template is not None else "",
@@ -57,7 +58,11 @@ def object_view(
         explanation=document,
         owners=tuple(map(str, binding.owners)) if binding is not None else (),
         brought=tuple(sorted(str(each) for each, one in schedule.bindings.items() if identity in one.owners)),
-        copies=tuple(_copies(sight, identity, names, _last_writes(sight, writes))),
+        copies=tuple(
+            copy_part(sight, name, identity, state, last_writes.get(name))
+            for name in names
+            if (state := sight.state(name, identity)) is not None
+        ),
         differences=tuple(_differences(sight, identity, names))[:_DIFFERENCES_MAX],
         overrides=tuple(_overrides(sight, identity, rendered)),
         needs=needs_of(sight, identity=identity).listed,
@@ -104,15 +109,6 @@ def _reasons(sight: ViewModel, identity: Identity, in_force: Iterable[Mapping[st
     for reason in binding.reasons:
         about = f"{reason.cluster}: " if reason.cluster else ""
         yield Reasoned(words=sight.text(f"{about}{reason.text}"), where=str(reason.source) or None)
-
-
-def _copies(
-    sight: ViewModel, identity: Identity, names: Iterable[str], writes: Mapping[str, LastWrite]
-) -> Iterator[CopyPart]:
-    for name in names:
-        state = sight.state(name, identity)
-        if state is not None:
-            yield copy_part(sight, name, identity, state, writes.get(name))
 
 
 def _last_writes(sight: ViewModel, writes: Iterable[Event]) -> dict[str, LastWrite]:

@@ -16,7 +16,7 @@ from reconciler.report.mask import Masker, masker_of
 from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.report.status.state_document import LEFT_WHY, StateOfFleet
 from reconciler.report.views.view_shapes import ClusterHead, CopyPart, LastWrite, ResourceView
-from reconciler.state import ClusterState, HealthWord, Held, Lag, ObjectState, StateFacts
+from reconciler.state import ClusterState, HealthWord, Held, ObjectState, StateFacts
 
 
 class JournalRows(Struct, frozen=True, kw_only=True):
@@ -104,11 +104,6 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
             name=identity.name,
         )
 
-    def replicas(self, cluster: str, identity: Identity) -> int | None:
-        """Those that were assigned there; None: it has none, or is not placed there."""
-        binding = self.facts.schedule.bindings.get(identity)
-        return binding.replicas_on(cluster) if binding is not None else None
-
     def workload(self, cluster: str, identity: Identity) -> Workload | None:
         """Return the workload's counts in the cluster; None if not counted."""
         return workload_in(self.observations.clusters, identity, cluster)
@@ -137,7 +132,8 @@ def copy_part(
     sight: ViewModel, cluster: str, identity: Identity, state: ObjectState, last_write: LastWrite | None = None
 ) -> CopyPart:
     """Return a copy with its state in words. `last_write`: from history."""
-    seen, replicas = sight.workload(cluster, identity), sight.replicas(cluster, identity)
+    seen, binding = sight.workload(cluster, identity), sight.facts.schedule.bindings.get(identity)
+    replicas = binding.replicas_on(cluster) if binding is not None else None
     return CopyPart(
         cluster=cluster,
         sync=str(state.sync.sync),
@@ -150,11 +146,6 @@ def copy_part(
         ready=ready_of(state, seen, replicas),
         last_write=last_write,
     )
-
-
-def is_cluster_in_step(found: ClusterState) -> bool:
-    """Return whether a cluster was read and all its objects are synced."""
-    return found.why_away is None and not found.is_left and found.syncs.get(Lag.SYNCED, 0) == found.total
 
 
 def ready_of(state: ObjectState, seen: Workload | None, replicas: int | None) -> int | None:

@@ -162,14 +162,11 @@ def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestio
         choices=matrix.choices if matrix else {},
         asked=asked,
         has_more_filters=any(getattr(asked, name) for name in _MORE),
-        is_matrix_first=_is_matrix_first(fleet, matrix, asked),
+        # Above the rest: nobody is needed, or somebody asks something of it.
+        is_matrix_first=bool(matrix and matrix.rows and head_of(fleet)["mark"] == "ok")
+        or is_narrowed(asked)
+        or asked.offset > 0,
     )
-
-
-def _is_matrix_first(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestion) -> bool:
-    """Return whether the matrix stands above the rest: nobody is needed, or somebody asks something of it."""
-    is_well = head_of(fleet)["mark"] == "ok"
-    return (matrix is not None and bool(matrix.rows) and is_well) or is_narrowed(asked) or asked.offset > 0
 
 
 _MORE: Final = (*(each.name for each in FILTERS if not each.is_first), *FOLDS)
