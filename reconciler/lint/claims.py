@@ -47,16 +47,11 @@ def may_be_unread(fleet: Fleet, policy: PolicyRef, selector: ResourceSelector) -
     return any(
         reach.everything
         or (reach.namespace and namespace in ("", reach.namespace))
-        or any(_is_meant(selector, namespace, identity) for identity in reach.identities)
+        or any(
+            selector.kind == one.kind and selector.name in ("", one.name) and namespace in ("", one.namespace)
+            for one in reach.identities
+        )
         for reach in _unread(fleet)
-    )
-
-
-def _is_meant(selector: ResourceSelector, namespace: str, identity: Identity) -> bool:
-    return (
-        selector.kind == identity.kind
-        and selector.name in ("", identity.name)
-        and namespace in ("", identity.namespace)
     )
 
 
@@ -88,28 +83,24 @@ def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
 
 
 def _selects_nothing(of_kind: Iterable[Template], ref: PolicyRef, selector: ResourceSelector) -> str:
-    what = _described(selector)
+    named = f" {selector.name}" if selector.name else ""
+    place = f" in {selector.namespace}" if selector.namespace else ""
+    labels = " by label" if selector.labels is not None and not selector.name else ""
+    what = f"{selector.api_version} {selector.kind}{named}{labels}{place}"
     if ref.namespace and selector.kind in _CLUSTER_SCOPED:
         return f"{what} selects nothing: a {selector.kind} has no namespace; write a Cluster{ref.kind} for it"
     for template in of_kind:
         identity = template.identity
         in_place = selector.namespace in ("", identity.namespace)
-        named = selector.name in ("", identity.name)
-        if in_place and named and template.gvk.api_version != selector.api_version:
+        is_named = selector.name in ("", identity.name)
+        if in_place and is_named and template.gvk.api_version != selector.api_version:
             return (
                 f"{what} selects nothing: {identity} is written as {template.gvk.api_version}, and versions compare "
                 "exactly; write the same in both"
             )
-        if named and selector.name and not in_place:
+        if is_named and selector.name and not in_place:
             return f"{what} selects nothing: there is {identity}, in another namespace; check the namespace"
     return f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
-
-
-def _described(selector: ResourceSelector) -> str:
-    named = f" {selector.name}" if selector.name else ""
-    where = f" in {selector.namespace}" if selector.namespace else ""
-    labels = " by label" if selector.labels is not None and not selector.name else ""
-    return f"{selector.api_version} {selector.kind}{named}{labels}{where}"
 
 
 _ARGOCD: Final = ("Argo CD", "--from-argocd")
@@ -138,7 +129,13 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
         if identity in carried or is_never_distributed(template.gvk, identity, is_admitted=template.is_admitted):
             continue
         if identity.kind in PROPAGATION_KINDS | OVERRIDE_KINDS:
-            yield _policy_of_no_group(template)
+            # A policy of an unknown group would count as an ordinary object. Source: design#policy-groups.
+            close = difflib.get_close_matches(template.gvk.api_version, list(FLAVORS), n=1, cutoff=0.3)
+            message = (
+                f"{template.gvk.api_version} has no policies here, so this {template.gvk.kind} does nothing; did you "
+                f"mean {close[0] if close else next(iter(FLAVORS))}?"
+            )
+            yield warning(template.source, "apiVersion", "policy-group-unknown", message)
             continue
         if identity.group == "" and identity.kind == "Namespace":
             if identity.name in inhabited:
@@ -168,19 +165,6 @@ def _perhaps_claimed(fleet: Fleet) -> Callable[[Identity], bool]:
     return lambda one: one in broken or one.namespace in namespaces | policies or "" in policies
 
 
-def _policy_of_no_group(template: Template) -> Problem:
-    """Return the problem of a policy of an unknown group: it would count as an ordinary object, without effect.
-
-    Source: design#policy-groups.
-    """
-    close = difflib.get_close_matches(template.gvk.api_version, list(FLAVORS), n=1, cutoff=0.3)
-    message = (
-        f"{template.gvk.api_version} has no policies here, so this {template.gvk.kind} does nothing; did you mean "
-        f"{close[0] if close else next(iter(FLAVORS))}?"
-    )
-    return warning(template.source, "apiVersion", "policy-group-unknown", message)
-
-
 def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
     """A hint for each policy that loses templates to another one, with the first few of them and why.
 
@@ -192,14 +176,11 @@ def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
         for loser, why in claim.losers
     )
     policies = {policy.ref: policy for policy in fleet.propagation}
-    for (loser, winner), templates in sorted(lost.items()):
-        yield _overlap(policies[loser], winner, sorted(templates))
-
-
-def _overlap(loser: PropagationPolicy, winner: PolicyRef, templates: list[tuple[str, str]]) -> Problem:
-    shown = listed([name for name, _ in templates], _OVERLAPS_SHOWN)
-    message = f"{winner} wins {shown} from {loser.ref}: {templates[0][1]}"
-    return hint(loser.source, "spec.resourceSelectors", "policies-overlap", message)
+    for (loser, winner), found in sorted(lost.items()):
+        templates = sorted(found)
+        shown = listed([name for name, _ in templates], _OVERLAPS_SHOWN)
+        message = f"{winner} wins {shown} from {loser}: {templates[0][1]}"
+        yield hint(policies[loser].source, "spec.resourceSelectors", "policies-overlap", message)
 
 
 def takeover_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:

@@ -33,7 +33,7 @@ class Looser(Enum):
     """A new value lets something pass that a person has to confirm or approve."""
 
 
-class Effect(Struct, frozen=True, kw_only=True):
+class Effect(Struct, frozen=True):
     """A row. `order`: values from the strictest; none is where any change loosens.
 
     `is_always_held`: no setting lets it pass without a person.
@@ -57,14 +57,14 @@ REMOVED: Final = "(removed)"
 Rows = Mapping[str, Effect]
 
 
-def rows_of(looser: Looser, found: Mapping[str, str], prefix: str = "") -> dict[str, Effect]:
+def rows_of(looser: Looser, found: Mapping[str, str]) -> dict[str, Effect]:
     """Return a row for each path with its meaning."""
-    return {prefix + path: Effect(meaning=meaning, looser=looser) for path, meaning in found.items()}
+    return {path: Effect(meaning, looser) for path, meaning in found.items()}
 
 
 def tree_of(prefix: str, paths: Iterable[str], meaning: str, looser: Looser = Looser.NEVER) -> dict[str, Effect]:
     """Return a row for each path below a prefix, with one meaning."""
-    return {f"{prefix}{path}": Effect(meaning=meaning, looser=looser) for path in paths}
+    return {f"{prefix}{path}": Effect(meaning, looser) for path in paths}
 
 
 LABELS: Final = (
@@ -82,147 +82,113 @@ SELECTORS: Final = (
 )  # fmt: skip
 WINDOW: Final = (".cron", ".duration", ".timeZone")
 
-DOCUMENT_ROWS: Final[Rows] = {
-    **rows_of(
-        Looser.NEVER,
-        {
-            "apiVersion": "{name} is read by the rules of {after}",
-            "kind": "{name} becomes a document of another kind",
-            "metadata": "its name, labels or annotations change",
-            "metadata.name": "it has another name",
-            "metadata.namespace": "it is in another namespace",
-            "metadata.labels": "labels of the document itself; nothing selects it by them",
-            "metadata.annotations": "notes on the document; the service reads only its own",
-            "spec": "all of its settings change",
-        },
-    ),
-}
+DOCUMENT_ROWS: Final[Rows] = rows_of(
+    Looser.NEVER,
+    {
+        "apiVersion": "{name} is read by the rules of {after}",
+        "kind": "{name} becomes a document of another kind",
+        "metadata": "its name, labels or annotations change",
+        "metadata.name": "it has another name",
+        "metadata.namespace": "it is in another namespace",
+        "metadata.labels": "labels of the document itself; nothing selects it by them",
+        "metadata.annotations": "notes on the document; the service reads only its own",
+        "spec": "all of its settings change",
+    },
+)
 
 
 def _windows(prefix: str, subject: str) -> dict[str, Effect]:
-    rows = {prefix: Effect(meaning=f"when {subject} may change", looser=Looser.WINDOW)}
-    rows |= {
-        f"{prefix}[].kind": Effect(
-            meaning=f"what was open for {subject} is closed, and the other way round", looser=Looser.ALWAYS
-        )
+    return {
+        prefix: Effect(f"when {subject} may change", Looser.WINDOW),
+        f"{prefix}[].kind": Effect(f"what was open for {subject} is closed, and the other way round", Looser.ALWAYS),
+        **tree_of(f"{prefix}[]", WINDOW, f"other times at which {subject} may change", Looser.ALWAYS),
     }
-    return rows | tree_of(f"{prefix}[]", WINDOW, f"other times at which {subject} may change", Looser.ALWAYS)
 
 
 FLEET_ROWS: Final[Rows] = {
-    ADDED: Effect(meaning="the store names a fleet: {name} may be applied"),
+    ADDED: Effect("the store names a fleet: {name} may be applied"),
     REMOVED: Effect(
-        meaning="the store names no fleet: nothing is applied any more, and all limits are the defaults",
-        looser=Looser.ALWAYS,
+        "the store names no fleet: nothing is applied any more, and all limits are the defaults", Looser.ALWAYS
     ),
-    **rows_of(
-        Looser.ALWAYS,
-        {
-            "metadata.name": "another fleet: refused, unless spec.previousNames has the old name; then it takes all",
-            "spec.ha": "who may act for the fleet: one process alone, or the one that holds the Lease",
-            "spec.prometheus": "the Prometheus that gates ask: {after}",
-            "spec.ha.cluster": "the Lease is in another cluster: two processes may act until both have read this",
-        },
-    ),
-    **rows_of(
-        Looser.MORE,
-        {
-            "spec.previousNames": "objects with the marks of {after} are taken for objects of this fleet",
-            "spec.guards.maxDeletes": "guards: deletions and releases up to {after} at once are not held",
-            "spec.guards.maxDeletePercent": "guards: deletions and releases up to {after} % at once are not held",
-            "spec.descheduling.unschedulableThreshold": "pods that cannot be scheduled move after {after}",
-            "spec.descheduling.interval": "pods that cannot be scheduled are looked for every {after}",
-            "spec.drift.resync": "a cluster is compared as a whole every {after}; until then, lost events stay unseen",
-            "spec.ha.leaseDuration": "after a leader is lost, nobody acts for {after}",
-            "spec.placement.partial": "when not all replicas fit: {after} (true: those that fit are placed)",
-            "spec.ignore": "fields of objects are left to others: drift of them is neither shown nor healed",
-            "spec.namespaces.allowed": "policies may distribute to the system namespaces {after}, and take over there",
-            "spec.ignore[].paths": "fields of objects are left to others: drift of them is neither shown nor healed",
-        },
-    ),
-    **rows_of(
-        Looser.LESS,
-        {
-            "spec.guards.window": "guards: deletions of the last {after} count with what is due",
-            "spec.history.maxEvents": "history: the newest {after} events are kept; older ones are gone for good",
-            "spec.history.maxAge": "history: {after} are kept; what is older is gone for good",
-        },
-    ),
-    **rows_of(
-        Looser.CONFIRMS,
-        {
-            "spec.guards.confirm": "deletions that the guards hold are let through: those of the digest {after}",
-            "spec.guards.confirmUntil": "the confirmation of deletions ends at {after}",
-            "spec.review.confirm": "loosened settings are let through: those of the digest {after}",
-        },
-    ),
-    **rows_of(
-        Looser.NEVER,
-        {
-            "spec.descheduling": "moving replicas that cannot be scheduled",
-            "spec.failover": "failover of unhealthy applications",
-            "spec.drift": "what happens to changes by others",
-            "spec.namespaces": "system namespaces",
-            "spec.guards": "how much an edit may delete at once",
-            "spec.review": "what a review holds",
-            "spec.history": "how much history is kept",
-            "spec.placement": "placement of replicas",
-            "spec.secrets": "Secrets in the store",
-            "spec.ha.shards": "refused: shards were taken out",
-            "spec.ignore[].reason": "why a field is left to others; no cluster changes by it",
-        },
-    ),
+    **rows_of(Looser.ALWAYS, {
+        "metadata.name": "another fleet: refused, unless spec.previousNames has the old name; then it takes all",
+        "spec.ha": "who may act for the fleet: one process alone, or the one that holds the Lease",
+        "spec.prometheus": "the Prometheus that gates ask: {after}",
+        "spec.ha.cluster": "the Lease is in another cluster: two processes may act until both have read this",
+    }),
+    **rows_of(Looser.MORE, {
+        "spec.previousNames": "objects with the marks of {after} are taken for objects of this fleet",
+        "spec.guards.maxDeletes": "guards: deletions and releases up to {after} at once are not held",
+        "spec.guards.maxDeletePercent": "guards: deletions and releases up to {after} % at once are not held",
+        "spec.descheduling.unschedulableThreshold": "pods that cannot be scheduled move after {after}",
+        "spec.descheduling.interval": "pods that cannot be scheduled are looked for every {after}",
+        "spec.drift.resync": "a cluster is compared as a whole every {after}; until then, lost events stay unseen",
+        "spec.ha.leaseDuration": "after a leader is lost, nobody acts for {after}",
+        "spec.placement.partial": "when not all replicas fit: {after} (true: those that fit are placed)",
+        "spec.ignore": "fields of objects are left to others: drift of them is neither shown nor healed",
+        "spec.namespaces.allowed": "policies may distribute to the system namespaces {after}, and take over there",
+        "spec.ignore[].paths": "fields of objects are left to others: drift of them is neither shown nor healed",
+    }),
+    **rows_of(Looser.LESS, {
+        "spec.guards.window": "guards: deletions of the last {after} count with what is due",
+        "spec.history.maxEvents": "history: the newest {after} events are kept; older ones are gone for good",
+        "spec.history.maxAge": "history: {after} are kept; what is older is gone for good",
+    }),
+    **rows_of(Looser.CONFIRMS, {
+        "spec.guards.confirm": "deletions that the guards hold are let through: those of the digest {after}",
+        "spec.guards.confirmUntil": "the confirmation of deletions ends at {after}",
+        "spec.review.confirm": "loosened settings are let through: those of the digest {after}",
+    }),
+    **rows_of(Looser.NEVER, {
+        "spec.descheduling": "moving replicas that cannot be scheduled",
+        "spec.failover": "failover of unhealthy applications",
+        "spec.drift": "what happens to changes by others",
+        "spec.namespaces": "system namespaces",
+        "spec.guards": "how much an edit may delete at once",
+        "spec.review": "what a review holds",
+        "spec.history": "how much history is kept",
+        "spec.placement": "placement of replicas",
+        "spec.secrets": "Secrets in the store",
+        "spec.ha.shards": "refused: shards were taken out",
+        "spec.ignore[].reason": "why a field is left to others; no cluster changes by it",
+    }),
     **tree_of("spec.ignore[]", (".group", ".kind", ".namespace", ".name"),
             "other objects: drift of the fields is neither shown nor healed there", Looser.ALWAYS),
     "spec.mode": Effect(
-        meaning="mode {after} (observe: nothing is applied, drift is not healed, nothing fails over)",
-        looser=Looser.ALWAYS, order=("apply", "observe"),
+        "mode {after} (observe: nothing is applied, drift is not healed, nothing fails over)",
+        Looser.ALWAYS, ("apply", "observe"),
     ),
     "spec.failover.mode": Effect(
-        meaning="failover: {after} (advise: unhealthy applications stay where they are)",
-        looser=Looser.MORE, order=("act", "advise"),
+        "failover: {after} (advise: unhealthy applications stay where they are)", Looser.MORE, ("act", "advise")
     ),
-    "spec.drift.selfHeal": Effect(
-        meaning="changes by others are put back: {after}", looser=Looser.MORE, order=("true", "false")
-    ),
-    "spec.drift.mode": Effect(
-        meaning="drift is seen by {after} (poll: only once each resync)", looser=Looser.MORE, order=("watch", "poll")
-    ),
+    "spec.drift.selfHeal": Effect("changes by others are put back: {after}", Looser.MORE, ("true", "false")),
+    "spec.drift.mode": Effect("drift is seen by {after} (poll: only once each resync)", Looser.MORE, ("watch", "poll")),
     "spec.review.loosening": Effect(
-        meaning="loosened settings: {after} (allow: a review shows them and holds nothing)",
-        looser=Looser.MORE, order=("hold", "allow"),
+        "loosened settings: {after} (allow: a review shows them and holds nothing)", Looser.MORE, ("hold", "allow")
     ),
-    "spec.secrets.plain": Effect(
-        meaning="Secrets in clear: {after}", looser=Looser.MORE, order=("refuse", "warn", "allow")
-    ),
+    "spec.secrets.plain": Effect("Secrets in clear: {after}", Looser.MORE, ("refuse", "warn", "allow")),
     **_windows("spec.windows", "clusters"),
     **tree_of("spec.windows[].clusters", AFFINITY, "the window is for other clusters", Looser.ALWAYS),
-    "spec.windows[].drift": Effect(
-        meaning="drift outside of windows: {after} (hold: it waits)", looser=Looser.MORE, order=("hold", "heal")
-    ),
+    "spec.windows[].drift": Effect("drift outside of windows: {after} (hold: it waits)", Looser.MORE, ("hold", "heal")),
 }  # fmt: skip
 
 _REACHED: Final = "cluster {name} is reached another way: all of it will be compared with what answers there"
 MEMBER_ROWS: Final[Rows] = {
-    ADDED: Effect(meaning="cluster {name} joins: what policies place there is made in it"),
+    ADDED: Effect("cluster {name} joins: what policies place there is made in it"),
     REMOVED: Effect(
-        meaning="cluster {name} leaves the fleet: nothing in it is changed, healed or watched any more",
-        looser=Looser.ALWAYS,
+        "cluster {name} leaves the fleet: nothing in it is changed, healed or watched any more", Looser.ALWAYS
     ),
     "metadata.annotations[fleet.reconciler/context]": Effect(
-        meaning="cluster {name} is reached by another context: all of it will be compared with another cluster",
-        looser=Looser.ALWAYS, is_always_held=True,
+        "cluster {name} is reached by another context: all of it will be compared with another cluster",
+        Looser.ALWAYS, is_always_held=True,
     ),
-    **rows_of(
-        Looser.NEVER,
-        {
-            "metadata.labels": "policies, overrides, windows and stages that select by it may take or leave {name}",
-            "metadata.annotations[fleet.reconciler/alias]": "the name of {name} for people",
-        },
-    ),
+    **rows_of(Looser.NEVER, {
+        "metadata.labels": "policies, overrides, windows and stages that select by it may take or leave {name}",
+        "metadata.annotations[fleet.reconciler/alias]": "the name of {name} for people",
+    }),
 }  # fmt: skip
 TAINTS_ROWS: Final[Rows] = {
-    "spec.taints": Effect(meaning="what does not tolerate the taints is not placed in {name}, or leaves it"),
+    "spec.taints": Effect("what does not tolerate the taints is not placed in {name}, or leaves it"),
     **tree_of("spec.taints[]", (".key", ".value", ".effect"), "other workloads are kept away from {name}"),
 }  # fmt: skip
 CLUSTER_ROWS: Final[Rows] = {
@@ -230,93 +196,76 @@ CLUSTER_ROWS: Final[Rows] = {
     **TAINTS_ROWS,
     **tree_of("spec.", ("provider", "region", "zone", "zones"),
             "policies and spread constraints that go by it may take or leave {name}"),
-    "spec.syncMode": Effect(meaning="who applies in {name}: {after} (Pull: a process of its own)",
-                            looser=Looser.MORE, order=("Push", "Pull")),
-    "spec.apiEndpoint": Effect(meaning=_REACHED, looser=Looser.ALWAYS, is_always_held=True),
+    "spec.syncMode": Effect(
+        "who applies in {name}: {after} (Pull: a process of its own)", Looser.MORE, ("Push", "Pull")
+    ),
+    "spec.apiEndpoint": Effect(_REACHED, Looser.ALWAYS, is_always_held=True),
 }  # fmt: skip
 PROFILE_ROWS: Final[Rows] = {
     **MEMBER_ROWS,
-    **rows_of(
-        Looser.NEVER,
-        {
-            "spec.displayName": "the name of {name} for people",
-            "spec.clusterManager": "who published the profile of {name}",
-            "spec.clusterManager.name": "who published the profile of {name}",
-        },
-    ),
-}
+    **rows_of(Looser.NEVER, {
+        "spec.displayName": "the name of {name} for people",
+        "spec.clusterManager": "who published the profile of {name}",
+        "spec.clusterManager.name": "who published the profile of {name}",
+    }),
+}  # fmt: skip
 
 ROLLOUT_ROWS: Final[Rows] = {
-    ADDED: Effect(meaning="changes of its templates go over the clusters in its stages"),
+    ADDED: Effect("changes of its templates go over the clusters in its stages"),
     REMOVED: Effect(
-        meaning="Rollout {name} is removed: its clusters get each change at once, past every gate",
-        looser=Looser.ALWAYS, is_always_held=True,
+        "Rollout {name} is removed: its clusters get each change at once, past every gate",
+        Looser.ALWAYS, is_always_held=True,
     ),
-    "spec.templates": Effect(meaning="other templates go by stages", looser=Looser.ALWAYS),
+    "spec.templates": Effect("other templates go by stages", Looser.ALWAYS),
     **tree_of("spec.templates.", ("policies", "namespaces", *(f"labelSelector{path}" for path in LABELS)),
             "other templates go by stages; those that leave it change at once", Looser.ALWAYS),
-    **rows_of(
-        Looser.ALWAYS,
-        {
-            "spec.stages": "other stages: clusters may change earlier, or past a gate",
-            "spec.stages[].name": "another stage: its approvals and pins are no longer for it",
-            "spec.stages[].orderByLabel": "clusters of a stage begin in another order",
-            "spec.stages[].gate": "what a stage must show before the next begins",
-            "spec.stages[].gate.healthy": "whether a stage must be healthy before the next begins: {after}",
-            "spec.stages[].gate.metrics[].query": "a stage must show another metric",
-            "spec.stages[].gate.metrics[].threshold": "a stage must show another value of a metric: {after}",
-            "spec.stages[].gate.conditions[].type": "a stage must show another condition",
-            "spec.stages[].gate.conditions[].status": "a stage must show another status of a condition",
-            "spec.onNewCommit": "a commit while a release is under way: {after}",
-        },
-    ),
+    **rows_of(Looser.ALWAYS, {
+        "spec.stages": "other stages: clusters may change earlier, or past a gate",
+        "spec.stages[].name": "another stage: its approvals and pins are no longer for it",
+        "spec.stages[].orderByLabel": "clusters of a stage begin in another order",
+        "spec.stages[].gate": "what a stage must show before the next begins",
+        "spec.stages[].gate.healthy": "whether a stage must be healthy before the next begins: {after}",
+        "spec.stages[].gate.metrics[].query": "a stage must show another metric",
+        "spec.stages[].gate.metrics[].threshold": "a stage must show another value of a metric: {after}",
+        "spec.stages[].gate.conditions[].type": "a stage must show another condition",
+        "spec.stages[].gate.conditions[].status": "a stage must show another status of a condition",
+        "spec.onNewCommit": "a commit while a release is under way: {after}",
+    }),
     **tree_of("spec.stages[].clusters", AFFINITY, "other clusters are in the stage, which may change them earlier",
             Looser.ALWAYS),
     **tree_of("spec.stages[].gate.conditions[]", (".apiVersion", ".kind", ".namespace", ".name", ".cel"),
             "a stage must show a condition of other objects", Looser.ALWAYS),
-    **rows_of(
-        Looser.MORE,
-        {
-            "spec.stages[].maxConcurrency": "clusters of a stage that change at once: {after}",
-            "spec.stages[].gate.maxFailures": "clusters that may fail before a stage is paused: {after}",
-            "spec.stages[].gate.timeout": "a cluster has failed only after {after}",
-            "spec.rollbackWindow": "for {after} clusters go back at once to what they had completed, past every gate",
-            "spec.pin": "pinned past gate and approval: {key} gets {after} at once",
-        },
-    ),
-    **rows_of(
-        Looser.LESS,
-        {
-            "spec.stages[].gate.conditions": "conditions that a stage must show before the next begins",
-            "spec.stages[].gate.metrics": "metrics that a stage must show before the next begins",
-            "spec.stages[].gate.metrics[].for": "a stage must show a metric for {after} before the next begins",
-            "spec.stages[].gate.minSuccessTime": "a stage must be healthy for {after} before the next begins",
-            "spec.stages[].after": "what follows a stage before the next begins",
-            "spec.stages[].after.wait": "after a stage the next waits {after}",
-            "spec.stages[].after.approval": "after a stage a person must approve: {after}",
-        },
-    ),
+    **rows_of(Looser.MORE, {
+        "spec.stages[].maxConcurrency": "clusters of a stage that change at once: {after}",
+        "spec.stages[].gate.maxFailures": "clusters that may fail before a stage is paused: {after}",
+        "spec.stages[].gate.timeout": "a cluster has failed only after {after}",
+        "spec.rollbackWindow": "for {after} clusters go back at once to what they had completed, past every gate",
+        "spec.pin": "pinned past gate and approval: {key} gets {after} at once",
+    }),
+    **rows_of(Looser.LESS, {
+        "spec.stages[].gate.conditions": "conditions that a stage must show before the next begins",
+        "spec.stages[].gate.metrics": "metrics that a stage must show before the next begins",
+        "spec.stages[].gate.metrics[].for": "a stage must show a metric for {after} before the next begins",
+        "spec.stages[].gate.minSuccessTime": "a stage must be healthy for {after} before the next begins",
+        "spec.stages[].after": "what follows a stage before the next begins",
+        "spec.stages[].after.wait": "after a stage the next waits {after}",
+        "spec.stages[].after.approval": "after a stage a person must approve: {after}",
+    }),
     "spec.stages[].gate.onFailure": Effect(
-        meaning="after failures of a stage: {after} (Continue: the next begins all the same)",
-        looser=Looser.MORE, order=("Pause", "Continue"),
+        "after failures of a stage: {after} (Continue: the next begins all the same)",
+        Looser.MORE, ("Pause", "Continue"),
     ),
     **_windows("spec.stages[].windows", "the clusters of the stage"),
     "spec.deletions": Effect(
-        meaning="deletions: {after} (withStage: not after all stages, but with each)",
-        looser=Looser.MORE, order=("last", "withStage"),
+        "deletions: {after} (withStage: not after all stages, but with each)", Looser.MORE, ("last", "withStage")
     ),
-    "spec.placement": Effect(
-        meaning="changes of placement: {after} (now: not staged)", looser=Looser.MORE, order=("last", "now")
-    ),
-    **rows_of(
-        Looser.CONFIRMS,
-        {
-            "spec.approvals": "approved: {after}",
-            "spec.approvals[].stage": "approved for the stage {after}",
-            "spec.approvals[].revision": "approved for the revision {after}",
-            "spec.approvals[].until": "the approval ends: {after}",
-        },
-    ),
+    "spec.placement": Effect("changes of placement: {after} (now: not staged)", Looser.MORE, ("last", "now")),
+    **rows_of(Looser.CONFIRMS, {
+        "spec.approvals": "approved: {after}",
+        "spec.approvals[].stage": "approved for the stage {after}",
+        "spec.approvals[].revision": "approved for the revision {after}",
+        "spec.approvals[].until": "the approval ends: {after}",
+    }),
 }  # fmt: skip
 
 

@@ -249,7 +249,11 @@ def _with_moves(change: SettingChange, plan: Plan, base: Fleet, head: Fleet) -> 
     actions = [found.action for found in plan.changes if found.cluster == name]
     gone = sum(action in (Action.DELETE, Action.RELEASE) for action in actions)
     come = sum(action in (Action.CREATE, Action.ADOPT) for action in actions)
-    lost = [*_stages(before, after, base, head), *_windows(before, after, base)]
+    lost = [*_stages(before, after, base, head)]
+    for found in base.settings.windows:
+        if matches_cluster(found.clusters, before)[0] and not matches_cluster(found.clusters, after)[0]:
+            kind = "freeze" if found.window.kind is WindowKind.DENY else "window"
+            lost.append(f"the {kind} {found.window.cron.text!r} is not for it any more")
     counts = [f"{gone:,} objects leave it, {come:,} come"] if gone or come else []
     return replace(
         change,
@@ -268,11 +272,3 @@ def _stages(before: Cluster, after: Cluster, base: Fleet, head: Fleet) -> Iterat
         names = [found.stage.name if found is not None else "none" for found in (old, new)]
         if names[0] != names[1]:
             yield f"in Rollout {rollout.name} it goes from the stage {names[0]} to {names[1]}"
-
-
-def _windows(before: Cluster, after: Cluster, base: Fleet) -> Iterator[str]:
-    for found in base.settings.windows:
-        was, is_now = (matches_cluster(found.clusters, cluster)[0] for cluster in (before, after))
-        if was and not is_now:
-            kind = "freeze" if found.window.kind is WindowKind.DENY else "window"
-            yield f"the {kind} {found.window.cron.text!r} is not for it any more"

@@ -28,16 +28,6 @@ _UNKNOWN_MAX = 20
 """So many unknown names of one list get a line of their own."""
 
 
-def _of_lease(fleet: Fleet) -> Iterator[Problem]:
-    ha = fleet.settings.ha
-    if ha is None or ha.cluster in fleet.clusters:
-        return
-    near = difflib.get_close_matches(ha.cluster, fleet.clusters, 1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    message = f"no document declares the cluster {ha.cluster}, so nobody can lead{meant}"
-    yield Problem(source=ha.source, path="spec.ha.cluster", code="lease-cluster-unknown", message=message)
-
-
 def _all_affinities(fleet: Fleet) -> Iterator[tuple[str, ClusterAffinity]]:
     for policy in fleet.propagation:
         yield from affinities_of(policy)
@@ -57,7 +47,12 @@ def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
     if not fleet.clusters and fleet.templates:
         message = "the store declares no cluster, so nothing is placed anywhere; add a Cluster document for each member"
         yield Problem(source=fleet.settings.source, code="no-clusters", message=message)
-    yield from _of_lease(fleet)
+    ha = fleet.settings.ha
+    if ha is not None and ha.cluster not in fleet.clusters:
+        near = difflib.get_close_matches(ha.cluster, fleet.clusters, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        message = f"no document declares the cluster {ha.cluster}, so nobody can lead{meant}"
+        yield Problem(source=ha.source, path="spec.ha.cluster", code="lease-cluster-unknown", message=message)
     for path, affinity in _all_affinities(fleet):
         yield from _in_list(fleet, affinity, f"{path}.clusterNames", affinity.cluster_names)
         yield from _in_list(fleet, affinity, f"{path}.exclude", affinity.exclude)

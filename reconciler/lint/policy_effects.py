@@ -27,8 +27,8 @@ from reconciler.lint.effects import (
 )
 
 RENDER_ROWS: Final[Rows] = {
-    ADDED: Effect(meaning="{name} makes objects of a chart or kustomization; `hydrate` writes them"),
-    REMOVED: Effect(meaning="{name} makes no objects any more; those that it wrote stay until they are removed"),
+    ADDED: Effect("{name} makes objects of a chart or kustomization; `hydrate` writes them"),
+    REMOVED: Effect("{name} makes no objects any more; those that it wrote stay until they are removed"),
     **tree_of(
         "spec.",
         ("helm", *(f"helm.{name}" for name in ("chart", "repository", "version", "digest", "update", "releaseName",
@@ -43,35 +43,34 @@ RENDER_ROWS: Final[Rows] = {
         "objects are made of other inputs when `hydrate` runs next",
     ),
     "spec.placement.conflictResolution": Effect(
-        meaning="objects of others with the same name: {after} (Overwrite: they are taken over)",
-        looser=Looser.MORE, order=("Abort", "Overwrite"),
+        "objects of others with the same name: {after} (Overwrite: they are taken over)",
+        Looser.MORE, ("Abort", "Overwrite"),
     ),
     "spec.placement.preserveResourcesOnDeletion": Effect(
-        meaning="what leaves the store is released and not deleted: {after}",
-        looser=Looser.MORE, order=("true", "false"),
+        "what leaves the store is released and not deleted: {after}", Looser.MORE, ("true", "false")
     ),
-    "spec.secrets.age": Effect(meaning="who can read the Secrets that `hydrate` encrypts", looser=Looser.MORE),
-    "spec.placement.takeOver": Effect(meaning="objects of {after} are taken over", looser=Looser.ALWAYS),
+    "spec.secrets.age": Effect("who can read the Secrets that `hydrate` encrypts", Looser.MORE),
+    "spec.placement.takeOver": Effect("objects of {after} are taken over", Looser.ALWAYS),
 }  # fmt: skip
 PROMOTION_ROWS: Final[Rows] = {
-    ADDED: Effect(meaning="{name} says what `promote` carries from one folder to another; no cluster changes by it"),
-    REMOVED: Effect(meaning="`promote` carries only images and revisions between the folders of {name}"),
+    ADDED: Effect("{name} says what `promote` carries from one folder to another; no cluster changes by it"),
+    REMOVED: Effect("`promote` carries only images and revisions between the folders of {name}"),
     **tree_of("spec.", ("from", "to", "namespaces", "follow", "fields", "stay"),
               "the next `promote` carries other fields; no cluster changes by it"),
 }  # fmt: skip
 LOCK_ROWS: Final[Rows] = {
-    ADDED: Effect(meaning="says of which inputs files were rendered; `hydrate --check` compares them"),
-    REMOVED: Effect(meaning="nothing says any more of which inputs files were rendered"),
-    "": Effect(meaning="says that files were rendered of other inputs; `hydrate --check` compares them"),
+    ADDED: Effect("says of which inputs files were rendered; `hydrate --check` compares them"),
+    REMOVED: Effect("nothing says any more of which inputs files were rendered"),
+    "": Effect("says that files were rendered of other inputs; `hydrate --check` compares them"),
 }
 
 _PLACED: Final = "in which clusters its objects are, and with how many replicas"
 _CLAIMS: Final = "it takes other objects, of those that are there and of those that come"
 PROPAGATION_ROWS: Final[Rows] = {
-    ADDED: Effect(meaning="this policy takes {takes}, those that come as well"),
-    REMOVED: Effect(meaning="this policy no longer takes {takes}, nor those that come"),
+    ADDED: Effect("this policy takes {takes}, those that come as well"),
+    REMOVED: Effect("this policy no longer takes {takes}, nor those that come"),
     **tree_of("metadata.annotations", ("[fleet.reconciler/affinity-mode]", "[fleet.reconciler/fail-back]"), _PLACED),
-    "metadata.annotations[fleet.reconciler/bring]": Effect(meaning="companions that are placed with its workloads"),
+    "metadata.annotations[fleet.reconciler/bring]": Effect("companions that are placed with its workloads"),
     **tree_of("spec.resourceSelectors", SELECTORS, _CLAIMS),
     **tree_of(
         "spec.placement",
@@ -91,56 +90,43 @@ PROPAGATION_ROWS: Final[Rows] = {
            "weightPreference.dynamicWeight"))),
         _PLACED,
     ),
-    **rows_of(
-        Looser.NEVER,
-        {
-            "spec.propagateDeps": "ConfigMaps, Secrets and others that its workloads name follow them: {after}",
-            "spec.priority": "which policy takes an object that several select",
-            "spec.preemption": "whether it takes objects of policies with less priority: {after}",
-            "spec.dependentOverrides": "override policies that must exist before its objects are placed",
-            "spec.schedulerName": "no effect but for the default scheduler",
-            "spec.failover": "what happens to unhealthy applications",
-            "spec.failover.application.decisionConditions": "when an unhealthy application fails over",
-            "spec.suspension": "whether its objects are written",
-            "spec.schedulePriority": "which of its objects get free capacity first",
-            "spec.schedulePriority.priorityClassSource": "which of its objects get free capacity first",
-            "spec.schedulePriority.priorityClassName": "which of its objects get free capacity first",
-            "spec.autoScaling": "whether the last group makes nodes for what does not fit",
-            "spec.autoScaling.ecsProvision": "whether the last group makes nodes for what does not fit: {after}",
-        },
-    ),
-    **rows_of(
-        Looser.LESS,
-        {
-            "spec.failover.application": "unhealthy applications fail over",
-            "spec.suspension.dispatchingOnClusters": "its objects are not written in some clusters",
-            "spec.suspension.dispatchingOnClusters.clusterNames": "its objects are not written in {after}",
-            "spec.failover.application.gracePeriodSeconds": "the old copy of what failed over goes after {after} s",
-        },
-    ),
-    "spec.suspension.dispatching": Effect(
-        meaning="its objects are not written: {after}", looser=Looser.MORE, order=("true", "false")
-    ),
+    **rows_of(Looser.NEVER, {
+        "spec.propagateDeps": "ConfigMaps, Secrets and others that its workloads name follow them: {after}",
+        "spec.priority": "which policy takes an object that several select",
+        "spec.preemption": "whether it takes objects of policies with less priority: {after}",
+        "spec.dependentOverrides": "override policies that must exist before its objects are placed",
+        "spec.schedulerName": "no effect but for the default scheduler",
+        "spec.failover": "what happens to unhealthy applications",
+        "spec.failover.application.decisionConditions": "when an unhealthy application fails over",
+        "spec.suspension": "whether its objects are written",
+        "spec.schedulePriority": "which of its objects get free capacity first",
+        "spec.schedulePriority.priorityClassSource": "which of its objects get free capacity first",
+        "spec.schedulePriority.priorityClassName": "which of its objects get free capacity first",
+        "spec.autoScaling": "whether the last group makes nodes for what does not fit",
+        "spec.autoScaling.ecsProvision": "whether the last group makes nodes for what does not fit: {after}",
+    }),
+    **rows_of(Looser.LESS, {
+        "spec.failover.application": "unhealthy applications fail over",
+        "spec.suspension.dispatchingOnClusters": "its objects are not written in some clusters",
+        "spec.suspension.dispatchingOnClusters.clusterNames": "its objects are not written in {after}",
+        "spec.failover.application.gracePeriodSeconds": "the old copy of what failed over goes after {after} s",
+    }),
+    "spec.suspension.dispatching": Effect("its objects are not written: {after}", Looser.MORE, ("true", "false")),
     "spec.failover.application.decisionConditions.tolerationSeconds": Effect(
-        meaning="an application that is unhealthy for {after} s fails over", looser=Looser.ALWAYS
+        "an application that is unhealthy for {after} s fails over", Looser.ALWAYS
     ),
     "spec.failover.application.purgeMode": Effect(
-        meaning="the old copy of what failed over: {after}", looser=Looser.MORE,
-        order=("Never", "Graciously", "Immediately"),
+        "the old copy of what failed over: {after}", Looser.MORE, ("Never", "Graciously", "Immediately")
     ),
     "spec.conflictResolution": Effect(
-        meaning="objects of others with the same name: {after} (Overwrite: they are taken over)",
-        looser=Looser.MORE, order=("Abort", "Overwrite"),
+        "objects of others with the same name: {after} (Overwrite: they are taken over)",
+        Looser.MORE, ("Abort", "Overwrite"),
     ),
-    "spec.activationPreference": Effect(meaning="when the policy takes effect: {after} (Lazy: with the next change)"),
+    "spec.activationPreference": Effect("when the policy takes effect: {after} (Lazy: with the next change)"),
     "spec.preserveResourcesOnDeletion": Effect(
-        meaning="what leaves the store is released and not deleted: {after}",
-        looser=Looser.MORE, order=("true", "false"),
+        "what leaves the store is released and not deleted: {after}", Looser.MORE, ("true", "false")
     ),
-    "spec.prune": Effect(
-        meaning="what leaves the store is deleted and not released: {after}", looser=Looser.MORE,
-        order=("false", "true"),
-    ),
+    "spec.prune": Effect("what leaves the store is deleted and not released: {after}", Looser.MORE, ("false", "true")),
 }  # fmt: skip
 
 _CHANGES: Final = "what it changes in its objects, those that come as well"
@@ -158,8 +144,8 @@ _OVERRIDERS: Final = (
     *(f".plaintext{path}" for path in ("", "[].path", "[].operator", "[].value")),
 )  # fmt: skip
 OVERRIDE_ROWS: Final[Rows] = {
-    ADDED: Effect(meaning="this policy changes {takes}, those that come as well"),
-    REMOVED: Effect(meaning="this policy no longer changes {takes}, nor those that come"),
+    ADDED: Effect("this policy changes {takes}, those that come as well"),
+    REMOVED: Effect("this policy no longer changes {takes}, nor those that come"),
     **tree_of("spec.resourceSelectors", SELECTORS, "it changes other objects, of those that are there and that come"),
     **tree_of("spec.", ("overrideRules", *(f"overrideRules[].targetCluster{path}" for path in TARGET),
                       *(f"targetCluster{path}" for path in TARGET)), "in which clusters it changes its objects"),

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.yaml import read_yaml
 
 PROGRAM: Final = ".reconciler"
@@ -67,27 +68,29 @@ def _jobs(files: Mapping[str, bytes]) -> Iterator[str]:
         if read.broken:
             yield f"{path}: it cannot be read, so nothing is known of it"
         for document in read.documents:
-            planning = {name: job for name, job in _mapping(document.body.get("jobs")).items() if _action(job)}
+            jobs = document.body.get("jobs")
+            planning = {name: job for name, job in (jobs.items() if isinstance(jobs, dict) else ()) if _action(job)}
             used += len(planning)
             triggers = document.body.get("on", document.body.get("true"))
             if planning and "pull_request" in ([triggers] if isinstance(triggers, str) else list(triggers or ())):
                 yield f"{path}: on pull_request a pull request defines its own check; run it on pull_request_target"
             for name, job in sorted(planning.items()):
-                yield from (f"{path}: job {name} {fault}" for fault in _job(_mapping(job)))
+                yield from (f"{path}: job {name} {fault}" for fault in _job(job))
     if not used and f"{PROGRAM}/gitlab.yml".encode() not in files.get(GITLAB, b""):
         yield f"no workflow uses {PROGRAM}/action.yml, and {GITLAB} does not include {PROGRAM}/gitlab.yml"
 
 
-def _job(job: Mapping[str, Any]) -> Iterator[str]:
+def _job(job: Json) -> Iterator[str]:
     action = _action(job)
-    checkouts = [_mapping(step.get("with")) for step in _steps(job) if "actions/checkout@" in str(step.get("uses"))]
-    heads = [str(given.get("path", ".")) for given in checkouts if "pull" in str(given.get("ref", ""))]
+    checkouts = [step.get("with") for step in _steps(job) if "actions/checkout@" in str(step.get("uses"))]
+    given = [each if isinstance(each, dict) else {} for each in checkouts]
+    heads = [str(each.get("path", ".")) for each in given if "pull" in str(each.get("ref", ""))]
     if any(head == "." or action.startswith(f"{head}/") for head in heads):
         yield f"takes {action} from the head of the pull request; check the base out beside it, and use that one"
-    if any(given.get("persist-credentials") is not False for given in checkouts):
+    if any(each.get("persist-credentials") is not False for each in given):
         yield "leaves its token in .git/config; set persist-credentials: false"
-    permissions = job.get("permissions")
-    if permissions == "write-all" or "write" in _mapping(permissions).values():
+    permissions = dig(job, "permissions")
+    if permissions == "write-all" or (isinstance(permissions, dict) and "write" in permissions.values()):
         yield f"plans with a token that may write; comment in a job of its own, with {PROGRAM}/comment"
     elif permissions is None:
         yield "has the permissions of the workflow; give it `permissions: {contents: read}`"
@@ -113,16 +116,12 @@ def _covers(pattern: str, path: str) -> bool:
     return "/" not in plain and any(fnmatchcase(part, plain) for part in path.split("/"))
 
 
-def _action(job: Any) -> str:
+def _action(job: Json) -> str:
     """Return the path of our action that a job uses; empty: none."""
-    used = (str(step.get("uses", "")) for step in _steps(_mapping(job)))
+    used = (str(step.get("uses", "")) for step in _steps(job))
     return next((name.removeprefix("./") for name in used if name.rstrip("/").endswith(PROGRAM)), "")
 
 
-def _steps(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    steps = job.get("steps")
-    return [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, list) else []
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _steps(job: Json) -> list[JsonObject]:
+    steps = dig(job, "steps")
+    return [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.content import Json, Step, canonical_bytes
+from reconciler.api.content import Json, Step, canonical_bytes, dig
 from reconciler.api.fleet import StoreFile
 from reconciler.api.plan import MISSING, Direction, SettingChange
 from reconciler.api.problem import Document, Source
@@ -104,12 +104,10 @@ class _SteeringDocuments:
 def _key(document: Document, kind: DocumentKind) -> Key:
     if kind is DocumentKind.RENDER_LOCK:
         return "RenderLock", "", document.path
-    name = str(document.body.get("kind"))
     if kind is DocumentKind.FLEET_SETTINGS:
         return "Fleet", "", ""
-    metadata = document.body.get("metadata")
-    found: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
-    return name, str(found.get("namespace") or ""), str(found.get("name") or "")
+    namespace, name = (str(dig(document.body, "metadata", part) or "") for part in ("namespace", "name"))
+    return str(document.body.get("kind")), namespace, name
 
 
 def _ignore_changes(old: _SteeringDocuments, new: _SteeringDocuments) -> Iterator[SettingChange]:
@@ -153,13 +151,12 @@ class _DocumentDiff:
         self._before, self._after = before, after
         given = after or before
         assert given is not None, "a document is in one of both revisions"
-        metadata = given.body.get("metadata")
-        fleet = metadata.get("name") if isinstance(metadata, Mapping) else ""
-        self._name = str(fleet or "") if self._kind == "Fleet" else "/".join(part for part in (namespace, name) if part)
+        fleet = str(dig(given.body, "metadata", "name") or "")
+        self._name = fleet if self._kind == "Fleet" else "/".join(part for part in (namespace, name) if part)
         self._given = given
-        self._is_secret = "Override" in self._kind and any(
-            _may_be_secret(one) for one in (before, after) if one is not None
-        )
+        # An override without selectors, or of Secrets, may hold a value of a Secret.
+        kinds = [[one.get("kind") for one in _selectors(side)] for side in (before, after) if side is not None]
+        self._is_secret = "Override" in self._kind and any(not each or "Secret" in each for each in kinds)
 
     def changes(self) -> Iterator[SettingChange]:
         before = self._before.body if self._before is not None else {}
@@ -373,16 +370,13 @@ def _word(value: Json, field: Field | None) -> str:
 
 
 def _selectors(document: Document) -> list[Mapping[str, Any]]:
-    spec = document.body.get("spec")
-    found = spec.get("resourceSelectors") if isinstance(spec, Mapping) else None
-    return [one for one in found or () if isinstance(one, Mapping)] if isinstance(found, list) else []
+    found = dig(document.body, "spec", "resourceSelectors")
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def _taken(document: Document) -> str:
     """Return the objects of a policy in words: `every Secret of shop, Deployment shop/web`."""
-    metadata = document.body.get("metadata")
-    own = str(metadata.get("namespace") or "") if isinstance(metadata, Mapping) else ""
-    words = []
+    own, words = str(dig(document.body, "metadata", "namespace") or ""), []
     for one in _selectors(document):
         space = str(one.get("namespace") or own)
         if one.get("name"):
@@ -392,8 +386,3 @@ def _taken(document: Document) -> str:
             words.append(f"every {one.get('kind')}{by_label}{f' of {space}' if space else ''}")
     text = ", ".join(words) or "every object"
     return text if len(text) <= 3 * _WORD_MAX else f"{text[: 3 * _WORD_MAX]}…"
-
-
-def _may_be_secret(document: Document) -> bool:
-    found = _selectors(document)
-    return not found or any(one.get("kind") == "Secret" for one in found)

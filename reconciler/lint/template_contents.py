@@ -157,7 +157,10 @@ def sops_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
         if after.sealed is None:
             yield _row(after, "", MISSING, MISSING, _CLEAR_FILE, _LOOSENS)
             continue
-        yield from _cleared(before, after)
+        old = {steps for steps, value in leaves_in(before.body) if is_ciphertext(value)}
+        for steps, value in leaves_in(after.body):
+            if steps in old and not is_ciphertext(value):
+                yield _row(after, ".".join(map(str, steps)), "encrypted", "in clear", _CLEAR, _LOOSENS)
         pair = before.source.path, after.source.path
         if pair not in seen:
             seen.add(pair)
@@ -184,14 +187,6 @@ def _of_block(before: Sealed, after: Sealed, template: Template) -> Iterator[Set
         yield row("recipients", MISSING, name, _JOINS.format(name), _LOOSENS)
     for name in sorted(old - new):
         yield row("recipients", name, MISSING, _LEAVES.format(name), Direction.NEUTRAL)
-
-
-def _cleared(before: Template, after: Template) -> Iterator[SettingChange]:
-    old = {steps for steps, value in leaves_in(before.body) if is_ciphertext(value)}
-    for steps, value in leaves_in(after.body):
-        if steps in old and not is_ciphertext(value):
-            path = ".".join(map(str, steps))
-            yield _row(after, path, "encrypted", "in clear", _CLEAR, _LOOSENS)
 
 
 def _row(template: Template, path: str, before: Json, after: Json, meaning: str, way: Direction) -> SettingChange:

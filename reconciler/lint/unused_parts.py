@@ -46,7 +46,14 @@ def lint_placement(fleet: Fleet) -> Iterator[Problem]:
     """Yield warnings about placements. Checks that need clusters are left out when the store declares none."""
     for policy in fleet.propagation:
         yield from _spread(policy)
-        yield from _failover(policy)
+        if policy.application_failover is not None and not policy.propagate_deps:
+            # Karmada refuses it (design#failover).
+            message = (
+                "after a failover the workload may miss what it refers to in the new cluster; set propagateDeps: true, "
+                "or distribute its ConfigMaps, Secrets and volumes everywhere by policy"
+            )
+            source = policy.application_failover.source
+            yield warning(source, "spec.failover.application", "failover-without-dependencies", message)
         scheduling = policy.placement.scheduling
         if scheduling.static_weights and scheduling.division is not Division.STATIC:
             message = f"staticWeightList is ignored: {_WHY_IGNORED[scheduling.division]}; take one of the two out"
@@ -109,17 +116,6 @@ def _spread(policy: PropagationPolicy) -> Iterator[Problem]:
         return
     message = "static weights take every cluster of the affinity and ignore spread constraints; use dynamicWeight"
     yield warning(placement.spread[0].source, "spec.placement.spreadConstraints", "spread-ignored", message)
-
-
-def _failover(policy: PropagationPolicy) -> Iterator[Problem]:
-    """Karmada refuses failover without propagateDeps; here it is a warning (design#failover)."""
-    if policy.application_failover is not None and not policy.propagate_deps:
-        message = (
-            "after a failover the workload may miss what it refers to in the new cluster; set propagateDeps: true, "
-            "or distribute its ConfigMaps, Secrets and volumes everywhere by policy"
-        )
-        source = policy.application_failover.source
-        yield warning(source, "spec.failover.application", "failover-without-dependencies", message)
 
 
 def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
