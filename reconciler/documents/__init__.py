@@ -79,6 +79,7 @@ from reconciler.documents.names import (
     read_flavor,
     read_moment,
     read_name,
+    read_namespace,
     read_ref,
     read_seconds,
 )

@@ -203,6 +203,10 @@ class Fields:
             return None
         return Fields(self.report, self._below(name), value, self.path(name))
 
+    def section(self, name: str) -> Fields:
+        """The mapping below a field, an empty one when it is not given."""
+        return self.child(name) or Fields(self.report, self._below(name), {}, self.path(name))
+
     def children(self, name: str) -> Iterator[Fields]:
         """The mappings of a list; an item of another type is reported and left out."""
         below = self._below(name)

@@ -103,12 +103,18 @@ def read_ref(document: Fields) -> PolicyRef | None:
             message = f"a {kind} has no namespace; take it out, or write a {kind.removeprefix('Cluster')}"
             metadata.error("namespace-on-cluster-policy", message, "namespace")
         return PolicyRef(kind, "", name) if name else None
+    namespace = read_namespace(metadata)
+    return PolicyRef(kind, namespace, name) if name and namespace else None
+
+
+def read_namespace(metadata: Fields) -> str:
+    """metadata.namespace, `default` when it is missing, and empty with an error when it is not legal."""
     namespace = metadata.text("namespace") or DEFAULT_NAMESPACE
-    if not is_dns_label(namespace):
-        message = f"{namespace!r} cannot name a namespace: small letters, digits and dashes, at most 63"
-        metadata.error("name-illegal", message, "namespace")
-        return None
-    return PolicyRef(kind, namespace, name) if name else None
+    if is_dns_label(namespace):
+        return namespace
+    message = f"{namespace!r} cannot name a namespace: small letters, digits and dashes, at most 63"
+    metadata.error("name-illegal", message, "namespace")
+    return ""
 
 
 def read_name(metadata: Fields) -> str:
@@ -146,9 +152,9 @@ _UNIT_S = {
 }  # fmt: skip
 
 
-def read_seconds(fields: Fields | None, name: str, default: int, *, least: int) -> int:
+def read_seconds(fields: Fields, name: str, default: int, *, least: int) -> int:
     """Return a duration in whole seconds; the default if missing, and with an error if invalid."""
-    if fields is None or not fields.has(name):
+    if not fields.has(name):
         return default
     text = fields.text(name)
     seconds = parse_duration(text)

@@ -20,9 +20,9 @@ from reconciler.api.policies import OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Problem, Source, hint
 from reconciler.api.refs import Identity
 from reconciler.api.rollouts import Rollout
-from reconciler.documents import defined_kind, is_namespaced
+from reconciler.documents import defined_kind, is_namespaced, system_namespace_of
 from reconciler.fleet.documents import ParsedFile, inputs_of, unique_promotions, unique_renders, without_inputs
-from reconciler.fleet.fleet_tables import AssemblyTables, admitted, is_chart_file, refusals
+from reconciler.fleet.fleet_tables import AssemblyTables, is_chart_file, refusals
 from reconciler.hydration import is_input
 from reconciler.incremental import by_key
 from reconciler.templates import DEFAULT_NAMESPACE, without_namespace
@@ -76,9 +76,14 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
     settings = whole[0] if whole else FleetSettings()
     allowed = settings.allowed_namespaces
     found = _with_scopes(collected, custom_kinds)
-    templates = _unique_templates(admitted(found, allowed) if allowed else found, collected)
-    propagation = _unique_policies(_permitted(collected.propagation, allowed, collected), collected)
-    overrides = _unique_policies(_permitted(collected.overrides, allowed, collected), collected)
+    if allowed:
+        found = [
+            replace(template, is_admitted=True) if system_namespace_of(template.identity) in allowed else template
+            for template in found
+        ]
+    templates = _unique_templates(found, collected)
+    propagation = _unique_policies(collected.propagation, allowed, collected)
+    overrides = _unique_policies(collected.overrides, allowed, collected)
     by_name = attrgetter("name")
     clusters = _unique(collected.clusters, by_name, lambda one: f"the cluster {one.name}", collected)
     rollouts = _unique(collected.rollouts, by_name, lambda one: f"the Rollout {one.name}", collected)
@@ -188,20 +193,16 @@ def _unique_templates(templates: list[Template], collected: _Collected) -> dict[
     ordered = sorted(templates, key=attrgetter("identity"))
     unique = {template.identity: template for template in ordered}
     if len(unique) < len(ordered):
-        alone = _unique(ordered, attrgetter("identity"), lambda one: str(one.identity), collected, _template_reach)
+
+        def reach(template: Template) -> FrozenReach:
+            return FrozenReach(source=template.source, identities=frozenset({template.identity}))
+
+        alone = _unique(ordered, attrgetter("identity"), lambda one: str(one.identity), collected, reach)
         return {template.identity: template for template in alone}
     return unique
 
 
-def _template_reach(template: Template) -> FrozenReach:
-    return FrozenReach(source=template.source, identities=frozenset({template.identity}))
-
-
-def _unique_policies(policies: list[_Policy], collected: _Collected) -> tuple[_Policy, ...]:
-    return tuple(_unique(policies, attrgetter("ref"), lambda one: str(one.ref), collected, _policy_reach))
-
-
-def _permitted(policies: list[_Policy], allowed: frozenset[str], collected: _Collected) -> list[_Policy]:
+def _unique_policies(policies: list[_Policy], allowed: frozenset[str], collected: _Collected) -> tuple[_Policy, ...]:
     """Return policies that name no system namespace but allowed ones; what others could select is frozen."""
     kept = []
     for policy in policies:
@@ -211,7 +212,7 @@ def _permitted(policies: list[_Policy], allowed: frozenset[str], collected: _Col
             collected.frozen.append(_policy_reach(policy))
         else:
             kept.append(policy)
-    return kept
+    return tuple(_unique(kept, attrgetter("ref"), lambda one: str(one.ref), collected, _policy_reach))
 
 
 def _policy_reach(policy: PropagationPolicy | OverridePolicy) -> FrozenReach:

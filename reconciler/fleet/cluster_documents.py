@@ -10,19 +10,18 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Cluster, Taint
 from reconciler.api.problem import Document, Problem, Severity
 from reconciler.documents import (
-    DEFAULT_NAMESPACE,
     Field,
     Fields,
     any_field,
     document_fields,
     document_shape,
     exactly,
-    is_dns_label,
     is_label_key,
     is_label_value,
     object_field,
     objects_field,
     read_name,
+    read_namespace,
     refuse_namespace,
     text_field,
     texts_field,
@@ -122,11 +121,6 @@ CLUSTER_PROFILE_SHAPE = document_shape(
 _SHAPES: Final = {"ManagedCluster": MANAGED_CLUSTER_SHAPE, "ClusterProfile": CLUSTER_PROFILE_SHAPE}
 
 
-def is_cluster(api_version: str, kind: str) -> bool:
-    """Return whether a document declares a member cluster."""
-    return CLUSTER_APIS.get(api_version) == kind
-
-
 def parse_cluster(document: Document) -> tuple[Cluster | None, tuple[Problem, ...]]:
     """The member that a document declares and every problem of it; None when one is an error.
 
@@ -136,7 +130,7 @@ def parse_cluster(document: Document) -> tuple[Cluster | None, tuple[Problem, ..
     written = document.body.get("kind")
     fields = document_fields(document, _SHAPES.get(written if isinstance(written, str) else "", CLUSTER_SHAPE))
     api_version, kind = fields.text("apiVersion"), fields.text("kind")
-    if api_version and not is_cluster(api_version, kind):
+    if api_version and CLUSTER_APIS.get(api_version) != kind:
         known = ", ".join(version for version, of in CLUSTER_APIS.items() if of == kind) or ", ".join(CLUSTER_APIS)
         fields.report.error("api-version-unknown", f"{api_version} is not known; write one of: {known}", "apiVersion")
     metadata, spec = fields.child("metadata"), fields.child("spec")
@@ -164,14 +158,13 @@ def _cluster(document: Fields, metadata: Fields, spec: Fields | None, kind: str)
     refuse_namespace(metadata, "a cluster")
     if spec is None:
         return read
-    read = replace(read, taints=_taints(spec))
-    return read if kind == "ManagedCluster" else _with_place(read, spec)
-
-
-def _with_place(read: Cluster, spec: Fields) -> Cluster:
+    taints = _taints(spec)
+    if kind == "ManagedCluster":
+        return replace(read, taints=taints)
     zones = {zone for zone in (*spec.texts("zones"), spec.text("zone")) if zone}
     return replace(
         read,
+        taints=taints,
         provider=spec.text("provider"),
         region=spec.text("region"),
         zones=tuple(sorted(zones)),
@@ -196,20 +189,12 @@ def _of_profile(read: Cluster, metadata: Fields, spec: Fields | None) -> Cluster
     zone = labels.get(ZONE_LABEL, "")
     return replace(
         read,
-        namespace=_namespace(metadata),
+        namespace=read_namespace(metadata),
         alias=read.alias or (spec.text("displayName") if spec else ""),
         labels=dict(sorted(labels.items())),
         region=labels.get(REGION_LABEL, ""),
         zones=(zone,) if zone else (),
     )
-
-
-def _namespace(metadata: Fields) -> str:
-    namespace = metadata.text("namespace") or DEFAULT_NAMESPACE
-    if not is_dns_label(namespace):
-        message = f"{namespace!r} cannot name a namespace: small letters, digits and dashes, at most 63"
-        metadata.error("name-illegal", message, "namespace")
-    return namespace
 
 
 def _taints(spec: Fields) -> tuple[Taint, ...]:

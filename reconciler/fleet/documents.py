@@ -6,11 +6,11 @@ the fields. Source: design#policy-groups; design#spellings.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import pairwise
 from operator import attrgetter
 from typing import Final
 
@@ -43,7 +43,6 @@ from reconciler.fleet.cluster_documents import (
     CLUSTER_PROFILE_SHAPE,
     CLUSTER_SHAPE,
     MANAGED_CLUSTER_SHAPE,
-    is_cluster,
 )
 from reconciler.fleet.settings import FLEET_SHAPE
 from reconciler.hydration import RENDER_SHAPE, input_folders, is_below, is_input, is_lock, is_plain_path
@@ -163,8 +162,14 @@ def without_inputs(
 def unique_renders(files: list[ParsedFile], problems: list[Problem], frozen: list[FrozenReach]) -> tuple[Render, ...]:
     """Return the renders by name, without duplicates and shared outputs."""
     found = sorted((render for file in files for render in file.renders), key=attrgetter("name", "source"))
+    message = "Render {0} is also in {1}; keep one of them"
+    clashes = [(*both, "duplicate-identity", message) for both in pairwise(found) if both[0].name == both[1].name]
+    message = "the output of Render {0} is in that of {1}, or around it"
+    ordered = pairwise(sorted(found, key=lambda render: f"{render.output}/"))
+    nested = (both for both in ordered if is_below(both[1].output, both[0].output) and both[0].name != both[1].name)
+    clashes += [(*both, "render-output", message) for both in nested]
     bad: set[Source] = set()
-    for one, other, code, message in _clashes(found):
+    for one, other, code, message in clashes:
         bad |= {one.source, other.source}
         for render, against in ((one, other), (other, one)):
             told = message.format(render.name, against.source)
@@ -183,16 +188,6 @@ def unique_promotions(files: list[ParsedFile], problems: list[Problem]) -> tuple
             message = f"{names[promotion.name]} Promotions are called {promotion.name}; keep one of them"
             problems.append(Problem(source=promotion.source, code="duplicate-identity", message=message))
     return tuple(promotion for promotion in found if names[promotion.name] == 1)
-
-
-def _clashes(renders: list[Render]) -> Iterator[tuple[Render, Render, str, str]]:
-    for before, after in itertools.pairwise(renders):
-        if before.name == after.name:
-            yield before, after, "duplicate-identity", "Render {0} is also in {1}; keep one of them"
-    ordered = sorted(renders, key=lambda render: f"{render.output}/")
-    for before, after in itertools.pairwise(ordered):
-        if is_below(after.output, before.output) and before.name != after.name:
-            yield before, after, "render-output", "the output of Render {0} is in that of {1}, or around it"
 
 
 WITHHELD: Final = "fleet.reconciler/withheld"
@@ -253,7 +248,7 @@ def kind_of(api_version: str, kind: str) -> DocumentKind:
         return DocumentKind.MISTYPED
     if is_policy(api_version, kind):
         return DocumentKind.OVERRIDE_POLICY if kind in OVERRIDE_KINDS else DocumentKind.PROPAGATION_POLICY
-    if is_cluster(api_version, kind) or (group, kind) in _CLUSTER_KINDS:
+    if (group, kind) in _CLUSTER_KINDS:
         return DocumentKind.CLUSTER
     if group == OWN_API_VERSION.partition("/")[0]:
         own = {"Rollout": DocumentKind.ROLLOUT, "Render": DocumentKind.RENDER,

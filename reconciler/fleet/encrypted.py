@@ -42,8 +42,14 @@ _WHOLE_FILE: Final = regex(rb"^(?:sops_(?:mac|version)=|\[sops\]\r?$)", re.MULTI
 """A dotenv or INI file of sops."""
 
 
-def read_encrypted(document: Document, file: StoreFile) -> tuple[Template | None, tuple[Problem, ...]]:
-    """The template of an encrypted document, and every problem of it; None when one is an error."""
+def read_encrypted(
+    document: Document, file: StoreFile, before: Iterable[Template]
+) -> tuple[Template | None, tuple[Problem, ...]]:
+    """The template of an encrypted document, and every problem of it; None when one is an error.
+
+    `before`: the templates of documents before it. Their block of sops has to be the same, as sops writes one for a
+    file: else the whole file would have to be opened for each of its documents.
+    """
     body = document.body
     api_version, kind = body.get("apiVersion"), body.get("kind")
     if "kind" not in body:
@@ -63,22 +69,12 @@ def read_encrypted(document: Document, file: StoreFile) -> tuple[Template | None
     hidden = _hidden_from_interpreters(document, template, clear)
     if hidden:
         return None, (*problems, *hidden)
+    first = next((found.sealed for found in before if found.sealed is not None), sealed)
+    if first != sealed:
+        message = "the documents of a file have one block of sops, and this is another one; restore the file"
+        return None, (*problems, document.problem(TAMPERED, message, BLOCK))
     named = with_value(clear, ("metadata",), template.body["metadata"])
-    return replace(template, body=Content(tree={name: named[name] for name in clear}), sealed=sealed), problems
-
-
-def with_one_block(
-    document: Document, template: Template, before: Iterable[Template], problems: tuple[Problem, ...]
-) -> tuple[Template | None, tuple[Problem, ...]]:
-    """The template, unless its block is another one than those of documents before it: sops writes one for a file.
-
-    Else the whole file would have to be opened for each of its documents.
-    """
-    first = next((found.sealed for found in before if found.sealed is not None), template.sealed)
-    if first == template.sealed:
-        return replace(template, sealed=first), problems
-    message = "the documents of a file have one block of sops, and this is another one; restore the file"
-    return None, (*problems, document.problem(TAMPERED, message, BLOCK))
+    return replace(template, body=Content(tree={name: named[name] for name in clear}), sealed=first), problems
 
 
 def _hidden_from_interpreters(document: Document, template: Template, body: JsonObject) -> tuple[Problem, ...]:

@@ -142,37 +142,18 @@ def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) ->
     """Return whether nothing in the file concerns another one."""
     if is_chart_file(file.path):
         return False
-    if (
-        file.clusters
-        or file.settings
-        or file.frozen
-        or file.skipped
-        or file.has_template_syntax
-        or file.rollouts
-        or file.renders
-        or file.promotions
-        or file.locks
-        or concerns_system(file.templates, (*file.propagation, *file.overrides))
-    ):
+    if file.clusters or file.settings or file.frozen or file.skipped or file.has_template_syntax:
+        return False
+    if file.rollouts or file.renders or file.promotions or file.locks:
+        return False
+    policies: tuple[PropagationPolicy | OverridePolicy, ...] = (*file.propagation, *file.overrides)
+    if any(True for policy in policies for _ in refusals(policy, frozenset())):
         return False
     return not any(
-        template.gvk.kind == "CustomResourceDefinition" or template.gvk.group_kind in custom_kinds
+        template.gvk.kind == "CustomResourceDefinition"
+        or template.gvk.group_kind in custom_kinds
+        or system_namespace_of(template.identity)
         for template in file.templates
-    )
-
-
-def admitted(templates: Iterable[Template], allowed: frozenset[str]) -> list[Template]:
-    """Return the templates, with a mark on those that are in or are an allowed system namespace."""
-    return [
-        replace(template, is_admitted=True) if system_namespace_of(template.identity) in allowed else template
-        for template in templates
-    ]
-
-
-def concerns_system(templates: Iterable[Template], policies: Iterable[PropagationPolicy | OverridePolicy]) -> bool:
-    """Return whether what becomes of any of them depends on the allowed namespaces."""
-    return any(system_namespace_of(template.identity) for template in templates) or any(
-        True for policy in policies for _ in refusals(policy, frozenset())
     )
 
 

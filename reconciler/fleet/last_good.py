@@ -36,7 +36,10 @@ def reach_of_document(document: Document) -> FrozenReach:
         reach = _reach_of_policy(document.body, document.source)
         selectors = readable_selectors(document)
         return replace(reach, everything=False, namespace="", selectors=selectors) if selectors else reach
-    return _reach_of_object(document.body, document.source, kind)
+    # Of a template its own identity; clusters, settings and nameless documents could concern everything.
+    is_object = kind in (DocumentKind.TEMPLATE, DocumentKind.ENCRYPTED)
+    identities = told_identities(document.body) if is_object else frozenset()
+    return FrozenReach(source=document.source, identities=identities, everything=not identities)
 
 
 def _reach_of_mistyped(document: Document) -> FrozenReach:
@@ -79,14 +82,6 @@ def _reach_of_policy(body: JsonObject, source: Source) -> FrozenReach:
         return FrozenReach(source=source, everything=True)
     policy = PolicyRef(kind, place, name) if isinstance(name, str) else None
     return FrozenReach(source=source, everything=not place, namespace=place, policy=policy)
-
-
-def _reach_of_object(body: JsonObject, source: Source, kind: DocumentKind) -> FrozenReach:
-    """Return a template's own identity; clusters, settings and nameless documents could concern everything."""
-    identities = told_identities(body) if kind in (DocumentKind.TEMPLATE, DocumentKind.ENCRYPTED) else frozenset()
-    if identities:
-        return FrozenReach(source=source, identities=identities)
-    return FrozenReach(source=source, everything=True)
 
 
 LAST_GOOD: Final = "last-good-in-force"
@@ -185,15 +180,10 @@ def without_later_twins(
 
 
 def _without_twins(file: ParsedFile, owners: Mapping[Hashable, ParsedFile]) -> ParsedFile:
-    source = Source(file.path)
-    problems = [
-        Problem(
-            source=source,
-            code="duplicate-identity",
-            message=f"{_shown(key)} is also in {owner.path}, which said so before and counts; keep one of them",
-        )
-        for key, owner in owners.items()
-    ]
+    source, problems = Source(file.path), []
+    for key, owner in owners.items():
+        message = f"{_shown(key)} is also in {owner.path}, which said so before and counts; keep one of them"
+        problems.append(Problem(source=source, code="duplicate-identity", message=message))
     kept = _without(file, frozenset(owners))
     return replace(kept, problems=(*file.problems, *problems), frozen=(*file.frozen, FrozenReach(source=source)))
 

@@ -15,7 +15,7 @@ from reconciler.documents import type_fault
 from reconciler.fleet.assemble import assemble
 from reconciler.fleet.cluster_documents import parse_cluster
 from reconciler.fleet.documents import DocumentKind, ParsedFile, classify, parse_promotion
-from reconciler.fleet.encrypted import of_whole_file, read_encrypted, stray_ciphertext, with_one_block
+from reconciler.fleet.encrypted import of_whole_file, read_encrypted, stray_ciphertext
 from reconciler.fleet.last_good import reach_of_document
 from reconciler.fleet.settings import parse_fleet_settings
 from reconciler.hydration import builds_on, is_kustomization, is_lock, parse_lock, parse_render
@@ -149,9 +149,11 @@ def _take(document: Document, said: _Said, file: StoreFile) -> None:
     if stray is not None:
         said.problems.append(stray)
     elif kind in _PARSERS or kind is DocumentKind.ENCRYPTED:
-        name, value, remarks = _read(kind, document, file)
-        if value is not None and kind is DocumentKind.ENCRYPTED:
-            value, remarks = with_one_block(document, value, said.found["templates"], remarks)
+        if kind is DocumentKind.ENCRYPTED:
+            name, (value, remarks) = "templates", read_encrypted(document, file, said.found["templates"])
+        else:
+            name, parser = _PARSERS[kind]
+            value, remarks = parser(document)
         said.problems.extend(remarks)
         if value is not None:
             said.found[name].append(value)
@@ -161,14 +163,6 @@ def _take(document: Document, said: _Said, file: StoreFile) -> None:
     else:
         said.problems.append(_refusal(kind, document))
     said.frozen.append(reach_of_document(document))
-
-
-def _read(kind: DocumentKind, document: Document, file: StoreFile) -> tuple[str, Any, tuple[Problem, ...]]:
-    """Return the field of `ParsedFile` for a document, its content, and its problems."""
-    if kind is DocumentKind.ENCRYPTED:
-        return ("templates", *read_encrypted(document, file))
-    name, parser = _PARSERS[kind]
-    return (name, *parser(document))
 
 
 def _refusal(kind: DocumentKind, document: Document) -> Problem:

@@ -165,85 +165,64 @@ def parse_fleet_settings(document: Document) -> tuple[FleetSettings | None, tupl
     """
     fields = document_fields(document, FLEET_SHAPE)
     check_own_api_version(fields)
-    name, spec = _name(fields), fields.child("spec")
+    name, metadata, spec = "", fields.child("metadata"), fields.child("spec")
+    if metadata is not None:
+        refuse_namespace(metadata, "a Fleet")
+        name = metadata.text("name")
+        if metadata.has("name") and not (name and is_label_value(name)):
+            message = (
+                f"{name!r} cannot name a fleet: it must be the value of a label, at most 63 letters, digits, -, _ and ."
+            )
+            metadata.error("name-illegal", message, "name")
     settings = _settings(fields, spec, name) if spec else FleetSettings(name=name, source=fields.source())
     return fields.result(settings)
 
 
-def _name(document: Fields) -> str:
-    metadata = document.child("metadata")
-    if metadata is None:
-        return ""
-    refuse_namespace(metadata, "a Fleet")
-    name = metadata.text("name")
-    if metadata.has("name") and not (name and is_label_value(name)):
-        message = (
-            f"{name!r} cannot name a fleet: it must be the value of a label, at most 63 letters, digits, -, _ and ."
-        )
-        metadata.error("name-illegal", message, "name")
-    return name
-
-
 def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
-    descheduling, failover = spec.child("descheduling"), spec.child("failover")
-    drift, placement = spec.child("drift"), spec.child("placement")
-    self_heal = drift.flag("selfHeal") if drift else None
-    review = spec.child("review")
+    descheduling, drift, review = spec.section("descheduling"), spec.section("drift"), spec.section("review")
+    self_heal = drift.flag("selfHeal")
+    for index, former in enumerate(spec.texts("previousNames")):
+        if not (former and is_label_value(former)):
+            spec.error("name-illegal", f"{former!r} cannot name a fleet", "previousNames", index)
+    namespaces = spec.section("namespaces")
+    for index, allowed in enumerate(namespaces.texts("allowed")):
+        if not (may_be_allowed(allowed) and is_dns_label(allowed)):
+            message = f"{allowed!r} is no namespace kube-*: others are open to policies, or never"
+            namespaces.error("system-namespace", message, "allowed", index)
     return FleetSettings(
         name=name,
-        previous_names=_previous_names(spec),
+        previous_names=spec.texts("previousNames"),
         observe_only=spec.text("mode") == "observe",
         descheduling_interval_s=read_seconds(descheduling, "interval", _DEFAULTS.descheduling_interval_s, least=1),
         unschedulable_threshold_s=read_seconds(
             descheduling, "unschedulableThreshold", _DEFAULTS.unschedulable_threshold_s, least=0
         ),
-        failover_act=failover is None or failover.text("mode", "act") == "act",
+        failover_act=spec.section("failover").text("mode", "act") == "act",
         self_heal=_DEFAULTS.self_heal if self_heal is None else self_heal,
         drift_mode=_chosen(drift, "mode", _DEFAULTS.drift_mode),
         resync_s=read_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
-        guards=_guards(spec.child("guards")),
+        guards=_guards(spec.section("guards")),
         ha=_ha(spec.child("ha")),
-        history=_history(spec.child("history")),
+        history=_history(spec.section("history")),
         prometheus=spec.text("prometheus"),
-        partial=bool(placement and placement.flag("partial")),
-        allowed_namespaces=_allowed_namespaces(spec.child("namespaces")),
+        partial=bool(spec.section("placement").flag("partial")),
+        allowed_namespaces=frozenset(namespaces.texts("allowed")),
         windows=read_fleet_windows(spec),
-        plain_secrets=_chosen(spec.child("secrets"), "plain", _DEFAULTS.plain_secrets),
-        loosening=_chosen(spec.child("review"), "loosening", _DEFAULTS.loosening),
-        review_confirm=review.text("confirm") if review else "",
+        plain_secrets=_chosen(spec.section("secrets"), "plain", _DEFAULTS.plain_secrets),
+        loosening=_chosen(review, "loosening", _DEFAULTS.loosening),
+        review_confirm=review.text("confirm"),
         ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
         source=document.source(),
     )
 
 
-def _allowed_namespaces(fields: Fields | None) -> frozenset[str]:
-    if fields is None:
-        return frozenset()
-    found = fields.texts("allowed")
-    for index, name in enumerate(found):
-        if not (may_be_allowed(name) and is_dns_label(name)):
-            message = f"{name!r} is no namespace kube-*: others are open to policies, or never"
-            fields.error("system-namespace", message, "allowed", index)
-    return frozenset(found)
-
-
-def _chosen(fields: Fields | None, name: str, default: Choice) -> Choice:
+def _chosen(fields: Fields, name: str, default: Choice) -> Choice:
     """Return the value of an enumeration; the default if it is missing or unknown, which has been reported."""
-    told = fields.text(name, default) if fields else default
+    told = fields.text(name, default)
     return type(default)(told) if told in set(type(default)) else default
 
 
-def _previous_names(spec: Fields) -> tuple[str, ...]:
-    names = spec.texts("previousNames")
-    for index, name in enumerate(names):
-        if not (name and is_label_value(name)):
-            spec.error("name-illegal", f"{name!r} cannot name a fleet", "previousNames", index)
-    return names
-
-
-def _guards(fields: Fields | None) -> Guards:
-    if fields is None:
-        return Guards()
+def _guards(fields: Fields) -> Guards:
     deletes, percent = fields.integer("maxDeletes"), fields.integer("maxDeletePercent")
     if deletes is not None and deletes < 0:
         fields.error("guard-out-of-range", f"maxDeletes is 0 or more, not {deletes}", "maxDeletes")
@@ -258,9 +237,7 @@ def _guards(fields: Fields | None) -> Guards:
     )
 
 
-def _history(fields: Fields | None) -> HistoryLimits:
-    if fields is None:
-        return HistoryLimits()
+def _history(fields: Fields) -> HistoryLimits:
     events = fields.integer("maxEvents")
     if events is not None and events < _EVENTS_LEAST:
         fields.error("number-out-of-range", f"maxEvents is {_EVENTS_LEAST} or more, not {events}", "maxEvents")

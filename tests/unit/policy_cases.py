@@ -19,7 +19,7 @@ from reconciler.api.policies import LabelSelector, OverridePolicy, PropagationPo
 from reconciler.api.problem import Document, Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import OVERRIDE_KINDS, PROPAGATION_KINDS
-from reconciler.fleet.cluster_documents import is_cluster, parse_cluster
+from reconciler.fleet.cluster_documents import CLUSTER_APIS, parse_cluster
 from reconciler.policy import parse_override_policy, parse_propagation_policy
 from reconciler.yaml import read_yaml
 from tests.yaml_text import load_yaml
@@ -149,7 +149,7 @@ def fleet_of(text: str, *, frozen: tuple[FrozenReach, ...] = ()) -> Fleet:
         elif kind in OVERRIDE_KINDS:
             override, found = parse_override_policy(document)
             overrides += [override] if override else []
-        elif is_cluster(api_version, kind):
+        elif CLUSTER_APIS.get(api_version) == kind:
             cluster, found = parse_cluster(document)
             clusters |= {cluster.name: cluster} if cluster else {}
         else:

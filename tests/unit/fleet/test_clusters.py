@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.fleet.cluster_documents import is_cluster, parse_cluster
+from reconciler.fleet.cluster_documents import parse_cluster
+from reconciler.fleet.documents import DocumentKind, kind_of
 from tests.unit.policy_cases import cases, check_problems, check_values, document_of
 
 
@@ -16,9 +17,9 @@ def test_member_reads_as_documented(case: dict[str, Any]) -> None:
 
 
 def test_only_the_three_kinds_declare_members() -> None:
-    assert is_cluster("cluster.karmada.io/v1alpha1", "Cluster")
-    assert is_cluster("cluster.open-cluster-management.io/v1", "ManagedCluster")
-    assert is_cluster("multicluster.x-k8s.io/v1alpha1", "ClusterProfile")
-    assert is_cluster("multicluster.x-k8s.io/v1alpha2", "ClusterProfile")
-    assert not is_cluster("cluster.karmada.io/v1alpha1", "ManagedCluster")
-    assert not is_cluster("cluster.x-k8s.io/v1beta1", "Cluster")
+    assert kind_of("cluster.karmada.io/v1alpha1", "Cluster") is DocumentKind.CLUSTER
+    assert kind_of("cluster.open-cluster-management.io/v1", "ManagedCluster") is DocumentKind.CLUSTER
+    assert kind_of("multicluster.x-k8s.io/v1alpha1", "ClusterProfile") is DocumentKind.CLUSTER
+    assert kind_of("multicluster.x-k8s.io/v1alpha2", "ClusterProfile") is DocumentKind.CLUSTER
+    assert kind_of("cluster.karmada.io/v1alpha1", "ManagedCluster") is not DocumentKind.CLUSTER
+    assert kind_of("cluster.x-k8s.io/v1beta1", "Cluster") is not DocumentKind.CLUSTER
