@@ -42,16 +42,12 @@ def read_directory(root: Path) -> Snapshot:
         before = scan(root)
         with DirectoryTree(root) as tree:
             found = read_tree("", tree, MAX_BYTES + 1)
-        if scan(root).stamps == before.stamps:
-            return replace(found, revision=f"dir:{_digest(found.files)}")
+        if scan(root) == before:
+            digest = hashlib.blake2b(digest_size=16)
+            for file in found.files:
+                digest.update(file.path.encode() + b"\0" + file.blob.encode() + b"\0")
+            return replace(found, revision=f"dir:{digest.hexdigest()}")
     raise StoreUnsettled(f"{root}: kept changing while it was read {_ATTEMPTS} times; try again when it is at rest")
-
-
-def _digest(files: tuple[StoreFile, ...]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for file in files:
-        digest.update(file.path.encode() + b"\0" + file.blob.encode() + b"\0")
-    return digest.hexdigest()
 
 
 class DirectoryTree:

@@ -112,19 +112,6 @@ class _Walk(Struct):
     ignore_work: int = 0
     misnamed: int = 0
 
-    def count(self, entries: int) -> None:
-        """Take another folder with so many names in it.
-
-        Raises:
-            StoreError: it is one too many.
-        """
-        self.folders += 1
-        self.entries += entries
-        if self.folders > MAX_FOLDERS:
-            raise StoreError(f"the store holds more than {MAX_FOLDERS:,} folders; name a folder with less in it")
-        if self.entries > MAX_ENTRIES:
-            raise StoreError(f"the store holds more than {MAX_ENTRIES:,} names; name a folder with less in it")
-
     def ignores(self, rules: IgnoreRules | None, path: str, *, is_folder: bool) -> bool:
         """Return whether an ignore file excludes the path.
 
@@ -208,7 +195,12 @@ def _visit(walk: _Walk, shown: str, real: str) -> None:
         except Unreadable as error:
             walk.refuse(_printable(shown) or ".", "folder-unreadable", str(error))
             continue
-        walk.count(len(entries))
+        walk.folders += 1
+        walk.entries += len(entries)
+        if walk.folders > MAX_FOLDERS:
+            raise StoreError(f"the store holds more than {MAX_FOLDERS:,} folders; name a folder with less in it")
+        if walk.entries > MAX_ENTRIES:
+            raise StoreError(f"the store holds more than {MAX_ENTRIES:,} names; name a folder with less in it")
         rules = _rules_inside(walk, shown, real, rules, entries)
         below, real_below = _join(shown, ""), _join(real, "")
         for entry in entries:
@@ -257,8 +249,13 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
         message = "a repository inside the store is not read; copy its files, or make it a store of its own"
         walk.remark(shown, "submodule-skipped", message, Severity.HINT)
     elif not is_store_file(entry.name):
+        # Only the first files are looked into.
         if walk.misnamed < _LOOKED_AT_MAX and entry.kind is EntryKind.FILE and is_misnamed(entry.name):
-            _remark_misnamed(walk, shown, real, entry)
+            walk.misnamed += 1
+            with suppress(Unreadable):
+                if looks_like_document(walk.tree.read(real, entry, walk.limit)[1]):
+                    message = "it looks like a document, and only files that end with .yaml, .yml or .json are read"
+                    walk.remark(_printable(shown), "file-not-read", f"{message}; rename it", Severity.HINT)
     elif entry.kind is EntryKind.SPECIAL:
         walk.refuse(_printable(shown), "not-a-file", "a pipe, socket or device is not read; take it out of the store")
     elif not (shown.isascii() or not any("\udc80" <= character <= "\udcff" for character in shown)):
@@ -268,15 +265,6 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
         walk.real.add(real)
         if len(walk.files) > MAX_FILES:
             raise StoreError(f"the store holds more than {MAX_FILES:,} files of documents")
-
-
-def _remark_misnamed(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
-    """Add a hint if the file has a document in it. Only the first files are looked into."""
-    walk.misnamed += 1
-    with suppress(Unreadable):
-        if looks_like_document(walk.tree.read(real, entry, walk.limit)[1]):
-            message = "it looks like a document, and only files that end with .yaml, .yml or .json are read; rename it"
-            walk.remark(_printable(shown), "file-not-read", message, Severity.HINT)
 
 
 def _follow(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:

@@ -21,7 +21,7 @@ from reconciler.api.rollouts import Lineage
 from reconciler.clock import BackOff, Clock, wait_for
 from reconciler.errors import StoreError
 from reconciler.store.directory import DirectoryPast, read_directory, store_fault
-from reconciler.store.scan import RACY_NS, Stamp, StoreCopy, scan
+from reconciler.store.scan import RACY_NS, ScanState, StoreCopy, scan
 
 _BACK_OFF: Final = BackOff(least_s=2.0, most_s=30.0)
 
@@ -50,6 +50,11 @@ class LocalSource(ABC):
     @abstractmethod
     def name(self) -> str:
         """The store as people name it."""
+
+    @property
+    def note(self) -> str:
+        """Nothing."""
+        return ""
 
     @abstractmethod
     def look(self) -> Any:
@@ -84,6 +89,12 @@ class LocalSource(ABC):
     async def ask_now(self) -> None:
         """Nothing is asked: each reading looks anew."""
         self._again_s = None
+
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:  # noqa: B027 - not every source keeps one
+        """Nothing: a repository keeps its commits."""
+
+    def keep(self, revisions: Collection[str]) -> None:  # noqa: B027 - likewise
+        """Nothing: a directory has no revisions, and a person's repository no reference of ours."""
 
     @property
     def is_due(self) -> bool:
@@ -180,14 +191,6 @@ _SCAN_WITHOUT_EVENTS_S: Final = 5.0
 _TICK_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _FolderScan:
-    """A scan. `is_racy` is not compared: time alone makes no change."""
-
-    stamps: Mapping[str, tuple[Stamp, ...]]
-    is_racy: bool = field(compare=False)
-
-
 class DirectorySource(LocalSource):
     """Follows the files of a directory as they lie."""
 
@@ -215,17 +218,17 @@ class DirectorySource(LocalSource):
         fault = self._watch.fault
         return f"{fault}; the directory is scanned every {_SCAN_WITHOUT_EVENTS_S:.0f} s instead" if fault else ""
 
-    def look(self) -> _FolderScan:
+    def look(self) -> ScanState:
         """Names and stamps of all files: 33 ms for ten thousand."""
-        return _FolderScan(*scan(self._root))
+        return scan(self._root)
 
-    def load(self, seen: _FolderScan) -> Snapshot:
+    def load(self, seen: ScanState) -> Snapshot:
         """One settled reading. It begins after the look, so what changes in between differs from the look."""
         return read_directory(self._root)
 
-    def unripe_s(self, seen: _FolderScan) -> float | None:
+    def unripe_s(self, seen: ScanState) -> float | None:
         """A file may change twice within a tick of its file system and keep its stamp."""
-        return RACY_NS / 1e9 + 0.1 if seen.is_racy else None
+        return RACY_NS / 1e9 + 0.1 if seen.racy else None
 
     async def pause(self) -> None:
         """Until a hint, a swap of the root, the end of the racy time, or half a minute."""
@@ -261,9 +264,6 @@ class DirectorySource(LocalSource):
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
         """Nothing is named."""
         return {}
-
-    def keep(self, revisions: Collection[str]) -> None:
-        """Nothing: there is none to keep."""
 
     async def close(self) -> None:
         """Stop watching."""

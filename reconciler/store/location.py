@@ -92,7 +92,10 @@ def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation 
         return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
     real = path.resolve()
     folder = _work_tree(real)
-    _refuse_way_out(path, real, folder)
+    # A link of a work tree, which a commit can make, may lead out of it or into Git's own folder.
+    around = _work_tree(Path(os.path.abspath(path)))  # noqa: PTH100 - links as they are
+    if around is not None and (folder is None or not real.is_relative_to(around.resolve())):
+        raise StoreError(f"{path}: a link leads out of the work tree {around}; name the folder {real} itself")
     if folder is not None:
         subdir = real.relative_to(folder).as_posix()
         subdir = "" if subdir == "." else subdir
@@ -112,13 +115,6 @@ def _work_tree(path: Path) -> Path | None:
     if ".git" in path.parts:
         return None
     return next((folder for folder in (path, *path.parents) if (folder / ".git").exists()), None)
-
-
-def _refuse_way_out(path: Path, real: Path, folder: Path | None) -> None:
-    """Nothing, unless a link of a work tree, which a commit can make, leads out of it or into Git's own folder."""
-    around = _work_tree(Path(os.path.abspath(path)))  # noqa: PTH100 - links as they are
-    if around is not None and (folder is None or not real.is_relative_to(around.resolve())):
-        raise StoreError(f"{path}: a link leads out of the work tree {around}; name the folder {real} itself")
 
 
 def _refuse_documents(path: Path) -> None:

@@ -114,7 +114,9 @@ class ParseCache:
         try:
             with self._connection() as connection:
                 kept = {key for (key,) in connection.execute("SELECT key FROM files")}
-                rows = ((key, _checksum(key, body), body) for key, body in _packed_rows(parsed, kept))
+                new = ((key, file) for key, file in parsed.items() if key not in kept and is_cacheable(file))
+                packed = ((key, packed_file(file)) for key, file in new)
+                rows = ((key, _checksum(key, body), body) for key, body in packed if body is not None)
                 connection.execute("BEGIN IMMEDIATE")
                 is_full = len(kept | parsed.keys()) > _REVISIONS * len(parsed)
                 gone = [(key,) for key in sorted(kept - parsed.keys())] if is_full else []
@@ -147,13 +149,6 @@ class ParseCache:
             yield connection
         finally:
             connection.close()
-
-
-def _packed_rows(parsed: Mapping[str, ParsedFile], kept: set[str]) -> Iterator[tuple[str, bytes]]:
-    for key, file in parsed.items():
-        packed = packed_file(file) if key not in kept and is_cacheable(file) else None
-        if packed is not None:
-            yield key, packed
 
 
 def _checksum(key: str, body: bytes) -> int:

@@ -159,7 +159,10 @@ def packed_file(file: ParsedFile) -> bytes | None:
         if any(template.sealed is not None for template in file.templates):
             return None  # It would have to be kept as a whole, since that is what sops authenticates.
         bodies = [msgspec.msgpack.encode(template.body) for template in file.templates]
-        problems = tuple(map(_kept_problem, file.problems))
+        problems = tuple(
+            KeptProblem(one.source.line, one.path, one.code, one.message, one.severity, one.cluster)
+            for one in file.problems
+        )
         said = [part for part in (problems, file.overrides) if part]
         if any(holds_secrets(template.body, body) for template, body in zip(file.templates, bodies, strict=True)):
             return None
@@ -182,17 +185,6 @@ def _is_more_than_templates(file: ParsedFile) -> bool:
     if has_policies or file.clusters or own or file.frozen:
         return True
     return any(problem.source.path != file.path or problem.trace for problem in file.problems)
-
-
-def _kept_problem(problem: Problem) -> KeptProblem:
-    return KeptProblem(
-        line=problem.source.line,
-        path=problem.path,
-        code=problem.code,
-        message=problem.message,
-        severity=problem.severity,
-        cluster=problem.cluster,
-    )
 
 
 def _kept(template: Template, body: bytes) -> KeptTemplate:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -31,7 +30,9 @@ class RepositorySource(GitRevisions, LocalSource):
     """Follows a revision of a work tree or bare repository, or whatever branch is checked out.
 
     Whoever can rewrite a branch here works on this machine and means it, so a rewritten branch is followed; a URL is
-    another matter (`source_url`).
+    another matter (`source_url`). The repository is a person's: no reference of ours may appear in it, or keep deleted
+    commits. While its reflog names it, Git keeps a commit that no branch has any more, by default for 30 days. One that
+    a garbage collection takes is missing then, and its clusters stay as they are.
     """
 
     def __init__(self, location: StoreLocation, rev: str | None, clock: Clock) -> None:
@@ -59,11 +60,6 @@ class RepositorySource(GitRevisions, LocalSource):
     def description(self) -> str:
         """Return the repository and the followed revision."""
         return f"{self._location.kind} {self._location} at {self._rev or 'HEAD'}"
-
-    @property
-    def note(self) -> str:
-        """Nothing: without file events the look each second is enough."""
-        return ""
 
     def look(self) -> _SeenCommit:
         """The commit id: 0.4 ms. Links are followed and the repository is opened anew, so that a swap is seen."""
@@ -98,16 +94,6 @@ class RepositorySource(GitRevisions, LocalSource):
             self._watched = self.past.repository
             self._watches = self._watch()
         await wait_for(self.hint, _LOOK_S, self.clock)
-
-    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
-        """Nothing: the repository keeps its commits."""
-
-    def keep(self, revisions: Collection[str]) -> None:
-        """Do nothing: the repository is a person's, and no reference of ours may appear in it, or keep deleted commits.
-
-        While its reflog names it, Git keeps a commit that no branch has any more, by default for 30 days. One that a
-        garbage collection takes is missing then, and its clusters stay as they are.
-        """
 
     async def close(self) -> None:
         """Stop watching."""

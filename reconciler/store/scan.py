@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -41,11 +42,12 @@ class Stamp(NamedTuple):
     changed_ns: int = 0
 
 
-class ScanState(NamedTuple):
-    """Stamps by path; "" is the root itself. `racy`: a stamp is too young to be trusted."""
+@dataclass(frozen=True, slots=True)
+class ScanState:
+    """Stamps by path; "" is the root itself. `racy`: a stamp is too young to be trusted. Time alone makes no change."""
 
     stamps: Mapping[str, tuple[Stamp, ...]]
-    racy: bool
+    racy: bool = field(compare=False)
 
 
 def scan(root: Path) -> ScanState:
@@ -89,7 +91,10 @@ def _scan_folder(shown: str, folder: str, stamps: dict[str, tuple[Stamp, ...]], 
                     stamps[prefix + name] = (Stamp(0, entry.inode()),)
                     pending.append((prefix + name, entry.path))
             elif entry.is_symlink():
-                stamps[prefix + name] = _link_stamps(entry)
+                own = _stamps(entry)
+                with suppress(OSError):  # broken, circular, or on its way out: the reader says which
+                    own = (*own, _stamp(entry.stat(follow_symlinks=True)))
+                stamps[prefix + name] = own
             elif is_store_file(name) or name == IGNORE_FILE:
                 stamps[prefix + name] = _stamps(entry)
 
@@ -99,14 +104,6 @@ def _stamps(entry: os.DirEntry[str]) -> tuple[Stamp, ...]:
         return (_stamp(entry.stat(follow_symlinks=False)),)
     except FileNotFoundError:
         return ()
-
-
-def _link_stamps(entry: os.DirEntry[str]) -> tuple[Stamp, ...]:
-    own = _stamps(entry)
-    try:
-        return (*own, _stamp(entry.stat(follow_symlinks=True)))
-    except OSError:  # broken, circular, or on its way out: the reader says which
-        return own
 
 
 def _stamp(found: os.stat_result) -> Stamp:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from reconciler.api.fleet import StoreFile
 from reconciler.api.refs import CommitWords
 from reconciler.errors import ReconcilerError
 from reconciler.hydration import blob_id
@@ -38,19 +38,13 @@ def uncommitted(location: StoreLocation) -> tuple[Uncommitted, ...]:
     """
     if location.kind is not StoreKind.WORK_TREE:
         return ()
-    lying = {file.path: file for file in open_store(location, as_files=True).files}
-    committed = {file.path: file for file in open_store(location, rev="HEAD").files}
-    return tuple(sorted(_differences(lying, committed)))
-
-
-def _differences(lying: dict[str, StoreFile], committed: dict[str, StoreFile]) -> Iterator[Uncommitted]:
-    for path in lying.keys() | committed.keys():
-        if path not in committed:
-            yield Uncommitted(path, "new")
-        elif path not in lying:
-            yield Uncommitted(path, "deleted")
-        elif blob_id(lying[path].data) != committed[path].blob:
-            yield Uncommitted(path, "changed")
+    lying = {file.path: blob_id(file.data) for file in open_store(location, as_files=True).files}
+    committed = {file.path: file.blob for file in open_store(location, rev="HEAD").files}
+    return tuple(
+        Uncommitted(path, "new" if path not in committed else "changed" if path in lying else "deleted")
+        for path in sorted(lying.keys() | committed.keys())
+        if lying.get(path) != committed.get(path)
+    )
 
 
 _CHANGES_MAX: Final = 10_000
@@ -76,24 +70,24 @@ class Commits:
         if (revision, path) not in self._changes:
             if len(self._changes) >= _CHANGES_MAX:
                 self._changes.clear()
-            self._changes[revision, path] = self._changed(revision, path)
+            found = revision
+            with suppress(ReconcilerError):
+                repository = self._open()
+                within = "" if is_git_url(self.store) else locate_store(self.store).subdir
+                whole = f"{within}/{path}" if within else path
+                found = repository.last_change(revision, whole) if repository is not None else revision
+            self._changes[revision, path] = found
         return self._changes[revision, path]
-
-    def _changed(self, revision: str, path: str) -> str:
-        try:
-            repository = self._open()
-            within = "" if is_git_url(self.store) else locate_store(self.store).subdir
-            whole = f"{within}/{path}" if within else path
-            return repository.last_change(revision, whole) if repository is not None else revision
-        except ReconcilerError:
-            return revision
 
     def words(self, revision: str) -> CommitWords | None:
         """Author, subject and time of a revision; None when it is no commit that can be found."""
         if not self.store or not _COMMIT_ID.fullmatch(revision):
             return None
         if revision not in self._known:
-            self._known[revision] = self._read(revision)
+            self._known[revision] = None
+            with suppress(ReconcilerError):
+                repository = self._open()
+                self._known[revision] = repository.words(revision) if repository is not None else None
         return self._known[revision]
 
     def look_again(self) -> None:
@@ -101,24 +95,15 @@ class Commits:
         self._known = {revision: found for revision, found in self._known.items() if found is not None}
         self._is_opened = self._repository is not None
 
-    def _read(self, revision: str) -> CommitWords | None:
-        try:
-            repository = self._open()
-            return repository.words(revision) if repository is not None else None
-        except ReconcilerError:
-            return None
-
     def _open(self) -> GitStore | None:
+        """The repository: that of the folder, or the clone of a URL that the service or a command has fetched."""
         if not self._is_opened:
             self._is_opened = True
-            folder = self._folder()
+            if is_git_url(self.store):
+                url = parse_git_url(self.store)
+                clones = (clone_of(url, folder / "git") for folder in self._clones())
+                folder = next((clone for clone in clones if clone.is_dir()), None)
+            else:
+                folder = locate_store(self.store).repository
             self._repository = GitStore(folder) if folder is not None else None
         return self._repository
-
-    def _folder(self) -> Path | None:
-        """The repository: that of the folder, or the clone of a URL that the service or a command has fetched."""
-        if is_git_url(self.store):
-            url = parse_git_url(self.store)
-            clones = (clone_of(url, folder / "git") for folder in self._clones())
-            return next((clone for clone in clones if clone.is_dir()), None)
-        return locate_store(self.store).repository

@@ -146,21 +146,16 @@ class UrlSource(GitRevisions):
             self._outcome = await fetch(self._wanted, self._environ, tell=self._hear)
             self._failures = 0
         except Exception as error:
-            self._outcome = self._why_not_fetched(error)
+            # Whatever ended a fetch, the last one stays.
+            self._outcome = error if isinstance(error, StoreError) else store_fault(self.name, error)
+            if isinstance(error, OSError):
+                self._outcome = StoreError(f"{self._url}: no fetch can be started: {error}")
             self._failures += 1
             pause_s = BackOff(least_s=_RETRY_MIN_S, most_s=self._poll_s).pause_s(self._failures)
         self._is_read = False
         # Many reconcilers that were started together would ask their server together for ever.
         spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing
         self._next_s = self._clock.monotonic_s() + pause_s * spread
-
-    def _why_not_fetched(self, error: Exception) -> StoreError:
-        """Whatever ended a fetch, the last one stays."""
-        if isinstance(error, StoreError):
-            return error
-        if isinstance(error, OSError):
-            return StoreError(f"{self._url}: no fetch can be started: {error}")
-        return store_fault(self.name, error)
 
     def _hear(self, text: str) -> None:
         self._told = text
@@ -200,19 +195,15 @@ class UrlSource(GitRevisions):
         self._reference = fetched.reference or fetched.commit
         before = in_force(self._folder, self._pin)
         if before is not None and before != fetched.commit and not self._accepts_rewinds:
-            self._check(before, fetched.commit)
+            found = relation(self._folder, before, fetched.commit)
+            if found is not Relation.FORWARD:
+                why = _REFUSED[found].format(old=short_revision(before), new=short_revision(fetched.commit))
+                way = f"push {self._remedy}, or start with --accept-rewinds to follow it as it is"
+                raise StoreError(f"{self.description} {why}; {way}")
         if self._snapshot is not None and self._snapshot.revision == fetched.commit:
             return None
         with GitStore(self._folder) as store:
             return self._reader.read(store, fetched.commit)
-
-    def _check(self, old: str, new: str) -> None:
-        found = relation(self._folder, old, new)
-        if found is not Relation.FORWARD:
-            why = _REFUSED[found].format(old=short_revision(old), new=short_revision(new))
-            raise StoreError(
-                f"{self.description} {why}; push {self._remedy}, or start with --accept-rewinds to follow it as it is"
-            )
 
     def _recall(self) -> Snapshot | None:
         """Return the active content when the clone was last used."""

@@ -9,17 +9,15 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import pygit2
 from pygit2.enums import FileMode
 
 from reconciler.api.refs import short_revision
 from reconciler.errors import StoreError
-from reconciler.store.git.repository import is_ancestor, using_repository
+from reconciler.store.git.repository import FAULTS, is_ancestor, using_repository
 from reconciler.store.git.work_tree import Committed, refuse_signing, signature
-
-_FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
 
 
 class FileEdit(NamedTuple):
@@ -36,11 +34,33 @@ def base_of(folder: Path, branch: str) -> str:
     Raises:
         StoreError: the name is no branch's, the branch is checked out, or it and HEAD went different ways.
     """
+    name = f"refs/heads/{branch}"
     try:
         with using_repository(folder) as repository:
-            return str(_base(repository, folder, branch))
-    except _FAULTS as error:
+            if not pygit2.reference_is_valid_name(name) or branch.startswith("-"):
+                raise StoreError(f"{branch!r} cannot name a branch")
+            head: Any = repository.references.get("HEAD")
+            found: Any = repository.lookup_branch(branch)
+            if (head is not None and head.target == name) or (found is not None and found.is_checked_out()):
+                raise StoreError(
+                    f"{folder}: the branch {branch} is checked out; name another one, or write the files instead"
+                )
+            if repository.head_is_unborn:
+                raise StoreError(f"{folder}: nothing is committed there yet; commit the store first")
+            start: Any = repository.revparse_single("HEAD^{commit}").id
+            if found is None:
+                return str(start)
+            tip = found.peel(pygit2.Commit).id
+            if is_ancestor(repository, tip, start):
+                return str(start)
+            if is_ancestor(repository, start, tip):
+                return str(tip)
+    except FAULTS as error:
         raise StoreError(f"{folder}: the branch {branch} cannot be looked at: {error}") from error
+    raise StoreError(
+        f"{folder}: the branch {branch} and HEAD went different ways; rebase or merge it, or delete it: "
+        f"git branch -D {branch}"
+    )
 
 
 def commit_on(
@@ -54,8 +74,23 @@ def commit_on(
     """
     try:
         with using_repository(folder) as repository:
-            return _committed(repository, folder, branch, base, edits, message, environ)
-    except _FAULTS as error:
+            refuse_signing(repository, folder)
+            parent: Any = repository[pygit2.Oid(hex=base)]
+            index = pygit2.Index()
+            index.read_tree(parent.tree)
+            for edit in edits:
+                _edit(repository, parent.tree, index, edit)
+            tree = index.write_tree(repository)
+            if tree == parent.tree.id:
+                return None
+            author, committer = (signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
+            made = repository.create_commit(None, author, committer, message, tree, [parent.id])
+            found: Any = repository.lookup_branch(branch)
+            if found is not None and not is_ancestor(repository, found.peel(pygit2.Commit).id, parent.id):
+                raise StoreError(f"{folder}: the branch {branch} moved meanwhile; begin again")
+            repository.references.create(f"refs/heads/{branch}", made, force=found is not None)
+            return Committed(str(made), branch)
+    except FAULTS as error:
         raise StoreError(f"{folder}: the commit could not be made: {error}") from error
 
 
@@ -77,7 +112,7 @@ def copied(folder: Path, commit: str) -> Iterator[Path]:
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_bytes(entry.data)
             pygit2.init_repository(made)
-        except _FAULTS as error:
+        except FAULTS as error:
             raise StoreError(f"{folder}: {short_revision(commit)} cannot be copied: {error}") from error
         yield root
 
@@ -91,7 +126,7 @@ def edits_of(folder: Path, commit: str, copy: Path) -> list[FileEdit]:
     try:
         with using_repository(folder) as repository:
             before = {path: entry.data for path, entry in _blobs(repository[pygit2.Oid(hex=commit)].tree, "")}
-    except _FAULTS as error:
+    except FAULTS as error:
         raise StoreError(f"{folder}: {short_revision(commit)} cannot be read: {error}") from error
     files = (path for path in copy.rglob("*") if path.is_file() and ".git" not in path.relative_to(copy).parts)
     after = {path.relative_to(copy).as_posix(): path.read_bytes() for path in files}
@@ -105,58 +140,6 @@ def _blobs(tree: Any, above: str) -> Iterator[tuple[str, Any]]:
             yield from _blobs(entry, f"{above}{entry.name}/")
         elif entry.filemode in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
             yield f"{above}{entry.name}", entry
-
-
-def _base(repository: Any, folder: Path, branch: str) -> Any:
-    name = f"refs/heads/{branch}"
-    if not pygit2.reference_is_valid_name(name) or branch.startswith("-"):
-        raise StoreError(f"{branch!r} cannot name a branch")
-    head: Any = repository.references.get("HEAD")
-    checked_out = head is not None and head.target == name
-    found: Any = repository.lookup_branch(branch)
-    if checked_out or (found is not None and found.is_checked_out()):
-        raise StoreError(f"{folder}: the branch {branch} is checked out; name another one, or write the files instead")
-    if repository.head_is_unborn:
-        raise StoreError(f"{folder}: nothing is committed there yet; commit the store first")
-    start = repository.revparse_single("HEAD^{commit}").id
-    if found is None:
-        return start
-    tip = found.peel(pygit2.Commit).id
-    if is_ancestor(repository, tip, start):
-        return start
-    if is_ancestor(repository, start, tip):
-        return tip
-    raise StoreError(
-        f"{folder}: the branch {branch} and HEAD went different ways; rebase or merge it, or delete it: "
-        f"git branch -D {branch}"
-    )
-
-
-def _committed(
-    repository: Any,
-    folder: Path,
-    branch: str,
-    base: str,
-    edits: Iterable[FileEdit],
-    message: str,
-    environ: Mapping[str, str],
-) -> Committed | None:
-    refuse_signing(repository, folder)
-    parent = repository[pygit2.Oid(hex=base)]
-    index = pygit2.Index()
-    index.read_tree(parent.tree)
-    for edit in edits:
-        _edit(repository, parent.tree, index, edit)
-    tree = index.write_tree(repository)
-    if tree == parent.tree.id:
-        return None
-    author, committer = (signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
-    made = repository.create_commit(None, author, committer, message, tree, [parent.id])
-    found: Any = repository.lookup_branch(branch)
-    if found is not None and not is_ancestor(repository, found.peel(pygit2.Commit).id, parent.id):
-        raise StoreError(f"{folder}: the branch {branch} moved meanwhile; begin again")
-    repository.references.create(f"refs/heads/{branch}", made, force=found is not None)
-    return Committed(str(made), branch)
 
 
 def _edit(repository: Any, tree: Any, index: Any, edit: FileEdit) -> None:

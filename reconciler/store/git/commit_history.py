@@ -26,6 +26,7 @@ from reconciler.store.directory import in_the_way
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, is_lfs_pointer, resolved
 from reconciler.store.git.repository import (
     ARTIFACTS,
+    FAULTS,
     commit_at,
     descendants,
     is_ancestor,
@@ -40,7 +41,7 @@ from reconciler.store.git.snapshot import GitStore
 from reconciler.store.ignore import is_document
 from reconciler.yaml import MAX_BYTES
 
-_FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError, StoreError)
+_FAULTS: Final = (*FAULTS, StoreError)
 _FULL_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _PREFIX: Final = re.compile(r"[0-9a-f]{7,63}", re.ASCII)
 _TAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,254}", re.ASCII)

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.store.git.remote_git import FetchSession, Patience, Remote, programs_on
-from reconciler.store.git.repository import peeled, using_repository
+from reconciler.store.git.repository import FAULTS, peeled, using_repository
 from reconciler.store.git.url import GitUrl, access_from, choose
 
 _TOLD_S: Final = 1.0
@@ -32,10 +32,10 @@ _PACKS_MAX: Final = 64
 
 
 @contextlib.contextmanager
-def locked(folder: Path, tell: Callable[[int], None], stop: threading.Event) -> Iterator[int]:
+def locked(folder: Path, tell: Callable[[str], None], stop: threading.Event) -> Iterator[int]:
     """Return the file descriptor of the lock: the clone is ours until it and its copies in other processes are closed.
 
-    `tell`: called after each second of waiting, with the process that has it, 0 when that is not known.
+    `tell`: called after each second of waiting, with the process that has it where that is known.
 
     Raises:
         StoreError: `stop` was set.
@@ -50,7 +50,8 @@ def locked(folder: Path, tell: Callable[[int], None], stop: threading.Event) -> 
             if time.monotonic() - told_s >= _TOLD_S:
                 told_s = time.monotonic()
                 written = os.pread(descriptor, 20, 0)
-                tell(int(written) if written.isdigit() else 0)
+                who = f"process {int(written)}" if written.isdigit() and int(written) else "another process"
+                tell(f"waiting for {who}, which fetches into the same clone")
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield descriptor
@@ -110,7 +111,6 @@ def private_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-_FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
 _ALL: Final = ("+refs/heads/*:refs/fleet/heads/*", "+refs/tags/*:refs/fleet/tags/*")
 
 
@@ -133,15 +133,11 @@ class FetchRequest(Struct, frozen=True, kw_only=True):
     into: str
 
 
-def _tell_nobody(text: str) -> None:
-    pass
-
-
 async def fetch(
     wanted: FetchRequest,
     environ: Mapping[str, str],
     *,
-    tell: Callable[[str], None] = _tell_nobody,
+    tell: Callable[[str], None] = lambda _: None,
     patience: Patience = Patience(),  # noqa: B008 - a value
 ) -> Fetched:
     """Ask the server, and make the clone hold the commit. The event loop stays free; cancelling ends all processes.
@@ -181,16 +177,12 @@ def _fetch(
             return _artifact(wanted, environ, tell, stop)
         access = access_from(environ, wanted.url)
         programs = programs_on(environ, wanted.url)
-        with (
-            locked(wanted.folder, lambda pid: tell(_waiting(pid)), stop) as lock,
-            private_folder(wanted.folder) as home,
-        ):
+        with locked(wanted.folder, tell, stop) as lock, private_folder(wanted.folder) as home:
             session = FetchSession(home, lock, patience, stop)
-            remote = Remote(wanted.url, wanted.folder, access, programs, session, tell)
-            return _bring(wanted, remote)
+            return _bring(wanted, Remote(wanted.url, wanted.folder, access, programs, session, tell))
     except (RevisionNotFound, StoreError) as error:
         raise type(error)(f"{wanted.url}: {error}") from error
-    except _FAULTS as error:
+    except FAULTS as error:
         raise StoreError(f"{wanted.url}: the clone in {wanted.folder} cannot be used: {error}") from error
 
 
@@ -200,7 +192,7 @@ def _artifact(
     # Imported here: aiohttp, which few need.
     from reconciler.store.git.artifact_commits import bring_artifact  # noqa: PLC0415
 
-    with locked(wanted.folder, lambda pid: tell(_waiting(pid)), stop):
+    with locked(wanted.folder, tell, stop):
         prepare(wanted.folder, wanted.into)
         digest = bring_artifact(wanted.folder, wanted.url, wanted.rev, environ, tell, stop)
         return Fetched(digest, f"sha256:{digest}")
@@ -230,7 +222,3 @@ def _bring(wanted: FetchRequest, remote: Remote) -> Fetched:
         if found is None:
             raise RevisionNotFound(f"{reference} went away while it was fetched")
         return Fetched(str(peeled(repository, found.resolve().target).id), reference)
-
-
-def _waiting(pid: int) -> str:
-    return f"waiting for {f'process {pid}' if pid else 'another process'}, which fetches into the same clone"

@@ -7,6 +7,7 @@ One commit after another is read: only blobs that the last snapshot lacks. What 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final
@@ -130,42 +131,33 @@ class GitPast(StorePast):
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """The blob, as long as the repository has it."""
-        try:
-            with GitStore(self.repository) as store:
-                data = store.read_blob(blob)
-        except StoreError:
-            return None
-        return StoreFile(path=path, blob=blob, data=data) if data is not None else None
+        with suppress(StoreError), GitStore(self.repository) as store:
+            data = store.read_blob(blob)
+            return StoreFile(path=path, blob=blob, data=data) if data is not None else None
+        return None
 
     def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
         """Return the obstacles of the commit in place of files or of folders above them."""
-        try:
-            with GitStore(self.repository) as store:
-                return in_the_way(store.tree(revision, self.subdir), paths)
-        except StoreError:
-            return {}
+        with suppress(StoreError), GitStore(self.repository) as store:
+            return in_the_way(store.tree(revision, self.subdir), paths)
+        return {}
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
         """Return the content of the commits before it, along first parents."""
-        try:
-            with GitStore(self.repository) as store:
-                if not broken:
-                    return displaced(store, revision, self.subdir, paths)
-                found = earlier_of(store, store.first_parents(revision), self.subdir, paths, broken)
-                there = displaced(store, revision, self.subdir, paths)
-                return Earlier(good={**there.good, **found.good}, new=found.new, in_the_way=there.in_the_way)
-        except StoreError:
-            return Earlier()
+        with suppress(StoreError), GitStore(self.repository) as store:
+            if not broken:
+                return displaced(store, revision, self.subdir, paths)
+            found = earlier_of(store, store.first_parents(revision), self.subdir, paths, broken)
+            there = displaced(store, revision, self.subdir, paths)
+            return Earlier(good={**there.good, **found.good}, new=found.new, in_the_way=there.in_the_way)
+        return Earlier()
 
     def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
         """Return the blobs of a commit before it, if only that shows the ignored paths; there is no other memory."""
-        if not ignore_files:
-            return {}
-        try:
-            with GitStore(self.repository) as store:
+        if ignore_files:
+            with suppress(StoreError), GitStore(self.repository) as store:
                 return blobs_before(store, store.first_parents(revision), self.subdir, ignore_files)
-        except StoreError:
-            return {}
+        return {}
 
 
 class WorkTreePast(StorePast):
@@ -186,14 +178,11 @@ class WorkTreePast(StorePast):
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
         """Return the content of HEAD and the commits before it."""
-        if not broken:
-            return Earlier()
-        try:
-            with GitStore(self._repository) as store:
+        if broken:
+            with suppress(StoreError, RevisionNotFound), GitStore(self._repository) as store:
                 head = store.resolve("HEAD")
                 return earlier_of(store, chain([head], store.first_parents(head)), self._subdir, paths, broken)
-        except (StoreError, RevisionNotFound):
-            return Earlier()
+        return Earlier()
 
 
 class GitRevisions:
@@ -207,23 +196,19 @@ class GitRevisions:
 
     def recall(self, revision: str) -> Snapshot | None:
         """The files of a commit, as long as the repository has it."""
-        try:
-            with GitStore(self.past.repository) as store:
-                return self._reader.read_beside(store, revision)
-        except StoreError:
-            return None
+        with suppress(StoreError), GitStore(self.past.repository) as store:
+            return self._reader.read_beside(store, revision)
+        return None
 
     def commits_since(self, former: str, head: str) -> tuple[str, ...]:
         """The commits after the former along first parents, the oldest first; the head alone where it is not there."""
         found = [head]
-        try:
-            with GitStore(self.past.repository) as store:
-                for commit in islice(store.first_parents(head), _STEPS_MAX):
-                    if commit == former:
-                        return tuple(reversed(found))
-                    found.append(commit)
-        except StoreError:
-            pass  # A shallow clone ends here.
+        # A shallow clone ends with an error.
+        with suppress(StoreError), GitStore(self.past.repository) as store:
+            for commit in islice(store.first_parents(head), _STEPS_MAX):
+                if commit == former:
+                    return tuple(reversed(found))
+                found.append(commit)
         return (head,)
 
     def ancestry(self, revisions: Collection[str], head: str) -> Lineage:

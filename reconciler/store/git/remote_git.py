@@ -73,15 +73,8 @@ class Patience(NamedTuple):
     total_s: float = 6 * 3600.0
 
 
-class Programs(NamedTuple):
-    """Absolute paths. `ssh` is empty for a URL that needs none."""
-
-    git: str
-    ssh: str
-
-
-def programs_on(environ: Mapping[str, str], url: GitUrl) -> Programs:
-    """The programs on the PATH that fetch from a URL.
+def programs_on(environ: Mapping[str, str], url: GitUrl) -> tuple[str, str]:
+    """The absolute paths of git and ssh on the PATH that fetch from a URL; that of ssh is empty where none is needed.
 
     Raises:
         StoreError: one is missing; the message says what to install.
@@ -92,7 +85,7 @@ def programs_on(environ: Mapping[str, str], url: GitUrl) -> Programs:
         raise StoreError("git fetches from URLs, and is not on the PATH; install git")
     if url.scheme == "ssh" and ssh is None:
         raise StoreError("OpenSSH's ssh fetches from ssh:// URLs, and is not on the PATH; install openssh-client")
-    return Programs(str(Path(git).absolute()), str(Path(ssh).absolute()) if ssh and url.scheme == "ssh" else "")
+    return str(Path(git).absolute()), str(Path(ssh).absolute()) if ssh and url.scheme == "ssh" else ""
 
 
 class FetchProgress:
@@ -142,7 +135,7 @@ class Remote:
         url: GitUrl,
         clone: Path,
         access: GitAccess,
-        programs: Programs,
+        programs: tuple[str, str],
         session: FetchSession,
         tell: Callable[[str], None],
     ) -> None:
@@ -151,7 +144,8 @@ class Remote:
         Raises:
             StoreError: the path of a key cannot be written for OpenSSH, or its passphrase cannot be given.
         """
-        self._url, self._clone, self._access, self._programs = url, clone, access, programs
+        self._url, self._clone, self._access = url, clone, access
+        self._git, self._ssh = programs
         self._session, self._home, self._tell = session, session.home, tell
         self._until_s = time.monotonic() + session.patience.total_s
         self._address = url.address
@@ -159,7 +153,7 @@ class Remote:
         (self._home / "config").write_text("[safe]\n\tdirectory = *\n")
         self._settings, self._environ = _SETTINGS, self._common()
         if url.scheme == "ssh":
-            self._environ |= _ssh_environ(access, programs.ssh, self._home)
+            self._environ |= _ssh_environ(access, self._ssh, self._home)
         elif url.scheme != "file":
             helpers = filter(None, (_ANSWER if access.token else "", access.helper))
             self._settings += tuple(f"credential.{url.origin}.helper={helper}" for helper in helpers)
@@ -200,7 +194,7 @@ class Remote:
             "XDG_CONFIG_HOME": self._access.helper_environ.get("XDG_CONFIG_HOME", str(self._home)),
             "TMPDIR": str(self._home),
             "LC_ALL": "C",
-            "PATH": os.pathsep.join((str(Path(self._programs.git).parent), os.defpath)),
+            "PATH": os.pathsep.join((str(Path(self._git).parent), os.defpath)),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_SYSTEM": os.devnull,
             "GIT_CONFIG_GLOBAL": str(self._home / "config"),
@@ -242,7 +236,7 @@ class Remote:
     def _ran(self, arguments: Iterable[str], output_bytes: int) -> Exited | Terminated:
         settings = [part for setting in self._settings for part in ("-c", setting)]
         command = Command(
-            argv=[self._programs.git, *settings, f"--git-dir={self._clone.absolute()}", *arguments],
+            argv=[self._git, *settings, f"--git-dir={self._clone.absolute()}", *arguments],
             environ=self._environ,
             folder=str(self._home),
         )
@@ -275,7 +269,7 @@ class Remote:
 
     def _key_fault(self) -> str:
         """Return the error of ssh-keygen about a key that it cannot open; empty: it can, or cannot run."""
-        keygen = str(Path(self._programs.ssh).with_name("ssh-keygen"))
+        keygen = str(Path(self._ssh).with_name("ssh-keygen"))
         command = Command([keygen, "-y", "-f", self._access.key], self._environ, str(self._home))
         ran = run(command, Limits(wall_s=_CONNECT_S, cpu_s=_CONNECT_S), stop=self._session.stop)
         if isinstance(ran, Terminated) or ran.code == 0:

@@ -27,6 +27,8 @@ from reconciler.store.file_walk import MAX_ENTRIES
 from reconciler.store.git.pack_chains import CHAIN_MAX, packs_of
 from reconciler.yaml import MAX_BYTES
 
+FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
+"""Of an object that is missing or corrupt, or of a name that is none."""
 ARTIFACTS: Final = "refs/fleet/artifacts/"
 """Before the 64 hex digits of a digest: the reference of the commit that an artifact of a registry became."""
 _EXACTLY: Final = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT

@@ -24,6 +24,7 @@ from reconciler.clock import rfc3339
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.store.file_walk import EntryKind, FolderEntry, Taker, Unreadable, as_read, read_tree
 from reconciler.store.git.repository import (
+    FAULTS,
     changed_entries,
     close,
     entries_by_name,
@@ -51,7 +52,6 @@ _SHALLOW: Final = (
 )
 
 _BRANCHES_MAX: Final = 1_000
-_FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
 
 
 class GitStore:
@@ -65,7 +65,7 @@ class GitStore:
         """
         try:
             self._repository = open_repository(path)
-        except _FAULTS as error:
+        except FAULTS as error:
             # As git itself, libgit2 trusts no repository of another user: its configuration could run commands.
             way = f"; run this as its owner, or `git config --global --add safe.directory {path}`"
             way = way if "not owned by current user" in str(error) else ""
@@ -76,10 +76,6 @@ class GitStore:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
-        """Close it."""
-        self.close()
-
-    def close(self) -> None:
         """Give its memory back; it is of no use any more."""
         close(self._repository)
 
@@ -163,7 +159,7 @@ class GitStore:
             if self._repository.odb.read_header(oid)[1] > MAX_BYTES:
                 return None
             found: Any = self._repository.get(blob)
-        except _FAULTS as error:
+        except FAULTS as error:
             raise StoreError(f"the object {blob} is corrupt: {error}") from error
         return bytes(found.data) if isinstance(found, pygit2.Blob) else None
 
@@ -177,7 +173,7 @@ class GitStore:
         before, after = self._tree(base, subdir), self._tree(head, subdir)
         try:
             return tuple(sorted(changed_entries(self._repository, before, after)))
-        except _FAULTS as error:
+        except FAULTS as error:
             raise missing_object(self._repository, f"an object between {base} and {head}", error) from error
 
     def words(self, commit: str) -> CommitWords:
@@ -196,7 +192,7 @@ class GitStore:
         try:
             found = last_change(self._repository, commit, path)
             return str(found.id) if found is not None else commit
-        except _FAULTS as error:
+        except FAULTS as error:
             raise missing_object(self._repository, f"the history of {commit}", error) from error
 
     def _with_name(self, name: str) -> pygit2.Commit:
@@ -220,27 +216,22 @@ class GitStore:
             try:
                 found = self._repository.references.get(reference)
                 target = found.resolve().target if found is not None else None
-            except _FAULTS as error:
+            except FAULTS as error:
                 raise StoreError(f"the reference {reference} cannot be read: {error}") from error
             if target is not None:
                 yield self._peel(target, name)
 
-    def _branches_near(self, name: str) -> str:
-        """Return the next step after a name that is unknown, with branches that are here, similar ones first."""
-        try:
-            heads = self._repository.references.iterator(ReferenceFilter.BRANCHES)
-            known = sorted(_clean(found.shorthand) for found in islice(heads, _BRANCHES_MAX))
-        except _FAULTS:
-            known = []
-        near = difflib.get_close_matches(name, known, n=3) or known[:3]
-        shown = f" (branches here: {', '.join(near)})" if near else ""
-        return f"{shown}; 'git fetch' brings those of the server"
-
     def _by_id(self, text: str) -> pygit2.Commit:
         if not _COMMIT_ID.fullmatch(text):
-            raise RevisionNotFound(
-                f"there is no branch or tag {text}, and it is no commit id{self._branches_near(text)}"
-            )
+            try:
+                heads = self._repository.references.iterator(ReferenceFilter.BRANCHES)
+                known = sorted(_clean(found.shorthand) for found in islice(heads, _BRANCHES_MAX))
+            except FAULTS:
+                known = []
+            near = difflib.get_close_matches(text, known, n=3) or known[:3]
+            shown = f" (branches here: {', '.join(near)})" if near else ""
+            way = f"{shown}; 'git fetch' brings those of the server"
+            raise RevisionNotFound(f"there is no branch or tag {text}, and it is no commit id{way}")
         try:
             found = oid_of(self._repository, text) if len(text) in (40, 64) else self._repository.expand_id(text)
             if found not in self._repository.odb:
@@ -256,7 +247,7 @@ class GitStore:
     def _peel(self, target: Any, name: str) -> pygit2.Commit:
         try:
             found = peeled(self._repository, target)
-        except _FAULTS as error:
+        except FAULTS as error:
             raise StoreError(f"{name} leads to an object that is missing or corrupt: {error}") from error
         if not isinstance(found, pygit2.Commit):
             raise RevisionNotFound(f"{name} is no commit")
@@ -286,7 +277,7 @@ class GitStore:
                 if part not in tree or tree[part].filemode != FileMode.TREE:
                     raise RevisionNotFound(f"the commit {short_revision(commit)} has no folder {subdir}")
                 tree = tree_at(self._repository, tree[part].id)
-        except _FAULTS as error:
+        except FAULTS as error:
             raise missing_object(self._repository, f"a folder of {commit}", error) from error
         return tree
 
@@ -354,7 +345,7 @@ class _CommitTree:
                 name: FolderEntry(name, _KINDS.get(item.filemode, EntryKind.SPECIAL), item.id)
                 for name, item in entries_by_name(tree_at(self._repository, oid)).items()
             }
-        except _FAULTS as error:
+        except FAULTS as error:
             raise missing_object(self._repository, f"the tree {oid}", error) from error
         if IGNORE_FILE in found or {entry.kind for entry in found.values()} - {EntryKind.FILE, EntryKind.FOLDER}:
             self.is_plain = False
@@ -375,7 +366,7 @@ class _CommitTree:
             _, data = self._odb.read(entry.handle)
         except StoreError as error:
             raise Unreadable(str(error)) from error
-        except _FAULTS as error:
+        except FAULTS as error:
             raise missing_object(self._repository, f"{path}: its object {entry.handle}", error) from error
         return bytes(data)
 

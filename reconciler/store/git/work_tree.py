@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import pygit2
 from pygit2.enums import FileMode, FileStatus
 
 from reconciler.errors import RevisionNotFound, StoreError
-from reconciler.store.git.repository import close, open_repository
+from reconciler.store.git.repository import FAULTS, close, open_repository
 from reconciler.store.git.snapshot import GitStore
-
-_PARTS: Final = ("NAME", "EMAIL")
-_FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
 
 
 class Committed(NamedTuple):
@@ -42,7 +39,7 @@ def commit_file(file: Path, data: bytes, subject: str, environ: Mapping[str, str
         raise StoreError(f"{folder}: the repository cannot be opened: {error}") from error
     try:
         return _committed(repository, folder, file, data, subject, environ)
-    except _FAULTS as error:
+    except FAULTS as error:
         raise StoreError(f"{folder}: the commit could not be made: {error}") from error
     finally:
         close(repository)
@@ -127,13 +124,8 @@ def refuse_signing(repository: Any, folder: Path) -> None:
     Raises:
         StoreError: they do.
     """
-    if _flag(repository, "commit.gpgsign"):
+    if "commit.gpgsign" in repository.config and repository.config.get_bool("commit.gpgsign"):
         raise StoreError(f"{folder}: commit.gpgsign is set, and no signed commit is made here; make the edit by hand")
-
-
-def _flag(repository: Any, name: str) -> bool:
-    config = repository.config
-    return name in config and bool(config.get_bool(name))
 
 
 def signature(repository: Any, folder: Path, who: str, environ: Mapping[str, str]) -> Any:
@@ -142,16 +134,12 @@ def signature(repository: Any, folder: Path, who: str, environ: Mapping[str, str
     Raises:
         StoreError: neither says who it is.
     """
-    name, email = (environ.get(f"GIT_{who}_{part}") or _setting(repository, f"user.{part.lower()}") for part in _PARTS)
-    if not name or not email:
-        message = "it is not known who you are; set git config user.name and user.email"
-        raise StoreError(f"{folder}: {message}")
-    return pygit2.Signature(name, email)
-
-
-def _setting(repository: Any, name: str) -> str:
     config = repository.config
-    return str(config[name]) if name in config else ""
+    settings = [str(config[name]) if name in config else "" for name in ("user.name", "user.email")]
+    name, email = environ.get(f"GIT_{who}_NAME") or settings[0], environ.get(f"GIT_{who}_EMAIL") or settings[1]
+    if not name or not email:
+        raise StoreError(f"{folder}: it is not known who you are; set git config user.name and user.email")
+    return pygit2.Signature(name, email)
 
 
 def _write(file: Path, data: bytes) -> None:

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from reconciler.api.content import dig
 from reconciler.errors import StoreError
 from reconciler.store.oci.registry_client import MANIFEST_BYTES_MAX, RegistryClient
 
@@ -108,23 +109,20 @@ async def _signed_by(registry: RegistryClient, manifest: Any) -> AsyncIterator[t
     for layer in _each(manifest, "layers"):
         if layer.get("mediaType") == _SIMPLE:
             payload = await registry.blob(str(layer.get("digest")), PAYLOAD_BYTES_MAX)
-            named = _at(_json(payload), "critical", "image", "docker-manifest-digest")
-            yield payload, _bytes(_at(layer, "annotations", "dev.cosignproject.cosign/signature")), str(named)
+            named = dig(_json(payload), "critical", "image", "docker-manifest-digest")
+            yield payload, _bytes(dig(layer, "annotations", "dev.cosignproject.cosign/signature")), str(named)
         elif layer.get("mediaType") == _BUNDLE:
-            envelope = _at(_json(await registry.blob(str(layer.get("digest")), MANIFEST_BYTES_MAX)), "dsseEnvelope")
-            payload, kind = _bytes(_at(envelope, "payload")), str(_at(envelope, "payloadType"))
+            envelope = dig(_json(await registry.blob(str(layer.get("digest")), MANIFEST_BYTES_MAX)), "dsseEnvelope")
+            payload, kind = _bytes(dig(envelope, "payload")), str(dig(envelope, "payloadType"))
             statement = _json(payload)
-            if kind != _STATEMENT or _at(statement, "predicateType") != _SIGNED:
+            if kind != _STATEMENT or dig(statement, "predicateType") != _SIGNED:
                 continue
             for signature in _each(envelope, "signatures"):
                 for subject in _each(statement, "subject"):
-                    named = f"sha256:{_at(subject, 'digest', 'sha256')}"
-                    yield _authenticated(kind, payload), _bytes(signature.get("sig")), named
-
-
-def _authenticated(kind: str, payload: bytes) -> bytes:
-    """Return the signed bytes. Source: secure-systems-lab/dsse, `protocol.md`, "PAE"."""
-    return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
+                    named = f"sha256:{dig(subject, 'digest', 'sha256')}"
+                    # Source: secure-systems-lab/dsse, `protocol.md`, "PAE".
+                    signed = b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
+                    yield signed, _bytes(signature.get("sig")), named
 
 
 def _json(data: bytes | None) -> Any:
@@ -134,14 +132,8 @@ def _json(data: bytes | None) -> Any:
         return None
 
 
-def _at(value: Any, *path: str) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
 def _each(value: Any, name: str) -> list[Mapping[str, Any]]:
-    found = _at(value, name)
+    found = dig(value, name)
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 

@@ -70,19 +70,19 @@ def test_a_clone_that_is_half_made_is_made_anew(tmp_path: Path, begun: str) -> N
 
 
 def test_who_waits_is_told_who_has_the_clone(tmp_path: Path) -> None:
-    told: list[int] = []
+    told: list[str] = []
     folder = tmp_path / "clone"
     with locked(folder, told.append, threading.Event()):
         pass
     holder = os.open(f"{folder}.lock", os.O_RDWR)
     fcntl.flock(holder, fcntl.LOCK_EX)
 
-    def hear(pid: int) -> None:
-        told.append(pid)
+    def hear(text: str) -> None:
+        told.append(text)
         os.close(holder)
 
     with locked(folder, hear, threading.Event()):
-        assert told == [os.getpid()]
+        assert told == [f"waiting for process {os.getpid()}, which fetches into the same clone"]
 
 
 def test_who_waits_can_be_stopped(tmp_path: Path) -> None:
