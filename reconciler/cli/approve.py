@@ -50,8 +50,8 @@ def command(
     from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
     from reconciler.report.render_json import dump_yaml
     from reconciler.rollouts import approved
+    from reconciler.store.git.branches import commit_file
     from reconciler.store.git.url import is_git_url
-    from reconciler.store.git.work_tree import commit_file
 
     stage, store, name = _stage_and_store(words, store, name)
     until = rfc3339(epoch_s(SystemClock().now()) + seconds_in(span)) if span else ""
@@ -158,7 +158,7 @@ def _rollout(rollouts: tuple[Rollout, ...], stage: str, name: str) -> Rollout:
 
 def _chosen(folder: Path, text: str, awaited: str) -> str:
     """Return the revision that is named: a commit of the checkout, or an artifact, which no checkout has."""
-    from reconciler.store.git.work_tree import resolved
+    from reconciler.store.git.branches import resolved
 
     if is_digest(awaited) and is_named_by(awaited, text):
         return awaited

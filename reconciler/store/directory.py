@@ -117,7 +117,7 @@ class DirectoryTree:
         try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 raise Unreadable("it is no ordinary file any more")
-            data = _read_up_to(file, limit)
+            data = os.fdopen(file, "rb", closefd=False).read(limit)
         except OSError as error:
             raise Unreadable(_reason(error)) from error
         finally:
@@ -159,17 +159,6 @@ def _exists(path: str, folder: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _read_up_to(file: int, limit: int) -> bytes:
-    chunks = []
-    while limit > 0:
-        chunk = os.read(file, min(limit, 2**20))
-        if not chunk:
-            break
-        chunks.append(chunk)
-        limit -= len(chunk)
-    return b"".join(chunks)
 
 
 def _reason(error: OSError) -> str:

@@ -165,7 +165,12 @@ def read_tree(
         _follow(walk, *walk.links.popleft())
     read, total = [], 0
     for path, (real, entry) in sorted(walk.files.items()):
-        file = _contained_read(walk, path, real, entry)
+        file, fault = try_call(_read, walk, path, real, entry)
+        if isinstance(fault, StoreError):
+            raise fault
+        if fault is not None:
+            consequence = "it is not read, and what it might concern stays as it is"
+            walk.fault(internal_error(fault, Source(path), path, consequence))
         if file is not None:
             total += len(file.data)
             read.append(take(file) if file.data else file)
@@ -334,17 +339,6 @@ def _parts(target: str) -> list[str]:
     if target.startswith("/"):
         raise Unreadable("the link is absolute and may lead out of the store; make it relative")
     return target.split("/")
-
-
-def _contained_read(walk: _Walk, path: str, real: str, entry: FolderEntry) -> StoreFile | None:
-    """Return the file; None when it cannot be read. An error of the whole store is raised."""
-    file, fault = try_call(_read, walk, path, real, entry)
-    if isinstance(fault, StoreError):
-        raise fault
-    if fault is not None:
-        consequence = "it is not read, and what it might concern stays as it is"
-        walk.fault(internal_error(fault, Source(path), path, consequence))
-    return file
 
 
 def _read(walk: _Walk, path: str, real: str, entry: FolderEntry) -> StoreFile | None:

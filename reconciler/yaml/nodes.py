@@ -251,22 +251,20 @@ def _merge(node: Node, out: dict[str, Json], merged: set[str], depth: int, notes
             out[key] = value
 
 
-class _Weight(NamedTuple):
-    nodes: int
-    text: int
-    height: int
+_Weight = tuple[int, int, int]
+"""Nodes, characters of text, and height of a tree."""
 
 
 def _weigh(node: Node, depth: int, known: dict[int, _Weight | None]) -> _Weight:
     """Size of the tree with aliases written out. `known` holds None for a node that is being weighed."""
     if node.__class__ is ScalarNode:
-        return _Weight(1, len(node.value), 1)
+        return 1, len(node.value), 1
     key = id(node)
     if key in known:
         weight = known[key]
         if weight is None:
             raise YamlRefused("yaml-alias-loop", "an anchor's value contains itself", line_of(node))
-        if depth + weight.height > MAX_DEPTH + 1:
+        if depth + weight[2] > MAX_DEPTH + 1:
             raise too_deep(line_of(node))
         return weight
     if depth > MAX_DEPTH:
@@ -275,11 +273,11 @@ def _weigh(node: Node, depth: int, known: dict[int, _Weight | None]) -> _Weight:
     nodes = text = height = 0
     for child in _children(node):
         below = _weigh(child, depth + 1, known)
-        nodes, text, height = nodes + below.nodes, text + below.text, max(height, below.height)
+        nodes, text, height = nodes + below[0], text + below[1], max(height, below[2])
     if nodes > MAX_NODES or text > MAX_BYTES:
         limit = f"more than {MAX_NODES:,} values or {MAX_BYTES:,} bytes with its aliases written out"
         raise YamlRefused("yaml-alias-explosion", limit, line_of(node))
-    weight = known[key] = _Weight(nodes + 1, text, height + 1)
+    weight = known[key] = (nodes + 1, text, height + 1)
     return weight
 
 

@@ -44,7 +44,10 @@ def locked(folder: Path, tell: Callable[[str], None], stop: threading.Event) -> 
     descriptor = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         told_s = time.monotonic()
-        while not _is_taken(descriptor):
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             if stop.wait(_LOOK_S):
                 raise StoreError("the fetch was stopped")
             if time.monotonic() - told_s >= _TOLD_S:
@@ -57,14 +60,6 @@ def locked(folder: Path, tell: Callable[[str], None], stop: threading.Event) -> 
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _is_taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def prepare(folder: Path, into: str) -> None:
@@ -201,9 +196,7 @@ def _artifact(
 def _bring(wanted: FetchRequest, remote: Remote) -> Fetched:
     """Fetch the server's commit into the clone, and return it."""
     prepare(wanted.folder, wanted.into)
-    heads = remote.heads()
-    reference = choose(heads, wanted.rev)
-    commit = heads[reference].oid if reference else wanted.rev or ""
+    reference, commit = choose(remote.heads(), wanted.rev)
     with using_repository(wanted.folder) as repository:
         former: Any = repository.references.get(wanted.into)
         is_led_to = former is not None and str(former.target) == commit

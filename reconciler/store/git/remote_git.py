@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from reconciler.errors import StoreError
 from reconciler.processes.run_program import Command, Exited, Limits, Terminated, Termination, run
 from reconciler.store.git.fetch_faults import DENIED, Failure, fault_of
-from reconciler.store.git.url import GitAccess, GitUrl, Head, parse_heads
+from reconciler.store.git.url import GitAccess, GitUrl
 
 _CONNECT_S: Final = 20
 _SILENCE_S: Final = 60
@@ -151,7 +151,23 @@ class Remote:
         self._address = url.address
         # The only file of configuration that the other side of a file:// URL reads, too: whoever owns the repository.
         (self._home / "config").write_text("[safe]\n\tdirectory = *\n")
-        self._settings, self._environ = _SETTINGS, self._common()
+        self._settings, helper_environ = _SETTINGS, access.helper_environ
+        self._environ = {
+            **helper_environ,
+            "HOME": helper_environ.get("HOME", str(self._home)),
+            "XDG_CONFIG_HOME": helper_environ.get("XDG_CONFIG_HOME", str(self._home)),
+            "TMPDIR": str(self._home),
+            "LC_ALL": "C",
+            "PATH": os.pathsep.join((str(Path(self._git).parent), os.defpath)),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_CONFIG_GLOBAL": str(self._home / "config"),
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_ALLOW_PROTOCOL": url.scheme,
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+        }
         if url.scheme == "ssh":
             self._environ |= _ssh_environ(access, self._ssh, self._home)
         elif url.scheme != "file":
@@ -159,8 +175,8 @@ class Remote:
             self._settings += tuple(f"credential.{url.origin}.helper={helper}" for helper in helpers)
             self._environ |= _http_environ(access, self._home)
 
-    def heads(self) -> dict[str, Head]:
-        """The references of the server.
+    def heads(self) -> str:
+        """The references of the server, as `git ls-remote --symref` lists them.
 
         Raises:
             StoreError: it cannot be asked, or sends to another one.
@@ -171,7 +187,7 @@ class Remote:
             if not address.startswith(f"{self._url.origin}/"):
                 raise StoreError(fault_of(self._failure(ran)))
             self._address = address
-        return parse_heads(ran.output.decode(errors="surrogateescape"))
+        return ran.output.decode(errors="surrogateescape")
 
     def bring(self, specs: Iterable[str]) -> None:
         """Write references of the server, and all that they lead to, into the clone.
@@ -186,24 +202,6 @@ class Remote:
     def join_packs(self) -> None:
         """Make few packs of many; where that fails the clone is as good as before."""
         self._ran(["repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index"], 2**20)
-
-    def _common(self) -> dict[str, str]:
-        return {
-            **self._access.helper_environ,
-            "HOME": self._access.helper_environ.get("HOME", str(self._home)),
-            "XDG_CONFIG_HOME": self._access.helper_environ.get("XDG_CONFIG_HOME", str(self._home)),
-            "TMPDIR": str(self._home),
-            "LC_ALL": "C",
-            "PATH": os.pathsep.join((str(Path(self._git).parent), os.defpath)),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_SYSTEM": os.devnull,
-            "GIT_CONFIG_GLOBAL": str(self._home / "config"),
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_ALLOW_PROTOCOL": self._url.scheme,
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-        }
 
     def _run(self, *arguments: str, output_bytes: int = 2**20) -> Exited:
         """Run a command of git and return its result.

@@ -92,7 +92,12 @@ class GitStore:
         try:
             commit = self._with_name(match["name"])
             for sign, digits in _STEP.findall(match["steps"]):
-                commit = self._ancestor(rev, commit, sign, int(digits or 1))
+                number = int(digits or 1)
+                for _ in range(number if sign == "~" else min(number, 1)):
+                    parents, index = commit.parent_ids, number - 1 if sign == "^" else 0
+                    if index >= len(parents):
+                        raise RevisionNotFound(f"{rev} goes back further than the history reaches ('git log' shows it)")
+                    commit = self._commit(str(parents[index]))
         except RevisionNotFound as error:
             if self._repository.is_shallow:
                 raise RevisionNotFound(f"{error}; {_SHALLOW}") from error
@@ -252,16 +257,6 @@ class GitStore:
         if not isinstance(found, pygit2.Commit):
             raise RevisionNotFound(f"{name} is no commit")
         return found
-
-    def _ancestor(self, rev: str, commit: pygit2.Commit, sign: str, number: int) -> pygit2.Commit:
-        steps = number if sign == "~" else min(number, 1)
-        for _ in range(steps):
-            parents = commit.parent_ids
-            index = number - 1 if sign == "^" else 0
-            if index >= len(parents):
-                raise RevisionNotFound(f"{rev} goes back further than the history reaches ('git log' shows it)")
-            commit = self._commit(str(parents[index]))
-        return commit
 
     def _commit(self, commit: str) -> pygit2.Commit:
         try:

@@ -14,7 +14,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from reconciler.api.refs import DIGEST
@@ -191,26 +191,16 @@ def check_revision(rev: str, url: GitUrl) -> str:
     return rev
 
 
-class Head(NamedTuple):
-    """The target of a server's reference. `target`: the reference that HEAD stands for, else empty."""
+def choose(listed: str, rev: str | None) -> tuple[str, str]:
+    """The full name and target of the reference that is meant; the name is empty for a commit id.
 
-    oid: str
-    target: str = ""
-
-
-def parse_heads(listed: str) -> dict[str, Head]:
-    """The references in the output of `git ls-remote --symref`; names that could be read as more are left out."""
-    targets = {name: target for target, name in _TARGET.findall(listed)}
-    return {name: Head(oid, targets.get(name, "")) for oid, name in _HEAD.findall(listed)}
-
-
-def choose(heads: Mapping[str, Head], rev: str | None) -> str:
-    """The full name of the reference that is meant; empty for a commit id.
+    `listed`: the output of `git ls-remote --symref`. Names that could be read as more are left out.
 
     Raises:
         RevisionNotFound: the server has none of that name, or two.
         StoreError: it has too many.
     """
+    heads = {name: oid for oid, name in _HEAD.findall(listed)}
     if not heads:
         raise RevisionNotFound("the repository has no commit yet; push the store first")
     if len(heads) > _HEADS_MAX:
@@ -218,16 +208,17 @@ def choose(heads: Mapping[str, Head], rev: str | None) -> str:
     if rev is None or rev == "HEAD":
         if "HEAD" not in heads:
             raise RevisionNotFound("the server's default branch does not exist; name one with --rev")
-        target = heads["HEAD"].target
-        return target if target in heads else "HEAD"
+        target = next((target for target, _ in reversed(_TARGET.findall(listed))), "")
+        name = target if target in heads else "HEAD"
+        return name, heads[name]
     names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
     found = [name for name in names if name in heads]
-    if len({heads[name].oid for name in found}) > 1:
+    if len({heads[name] for name in found}) > 1:
         raise RevisionNotFound(f"{rev} is a branch and a tag; write refs/heads/{rev} or refs/tags/{rev}")
     if found:
-        return found[0]
+        return found[0], heads[found[0]]
     if re.fullmatch(r"[0-9a-f]{40}", rev):
-        return ""
+        return "", rev
     branches = sorted(name.removeprefix("refs/heads/") for name in heads if name.startswith("refs/heads/"))
     shown = ", ".join(branches[:5]) + (", …" if len(branches) > 5 else "")
     raise RevisionNotFound(f"there is no branch or tag {rev} any more, or there never was (branches: {shown})")
