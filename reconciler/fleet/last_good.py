@@ -176,21 +176,17 @@ def without_later_twins(
         for file in twins if len(owners) == 1 else ():
             if file is not owners[0]:
                 later.setdefault(file.path, (file, {}))[1][key] = owners[0]
-    return {path: _without_twins(file, owners) for path, (file, owners) in later.items()}
-
-
-def _without_twins(file: ParsedFile, owners: Mapping[Hashable, ParsedFile]) -> ParsedFile:
-    source, problems = Source(file.path), []
-    for key, owner in owners.items():
-        message = f"{_shown(key)} is also in {owner.path}, which said so before and counts; keep one of them"
-        problems.append(Problem(source=source, code="duplicate-identity", message=message))
-    kept = _without(file, frozenset(owners))
-    return replace(kept, problems=(*file.problems, *problems), frozen=(*file.frozen, FrozenReach(source=source)))
-
-
-def _shown(key: Hashable) -> str:
-    kind, value = key if isinstance(key, tuple) else ("", "the document of kind Fleet")
-    return f"{kind.removesuffix('s')} {value}" if isinstance(value, str) and kind else str(value)
+    told: dict[str, ParsedFile] = {}
+    for path, (file, first) in later.items():
+        source, problems = Source(path), list(file.problems)
+        for key, owner in first.items():
+            kind, value = key if isinstance(key, tuple) else ("", "the document of kind Fleet")
+            shown = f"{kind.removesuffix('s')} {value}" if isinstance(value, str) and kind else str(value)
+            message = f"{shown} is also in {owner.path}, which said so before and counts; keep one of them"
+            problems.append(Problem(source=source, code="duplicate-identity", message=message))
+        frozen = (*file.frozen, FrozenReach(source=source))
+        told[path] = replace(_without(file, frozenset(first)), problems=tuple(problems), frozen=frozen)
+    return told
 
 
 def says(file: ParsedFile, key: Hashable) -> bool:

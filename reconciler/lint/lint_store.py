@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from reconciler.api.fleet import Fleet
@@ -85,13 +86,6 @@ def _unknown(fleet: Fleet, name: str) -> str:
     return f"no Cluster document declares {name}; {tip}"
 
 
-def lint_rollouts(fleet: Fleet, selection: RolloutSelection) -> Iterator[Problem]:
-    """Yield the problems of the layouts of all Rollouts, and of their selections."""
-    for rollout in fleet.rollouts:
-        yield from lay_out(rollout, fleet.clusters).problems
-    yield from selection.problems
-
-
 _NOTHING_STAGED: Final = RolloutSelection()
 _OF_WHOLE_STORE: Final = frozenset({"no-fleet", "no-clusters"})
 
@@ -108,6 +102,7 @@ def lint(
     `carried` are the templates that follow an owner as its dependencies: they need no policy of their own. `selection`:
     the Rollout of each template. `makers`: objects that templates make.
     """
+    staged = selection.problems
     checks: tuple[tuple[str, Callable[[], Iterable[Problem]]], ...] = (
         ("clusters", lambda: lint_clusters(fleet)),
         ("selectors", lambda: lint_selectors(fleet, claims)),
@@ -118,7 +113,7 @@ def lint(
         ("volumes", lambda: lint_volumes(fleet, claims)),
         ("images", lambda: lint_images(fleet)),
         ("definitions", lambda: lint_definitions(fleet)),
-        ("rollouts", lambda: lint_rollouts(fleet, selection)),
+        ("rollouts", lambda: (*chain(*(lay_out(one, fleet.clusters).problems for one in fleet.rollouts)), *staged)),
         ("addresses", lambda: urls_of_two_hosts(fleet.templates.values())),
         ("secrets", lambda: lint_secrets(fleet)),
         ("what makes Secrets", lambda: lint_makers(fleet, makers)),

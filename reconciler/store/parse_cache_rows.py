@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import asdict
 
 from reconciler.api.content import Content, Json
-from reconciler.api.fleet import FrozenReach, Template
+from reconciler.api.fleet import Template
 from reconciler.api.policies import ResourceSelector
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
@@ -41,16 +41,15 @@ def is_cacheable(file: ParsedFile) -> bool:
         return False
     if any(problem.code == INTERNAL_ERROR for problem in file.problems):
         return False  # Another run may not meet it.
-    return not any(map(_may_quote_secrets, file.frozen)) and not any(
-        _may_select_secrets(override.selectors) for override in file.overrides
-    )
-
-
-def _may_quote_secrets(reach: FrozenReach) -> bool:
-    """Return whether the problems of a broken document may quote a value of a Secret, or a value for one."""
-    if reach.policy is not None:
-        return reach.policy.kind in OVERRIDE_KINDS and _may_select_secrets(reach.selectors)
-    return not reach.identities or any(is_secret_kind(identity.kind) for identity in reach.identities)
+    for reach in file.frozen:
+        # The problems of a broken document may quote a value of a Secret, or a value for one.
+        if reach.policy is not None:
+            may_quote = reach.policy.kind in OVERRIDE_KINDS and _may_select_secrets(reach.selectors)
+        else:
+            may_quote = not reach.identities or any(is_secret_kind(identity.kind) for identity in reach.identities)
+        if may_quote:
+            return False
+    return not any(_may_select_secrets(override.selectors) for override in file.overrides)
 
 
 def _may_select_secrets(selectors: Iterable[ResourceSelector]) -> bool:
@@ -173,18 +172,12 @@ def packed_file(file: ParsedFile) -> bytes | None:
         packed = msgspec.msgpack.encode(kept)
     except (OverflowError, UnicodeEncodeError):
         return None  # An integer beyond 64 bits, or half a surrogate pair.
-    if not _is_more_than_templates(file):
-        return packed
-    return None if may_hold_keys(packed) or Unpacker().file(packed) != file else packed
-
-
-def _is_more_than_templates(file: ParsedFile) -> bool:
-    """Return whether there are values that may change when read back; hints of the file's own lines do not."""
-    has_policies = file.propagation or file.overrides
+    # Other values than templates may change when read back; hints of the file's own lines do not.
     own = file.settings or file.rollouts or file.renders or file.promotions
-    if has_policies or file.clusters or own or file.frozen:
-        return True
-    return any(problem.source.path != file.path or problem.trace for problem in file.problems)
+    may_change = file.propagation or file.overrides or file.clusters or own or file.frozen
+    if may_change or any(problem.source.path != file.path or problem.trace for problem in file.problems):
+        return None if may_hold_keys(packed) or Unpacker().file(packed) != file else packed
+    return packed
 
 
 def _kept(template: Template, body: bytes) -> KeptTemplate:

@@ -67,7 +67,9 @@ def _http_fault(failure: Failure) -> str:
             return f"the server sends to another one ({other.scheme}://{other.netloc}); name that as STORE"
     for pattern, text in _OF_HTTP:
         if found := re.search(pattern, said):
-            told = _through_proxy(failure, found[0])
+            hosts = [urlsplit(proxy).hostname for proxy in failure.access.proxies.values()]
+            is_proxy = "resolve proxy" in found[0] or any(host and f" {host} " in found[0] for host in hosts)
+            told = f"{found[0]}; that is the proxy of https_proxy" if is_proxy else found[0]
             return text.format(name=_name(failure.url), host=failure.url.host, found=told)
     if re.search("Authentication failed for|could not read (Username|Password)|returned error: 401", said):
         if failure.access.token:
@@ -82,12 +84,6 @@ def _http_fault(failure: Failure) -> str:
             f"the proxy does not lead there ({found[0]}); ask for leave at the proxy, or exempt the host with no_proxy"
         )
     return ""
-
-
-def _through_proxy(failure: Failure, text: str) -> str:
-    hosts = [urlsplit(proxy).hostname for proxy in failure.access.proxies.values()]
-    is_proxy = "resolve proxy" in text or any(host and f" {host} " in text for host in hosts)
-    return f"{text}; that is the proxy of https_proxy" if is_proxy else text
 
 
 def _fault(failure: Failure) -> str:

@@ -173,7 +173,12 @@ class Remote:
         elif url.scheme != "file":
             helpers = filter(None, (_ANSWER if access.token else "", access.helper))
             self._settings += tuple(f"credential.{url.origin}.helper={helper}" for helper in helpers)
-            self._environ |= _http_environ(access, self._home)
+            self._environ |= access.proxies
+            if access.token:
+                self._environ |= {"FLEET_USER": access.user, "FLEET_TOKEN": access.token}
+            if access.ca:
+                (self._home / "ca.pem").write_bytes(access.ca)
+                self._environ["GIT_SSL_CAINFO"] = str(self._home / "ca.pem")
 
     def heads(self) -> str:
         """The references of the server, as `git ls-remote --symref` lists them.
@@ -273,16 +278,6 @@ class Remote:
         if isinstance(ran, Terminated) or ran.code == 0:
             return ""
         return ran.error.decode(errors="replace") or "no"
-
-
-def _http_environ(access: GitAccess, home: Path) -> dict[str, str]:
-    found = {**access.proxies}
-    if access.token:
-        found |= {"FLEET_USER": access.user, "FLEET_TOKEN": access.token}
-    if access.ca:
-        (home / "ca.pem").write_bytes(access.ca)
-        found["GIT_SSL_CAINFO"] = str(home / "ca.pem")
-    return found
 
 
 def _ssh_environ(access: GitAccess, ssh: str, home: Path) -> dict[str, str]:

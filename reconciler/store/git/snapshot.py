@@ -36,11 +36,10 @@ from reconciler.store.git.repository import (
     refuse_large_bases,
     tree_at,
 )
+from reconciler.store.git.url import is_revision_name
 from reconciler.store.ignore import IGNORE_FILE
 from reconciler.yaml import MAX_BYTES
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
-_FORBIDDEN_IN_NAME: Final = ("..", "//", "/.", "@{", ".lock")
 _COMMIT_ID: Final = re.compile(r"[0-9a-f]{4,64}", re.ASCII)
 _ANCESTRY: Final = re.compile(r"(?P<name>[^~^]+)(?P<steps>(?:~[0-9]{0,4}|\^[0-9]?)*)", re.ASCII)
 _STEP: Final = re.compile(r"([~^])([0-9]*)", re.ASCII)
@@ -205,17 +204,9 @@ class GitStore:
             if self._repository.head_is_unborn:
                 raise RevisionNotFound("the repository has no commit yet; commit the store first")
             return self._peel(self._repository.head.target, name)
-        is_plain = _NAME.fullmatch(name) and not any(part in name for part in _FORBIDDEN_IN_NAME)
-        if not is_plain or name.endswith(("/", ".")):
+        if not is_revision_name(name):
             raise RevisionNotFound(f"{_shown(name)} is no branch, tag or commit id")
-        by_ref = {str(commit.id): commit for commit in self._by_reference(name)}
-        if len(by_ref) > 1:
-            raise RevisionNotFound(f"{name} is a branch and a tag; write refs/heads/{name} or refs/tags/{name}")
-        if by_ref:
-            return next(iter(by_ref.values()))
-        return self._by_id(name)
-
-    def _by_reference(self, name: str) -> Iterator[pygit2.Commit]:
+        by_ref: dict[str, pygit2.Commit] = {}
         full = [name] if name.startswith("refs/") else [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
         for reference in full:
             try:
@@ -224,7 +215,11 @@ class GitStore:
             except FAULTS as error:
                 raise StoreError(f"the reference {reference} cannot be read: {error}") from error
             if target is not None:
-                yield self._peel(target, name)
+                commit = self._peel(target, name)
+                by_ref[str(commit.id)] = commit
+        if len(by_ref) > 1:
+            raise RevisionNotFound(f"{name} is a branch and a tag; write refs/heads/{name} or refs/tags/{name}")
+        return next(iter(by_ref.values())) if by_ref else self._by_id(name)
 
     def _by_id(self, text: str) -> pygit2.Commit:
         if not _COMMIT_ID.fullmatch(text):

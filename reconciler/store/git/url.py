@@ -185,10 +185,15 @@ def check_revision(rev: str, url: GitUrl) -> str:
         if not (_SHORT_DIGEST if is_short else _TAG).fullmatch(digits):
             raise RevisionNotFound(f"{rev[:80]!r} is no tag or digest of an artifact; a short one has seven digits")
         return rev if is_short else digits
-    is_name = _REVISION.fullmatch(rev) and not any(part in rev for part in _FORBIDDEN_IN_REVISION)
-    if not is_name or rev.endswith(("/", ".")):
+    if not is_revision_name(rev):
         raise RevisionNotFound(f"{rev[:80]!r} is no branch, tag or full commit id, which is what a Git URL takes")
     return rev
+
+
+def is_revision_name(text: str) -> bool:
+    """Return whether a text may name a branch, tag or commit, and is no expression of Git."""
+    is_plain = _REVISION.fullmatch(text) is not None and not any(part in text for part in _FORBIDDEN_IN_REVISION)
+    return is_plain and not text.endswith(("/", "."))
 
 
 def choose(listed: str, rev: str | None) -> tuple[str, str]:

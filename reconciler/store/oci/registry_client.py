@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import orjson
@@ -85,21 +85,18 @@ def _file_content(environ: Mapping[str, str], variable: str) -> bytes:
 
 def _logins(data: bytes) -> dict[str, str]:
     try:
-        entries = orjson.loads(data)["auths"]
-        return {_host(name): login for name, entry in entries.items() if (login := _login(entry))}
+        found: dict[str, str] = {}
+        for name, entry in orjson.loads(data)["auths"].items():
+            # As `Basic` has it. A helper or an identity token has others, which are not used.
+            if entry.get("auth"):
+                found[_host(name)] = base64.b64encode(base64.b64decode(entry["auth"], validate=True)).decode()
+            elif entry.get("username") and entry.get("password"):
+                found[_host(name)] = base64.b64encode(f"{entry['username']}:{entry['password']}".encode()).decode()
+        return found
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(
             f'{_AUTH_FILE}: it is no config.json of `docker login`: {{"auths": {{"HOST": {{"auth": …}}}}}}'
         ) from None
-
-
-def _login(entry: Mapping[str, Any]) -> str:
-    """Return a login as `Basic` has it; empty: a helper or an identity token has it, which is not used."""
-    if entry.get("auth"):
-        return base64.b64encode(base64.b64decode(entry["auth"], validate=True)).decode()
-    if entry.get("username") and entry.get("password"):
-        return base64.b64encode(f"{entry['username']}:{entry['password']}".encode()).decode()
-    return ""
 
 
 def _host(name: str) -> str:
