@@ -249,7 +249,6 @@ def _fits(report: Findings, field: Field, value: Json, steps: tuple[Step, ...]) 
 
 
 def _example(field: Field) -> str:
-    """Return a value as YAML that a field may have."""
     if field.shape is not None:
         below = _below(field.shape)
         return f"[{below}]" if field.type is FieldType.OBJECTS else below

@@ -86,7 +86,6 @@ def shape(*fields: Field) -> Shape:
 
 
 def _field(kind: FieldType, name: str, meaning: str, *below: Field, **options: Any) -> Field:
-    """Return a field with the fields below it; `options`: further properties of `Field`."""
     if below:
         options["shape"] = shape(*below)
     return Field(name, kind, meaning, **options)

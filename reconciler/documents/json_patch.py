@@ -118,7 +118,6 @@ _PLAIN: Final = (dict, list)
 
 
 def _copied(tree: Json) -> Any:
-    """A container of the same items that is ours to write into."""
     if isinstance(tree, list):
         return tree[:]
     return tree.copy() if tree.__class__ is dict else dict(tree)

@@ -139,7 +139,6 @@ def is_chart_file(path: str) -> bool:
 
 
 def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) -> bool:
-    """Return whether nothing in the file concerns another one."""
     if is_chart_file(file.path):
         return False
     if file.clusters or file.settings or file.frozen or file.skipped or file.has_template_syntax:

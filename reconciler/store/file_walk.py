@@ -273,7 +273,6 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
 
 
 def _follow(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
-    """Take the target of a link, unless it is read anyway."""
     try:
         path, found = _resolve(walk.tree, real, walk.tree.target(real, entry))
     except Unreadable as error:

@@ -209,7 +209,6 @@ def _of_segment(text: str) -> str:
 
 
 def _one_character(text: str, at: int) -> tuple[str, int]:
-    """Return the expression for one character, and its end."""
     if text[at] == "?":
         return "[^/]", at + 1
     if text[at] == "\\" and at + 1 < len(text):
@@ -232,7 +231,6 @@ def _end_of_class(text: str, at: int) -> int:
 
 
 def _class(inside: str) -> str:
-    """Return a set of characters without the slash."""
     is_negated = inside.startswith(("!", "^"))
     members: list[str] = []
     body, at = inside[1:] if is_negated else inside, 0

@@ -61,7 +61,6 @@ class StoreLocation(Struct, frozen=True, kw_only=True):
 
 
 def _advice(text: str) -> str:
-    """Return the next step after a STORE that is not there."""
     host, slash, path = text.partition("/")
     if slash and "@" in host:
         return f"a repository over ssh is written {host}:{path}"

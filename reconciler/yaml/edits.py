@@ -292,13 +292,11 @@ class _Editor:
         return int(self._starts[self._before + mark.line] + mark.column)
 
     def _start(self, node: Node) -> int:
-        """Return where the value of a node begins, after its anchor and tag."""
         start = self._at(node.start_mark)
         match = _PROPERTIES.match(self._text, start)
         return match.end() if match is not None and self._text[start : start + 1] in ("&", "!") else start
 
     def _end(self, node: Node) -> int:
-        """Return where the text of a node ends; of a node in block style, where its last value does."""
         if isinstance(node, ScalarNode):
             end = self._at(node.end_mark)
             if node.style not in ("|", ">"):
@@ -366,7 +364,6 @@ def _moves(old: list[Json], new: list[Json]) -> tuple[list[tuple[int, int]], lis
 
 
 def _names(items: list[Json]) -> dict[str, int] | None:
-    """Return the place of each item by its name; None: not all have one of their own."""
     names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         return None

@@ -69,7 +69,6 @@ def _value(text: str, position: int, line: int) -> tuple[Json, int]:
 
 
 def _advice(text: str, position: int) -> str:
-    """Return the next step after what JSON lacks and people write."""
     rest, before = text[position : position + 2], text[:position].rstrip()
     if rest[:1] == "#" or rest in ("//", "/*"):
         return "; JSON has no comments: take it out, or let the file end with .yaml"

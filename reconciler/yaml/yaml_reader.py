@@ -285,7 +285,6 @@ def _sketch_metadata(text: bytes) -> dict[str, str]:
 
 
 def _first_line(text: bytes) -> int:
-    """The first line of a part that has content, from 1."""
     for number, line in enumerate(text.split(b"\n"), start=1):
         content = line.strip()
         if content and not content.startswith((b"#", b"---", b"%")):

@@ -65,11 +65,6 @@ def resolved(folder: Path, revision: str) -> str:
 
 
 def _work_tree_of(file: Path) -> Path:
-    """The folder of the repository around a file: the first that has a `.git`.
-
-    Raises:
-        StoreError: none has.
-    """
     for folder in file.absolute().parents:
         if os.path.lexists(folder / ".git"):
             return folder
@@ -105,7 +100,6 @@ def _committed_file(
 
 
 def _refuse(repository: Any, folder: Path, path: str) -> None:
-    """Nothing, when a commit of this file alone spoils nothing."""
     if repository.is_bare or repository.head_is_unborn:
         raise StoreError(f"{folder}: nothing is committed there yet; commit the store first")
     if repository.head_is_detached:
@@ -281,7 +275,6 @@ def _blobs(tree: Any, above: str) -> Iterator[tuple[str, Any]]:
 
 
 def _edit(repository: Any, tree: Any, index: Any, edit: FileEdit) -> None:
-    """Put one file into an index, if it is unchanged since it was read."""
     try:
         there: Any = tree[edit.path]
     except KeyError:

@@ -194,7 +194,6 @@ def _artifact(
 
 
 def _bring(wanted: FetchRequest, remote: Remote) -> Fetched:
-    """Fetch the server's commit into the clone, and return it."""
     prepare(wanted.folder, wanted.into)
     reference, commit = choose(remote.heads(), wanted.rev)
     with using_repository(wanted.folder) as repository:

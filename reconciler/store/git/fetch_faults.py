@@ -42,7 +42,6 @@ def fault_of(failure: Failure) -> str:
 
 
 def _ssh_fault(failure: Failure) -> str:
-    """Return the fault in the log of ssh; empty: none."""
     log, host = failure.log, failure.url.host
     for pattern, text in _HOST_KEYS:
         if re.search(pattern, log):
@@ -87,7 +86,6 @@ def _http_fault(failure: Failure) -> str:
 
 
 def _fault(failure: Failure) -> str:
-    """Return the fault from git, for any protocol."""
     for pattern, text in _SAID:
         if re.search(pattern, failure.said):
             return text.format(most_bytes=failure.most_bytes)

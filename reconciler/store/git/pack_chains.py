@@ -137,7 +137,6 @@ def _packs_in(folder: str, modified_ns: int) -> tuple[Pack, ...]:
 
 @lru_cache(maxsize=_FOLDERS_MAX)
 def _borrowed(folder: str, modified_ns: int) -> tuple[str, ...]:
-    """Return the folders of objects that `info/alternates` names."""
     if not modified_ns:
         return ()
     text = Path(folder, "info/alternates").read_text(encoding="utf-8", errors="surrogateescape")

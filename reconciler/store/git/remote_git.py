@@ -209,11 +209,6 @@ class Remote:
         self._ran(["repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index"], 2**20)
 
     def _run(self, *arguments: str, output_bytes: int = 2**20) -> Exited:
-        """Run a command of git and return its result.
-
-        Raises:
-            StoreError: it failed.
-        """
         ran = self._ran(arguments, output_bytes)
         if isinstance(ran, Exited):
             if ran.code:
@@ -331,11 +326,7 @@ def _ssh_options(access: GitAccess, home: Path) -> list[str]:
 
 
 def _quoted(path: str) -> str:
-    """As the parser of ssh takes a path: a percent sign would be a token, a blank an end.
-
-    Raises:
-        StoreError: it has a character that the parser has no way to write.
-    """
+    """As the parser of ssh takes a path: a percent sign would be a token, a blank an end."""
     if any(part in path for part in ('"', "\\", "\n", "${")):
         raise StoreError(f"{path}: OpenSSH takes no path with a quotation mark, backslash or ${{; rename it")
     return '"' + path.replace("%", "%%") + '"'

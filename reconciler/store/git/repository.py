@@ -174,11 +174,6 @@ def refuse_large_bases(repository: Any, oid: Any) -> None:
 
 
 def _count(repository: Any, sizes: Iterable[int]) -> None:
-    """Add what is inflated of a repository that was opened here.
-
-    Raises:
-        StoreError: it is more than one reading of a store can need.
-    """
     repository.unpacked_bytes += sum(size for size in sizes if size > _UNCOUNTED_BYTES)
     if repository.unpacked_bytes > MAX_UNPACKED_BYTES:
         raise StoreError(

@@ -342,12 +342,7 @@ class _CommitTree:
         return found
 
     def _blob(self, path: str, entry: FolderEntry, limit: int) -> bytes | None:
-        """Return the content; None if its header shows that it is as long as the limit, or longer.
-
-        Raises:
-            Unreadable: it is packed as a difference to what is too large to be unpacked.
-            StoreError: it is missing or corrupt.
-        """
+        """Return the content; None if its header shows that it is as long as the limit, or longer."""
         try:
             refuse_large_bases(self._repository, entry.handle)
             _, size = self._odb.read_header(entry.handle)

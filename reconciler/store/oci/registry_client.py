@@ -260,11 +260,6 @@ class RegistryClient:
             raise StoreError(_fault(error, host)) from error
 
     def _refuse(self, answer: RegistryAnswer) -> None:
-        """Nothing for an answer of success.
-
-        Raises:
-            StoreError: another one.
-        """
         if answer.status == HTTPStatus.OK:
             return
         words = {
