@@ -193,7 +193,9 @@ def schema_of_crd(crd: JsonObject, version: str) -> Schema | None:
     for entry in versions if isinstance(versions, list) else ():
         if isinstance(entry, Mapping) and entry.get("name") == version:
             raw = dig(entry, "schema", "openAPIV3Schema")
-            return _custom(raw, {}) if isinstance(raw, Mapping) else None
+            if not isinstance(raw, Mapping):
+                return None
+            return Schema(root=_open_node(raw, is_root=True), keeps_empty=True)
     return None
 
 
@@ -222,24 +224,19 @@ def schema_of_openapi(document: JsonObject, gvk: GVK) -> Schema | None:
     for name in sorted(definitions):
         kinds = dig(definitions[name], "x-kubernetes-group-version-kind")
         if isinstance(kinds, list) and len(kinds) == 1 and kinds[0] == wanted:
-            return _custom(definitions[name], definitions)
+            return Schema(root=_open_node(definitions[name], is_root=True), keeps_empty=True)
     return None
 
 
-def _custom(raw: JsonObject, definitions: JsonObject) -> Schema:
-    root = _open_node(raw, definitions, is_root=True)
-    return Schema(root=root, keeps_empty=True)
-
-
-def _open_node(raw: JsonObject, definitions: JsonObject, *, is_root: bool = False) -> SchemaNode:
+def _open_node(raw: JsonObject, *, is_root: bool = False) -> SchemaNode:
     """Return a node from OpenAPI v3, with its validation rules. Source: Kubernetes, CEL: transition rules."""
-    node = _plain_node(raw, definitions, is_root=is_root)
+    node = _plain_node(raw, is_root=is_root)
     rules = raw.get("x-kubernetes-validations")
     is_ruled = isinstance(rules, list) and any("oldSelf" in str(dig(rule, "rule")) for rule in rules)
     return replace(node, has_transition_rule=True) if is_ruled else node
 
 
-def _plain_node(raw: JsonObject, definitions: JsonObject, *, is_root: bool) -> SchemaNode:
+def _plain_node(raw: JsonObject, *, is_root: bool) -> SchemaNode:
     """A node from OpenAPI v3 as CustomResourceDefinitions write it.
 
     They are structural: no recursion, and references only to the API machinery's own definitions.
@@ -265,7 +262,7 @@ def _plain_node(raw: JsonObject, definitions: JsonObject, *, is_root: bool) -> S
         return SchemaNode(shape=NodeForm.SCALAR, format=scalar, default=default, is_nullable=nullable, accepts=accepts)
     if kind == "array":
         items = raw.get("items")
-        item = _open_node(items, definitions) if isinstance(items, Mapping) else FREE
+        item = _open_node(items) if isinstance(items, Mapping) else FREE
         listed = raw.get("x-kubernetes-list-map-keys")
         is_map = raw.get("x-kubernetes-list-type") == "map" and isinstance(listed, list)
         keys = tuple(str(key) for key in listed) if is_map and isinstance(listed, list) else ()
@@ -275,19 +272,19 @@ def _plain_node(raw: JsonObject, definitions: JsonObject, *, is_root: bool) -> S
             default=default, is_nullable=nullable,
         )  # fmt: skip
     if kind == "object":
-        return _open_object(raw, definitions, is_root=is_root)
+        return _open_object(raw, is_root=is_root)
     return FREE
 
 
-def _open_object(raw: JsonObject, definitions: JsonObject, *, is_root: bool) -> SchemaNode:
+def _open_object(raw: JsonObject, *, is_root: bool) -> SchemaNode:
     properties = raw.get("properties")
     properties = properties if isinstance(properties, Mapping) else {}
-    fields = {name: _open_node(value, definitions) for name, value in properties.items() if isinstance(value, Mapping)}
+    fields = {name: _open_node(value) for name, value in properties.items() if isinstance(value, Mapping)}
     if is_root or raw.get("x-kubernetes-embedded-resource"):
         fields = {**fields, "apiVersion": _WORDS["s"], "kind": _WORDS["s"], "metadata": object_meta()}
     rest = raw.get("additionalProperties")
     if isinstance(rest, Mapping):
-        item: SchemaNode | None = _open_node(rest, definitions)
+        item: SchemaNode | None = _open_node(rest)
     else:
         # The root always gets apiVersion, kind and metadata, so without properties it is free-form nevertheless.
         item = FREE if raw.get("x-kubernetes-preserve-unknown-fields") or rest is True or not properties else None

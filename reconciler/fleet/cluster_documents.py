@@ -80,12 +80,8 @@ CLUSTER_SHAPE = document_shape(
             values=exactly("Push", "Pull"),
             default="Push",
         ),
-        _inert("apiEndpoint", _BY_KUBECONFIG),
-        _inert("secretRef", _BY_KUBECONFIG),
-        _inert("impersonatorSecretRef", _BY_KUBECONFIG),
-        _inert("insecureSkipTLSVerification", _BY_KUBECONFIG),
-        _inert("proxyURL", _BY_KUBECONFIG),
-        _inert("proxyHeader", _BY_KUBECONFIG),
+        *(_inert(name, _BY_KUBECONFIG) for name in ("apiEndpoint", "secretRef", "impersonatorSecretRef")),
+        *(_inert(name, _BY_KUBECONFIG) for name in ("insecureSkipTLSVerification", "proxyURL", "proxyHeader")),
         _inert("resourceModels", "free capacity is computed from the nodes themselves"),
     )
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, Final
 
 from msgspec import Struct
@@ -314,17 +315,13 @@ def _pairs(before: list[Json], after: list[Json]) -> Iterator[tuple[int | None, 
             yield from ((old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new)))
             return
     if max(len(before), len(after)) > _ITEMS_MAX:
-        for place in range(max(len(before), len(after))):
-            yield place if place < len(before) else None, place if place < len(after) else None
+        yield from zip_longest(range(len(before)), range(len(after)))
         return
     old_texts, new_texts = ([canonical_bytes(item).decode() for item in side] for side in (before, after))
     matcher = difflib.SequenceMatcher(None, old_texts, new_texts, autojunk=False)
     for tag, from_old, to_old, from_new, to_new in matcher.get_opcodes():
-        if tag == "equal":
-            continue
-        for step in range(max(to_old - from_old, to_new - from_new)):
-            old_at, new_at = from_old + step, from_new + step
-            yield old_at if old_at < to_old else None, new_at if new_at < to_new else None
+        if tag != "equal":
+            yield from zip_longest(range(from_old, to_old), range(from_new, to_new))
 
 
 def _by_key(before: list[Json], after: list[Json]) -> tuple[dict[str, int], dict[str, int]] | None:

@@ -133,9 +133,16 @@ def refused(error: YAMLError, data: bytes) -> YamlRefused:
         line = data.count(b"\n", 0, min(max(error.position, 0), len(data))) + 1
         tip = "save the file as UTF-8" if b"\0" in data else "write it as an escape in double quotes"
         return YamlRefused("control-character", f"{error.reason}: {tip}", line)
-    if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
-        return YamlRefused("yaml-syntax", *syntax_error(error, data))
-    return YamlRefused("yaml-syntax", str(error))
+    if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
+        return YamlRefused("yaml-syntax", str(error))
+    if conflict := _CONFLICT.search(data):
+        message = "a merge conflict is not resolved; keep one side of it, and take the markers out"
+        return YamlRefused("yaml-syntax", message, data.count(b"\n", 0, conflict.start()) + 1)
+    lines = data.decode("utf-8", errors="replace").splitlines()
+    remedy, mark = _remedy(str(error.problem), error.problem_mark, error.context_mark, lines)
+    context = f" {error.context}" if error.context else ""
+    told = f"{error.problem}{context}" + (f"; {remedy}" if remedy else "")
+    return YamlRefused("yaml-syntax", told, mark.line + 1)
 
 
 def parts(data: bytes) -> list[tuple[int, bytes]]:
@@ -168,18 +175,6 @@ _REMEDIES: Final = {
     "expected <document start>": "a line --- begins a new document",
 }
 """Remedies of errors at the place where libyaml stops, by a part of its message."""
-
-
-def syntax_error(error: MarkedYAMLError, data: bytes) -> tuple[str, int]:
-    """Return the message for an error with a mark, with a remedy where one is known, and its line, counted from 1."""
-    if conflict := _CONFLICT.search(data):
-        line = data.count(b"\n", 0, conflict.start()) + 1
-        return "a merge conflict is not resolved; keep one side of it, and take the markers out", line
-    assert error.problem_mark is not None
-    lines = data.decode("utf-8", errors="replace").splitlines()
-    remedy, mark = _remedy(str(error.problem), error.problem_mark, error.context_mark, lines)
-    context = f" {error.context}" if error.context else ""
-    return f"{error.problem}{context}" + (f"; {remedy}" if remedy else ""), mark.line + 1
 
 
 def _remedy(problem: str, mark: Mark, begun: Mark | None, lines: Sequence[str]) -> tuple[str, Mark]:
