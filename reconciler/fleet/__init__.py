@@ -1,12 +1,19 @@
 """A snapshot of the store to a fleet: documents, settings, clusters, last good content."""
 
 from reconciler.fleet.assemble import assemble
-from reconciler.fleet.cluster_documents import CLUSTER_APIS
+from reconciler.fleet.cluster_documents import CLUSTER_APIS, DEFAULT_PROPERTIES
 from reconciler.fleet.documents import KINDS, DocumentKind, ParsedFile, classify, inputs_of, parse_promotion
 from reconciler.fleet.encrypted import withheld_blob, without_secrets
 from reconciler.fleet.fleet_tables import AssemblyTables
-from reconciler.fleet.inventory_profile import DEFAULT_PROPERTIES, InventoryOrigin
-from reconciler.fleet.inventory_sync import EditKind, InventoryEdits, InventoryRefused, commit_message, followed, synced
+from reconciler.fleet.inventory_sync import (
+    EditKind,
+    InventoryEdits,
+    InventoryOrigin,
+    InventoryRefused,
+    commit_message,
+    followed,
+    synced,
+)
 from reconciler.fleet.last_good import (
     LAST_GOOD,
     Earlier,

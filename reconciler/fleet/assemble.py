@@ -31,6 +31,7 @@ _Policy = TypeVar("_Policy", PropagationPolicy, OverridePolicy)
 _Twin = TypeVar("_Twin", Template, PropagationPolicy, OverridePolicy, Cluster, Rollout, FleetSettings)
 _TWINS_NAMED = 10
 """Each of ten thousand twins would name all others."""
+_RENDERED: Final = ("Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 class _Collected(Struct):
@@ -89,7 +90,14 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
     rollouts = _unique(collected.rollouts, by_name, lambda one: f"the Rollout {one.name}", collected)
     renders = unique_renders(files, collected.problems, collected.frozen)
     promotions = unique_promotions(files, collected.problems)
-    _hint_skipped(collected, has_renders=bool(renders))
+    if collected.skipped:
+        # Told once, with the first of them.
+        number = len(collected.skipped)
+        what = f"{number} documents were" if number > 1 else "1 document was"
+        message = f"{what} skipped: Helm and kustomize files, and what has neither apiVersion nor kind"
+        if not renders and any(source.path.rpartition("/")[2] in _RENDERED for source in collected.skipped):
+            message += "; 'reconciler hydrate' renders charts and kustomizations"
+        collected.problems.append(hint(min(collected.skipped), "", "documents-skipped", message))
     return Fleet(
         revision=revision,
         settings=settings,
@@ -230,19 +238,3 @@ def _report_duplicates(subject: str, sources: list[Source], collected: _Collecte
         named = ", ".join(map(str, others)) + (f" and in {more:,} more places" if more else "")
         message = f"{subject} is also in {named}; keep one of them"
         collected.problems.append(Problem(source=source, code="duplicate-identity", message=message))
-
-
-_RENDERED: Final = ("Chart.yaml", "kustomization.yaml", "kustomization.yml", "Kustomization")
-
-
-def _hint_skipped(collected: _Collected, *, has_renders: bool) -> None:
-    """Say once how much was passed over, with the first of them."""
-    if not collected.skipped:
-        return
-    first = min(collected.skipped)
-    number = len(collected.skipped)
-    what = f"{number} documents were" if number > 1 else "1 document was"
-    message = f"{what} skipped: Helm and kustomize files, and what has neither apiVersion nor kind"
-    if not has_renders and any(source.path.rpartition("/")[2] in _RENDERED for source in collected.skipped):
-        message += "; 'reconciler hydrate' renders charts and kustomizations"
-    collected.problems.append(hint(first, "", "documents-skipped", message))

@@ -1,13 +1,18 @@
-"""`Cluster`, `ManagedCluster` and `ClusterProfile`: the members of a fleet. Credentials never live in the store."""
+"""`Cluster`, `ManagedCluster` and `ClusterProfile`: the members of a fleet. Credentials never live in the store.
+
+A live ClusterProfile of an inventory is read as far as a document of the store may have it; all of it is untrusted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Cluster, Taint
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.problem import Document, Problem, Severity
 from reconciler.documents import (
     Field,
@@ -16,6 +21,8 @@ from reconciler.documents import (
     document_fields,
     document_shape,
     exactly,
+    is_dns_label,
+    is_dns_subdomain,
     is_label_key,
     is_label_value,
     object_field,
@@ -207,3 +214,78 @@ def _taints(spec: Fields) -> tuple[Taint, ...]:
         known.add((key, taint.effect))
         taints.append(taint)
     return tuple(taints)
+
+
+DEFAULT_PROPERTIES: Final[Mapping[str, str]] = {REGION_LABEL: REGION_LABEL, ZONE_LABEL: ZONE_LABEL}
+"""Properties of a profile to the labels that they become."""
+
+NAME_MAX_CHARS: Final = 240
+"""A file is named after it, and file systems take 255 bytes."""
+DISPLAY_NAME_MAX_CHARS: Final = 256
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """One cluster of the inventory."""
+
+    name: str
+    namespace: str
+    display_name: str = ""
+    manager: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """With the properties that become labels."""
+    dropped: tuple[str, ...] = ()
+    """The parts that were left out of it, in words."""
+
+
+def read_profile(body: JsonObject, properties: Mapping[str, str]) -> Profile | str:
+    """The profile, or why it cannot be a document. `properties`: names of properties to the labels that they become."""
+    name, namespace = dig(body, "metadata", "name"), dig(body, "metadata", "namespace")
+    if not isinstance(name, str) or not is_dns_subdomain(name) or len(name) > NAME_MAX_CHARS:
+        return f"its name cannot be that of a cluster: small letters, digits, dashes and dots, at most {NAME_MAX_CHARS}"
+    if not isinstance(namespace, str) or not is_dns_label(namespace):
+        return "its namespace is not legal"
+    dropped: list[str] = []
+    labels = _labels(dig(body, "metadata", "labels"), dropped)
+    for key, value in _properties(dig(body, "status", "properties"), properties, dropped).items():
+        labels.setdefault(key, value)
+    display, manager = dig(body, "spec", "displayName"), dig(body, "spec", "clusterManager", "name")
+    if not (isinstance(display, str) and len(display) <= DISPLAY_NAME_MAX_CHARS and display.isprintable()):
+        if display is not None:
+            dropped.append(f"its displayName is no text of one line with at most {DISPLAY_NAME_MAX_CHARS} characters")
+        display = ""
+    if not (isinstance(manager, str) and manager and is_label_value(manager)):
+        if manager is not None:
+            dropped.append("its clusterManager cannot be the value of a label")
+        manager = ""
+    return Profile(
+        name=name,
+        namespace=namespace,
+        display_name=display,
+        manager=manager,
+        labels=dict(sorted(labels.items())),
+        dropped=tuple(dropped),
+    )
+
+
+def _labels(found: Any, dropped: list[str]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for key, value in found.items() if isinstance(found, Mapping) else ():
+        if isinstance(value, str) and is_label_key(key) and is_label_value(value):
+            labels[key] = value
+        else:
+            dropped.append(f"its label {key!r} is not legal")
+    return labels
+
+
+def _properties(found: Any, wanted: Mapping[str, str], dropped: list[str]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for each in found if isinstance(found, list) else ():
+        name, value = (each.get("name"), each.get("value")) if isinstance(each, Mapping) else (None, None)
+        key = wanted.get(name) if isinstance(name, str) else None
+        if key is None:
+            continue
+        if isinstance(value, str) and value and is_label_value(value):
+            labels[key] = value
+        else:
+            dropped.append(f"its property {name!r} has no value that a label can have")
+    return labels

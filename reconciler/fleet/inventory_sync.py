@@ -19,21 +19,33 @@ from reconciler.api.fleet import Fleet, StoreFile
 from reconciler.api.problem import Severity
 from reconciler.api.refs import listed
 from reconciler.errors import ConfigurationError
-from reconciler.fleet.cluster_documents import CLUSTER_APIS
-from reconciler.fleet.inventory_profile import (
-    LABELS_ANNOTATION,
-    ORIGIN_ANNOTATION,
-    InventoryOrigin,
-    Profile,
-    read_profile,
-)
+from reconciler.fleet.cluster_documents import CLUSTER_APIS, Profile, read_profile
 from reconciler.fleet.parse import parse_file
 from reconciler.yaml import NotEdited, Write, edited, read_yaml
 
+ORIGIN_ANNOTATION: Final = "fleet.reconciler/inventory"
+"""`NAME/NAMESPACE`: the inventory that a document follows, and the namespace of its profile there."""
+LABELS_ANNOTATION: Final = "fleet.reconciler/inventory-labels"
+"""Keys of the labels that came from the profile, so that those of people stay when the profile loses one."""
 PROFILES_MAX: Final = 20_000
 DOCUMENT_MAX_BYTES: Final = 64 * 1024
 _API_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
 _KIND: Final = "ClusterProfile"
+
+
+class InventoryOrigin(Struct, frozen=True, kw_only=True):
+    """An inventory: a name, and the namespace that is looked at; empty: all of them."""
+
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.namespace}" if self.namespace else self.name
+
+    def covers(self, annotation: str) -> bool:
+        """Return whether a document with this annotation follows this inventory."""
+        name, slash, namespace = annotation.rpartition("/")
+        return bool(slash) and name == self.name and self.namespace in ("", namespace)
 
 
 class InventoryRefused(ConfigurationError):

@@ -266,7 +266,11 @@ def access_from(environ: Mapping[str, str], url: GitUrl) -> GitAccess:
     Raises:
         StoreError: a file that was named cannot be read.
     """
-    files = _files(environ)
+    named = {
+        name: credential_file(Path(environ[variable]) if environ.get(variable) else None, name, environ)
+        for name, variable in _VARIABLES.items()
+    }
+    files = {name: path for name, path in named.items() if path is not None}
     user = url.user or _secret(files, "git-username", environ) or "git"
     if url.scheme == "ssh":
         passphrase = _secret(files, "git-ssh-key-passphrase", environ)
@@ -290,14 +294,6 @@ def access_from(environ: Mapping[str, str], url: GitUrl) -> GitAccess:
         if helper
         else {},
     )  # fmt: skip
-
-
-def _files(environ: Mapping[str, str]) -> dict[str, Path]:
-    found = {
-        name: credential_file(Path(environ[variable]) if environ.get(variable) else None, name, environ)
-        for name, variable in _VARIABLES.items()
-    }
-    return {name: path for name, path in found.items() if path is not None}
 
 
 def _secret(files: Mapping[str, Path], name: str, environ: Mapping[str, str]) -> str:
