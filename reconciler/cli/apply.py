@@ -95,7 +95,7 @@ def command(
         clusters,
         fleet=fleet,
         store=full_name(chosen.store),
-        revisions=older_revisions(chosen.store, fleet) if not chosen.as_directory else None,
+        revisions=older_revisions(chosen.store) if not chosen.as_directory else None,
         stage=stage,
         keys=Keys(keys, chosen.store),
         profiles=profiles,

@@ -179,7 +179,7 @@ def command(
             )
             after = read_fleet(store, head, with_locks=True, parsed=parsed, last_good=last_good, snapshots=sides)
         check_clusters(clusters, before, after)
-        access = asking(fleet=after, revisions=older_revisions(store, after)) if live else None
+        access = asking(fleet=after, revisions=older_revisions(store)) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
         seen = read_observations(observations)
         plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
@@ -188,7 +188,7 @@ def command(
         members = (_live(after, access, at, server_side),) if access is not None else ()
         if access is not None and before.rollouts:
             # The newer revision replaces the state that the older one has reached by now.
-            now_in_force = replace(access, revisions=older_revisions(store, before))
+            now_in_force = replace(access, revisions=older_revisions(store))
             plan = with_progress(plan, (_live(before, now_in_force, at, server_side=False),))
         plans = tuple(only(found, clusters) for found in (plan, *members))
     else:
@@ -197,7 +197,7 @@ def command(
         check_revisions(fleet)
         check_clusters(clusters, fleet)
         require_clusters(fleet, store)
-        revisions = older_revisions(store, fleet) if not as_directory else None
+        revisions = older_revisions(store) if not as_directory else None
         access = asking(fleet=fleet, revisions=revisions)
         plans = (only(_live(fleet, access, at, server_side), clusters),)
     for form, path in also:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
     from reconciler.fleet import ParsedFile
     from reconciler.store.directory import StorePast
+    from reconciler.store.git.git_past import GitRevisions
     from reconciler.store.git.url import GitUrl
     from reconciler.store.location import StoreLocation
     from reconciler.store.scan import StoreCopy
@@ -123,11 +125,8 @@ def _clone(store: str) -> tuple[GitUrl, Path]:
     return url, clone_of(url, (cache_folder() or Path()) / "git")
 
 
-def older_revisions(store: str, fleet: Fleet) -> RevisionsInForce | None:
-    """The revisions of the store; None where it has no Rollout, or no revisions."""
-    if not fleet.rollouts:
-        # Before anything is imported: Git takes as long as all the rest of a small command.
-        return None
+def older_revisions(store: str) -> RevisionsInForce | None:
+    """The revisions of the store; None where it has none. Nothing of them is read before it is asked for."""
     from reconciler.cli.store_reading import cache_folder
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
     from reconciler.store.git.url import is_git_url
@@ -148,12 +147,20 @@ class _Repository:
     """A repository on this machine: a person's, or the clone of a URL, into which a commit may still be fetched."""
 
     def __init__(self, folder: Path, subdir: str, url: GitUrl | None) -> None:
+        self._folder = folder
+        self._subdir = subdir
+        self._url = url
+
+    @cached_property
+    def _git(self) -> GitRevisions:
+        # Git takes as long as all the rest of a small command.
         from reconciler.store.git.git_past import GitRevisions
 
-        self._git = GitRevisions(folder, subdir)
-        self._folder = folder
-        self._url = url
-        self.resolve = self._git.resolve
+        return GitRevisions(self._folder, self._subdir)
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """Return the commits that texts name."""
+        return self._git.resolve(texts)
 
     def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """Return the ancestry. Uncommitted files come after the checked-out commit."""

@@ -141,7 +141,7 @@ def problems_of(daemon: Daemon) -> str:
 
 @pytest.mark.parametrize("trick", ["removed", "loosened", "removed with the image", "removed, and back unread"])
 def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_path: Path) -> None:
-    with scene(tmp_path, approval=True) as (_, store, daemon, referee):
+    with scene(tmp_path, approval=True) as (fleet, store, daemon, referee):
         begun_with_approval(store, daemon, referee)
         if trick == "removed with the image":
             (store.folder / "rollout.yaml").unlink()
@@ -154,6 +154,11 @@ def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_pa
         head = store.commit("past the gate") if trick != "removed with the image" else revision
         until(daemon, lambda: followed(daemon) == head, "the commit to be followed")
         until(daemon, lambda: "rollout-kept-in-force" in problems_of(daemon), "what is said of it")
+        for journal in (daemon.journal, tmp_path / "none.db"):
+            options = ("--kubeconfig", fleet.kubeconfig, "--journal", journal, "-o", "json")
+            planned = json.loads(run_text("diff", store.folder, *options).stdout)
+            assert planned["changes"] == [], "a command plans what the service does, also without its journal"
+            assert "rollout-kept-in-force" in {problem["code"] for problem in planned["problems"]}
         daemon.stop()
         daemon.start().follows()
         until(daemon, lambda: "rollout-kept-in-force" in problems_of(daemon), "the same after a restart")

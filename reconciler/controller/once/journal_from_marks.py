@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Event, EventKind
-from reconciler.controller.once.marked_objects import placements_of, rows_of_all
+from reconciler.controller.once.marked_objects import documents_of, placements_of, rows_of_all
 from reconciler.controller.once.planning import Access, check_fleet, open_members
 from reconciler.controller.reading.read_clusters import answering
 from reconciler.controller.round.hold import OwnershipLock
@@ -85,6 +85,7 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
             if not is_stock:
                 journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
                 journal.record_bindings(fleet.revision, placements)
+                journal.record_rollout_documents(documents_of(journal.rollout_records()))
             found = sum(map(len, rows.values()))
             journal.record_events([_event(access, fleet, found, is_taken=take_over, is_broken=set_aside is not None)])
     return RebuiltFromMarks(

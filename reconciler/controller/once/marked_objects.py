@@ -6,7 +6,7 @@ Source: design#lost-journal.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from reconciler.api.binding import PreviousPlacement, TargetCluster
 from reconciler.api.clusters import LiveObject, Observations
@@ -40,7 +40,17 @@ async def journal_in_marks(members: Iterable[MemberCluster], fleet: Fleet, now: 
         ledger={name: {**hooks.get(name, {}), **{row.identity: row for row in found}} for name, found in rows.items()},
         observations=Observations(previous=placements_of(row for found in rows.values() for row in found)),
         rollouts=rollouts,
+        rollout_documents=documents_of(rollouts),
     )
+
+
+def documents_of(rollouts: Mapping[str, Mapping[str, Record]]) -> dict[str, str]:
+    """Return by Rollout the revision of its document, which no mark has: that of the cluster that began first.
+
+    A cluster that is behind has a revision from before its document was removed or loosened.
+    """
+    begun = {name: [one for one in records.values() if one.revision] for name, records in rollouts.items()}
+    return {name: min(found, key=lambda one: one.begun_at).revision for name, found in begun.items() if found}
 
 
 def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacement]:

@@ -183,7 +183,7 @@ async def read_and_plan(
     elsewhere = pulling(fleet) - frozenset(access.clusters)
     extent = ReadExtent(clusters=access.clusters, elsewhere=elsewhere, at=at, open=access.open)
     reading = await read(fleet, members, known, access.clock, access.interpreters, extent)
-    stages = _stages(known, access) if fleet.rollouts or access.stage else None
+    stages = _stages(known, access) if access.stage or _has_rollouts(fleet, known, access) else None
     if stages is None:
         planned = plan_round(reading.snapshot, reading.schedule)
     else:
@@ -202,7 +202,13 @@ async def decide_once(fleet: Fleet, access: Access) -> RoundReading:
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access)
         reading = await read(fleet, members, known, access.clock, access.interpreters)
-        return await _stages(known, access).as_recorded(reading, members) if fleet.rollouts else reading
+        is_staged = _has_rollouts(fleet, known, access)
+        return await _stages(known, access).as_recorded(reading, members) if is_staged else reading
+
+
+def _has_rollouts(fleet: Fleet, known: JournalSnapshot, access: Access) -> bool:
+    """Return whether a Rollout may be in force: of the store, or one that it had and whose release is under way."""
+    return bool(fleet.rollouts or (known.rollout_documents and access.revisions is not None))
 
 
 def _stages(known: JournalSnapshot, access: Access) -> StagedOnce:

@@ -25,7 +25,7 @@ from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.once.marked_objects import placements_of, rows_of_all
+from reconciler.controller.once.marked_objects import documents_of, placements_of, rows_of_all
 from reconciler.controller.once.planning import record_new_clusters
 from reconciler.controller.reading.read_clusters import answering
 from reconciler.controller.round.hold import OwnershipLock, marks_of
@@ -153,6 +153,8 @@ async def _learn(
         if left is not None:
             # What the leader decided last is believed, also of clusters that nobody can ask now.
             journal.patch_bindings(fleet.revision, dict(left.placements))
+        else:
+            journal.record_rollout_documents(documents_of(journal.rollout_records()))
         count = sum(map(len, rows.values()))
         data = {"revision": fleet.revision, "who": "this process, which leads now", "objects": count}
         taken = Event(round=0, time=clock.now(), kind=EventKind.TAKEN_OVER, subject="fleet", data=data)
