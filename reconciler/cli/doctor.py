@@ -215,7 +215,7 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
 
 
 def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
-    from reconciler.controller.reading.cluster_filter import pulling
+    from reconciler.controller.reading.clusters_needed import pulling
 
     return frozenset() if access.clusters else pulling(fleet)
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from reconciler.cli.tables import Query
     from reconciler.controller.once.planning import Access
     from reconciler.errors import ReconcilerError
+    from reconciler.kube.answers import PrintedTable
     from reconciler.kube.client import MemberCluster
     from reconciler.kube.member_clusters import MemberClusters
-    from reconciler.kube.table import PrintedTable
 
 
 @click.command(context_settings=options.SETTINGS)

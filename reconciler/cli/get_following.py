@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from reconciler.api.clusters import LiveObject
     from reconciler.api.refs import GVK
     from reconciler.clock import Clock
+    from reconciler.kube.answers import PrintedRow, PrintedTable
     from reconciler.kube.client import MemberCluster
     from reconciler.kube.discovery import ServedKind
     from reconciler.kube.member_clusters import MemberClusters
-    from reconciler.kube.table import PrintedRow, PrintedTable
     from reconciler.kube.watch_stream import WatchEvent
 
 GONE: Final = "deleted"

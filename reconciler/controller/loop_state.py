@@ -22,7 +22,7 @@ from reconciler.containment import INTERNAL_ERROR, try_call
 from reconciler.controller import timing
 from reconciler.controller.inbox import Inbox
 from reconciler.controller.once.planning import Access, configs_of
-from reconciler.controller.reading.cluster_filter import ClusterFilter, causes
+from reconciler.controller.reading.clusters_needed import ClusterFilter, causes
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.rollouts.prometheus import Prometheus
 from reconciler.controller.round.hold import OwnershipLock

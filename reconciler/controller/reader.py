@@ -20,8 +20,7 @@ from reconciler.containment import fault_fields
 from reconciler.controller import timing
 from reconciler.controller.inbox import LoopEvent, LoopTimer, ObjectsChanged, PendingWork, TimerDue
 from reconciler.controller.loop_state import LoopParts, State
-from reconciler.controller.reading.capacity_need import is_room_needed, scaled_by
-from reconciler.controller.reading.cluster_filter import is_news
+from reconciler.controller.reading.clusters_needed import is_news, is_room_needed, scaled_by
 from reconciler.controller.reading.read_clusters import ReadExtent, answering, observe_members, remembered
 from reconciler.controller.reading.scope import Copies, copies_since, joined, left_since
 from reconciler.controller.retries.caches import RoundCaches

@@ -17,7 +17,7 @@ from reconciler.api.refs import Identity
 from reconciler.controller import timing
 from reconciler.controller.inbox import ClusterChanged, Inbox, LoopCommand, LoopOrder
 from reconciler.controller.loop_state import LoopParts, State
-from reconciler.controller.reading.capacity_need import scaled_by
+from reconciler.controller.reading.clusters_needed import scaled_by
 from reconciler.controller.reading.read_clusters import remembered
 from reconciler.controller.reading.scope import left_since
 from reconciler.controller.retries.caches import RoundCaches

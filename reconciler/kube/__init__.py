@@ -1,5 +1,6 @@
 """API servers: requests, discovery, watches. Knows no policy."""
 
+from reconciler.kube.answers import Column, PrintedRow, PrintedTable
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.connection.bounds import BreakerSettings
 from reconciler.kube.connection.kubeconfig import MemberConfig, load_members
@@ -8,6 +9,5 @@ from reconciler.kube.connection.session import open_session
 from reconciler.kube.discovery import Discovery, ServedKind
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.kube.pod_shapes import NodeObject, Pod
-from reconciler.kube.table import Column, PrintedRow, PrintedTable
 from reconciler.kube.transport import TransportSettings
 from reconciler.kube.watch_stream import Bookmark, WatchEvent

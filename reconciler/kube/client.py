@@ -22,6 +22,7 @@ from reconciler.kube.answers import (
     AccessReview,
     Listing,
     Page,
+    PrintedTable,
     Version,
     as_live_object,
     json_object,
@@ -30,13 +31,13 @@ from reconciler.kube.answers import (
     page,
     reading,
     struct,
+    table,
 )
 from reconciler.kube.discovery import Discovery, ServedKind
 from reconciler.kube.kube_requests import KindResource, ListQuery, Request, Target
 from reconciler.kube.pod_shapes import NodeList, NodeObject, Pod, PodList
 from reconciler.kube.refusal_errors import clean
 from reconciler.kube.served_kinds import DiscoveryCache, Kinds, Lists
-from reconciler.kube.table import PrintedTable, table
 from reconciler.kube.transport import Answer, Transport
 from reconciler.kube.watch_stream import Bookmark, LineCutter, WatchEvent, watch_event
 

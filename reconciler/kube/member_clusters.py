@@ -16,9 +16,8 @@ from reconciler import __version__
 from reconciler.clock import Clock, SharedSlots, SystemClock
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.kube.client import MemberCluster, always
-from reconciler.kube.connection.bounds import SumBudget
+from reconciler.kube.connection.bounds import SharedTrees, SumBudget
 from reconciler.kube.connection.kubeconfig import MemberConfig, file_contents
-from reconciler.kube.connection.shared_trees import SharedTrees
 from reconciler.kube.transport import Shared, Transport, TransportSettings
 from reconciler.kube.watch_stream import Answered, nobody
 from reconciler.regex import regex

@@ -28,12 +28,11 @@ from reconciler.errors import (
     MemberClusterError,
     Throttled,
 )
-from reconciler.kube.connection.bounds import Breakers, BreakerSettings, Budget, SumBudget
+from reconciler.kube.connection.bounds import Breakers, BreakerSettings, Budget, SharedTrees, SumBudget
 from reconciler.kube.connection.cluster_credentials import Credentials, Headers
 from reconciler.kube.connection.http_call import Call, SessionFault, proxy_of, reason, retry_after_s
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.connection.session import SharedContexts
-from reconciler.kube.connection.shared_trees import SharedTrees
 from reconciler.kube.kube_requests import Purpose, Request, shown_without
 from reconciler.kube.refusal_errors import clean, refusal
 from reconciler.kube.watch_stream import Answered, nobody, timed

@@ -1,16 +1,5 @@
 """State of each copy: sync, health and reason."""
 
-from reconciler.state.conditions import (
-    Condition,
-    ConditionEnd,
-    Holds,
-    Verdict,
-    degraded,
-    frozen,
-    held_for_person,
-    is_evaluated,
-    refused,
-)
 from reconciler.state.health import (
     EVICTED,
     TROUBLES,
@@ -22,7 +11,18 @@ from reconciler.state.health import (
     why_unschedulable,
     why_waiting,
 )
-from reconciler.state.judge import state_of
+from reconciler.state.judge import (
+    Condition,
+    ConditionEnd,
+    Holds,
+    Verdict,
+    degraded,
+    frozen,
+    held_for_person,
+    is_evaluated,
+    refused,
+    state_of,
+)
 from reconciler.state.state_tables import ClusterState, FleetState, RevisionStep, StateChange, StateTables, step_of
 from reconciler.state.state_values import (
     HEALTHY,

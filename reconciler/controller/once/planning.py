@@ -22,10 +22,10 @@ from reconciler.clock import Clock, SystemClock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.once.marked_objects import journal_in_marks
-from reconciler.controller.reading.cluster_filter import ClusterFilter, pulling
-from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys, opened_for
+from reconciler.controller.reading.clusters_needed import ClusterFilter, pulling
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.reading.read_clusters import ReadExtent, RoundReading, answering, read, remembered
+from reconciler.controller.reading.scope import LaterKeys, Opener, no_keys, opened_for
 from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import (
     RecordedRollouts,

@@ -23,7 +23,7 @@ from reconciler.api.content import dig
 from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.containment import INTERNAL_ERROR, fault_fields, try_await
 from reconciler.controller import timing
-from reconciler.controller.reading.capacity_need import autoscaled
+from reconciler.controller.reading.clusters_needed import autoscaled
 from reconciler.controller.tasks import start
 from reconciler.errors import (
     ClusterUnreachable,

@@ -21,13 +21,12 @@ from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.clock import Clock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
-from reconciler.controller.reading.capacity_need import (
+from reconciler.controller.reading.clusters_needed import (
     can_fail_over,
     clusters_with_room,
     is_to_observe,
     workloads_to_observe,
 )
-from reconciler.controller.reading.interest import Opener, interest_in, no_keys, opened_for, with_unasked
 from reconciler.controller.reading.members import (
     Interest,
     Reachable,
@@ -37,7 +36,7 @@ from reconciler.controller.reading.members import (
     unless_silent,
     why_unread,
 )
-from reconciler.controller.reading.scope import ReadScope
+from reconciler.controller.reading.scope import Opener, ReadScope, interest_in, no_keys, opened_for, with_unasked
 from reconciler.documents import Schema, schema_of_openapi
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal

@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.errors import BadAnswer
 from reconciler.kube import Column, PrintedRow
-from reconciler.kube.table import table
+from reconciler.kube.answers import table
 
 TABLE: dict[str, Any] = {
     "kind": "Table",

@@ -8,7 +8,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.reading.capacity_need import clusters_with_room, is_room_needed, workloads_to_observe
+from reconciler.controller.reading.clusters_needed import clusters_with_room, is_room_needed, workloads_to_observe
 from reconciler.kinds import BUILT_IN_KINDS, Interpreter, Registry, registry_of
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.scheduler import Schedule, schedule_fleet

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import BadAnswer
 from reconciler.kube.answers import page
-from reconciler.kube.connection.shared_trees import SharedTrees
+from reconciler.kube.connection.bounds import SharedTrees
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=80)
 NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
