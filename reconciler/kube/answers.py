@@ -270,16 +270,14 @@ def table(cluster: str, body: bytes) -> PrintedTable:
     """The table, or one page of it."""
     answer = struct(cluster, body, _Answer, "Table")
     columns = answer.column_definitions
+    if any(len(row.cells) != len(columns) for row in answer.rows or ()):
+        raise BadAnswer(cluster, f"a row of the Table has not {len(columns)} cells")
     metadata = answer.metadata or ListMetadata()
     return PrintedTable(
         columns=columns,
-        rows=tuple(_row(cluster, row, len(columns)) for row in answer.rows or ()),
+        rows=tuple(
+            PrintedRow(cells=tuple(row.cells), metadata=(row.object.metadata if row.object is not None else None) or {})
+            for row in answer.rows or ()
+        ),
         token=metadata.token or "",
     )
-
-
-def _row(cluster: str, row: _Row, width: int) -> PrintedRow:
-    if len(row.cells) != width:
-        raise BadAnswer(cluster, f"a row of the Table has not {width} cells")
-    partial = row.object
-    return PrintedRow(cells=tuple(row.cells), metadata=(partial.metadata if partial is not None else None) or {})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +15,14 @@ from msgspec.structs import replace
 from reconciler.api.clusters import LiveObject
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import GVK
-from reconciler.errors import BadAnswer, InvalidObject, MemberClusterError, NotLeading
+from reconciler.errors import (
+    AnswerTooLarge,
+    BadAnswer,
+    InvalidObject,
+    ListExpired,
+    MemberClusterError,
+    NotLeading,
+)
 from reconciler.fail_points import reach
 from reconciler.kube import kube_requests as requests
 from reconciler.kube.answers import (
@@ -37,7 +44,7 @@ from reconciler.kube.discovery import Discovery, ServedKind
 from reconciler.kube.kube_requests import KindResource, ListQuery, Request, Target
 from reconciler.kube.pod_shapes import NodeList, NodeObject, Pod, PodList
 from reconciler.kube.refusal_errors import clean
-from reconciler.kube.served_kinds import DiscoveryCache, Kinds, Lists
+from reconciler.kube.served_kinds import DiscoveryCache, Kinds
 from reconciler.kube.transport import Answer, Transport
 from reconciler.kube.watch_stream import Bookmark, LineCutter, WatchEvent, watch_event
 
@@ -46,6 +53,9 @@ PRESENCE_DEADLINE_S = 5.0
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=Struct)
+_P = TypeVar("_P", Page, PrintedTable, PodList, NodeList)
+PAGES_MAX: Final = 4000
+"""Two million objects: a longer list is unusable."""
 _NAMESPACE = GVK("", "v1", "Namespace")
 _KUBE_SYSTEM = Target(
     resource=KindResource(group_version="v1", plural="namespaces", kind="Namespace", namespaced=False),
@@ -77,7 +87,6 @@ class MemberCluster:
         self._user_agent = user_agent
         self._discovery = DiscoveryCache(self.name, self._send)
         self._kinds = Kinds(self._discovery, self._presence)
-        self._lists = Lists(self.name, self._send, transport.lists)
 
     @property
     def answers(self) -> int:
@@ -250,7 +259,7 @@ class MemberCluster:
                 with reading(self.name, "Table"):
                     return table(self.name, answer.body)
             query = ListQuery(namespace=namespace, label_selector=label_selector)
-            pages = await self._lists.pages(kind.resource, query, partial(table, self.name), accept=requests.TABLE)
+            pages = await self._pages(kind.resource, query, partial(table, self.name), accept=requests.TABLE)
         return replace(pages[-1], rows=tuple(row for page_ in pages for row in page_.rows))
 
     async def allows(self, verb: str, group: str, plural: str, *, name: str = "") -> bool:
@@ -285,16 +294,50 @@ class MemberCluster:
     async def nodes(self) -> tuple[NodeObject, ...]:
         """Return all nodes, with the fields that capacity needs."""
         async with self._kinds.about(_NODE):
-            as_nodes = partial(struct, self.name, shape=NodeList, what="list of Nodes")
-            pages = await self._lists.pages(_NODES, ListQuery(), as_nodes)
+            pages = await self._pages(
+                _NODES, ListQuery(), lambda body: struct(self.name, body, NodeList, "list of Nodes")
+            )
         return tuple(node for page_ in pages for node in page_.items)
 
     async def pods(self, *, namespace: str = "") -> tuple[Pod, ...]:
         """Return all matching pods, with the fields that capacity and scheduling need."""
         query = ListQuery(namespace=namespace)
         async with self._kinds.about(_POD):
-            pages = await self._lists.pages(_PODS, query, lambda body: struct(self.name, body, PodList, "list of Pods"))
+            pages = await self._pages(_PODS, query, lambda body: struct(self.name, body, PodList, "list of Pods"))
         return tuple(pod for page_ in pages for pod in page_.items)
+
+    async def _pages(
+        self, resource: KindResource, query: ListQuery, parse: Callable[[bytes], _P], *, accept: str = requests.JSON
+    ) -> list[_P]:
+        """Return every page of one list, as of one resourceVersion.
+
+        If the token expires on the way, the list is read again in one piece, which cannot expire. A page that is too
+        large to be read is asked for again in smaller ones, which an API server that answers from memory may not make.
+        """
+        pages: list[_P] = []
+        token, limit = "", requests.LIST_PAGE
+        with self._transport.lists.share() as take:
+            while len(pages) < PAGES_MAX:
+                request = requests.list_page(resource, query, limit=limit, token=token, accept=accept)
+                try:
+                    answer = await self._send(request)
+                except AnswerTooLarge:
+                    if limit == 1:
+                        raise
+                    limit, query = max(1, limit // 10), replace(query, is_cached=False)
+                    continue
+                except ListExpired:
+                    if not token:
+                        raise
+                    answer = await self._send(requests.list_page(resource, query, limit=0, accept=accept))
+                    pages.clear()
+                take(len(answer.body))
+                with reading(self.name, f"list of {resource.plural}"):
+                    pages.append(parse(answer.body))
+                token = pages[-1].token
+                if not token:
+                    return pages
+        raise BadAnswer(self.name, f"the list of {resource.plural} has more than {PAGES_MAX} pages")
 
     async def _list(self, gvk: GVK, query: ListQuery, *, accept: str, api_version: str) -> Listing:
         trees = self._transport.trees
@@ -304,7 +347,7 @@ class MemberCluster:
 
         async def asked(served: ServedKind) -> Listing:
             with trees.reading():
-                pages = await self._lists.pages(served.resource, query, parse, accept=accept)
+                pages = await self._pages(served.resource, query, parse, accept=accept)
             with reading(self.name, f"list of {gvk.kind}"):
                 return listing(self.name, pages, gvk)
 

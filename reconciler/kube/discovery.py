@@ -191,30 +191,23 @@ def from_aggregated(answers: Iterable[Iterable[AggregatedGroup]]) -> Discovery:
             if version_item.freshness == "Stale":
                 stale.add(f"{group}/{version_item.version}" if group else version_item.version)
             # The first version is the preferred one.
-            for kind in _aggregated_kinds(group, version_item, is_preferred=index == 0):
-                kinds[kind.gvk] = kind
+            for item in version_item.resources or ():
+                response = item.response_kind
+                if response is None or not response.kind:
+                    continue
+                gvk = GVK(response.group or group, response.version or version_item.version, response.kind)
+                if (gvk.group, gvk.version) == (group, version_item.version):
+                    kinds[gvk] = ServedKind(
+                        gvk=gvk,
+                        plural=item.resource,
+                        namespaced=item.scope == "Namespaced",
+                        verbs=frozenset(item.verbs or ()),
+                        singular=item.singular_resource,
+                        short_names=tuple(item.short_names or ()),
+                        categories=tuple(item.categories or ()),
+                        is_preferred=index == 0,
+                    )
     return Discovery(kinds=_preferred_where_served(kinds), stale=frozenset(stale))
-
-
-def _aggregated_kinds(group: str, version_item: AggregatedVersion, *, is_preferred: bool) -> Iterable[ServedKind]:
-    version = version_item.version
-    for item in version_item.resources or ():
-        response = item.response_kind
-        if response is None or not response.kind:
-            continue
-        gvk = GVK(response.group or group, response.version or version, response.kind)
-        if (gvk.group, gvk.version) != (group, version):
-            continue
-        yield ServedKind(
-            gvk=gvk,
-            plural=item.resource,
-            namespaced=item.scope == "Namespaced",
-            verbs=frozenset(item.verbs or ()),
-            singular=item.singular_resource,
-            short_names=tuple(item.short_names or ()),
-            categories=tuple(item.categories or ()),
-            is_preferred=is_preferred,
-        )
 
 
 def from_resource_lists(answers: Iterable[ResourceList], preferred: Mapping[str, str]) -> Discovery:
@@ -246,9 +239,6 @@ def _preferred_where_served(kinds: Mapping[GVK, ServedKind]) -> Mapping[GVK, Ser
     return dict(sorted(kinds.items(), key=lambda item: not item[1].is_preferred))
 
 
-_Text = Annotated[str, Meta(min_length=1)]
-
-
 class ManagedFields(Struct, frozen=True, rename="camel", gc=False):
     """Owners of fields."""
 
@@ -276,7 +266,7 @@ class OwnerEntry(Struct, frozen=True, rename="camel", gc=False):
 class ObjectMetadata(Struct, frozen=True, rename="camel"):
     """The guaranteed metadata of every object."""
 
-    name: _Text
+    name: NotEmpty
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
@@ -294,7 +284,7 @@ class ObjectMetadata(Struct, frozen=True, rename="camel"):
 class Named(Struct, frozen=True):
     """The part of an object that must be valid before anything else is reported about it."""
 
-    name: _Text
+    name: NotEmpty
     namespace: str = ""
 
 

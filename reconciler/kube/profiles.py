@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -76,54 +77,37 @@ async def read_profiles(
     `expected`: earlier profiles. Each one missing in the list is read by name.
 
     Raises:
+        KindNotServed: the API server has no ClusterProfiles, which is not the same as none.
+        BadAnswer: the list lacks one of the `expected` that is there, so others may be missing, too.
         MemberClusterError: the list was not read as a whole, whatever the reason.
     """
     async with MemberClusters.open({place.context: place.config}, agent=UserAgent(fleet or "unnamed")) as members:
-        return await list_profiles(members[place.context], place.namespace, expected)
-
-
-async def list_profiles(
-    member: MemberCluster, namespace: str, expected: Collection[ProfileKey] = ()
-) -> tuple[JsonObject, ...]:
-    """The profiles that an API server has, by namespace and name; empty `namespace`: all of them.
-
-    Raises:
-        KindNotServed: it has no ClusterProfiles, which is not the same as none.
-        BadAnswer: the list lacks one of the `expected` that is there, so others may be missing, too.
-        MemberClusterError: the list was not read as a whole.
-    """
-    gvk, listing = await _listed(member, namespace)
-    for identity, why in listing.unread.items():
-        raise BadAnswer(member.name, clean(f"{identity} in the list cannot be read: {why}"))
-    if not listing.is_complete:
-        raise BadAnswer(member.name, "the list of ClusterProfiles is longer than what is read")
-    for live in listing.objects:
-        if namespace and live.identity.namespace != namespace:
-            raise BadAnswer(member.name, clean(f"{live.identity} was not asked for; it is in another namespace"))
-    told = {(live.identity.namespace, live.identity.name) for live in listing.objects}
-    for missing in sorted(set(expected) - told):
-        await _prove_gone(member, gvk, missing)
-    return tuple(live.body for live in sorted(listing.objects, key=lambda live: live.identity))
+        member = members[place.context]
+        gvk, listing = await _listed(member, place.namespace)
+        for identity, why in listing.unread.items():
+            raise BadAnswer(member.name, clean(f"{identity} in the list cannot be read: {why}"))
+        if not listing.is_complete:
+            raise BadAnswer(member.name, "the list of ClusterProfiles is longer than what is read")
+        for live in listing.objects:
+            if place.namespace and live.identity.namespace != place.namespace:
+                raise BadAnswer(member.name, clean(f"{live.identity} was not asked for; it is in another namespace"))
+        told = {(live.identity.namespace, live.identity.name) for live in listing.objects}
+        for missing in sorted(set(expected) - told):
+            # A list may end early without a sign.
+            with suppress(ObjectNotFound):
+                await member.get(gvk, *missing)
+                where = "/".join(missing)
+                lacks = f"the list of ClusterProfiles lacks {where}, which is there; nothing of it counts"
+                raise BadAnswer(member.name, lacks)
+        return tuple(live.body for live in sorted(listing.objects, key=lambda live: live.identity))
 
 
 async def _listed(member: MemberCluster, namespace: str) -> tuple[GVK, Listing]:
-    gvk = GVK(_GROUP, _VERSIONS[0], "ClusterProfile")
+    older, newer = (GVK(_GROUP, version, "ClusterProfile") for version in _VERSIONS)
     try:
-        return gvk, await member.list_objects(gvk, namespace=namespace)
+        return older, await member.list_objects(older, namespace=namespace)
     except KindNotServed:
-        gvk = GVK(_GROUP, _VERSIONS[1], "ClusterProfile")
-        return gvk, await member.list_objects(gvk, namespace=namespace)
-
-
-async def _prove_gone(member: MemberCluster, gvk: GVK, key: ProfileKey) -> None:
-    """Raise unless the API server confirms that there is no such profile: a list may end early without a sign."""
-    try:
-        await member.get(gvk, *key)
-    except ObjectNotFound:
-        return
-    raise BadAnswer(
-        member.name, f"the list of ClusterProfiles lacks {'/'.join(key)}, which is there; nothing of it counts"
-    )
+        return newer, await member.list_objects(newer, namespace=namespace)
 
 
 FILE_MAX_BYTES: Final = 1024 * 1024

@@ -108,7 +108,12 @@ def refusal(
     cluster: str, request: Request, status: int, body: bytes, retry_after_s: float | None = None
 ) -> MemberClusterError:
     """The exception for an answer of 300 and above; the caller raises it."""
-    answer = _status_object(body)
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        answer = {}
+    if not isinstance(answer, Mapping) or answer.get("kind") != "Status":
+        answer = {}
     error = _class_of(request, status, answer, retry_after_s)
     if error is AlreadyExists:
         message = f"an object of kind {request.kind} exists there already"
@@ -129,14 +134,6 @@ def watch_failure(cluster: str, request: Request, answer: Mapping[str, Any]) -> 
     return refusal(cluster, request, code if isinstance(code, int) else 500, orjson.dumps(answer))
 
 
-def _status_object(body: bytes) -> Mapping[str, Any]:
-    try:
-        answer = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
-    return answer if isinstance(answer, Mapping) and answer.get("kind") == "Status" else {}
-
-
 def _class_of(
     request: Request, status: int, answer: Mapping[str, Any], retry_after_s: float | None
 ) -> type[MemberClusterError]:
@@ -146,7 +143,11 @@ def _class_of(
     if status == HTTPStatus.FORBIDDEN:
         return _class_of_forbidden(str(answer.get("message") or ""))
     if status == HTTPStatus.CONFLICT:
-        return _conflict(request, answer)
+        if answer.get("reason") == "AlreadyExists":
+            return AlreadyExists
+        # A create that met an object may say "modified": its version is not 1.
+        is_create = request.purpose is Purpose.CREATE and not dig(answer, "details", "causes")
+        return AlreadyExists if is_create else WriteConflict
     if status == HTTPStatus.UNPROCESSABLE_ENTITY and _is_precondition(request, answer):
         return WriteConflict
     if status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after_s is not None:
@@ -179,14 +180,6 @@ def _class_of_forbidden(message: str) -> type[Forbidden]:
     if _ENDING.match(message):
         return NamespaceEnds
     return DeniedByAdmission if _DENIED.search(message) else Forbidden
-
-
-def _conflict(request: Request, answer: Mapping[str, Any]) -> type[MemberClusterError]:
-    """Return the class of a 409; a create that met an object may say "modified": its version is not 1."""
-    if answer.get("reason") == "AlreadyExists":
-        return AlreadyExists
-    is_create = request.purpose is Purpose.CREATE and not dig(answer, "details", "causes")
-    return AlreadyExists if is_create else WriteConflict
 
 
 def _is_precondition(request: Request, answer: Mapping[str, Any]) -> bool:
@@ -238,15 +231,14 @@ def _missing_right(message: str) -> str:
 
 
 def _cause_text(cause: Mapping[str, Any]) -> str:
-    message = _INVALID_VALUE.sub(_short_value, str(cause.get("message") or cause.get("reason") or ""))
+    def short(match: re.Match[str]) -> str:
+        # An immutable field is quoted as a whole, which can be an entire pod template: no reader wants it.
+        before, value, after = match.groups()
+        return f"{before}{value if len(value) <= VALUE_MAX else '…'}{after}"
+
+    message = _INVALID_VALUE.sub(short, str(cause.get("message") or cause.get("reason") or ""))
     field = str(cause.get("field") or "")
     return f"{field}: {message}" if field else message
-
-
-def _short_value(match: re.Match[str]) -> str:
-    """An immutable field is quoted as a whole, which can be an entire pod template: no reader wants it."""
-    before, value, after = match.groups()
-    return f"{before}{value if len(value) <= VALUE_MAX else '…'}{after}"
 
 
 def _phrase(status: int) -> str:

@@ -1,4 +1,4 @@
-"""The kinds that one cluster serves: discovery, lists, and faults of one kind.
+"""The kinds that one cluster serves: discovery, and faults of one kind.
 
 A status says little: 500 comes from a missing conversion webhook as from an etcd without a leader, 503 from an
 extension API server as from a proxy in front of everything. So the cluster is asked about itself: if it answers that,
@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Final, Protocol, TypeVar
+from typing import TypeVar
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -20,7 +20,6 @@ from reconciler.api.clusters import Listed, Unlisted, UnlistedCause
 from reconciler.api.refs import GVK
 from reconciler.errors import (
     AlreadyExists,
-    AnswerTooLarge,
     BadAnswer,
     Forbidden,
     InvalidObject,
@@ -34,8 +33,7 @@ from reconciler.errors import (
     ObjectNotFound,
     WriteConflict,
 )
-from reconciler.kube.answers import reading, struct
-from reconciler.kube.connection.bounds import Budget
+from reconciler.kube.answers import struct
 from reconciler.kube.discovery import (
     ApiGroup,
     Discovery,
@@ -45,16 +43,7 @@ from reconciler.kube.discovery import (
     from_aggregated,
     from_resource_lists,
 )
-from reconciler.kube.kube_requests import (
-    AGGREGATED_DISCOVERY,
-    JSON,
-    LIST_PAGE,
-    KindResource,
-    ListQuery,
-    Request,
-    api_root,
-    list_page,
-)
+from reconciler.kube.kube_requests import AGGREGATED_DISCOVERY, JSON, Request, api_root
 from reconciler.kube.transport import Answer
 
 _OF_AN_OBJECT = (AlreadyExists, InvalidObject, MalformedObject, ObjectNotFound, WriteConflict)
@@ -189,60 +178,6 @@ class DiscoveryCache:
         fresh = struct(self._cluster, answer.body, shape, "discovery document")
         self._answers[path] = (answer.headers.get("ETag", ""), fresh)
         return fresh
-
-
-class HasToken(Protocol):
-    """A page: its token leads to the next one and is empty on the last."""
-
-    @property
-    def token(self) -> str:
-        """The continue token."""
-
-
-PAGES_MAX: Final = 4000
-"""Two million objects: a longer list is unusable."""
-
-_P = TypeVar("_P", bound=HasToken)
-
-
-class Lists:
-    """Reads lists within the shared memory limit."""
-
-    def __init__(self, cluster: str, send: Callable[[Request], Awaitable[Answer]], budget: Budget) -> None:
-        self._cluster, self._send, self._budget = cluster, send, budget
-
-    async def pages(
-        self, resource: KindResource, query: ListQuery, parse: Callable[[bytes], _P], *, accept: str = JSON
-    ) -> list[_P]:
-        """Return every page of one list, as of one resourceVersion.
-
-        If the token expires on the way, the list is read again in one piece, which cannot expire. A page that is too
-        large to be read is asked for again in smaller ones, which an API server that answers from memory may not make.
-        """
-        pages: list[_P] = []
-        token, limit = "", LIST_PAGE
-        with self._budget.share() as take:
-            while len(pages) < PAGES_MAX:
-                request = list_page(resource, query, limit=limit, token=token, accept=accept)
-                try:
-                    answer = await self._send(request)
-                except AnswerTooLarge:
-                    if limit == 1:
-                        raise
-                    limit, query = max(1, limit // 10), replace(query, is_cached=False)
-                    continue
-                except ListExpired:
-                    if not token:
-                        raise
-                    answer = await self._send(list_page(resource, query, limit=0, accept=accept))
-                    pages.clear()
-                take(len(answer.body))
-                with reading(self._cluster, f"list of {resource.plural}"):
-                    pages.append(parse(answer.body))
-                token = pages[-1].token
-                if not token:
-                    return pages
-        raise BadAnswer(self._cluster, f"the list of {resource.plural} has more than {PAGES_MAX} pages")
 
 
 _T = TypeVar("_T")

@@ -145,7 +145,12 @@ class Transport:
             while True:
                 seen = self._credentials.generation
                 try:
-                    return await self._send_once(request, user_agent)
+                    async with (
+                        self._shared.slots.slot(),
+                        self._respond(request, user_agent, request.deadline_s) as response,
+                    ):
+                        body = await self._read(response)
+                        return Answer(status=response.status, body=body, headers=response.headers)
                 except MemberClusterError as error:
                     is_certain = error.changed_nothing = error.changed_nothing and is_certain
                     if isinstance(error, CredentialsRejected):
@@ -198,14 +203,6 @@ class Transport:
             return None
         return back_off.pause_s(1, jitter)
 
-    async def _send_once(self, request: Request, user_agent: str) -> Answer:
-        async with (
-            self._shared.slots.slot(),
-            self._respond(request, user_agent, request.deadline_s) as response,
-        ):
-            body = await self._read(response)
-            return Answer(status=response.status, body=body, headers=response.headers)
-
     @asynccontextmanager
     async def _respond(self, request: Request, user_agent: str, deadline_s: float) -> AsyncIterator[ClientResponse]:
         """A response of status 2xx or 304; refusals and network faults are raised as ours."""
@@ -234,7 +231,7 @@ class Transport:
                     deadline.reschedule(None)
                 yield response
         except (SessionFault, OSError) as error:
-            seen = as_fault(error)
+            seen = error if isinstance(error, SessionFault) else _own_fault(error)
             is_ended = not is_answered and not seen.is_timeout
             if seen.is_about_certificates or (is_ended and self._credentials.are_replaced()):
                 self._credentials.distrust()
@@ -357,10 +354,8 @@ def _never_sent(error: MemberClusterError) -> MemberClusterError:
     return error
 
 
-def as_fault(error: SessionFault | OSError) -> SessionFault:
-    """Return the fault, also of an error from elsewhere: a deadline of ours, or a file."""
-    if isinstance(error, SessionFault):
-        return error
+def _own_fault(error: OSError) -> SessionFault:
+    """Return the fault of an error from elsewhere: a deadline of ours, or a file."""
     return SessionFault(
         reason(error),
         is_timeout=isinstance(error, TimeoutError),

@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from reconciler.api.binding import Constraint, PreviousPlacement, TargetCluster
-from reconciler.api.clusters import ClusterNode, ClusterObservation, Observations, PendingPods, Workload
+from reconciler.api.clusters import ClusterObservation, Observations, Workload
 from reconciler.api.demand import Resources
 from reconciler.api.refs import GVK, Identity
 from reconciler.prepared import decompressed
@@ -54,32 +54,34 @@ def _cluster(seen: ClusterObservation) -> dict[str, Any]:
         tree["apis"] = sorted(f"{gvk.api_version}/{gvk.kind}" for gvk in seen.apis)
     tree["pendingRequests"] = _amounts(seen.pending_requests)
     if seen.pending:
-        tree["pendingPods"] = [_pending(group) for group in seen.pending]
+        tree["pendingPods"] = [
+            {
+                "namespace": group.namespace,
+                "pods": group.pods,
+                "names": list(group.names),
+                **_filled(refusal=group.refusal),
+            }
+            for group in seen.pending
+        ]
     tree["quotas"] = [
         {"namespace": quota.namespace, "hard": _amounts(quota.hard), "used": _amounts(quota.used)}
         for quota in seen.quotas
     ]
     if seen.nodes is not None:
-        tree["nodes"] = [_node(node) for node in seen.nodes]
+        tree["nodes"] = [
+            {
+                "name": node.name,
+                "ready": node.ready,
+                "unschedulable": node.unschedulable,
+                "labels": dict(sorted(node.labels.items())),
+                "taints": [_filled(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.taints],
+                "allocatable": _amounts(node.allocatable),
+                "requested": _amounts(node.requested),
+            }
+            for node in seen.nodes
+        ]
     tree["workloads"] = [_workload(seen.workloads[identity]) for identity in sorted(seen.workloads)]
     return tree
-
-
-def _pending(group: PendingPods) -> dict[str, Any]:
-    refusal = _filled(refusal=group.refusal)
-    return {"namespace": group.namespace, "pods": group.pods, "names": list(group.names), **refusal}
-
-
-def _node(node: ClusterNode) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "ready": node.ready,
-        "unschedulable": node.unschedulable,
-        "labels": dict(sorted(node.labels.items())),
-        "taints": [_filled(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.taints],
-        "allocatable": _amounts(node.allocatable),
-        "requested": _amounts(node.requested),
-    }
 
 
 def _workload(workload: Workload) -> dict[str, Any]:
@@ -156,7 +158,12 @@ def packed_placements(placements: Mapping[Identity, PreviousPlacement], bytes_ma
     """As text of at most so many bytes; empty where not even those on one cluster fit."""
     single = {identity: found for identity, found in placements.items() if len(found.targets) == 1}
     for chosen in (placements, single):
-        text = pack_placements(chosen)
+        alike: dict[tuple[TargetCluster, ...], int] = {}
+        rows = [
+            (*identity, found.affinity_name, alike.setdefault(found.targets, len(alike)))
+            for identity, found in sorted(chosen.items())
+        ]
+        text = pack({"alike": [[tuple(target) for target in targets] for targets in alike], "placed": rows})
         if len(text) <= bytes_max:
             return text
     return ""
@@ -180,17 +187,6 @@ def read_placements(text: str) -> dict[Identity, PreviousPlacement]:
             if targets:
                 placements[identity] = PreviousPlacement(identity=identity, targets=targets, affinity_name=_text(group))
     return placements
-
-
-def pack_placements(placements: Mapping[Identity, PreviousPlacement]) -> str:
-    """All of them, as text."""
-    alike: dict[tuple[TargetCluster, ...], int] = {}
-    rows = [
-        (*identity, found.affinity_name, alike.setdefault(found.targets, len(alike)))
-        for identity, found in sorted(placements.items())
-    ]
-    lists = [[tuple(target) for target in targets] for targets in alike]
-    return pack({"alike": lists, "placed": rows})
 
 
 def pack(tree: Any) -> str:

@@ -97,7 +97,7 @@ def effective(
     copy that surely does not serve more than it is to keep shrinks at once: that takes nothing away. None waits for
     itself: it keeps what it is to have.
     """
-    losers = [cluster for cluster in sorted(old) if _loses(target, old, cluster)]
+    losers = [cluster for cluster in sorted(old) if gains(old, target, cluster)]
     if not losers:
         return Effective(targets=target)
     if not target:
@@ -118,17 +118,17 @@ def _pending(
     if not left:
         return {cluster: copy for cluster, copy in lacking.items() if (target[cluster] or 0) > copy.base}
     if len(lacking) < len(copies):
-        lacking = {name: copy for name, copy in lacking.items() if not _is_spared(copy, target[name])}
+        # A cluster that is left need not wait for a copy that has served, and whose cluster is unreachable.
+        lacking = {
+            name: copy
+            for name, copy in lacking.items()
+            if not (copy.availability in _SILENT_CLUSTERS and copy.has_served(target[name] or 0))
+        }
     # A DaemonSet may be healthy on no node at all.
     is_empty = all(target[name] is None and copy.availability == Available(0) for name, copy in copies.items())
     if not lacking and is_empty and any(serving[cluster].may_serve_more_than(0) for cluster in left):
         return copies
     return lacking
-
-
-def _is_spared(copy: CopyAvailability, wanted: Replicas) -> bool:
-    """Return whether a cluster that is left need not wait for a copy: it has served, and its cluster is unreachable."""
-    return copy.availability in _SILENT_CLUSTERS and copy.has_served(wanted or 0)
 
 
 def _takes_away(wanted: Replicas, copy: CopyAvailability) -> bool:
@@ -215,13 +215,6 @@ def pinned(
     kept = {cluster: old[cluster] for cluster in leaving}
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
     return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), hold))
-
-
-def _loses(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:
-    if cluster not in target:
-        return True
-    after, before = target[cluster], old[cluster]
-    return after is not None and before is not None and after < before
 
 
 def gains(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:

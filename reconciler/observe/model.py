@@ -20,9 +20,9 @@ from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import condition, count, mapping, mappings, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import pod_requests
-from reconciler.kube.pod_shapes import Condition, Container, ContainerStatus, NodeObject, Pod, PodSpec, Requirements
+from reconciler.kube.pod_shapes import Container, ContainerStatus, NodeObject, Pod, PodSpec, Requirements
 from reconciler.observations import told_moment
-from reconciler.observe.pod_counts import FINISHED, PodSigns, condition_of, controller, owners, waiting_pods
+from reconciler.observe.pod_counts import FINISHED, PodSigns, condition_of, controller, owners, refused_since
 from reconciler.ownership import FLEET_LABEL, read_owner
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -70,21 +70,19 @@ def as_resized(pod: Pod) -> PodSpec:
 
 def _resized(containers: list[Container], statuses: list[ContainerStatus] | None) -> list[Container] | None:
     """The containers with larger requests, None when nothing differs."""
-    given = {status.name: _given(status) for status in statuses or ()}
+    given = {
+        status.name: (status.allocated_resources, status.resources.requests if status.resources else None)
+        for status in statuses or ()
+    }
     result = [_with_at_least(container, given.get(container.name, ())) for container in containers]
     return None if all(new is old for new, old in zip(result, containers, strict=True)) else result
 
 
-def _given(status: ContainerStatus) -> tuple[Mapping[str, Any], ...]:
-    amounts = (status.allocated_resources, status.resources.requests if status.resources else None)
-    return tuple(amount for amount in amounts if amount)
-
-
-def _with_at_least(container: Container, given: Iterable[Mapping[str, Any]]) -> Container:
+def _with_at_least(container: Container, given: Iterable[Mapping[str, Any] | None]) -> Container:
     asked: Mapping[str, Any] = container.resources.requests if container.resources else {}
     largest = dict(asked)
     for amounts in given:
-        for name, amount in amounts.items():
+        for name, amount in (amounts or {}).items():
             if (exact(amount) or 0) > (exact(largest.get(name, 0)) or 0):
                 largest[name] = amount
     if largest == asked:
@@ -101,7 +99,7 @@ def nodes_with_room(nodes: Iterable[NodeObject], pods: Iterable[Pod], requests: 
     return tuple(
         ClusterNode(
             name=node.metadata.name,
-            ready=_status_of(node.status.conditions, "Ready") == "True",
+            ready=(ready := condition_of(node.status.conditions, "Ready")) is not None and ready.status == "True",
             unschedulable=node.spec.unschedulable,
             labels=node.metadata.labels,
             taints=tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in node.spec.taints or ()),
@@ -151,7 +149,11 @@ class Unscheduled(Struct, frozen=True, kw_only=True):
 def unscheduled(pods: Iterable[Pod]) -> Mapping[str, tuple[WaitingPods, ...]]:
     """Return pods with PodScheduled=False for reason Unschedulable, by the uid of their top-level owner."""
     found: defaultdict[str, list[WaitingPods]] = defaultdict(list)
-    refused = list(waiting_pods(pods))
+    refused = [
+        (pod, since)
+        for pod in pods
+        if (since := refused_since(pod)) is not None and not pod.metadata.deletion_timestamp
+    ]
     owner_of = owners(pods) if refused else controller
     for pod, since in refused:
         owner = owner_of(pod)
@@ -250,7 +252,8 @@ def workload(
 
 
 def _waiting_of(live: LiveObject, pods: Unscheduled) -> tuple[WaitingPods, ...]:
-    if not _is_observed(live.body):
+    observed, generation = dig(live.body, "status", "observedGeneration"), dig(live.body, "metadata", "generation")
+    if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
         # The controller has not made pods of the newest revision yet; those there are belong to an older one.
         return ()
     if live.identity.kind == "Deployment" and live.identity.group == "apps":
@@ -258,11 +261,6 @@ def _waiting_of(live: LiveObject, pods: Unscheduled) -> tuple[WaitingPods, ...]:
     waiting = pods.by_owner.get(live.uid, ())
     newest = dig(live.body, "status", "updateRevision")
     return tuple(pod for pod in waiting if not newest or pod.revision == newest)
-
-
-def _is_observed(body: JsonObject) -> bool:
-    observed, generation = dig(body, "status", "observedGeneration"), dig(body, "metadata", "generation")
-    return not isinstance(observed, int) or not isinstance(generation, int) or observed >= generation
 
 
 def _ready(body: JsonObject) -> int:
@@ -292,8 +290,3 @@ def _unhealthy_since(body: JsonObject, previous: Workload | None, now: str, stuc
         and entry.get("status") == bad.get(text(entry.get("type")), _NO_STATUS)
     ]
     return min(max(times, default=now), now)
-
-
-def _status_of(conditions: list[Condition] | None, kind: str) -> str:
-    found = condition_of(conditions, kind)
-    return found.status if found else "Unknown"

@@ -116,26 +116,23 @@ async def observe(
 
     def seen(identity: Identity, live: LiveObject) -> Workload:
         try:
-            return interpreted(identity, live)
+            interpreter = interpreters.of(*identity[:2])
+            found = workload(
+                live,
+                interpreter,
+                waiting,
+                previous=previous.workloads.get(identity) if previous else None,
+                now=now,
+                held=held.get(identity),
+                signs=signs.get(identity),
+            )
+            return counts.told_of(live, interpreter, found) if counts is not None else found
         except Exception:
             log.exception(
                 "a workload could not be interpreted; nothing is concluded from how it is",
                 extra=fault_fields(member.name, identity),
             )
             return Workload(gvk=live.gvk, identity=identity)
-
-    def interpreted(identity: Identity, live: LiveObject) -> Workload:
-        interpreter = interpreters.of(*identity[:2])
-        found = workload(
-            live,
-            interpreter,
-            waiting,
-            previous=previous.workloads.get(identity) if previous else None,
-            now=now,
-            held=held.get(identity),
-            signs=signs.get(identity),
-        )
-        return counts.told_of(live, interpreter, found) if counts is not None else found
 
     room = None if nodes is None or pods is None else nodes_with_room(nodes, pods, requests)
     pending, pending_requests = pending_pods(pods or (), room or (), requests)

@@ -25,7 +25,6 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.jobs import pods_wanted
-from reconciler.kube.client import MemberCluster
 from reconciler.kube.pod_shapes import Condition, NodeObject, OwnerReference, Pod
 from reconciler.observations import age_s, event_moment, told_moment
 from reconciler.regex import regex
@@ -142,7 +141,9 @@ def _signs(pods: Iterable[Pod], nodes: _NodeAnswers | None, now: str) -> PodSign
     stuck: list[str] = []
     for pod in pods:
         if pod.status.phase == "Failed":
-            is_own = pod.status.reason in _OF_THE_POD_ITSELF and not any(map(_disrupts, pod.status.conditions or ()))
+            target = condition_of(pod.status.conditions, "DisruptionTarget")
+            is_disrupted = target is not None and target.status == "True"
+            is_own = pod.status.reason in _OF_THE_POD_ITSELF and not is_disrupted
             failed, disrupted = failed + is_own, disrupted + (not is_own)
         elif pod.status.phase == "Succeeded":
             succeeded += 1
@@ -162,18 +163,6 @@ def _stuck_since(pod: Pod, nodes: _NodeAnswers | None, now: str) -> str | None:
     if since is None:
         return None
     return (since or now) if age_s(since or now, now) > SCHEDULE_WINDOW_S else ""
-
-
-def _disrupts(condition: Condition) -> bool:
-    return (condition.type, condition.status) == ("DisruptionTarget", "True")
-
-
-def waiting_pods(pods: Iterable[Pod]) -> Iterator[tuple[Pod, str]]:
-    """Pods that the scheduler found no node for and that are not on their way out, with since when."""
-    for pod in pods:
-        since = refused_since(pod)
-        if since is not None and not pod.metadata.deletion_timestamp:
-            yield pod, since
 
 
 _TEMPLATE_HASH = "pod-template-hash"
@@ -247,8 +236,6 @@ def _wanted(body: JsonObject, interpreter: Interpreter) -> int:
 Trouble = Degraded | Progressing
 """A fault that waiting does not end is Degraded; a pod without a node may find one."""
 
-EVENT: Final = GVK("", "v1", "Event")
-_SELECTOR: Final = "reason=FailedCreate"
 _PREFIX: Final = regex(
     r"^(\(combined from similar events\): )?(Error creating: |create .* in StatefulSet \S+ failed error: )?"
     r"(pods \"[^\"]*\" is forbidden: )?"
@@ -315,11 +302,6 @@ def _troubles(pod: Pod) -> Iterator[Trouble]:
     scheduled = condition_of(pod.status.conditions, "PodScheduled")
     if scheduled is not None and (scheduled.status, scheduled.reason) == ("False", "Unschedulable"):
         yield Progressing(why_unschedulable(scheduled.message), reason=scheduled.reason)
-
-
-async def failed_creations(member: MemberCluster, namespace: str) -> tuple[LiveObject, ...]:
-    """The events of a namespace that tell of an object that a controller could not make."""
-    return (await member.list_objects(EVENT, namespace=namespace, field_selector=_SELECTOR)).objects
 
 
 def refusals(events: Iterable[LiveObject], pods: Iterable[Pod], lacking: Collection[str]) -> Mapping[str, str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Any, Final
 
 from reconciler.api.clusters import Read
-from reconciler.api.problem import Problem
 from reconciler.api.refs import Copy, Identity
 from reconciler.incremental import changed_keys
 from reconciler.state.state_values import StateFacts
@@ -26,7 +25,10 @@ def dirty_keys(before: StateFacts | None, now: StateFacts, only: frozenset[Ident
     found: defaultdict[str, set[Identity]] = defaultdict(set)
     for name, keys in _everything(now, turned(before, now)).items():
         found[name] |= keys
-    changed = _decided_otherwise(before, now) | only
+    changed = set(only)
+    old, new = before.schedule, now.schedule
+    if old is not new:
+        changed |= changed_keys(old.bindings, new.bindings) | changed_keys(old.claims.frozen, new.claims.frozen)
     for facts in (before, now) if changed else ():
         for name, identities in _of(facts, changed).items():
             found[name] |= identities
@@ -51,7 +53,9 @@ def _everything(facts: StateFacts, names: Iterable[str]) -> Keys:
             if target.cluster in found and identity not in quiet[target.cluster]:
                 found[target.cluster].add(identity)
     for identity, problems in facts.problems.items():
-        for cluster in _concerned(problems, found):
+        named = {problem.cluster for problem in problems}
+        # A problem that names no cluster concerns all of them.
+        for cluster in found.keys() & named if "" not in named else found:
             found[cluster].add(identity)
     for cluster, identity in (*facts.changes, *facts.failures, *facts.fights):
         if cluster in found:
@@ -59,14 +63,11 @@ def _everything(facts: StateFacts, names: Iterable[str]) -> Keys:
     for name, keys in found.items():
         keys.update(facts.journal.ledger.get(name, _NOTHING).keys() - quiet[name])
         keys.update(facts.manifests.get(name, _NOTHING).keys() - quiet[name])
-        keys.update(_told_of(facts, name))
+        # What a cluster reported unhealthy, or not at all.
+        keys.update(facts.health.get(name, _NOTHING))
+        if isinstance(member := facts.members.get(name), Read):
+            keys.update(member.under_way, member.unread)
     return {name: frozenset(keys) for name, keys in found.items()}
-
-
-def _concerned(problems: Iterable[Problem], names: Collection[str]) -> Collection[str]:
-    """Return those of these clusters that problems are about: all of them where one names none."""
-    named = {problem.cluster for problem in problems}
-    return names if "" in named else [name for name in named if name in names]
 
 
 def _quiet(facts: StateFacts, cluster: str) -> AbstractSet[Identity]:
@@ -75,18 +76,9 @@ def _quiet(facts: StateFacts, cluster: str) -> AbstractSet[Identity]:
         return frozenset()
     wanted = facts.manifests.get(cluster, _NOTHING).keys()
     frozen = facts.schedule.frozen
-    return (
-        wanted
-        if not frozen and not facts.frozen
-        else {identity for identity in wanted if identity not in frozen and (cluster, identity) not in facts.frozen}
-    )
-
-
-def _told_of(facts: StateFacts, cluster: str) -> set[Identity]:
-    """Return objects that a cluster reported unhealthy, or not at all."""
-    member = facts.members.get(cluster)
-    silent = member.under_way | member.unread.keys() if isinstance(member, Read) else frozenset[Identity]()
-    return {*facts.health.get(cluster, _NOTHING), *silent}
+    if not frozen and not facts.frozen:
+        return wanted
+    return {identity for identity in wanted if identity not in frozen and (cluster, identity) not in facts.frozen}
 
 
 def turned(before: StateFacts, now: StateFacts) -> set[str]:
@@ -97,16 +89,11 @@ def turned(before: StateFacts, now: StateFacts) -> set[str]:
         for name in names
         if before.why_away(name) != now.why_away(name)
         or before.is_left(name) != now.is_left(name)
-        or (now.is_left(name) and before.journal.ledger.get(name) is not now.journal.ledger.get(name))
-        or (now.why_away(name) is not None and before.journal.ledger.get(name) is not now.journal.ledger.get(name))
+        or (
+            (now.is_left(name) or now.why_away(name) is not None)
+            and before.journal.ledger.get(name) is not now.journal.ledger.get(name)
+        )
     }
-
-
-def _decided_otherwise(before: StateFacts, now: StateFacts) -> set[Identity]:
-    if before.schedule is now.schedule:
-        return set()
-    old, new = before.schedule, now.schedule
-    return changed_keys(old.bindings, new.bindings) | changed_keys(old.claims.frozen, new.claims.frozen)
 
 
 def _of(facts: StateFacts, identities: set[Identity]) -> dict[str, set[Identity]]:
@@ -131,8 +118,7 @@ def _copies(before: StateFacts, now: StateFacts) -> set[Copy]:
     found = changed_keys(before.changes, now.changes)
     found |= changed_keys(before.failures, now.failures) | changed_keys(before.fights, now.fights)
     found |= changed_keys(before.frozen, now.frozen)
-    modes = (before.schedule.fleet.settings.observe_only, now.schedule.fleet.settings.observe_only)
-    if modes[0] != modes[1]:
+    if before.schedule.fleet.settings.observe_only != now.schedule.fleet.settings.observe_only:
         found |= now.changes.keys()
     return found
 

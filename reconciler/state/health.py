@@ -85,7 +85,9 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
     if told is Health.HEALTHY:
         return HEALTHY
     # Past its deadline it is stuck, though older pods still serve.
-    is_stuck = told is Health.UNHEALTHY and not _serves_enough(live)
+    # As many serve as its strategy requires: a scale-up lacks its new pods for some seconds.
+    serves_enough = live.get("kind") == "Deployment" and condition(live, "Available").get("status") == "True"
+    is_stuck = told is Health.UNHEALTHY and not serves_enough
     if told is Health.UNHEALTHY and interpreter.outcome(live) is RunOutcome.FAILED:
         return Degraded(_why(live, interpreter), is_over=True)
     kind = Degraded if is_stuck or _is_past_deadline(live) else Progressing
@@ -141,11 +143,6 @@ def says_more(before: str, why: str) -> bool:
     """
     gist = _NUMBER.sub("#", why)
     return gist != _NUMBER.sub("#", before) and not _COUNTED.match(gist)
-
-
-def _serves_enough(live: JsonObject) -> bool:
-    """Return whether as many serve as its strategy requires. A scale-up lacks its new pods for some seconds."""
-    return live.get("kind") == "Deployment" and condition(live, "Available").get("status") == "True"
 
 
 def why_waiting(reason: str, message: str) -> str:

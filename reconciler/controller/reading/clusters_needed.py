@@ -26,7 +26,6 @@ from reconciler.api.clusters import (
     Listed,
     LiveObject,
     Observations,
-    PendingPods,
     Unlisted,
     UnlistedCause,
     Workload,
@@ -54,32 +53,21 @@ _NAMESPACES_MAX: Final = 4
 """Above so many namespaces, one list of the whole cluster is cheaper than one of each."""
 
 
-class Autoscaled(Struct, frozen=True, kw_only=True):
-    """`targets`: what an autoscaler of the cluster scales. `listed`: where autoscalers were asked for.
-
-    `unlisted`: what could not be listed, each with the reason.
-    """
-
-    targets: frozenset[Identity] = frozenset()
-    listed: frozenset[Listed] = frozenset()
-    unlisted: frozenset[Unlisted] = frozenset()
-
-
 async def autoscaled(
     member: MemberCluster,
     discovery: Discovery,
     objects: Mapping[Identity, LiveObject],
     interpreters: Registry,
     at_fault: Collection[GVK] = (),
-) -> Autoscaled:
-    """Those of the objects that an autoscaler of the cluster scales.
+) -> tuple[frozenset[Identity], frozenset[Listed], set[Unlisted]]:
+    """Those of the objects that an autoscaler of the cluster scales, where autoscalers were asked for, and what failed.
 
     Where autoscalers cannot be listed, what one of them has scaled before counts as scaled still. `at_fault`: kinds
     that give no answer, and are not asked.
     """
     candidates = {identity for identity, live in objects.items() if _may_be_scaled(live, interpreters)}
     if not candidates:
-        return Autoscaled()
+        return frozenset(), frozenset(), set()
     kinds = [served.gvk for group_kind in _SCALERS if (served := discovery.preferred(*group_kind)) is not None]
     namespaces = {identity.namespace for identity in candidates}
     places = sorted(namespaces) if len(namespaces) <= _NAMESPACES_MAX else [""]
@@ -106,7 +94,7 @@ async def autoscaled(
     if not all(were_read):
         targets |= {identity for identity in candidates if _was_autoscaled(objects[identity])}
     listed = frozenset(Listed(gvk, namespace) for gvk in kinds for namespace in places)
-    return Autoscaled(targets=frozenset(candidates & targets), listed=listed, unlisted=frozenset(failed))
+    return frozenset(candidates & targets), listed, failed
 
 
 def scaled_by(gone: Iterable[Identity], ledger: Ledger, interpreters: Registry) -> set[Identity]:
@@ -223,28 +211,24 @@ def is_news(seen: Observations, before: Observations) -> bool:
 def _placing(observations: Observations) -> dict[str, object]:
     """Return the inputs of placement, without the time of the observation."""
     return {
-        name: replace(seen, observed_at="", workloads=_steady(seen), pending=_nameless(seen))
-        for name, seen in observations.clusters.items()
-    }
-
-
-def _nameless(seen: ClusterObservation) -> tuple[PendingPods, ...]:
-    """Pods that wait for a node, whichever they are."""
-    return tuple(replace(group, names=()) for group in seen.pending)
-
-
-def _steady(seen: ClusterObservation) -> dict[Identity, Workload]:
-    """Workloads without what changes while pods come and go; ticks read the rest."""
-    return {
-        identity: Workload(
-            gvk=found.gvk,
-            identity=identity,
-            replicas=found.replicas,
-            assigned=found.assigned,
-            missing=found.missing,
-            of_fleet=found.of_fleet,
+        name: replace(
+            seen,
+            observed_at="",
+            # Without what changes while pods come and go; ticks read the rest.
+            workloads={
+                identity: Workload(
+                    gvk=found.gvk,
+                    identity=identity,
+                    replicas=found.replicas,
+                    assigned=found.assigned,
+                    missing=found.missing,
+                    of_fleet=found.of_fleet,
+                )
+                for identity, found in seen.workloads.items()
+            },
+            pending=tuple(replace(group, names=()) for group in seen.pending),
         )
-        for identity, found in seen.workloads.items()
+        for name, seen in observations.clusters.items()
     }
 
 

@@ -179,7 +179,7 @@ async def _read(
     known = findings.objects.keys() | findings.absent | findings.unread.keys()
     left = (ref for ref in missing if ref.gvk in findings.faults and ref.identity not in known)
     findings.unread.update({ref.identity: findings.faults[ref.gvk].why for ref in left})
-    scaled = await autoscaled(member, discovery, findings.objects, interpreters, interest.at_fault)
+    scaled, asked_for, failed = await autoscaled(member, discovery, findings.objects, interpreters, interest.at_fault)
     return Read(
         name=member.name,
         objects=findings.objects,
@@ -187,9 +187,9 @@ async def _read(
         kinds=frozenset(findings.kinds | interest.complete),
         served=served,
         unread=findings.unread,
-        autoscaled=scaled.targets,
-        listed=scaled.listed.union(map(Listed, kinds)),
-        unlisted=tuple(sorted({*findings.faults.values(), *findings.forbidden, *scaled.unlisted})),
+        autoscaled=scaled,
+        listed=asked_for.union(map(Listed, kinds)),
+        unlisted=tuple(sorted({*findings.faults.values(), *findings.forbidden, *failed})),
         silent=discovery.stale,
         is_whole=interest.is_whole,
     )

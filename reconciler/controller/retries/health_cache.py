@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from reconciler.api.clusters import LiveObject, Read
-from reconciler.api.refs import Copy, Identity
+from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.clock import Clock
 from reconciler.containment import Contained, fault_fields, try_await, try_call
 from reconciler.controller import timing
@@ -30,9 +30,10 @@ from reconciler.errors import MemberClusterError
 from reconciler.kinds.registry import GENERIC, Registry
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.pod_shapes import Pod
-from reconciler.observe.pod_counts import Trouble, failed_creations, pod_troubles, refusals, starting
+from reconciler.observe.pod_counts import Trouble, pod_troubles, refusals, starting
 from reconciler.state import Degraded, HealthState, Healthy, Progressing, beside_pods
 
+_EVENT = GVK("", "v1", "Event")
 _VERSIONS_MAX = 100_000
 """Limit of kept versions; for an object without one, the later report counts."""
 
@@ -307,7 +308,8 @@ class PodDiagnostics:
 async def _refusals(
     member: MemberCluster, namespace: str, pods: Iterable[Pod], lacking: Collection[str]
 ) -> Mapping[str, str]:
-    return refusals(await failed_creations(member, namespace), pods, lacking)
+    events = await member.list_objects(_EVENT, namespace=namespace, field_selector="reason=FailedCreate")
+    return refusals(events.objects, pods, lacking)
 
 
 async def _prompt(asked: Awaitable[_T]) -> _T:

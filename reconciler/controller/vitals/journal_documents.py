@@ -288,7 +288,12 @@ class JournalReader:
         if version == self._version:
             left = len(in_force(known.suspensions, now)) + len(in_force(known.constraints, now))
             if left < len(known.suspensions) + len(known.constraints):
-                self._noted = _without_ended(known, now)
+                self._noted = replace(
+                    known,
+                    suspensions=in_force(known.suspensions, now),
+                    evictions=in_force(known.evictions, now),
+                    constraints=in_force(known.constraints, now),
+                )
             return self._noted
         self._commits.look_again()
         self._follow(journal)
@@ -317,12 +322,3 @@ class JournalReader:
             else:
                 begun.pop((ENDS.get(kind, EventKind.SUSPENDED), event.subject), None)
         self._begun, self._last = begun, last
-
-
-def _without_ended(noted: JournalRows, now: str) -> JournalRows:
-    return replace(
-        noted,
-        suspensions=in_force(noted.suspensions, now),
-        evictions=in_force(noted.evictions, now),
-        constraints=in_force(noted.constraints, now),
-    )

@@ -24,7 +24,7 @@ from reconciler.incremental import by_key
 from reconciler.regex import regex
 from reconciler.report.mask import scrub_text
 from reconciler.report.safe import ascii_json, inert, visible
-from reconciler.state import ClusterState, FleetState, Lag, Sync
+from reconciler.state import FleetState, Lag, Sync
 
 if TYPE_CHECKING:
     from reconciler.report.status.history_text import Words
@@ -289,23 +289,18 @@ class SyncTransitions:
                 since = self._deviating.pop(name, "")
                 if since:
                     over.setdefault(since, []).append(name)
-            elif name not in self._deviating and _deviates(found):
+            elif name not in self._deviating and any(
+                one.sync.is_evaluated and one.sync.sync is not Sync.SYNCED for one in found.kept.values()
+            ):
                 self._deviating[name] = now
-                begun.setdefault(_counts(found), []).append(name)
+                lags = [f"{count} {lag}" for lag, count in found.syncs.items() if count and lag is not Lag.SYNCED]
+                begun.setdefault(", ".join(lags), []).append(name)
         _tell_sync("ClusterOutOfSync", "objects are not as the store says", begun)
         _tell_sync(
             "ClusterInSync",
             "everything is as the store says again",
             {f"since {at}": names for at, names in over.items()},
         )
-
-
-def _deviates(cluster: ClusterState) -> bool:
-    return any(found.sync.is_evaluated and found.sync.sync is not Sync.SYNCED for found in cluster.kept.values())
-
-
-def _counts(cluster: ClusterState) -> str:
-    return ", ".join(f"{count} {lag}" for lag, count in cluster.syncs.items() if count and lag is not Lag.SYNCED)
 
 
 def _tell_sync(event: str, message: str, found: Mapping[str, Sequence[str]]) -> None:

@@ -15,7 +15,7 @@ from reconciler.api.plan import Change
 from reconciler.api.problem import Problem
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.report.status.state_document import StateOfFleet
-from reconciler.state import ClusterState, RevisionStep, step_of
+from reconciler.state import RevisionStep, step_of
 
 
 class ClusterVitals(Struct, frozen=True, kw_only=True):
@@ -94,8 +94,12 @@ def snapshot_of(picture: StateOfFleet, heard: Collection[str], before: StatusSna
     clusters = {}
     for name, found in state.clusters.items():
         known = before.clusters.get(name, _UNREAD)
-        is_asked = name in heard or found.why_away is not None or found.is_left
-        is_up, why = _answer(found) if is_asked else (known.is_up, known.why)
+        is_asked = name in heard or found.why_away is not None
+        is_up, why = known.is_up, known.why
+        if found.is_left:
+            is_up, why = False, "the store has no Cluster document for it"
+        elif is_asked:
+            is_up, why = found.why_away is None, found.why_away or ""
         clusters[name] = ClusterVitals(
             name=name,
             is_up=is_up,
@@ -116,12 +120,6 @@ def snapshot_of(picture: StateOfFleet, heard: Collection[str], before: StatusSna
 
 
 _UNREAD = ClusterVitals(name="")
-
-
-def _answer(found: ClusterState) -> tuple[bool, str]:
-    if found.is_left:
-        return False, "the store has no Cluster document for it"
-    return found.why_away is None, found.why_away or ""
 
 
 def _held(changes: Iterable[Change]) -> dict[str, int]:

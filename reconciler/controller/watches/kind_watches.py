@@ -216,8 +216,10 @@ class WatchKeeper:
             self.drop(name)
             self._applied.pop(name, None)
         is_polled = self._chosen is self._polls
-        everywhere = self._placed.everywhere if is_polled else frozenset()
-        lookout = frozenset() if is_polled else self._lookout()
+        placed = self._placed.everywhere
+        everywhere = placed if is_polled else frozenset()
+        # In a cluster without our objects one kind is watched, to notice when it becomes unreachable.
+        lookout = frozenset() if is_polled else frozenset({_NAMESPACE} if _NAMESPACE in placed else sorted(placed)[:1])
         for name, member in members.items():
             kinds = self._placed.of(name) | self._applied_in(name, ledger) | everywhere or lookout
             known = self._chosen.clusters.get(name)
@@ -241,11 +243,6 @@ class WatchKeeper:
         """Ask nothing any more."""
         await self._watches.close()
         await self._polls.close()
-
-    def _lookout(self) -> frozenset[GVK]:
-        """Return the kind to watch in a cluster without our objects: one, to notice when it becomes unreachable."""
-        kinds = self._placed.everywhere
-        return frozenset({_NAMESPACE} if _NAMESPACE in kinds else sorted(kinds)[:1])
 
     def _applied_in(self, cluster: str, ledger: Ledger) -> frozenset[GVK]:
         rows = ledger.get(cluster)

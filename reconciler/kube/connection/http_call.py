@@ -92,17 +92,14 @@ def proxy_of_environment(server: str) -> str:
     """The proxy that HTTPS_PROXY and NO_PROXY name for the server, as for kubectl; loopback never has one."""
     parts = urlsplit(server)
     host = parts.hostname or ""
-    if is_loopback(host) or not _may_be_named():
+    is_named = sys.platform != "linux" or any(name.lower().endswith("_proxy") for name in os.environ)
+    if is_loopback(host) or not is_named:
         return ""
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - 10 ms that few need
 
     if proxy_bypass(host) or _is_in_bypassed_network(host, getproxies().get("no", "")):
         return ""
     return getproxies().get(parts.scheme, "")
-
-
-def _may_be_named() -> bool:
-    return sys.platform != "linux" or any(name.lower().endswith("_proxy") for name in os.environ)
 
 
 def _is_in_bypassed_network(host: str, bypassed: str) -> bool:

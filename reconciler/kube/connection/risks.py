@@ -46,9 +46,12 @@ SOON: Final = timedelta(days=14)
 
 def kubeconfig_risks(config: MemberConfig, now: str) -> tuple[str, ...]:
     """Return the risks, a sentence each, with a remedy. `now`: RFC 3339."""
+    at = datetime.fromisoformat(now)
     return (
         *_connection(config),
-        *_certificates(config, datetime.fromisoformat(now)),
+        # Of a chain the first is our own; of several authorities one valid one is enough.
+        *_validity("client-certificate", config.client_certificate, at, lambda ends: ends[0]),
+        *_validity("certificate-authority", config.ca, at, max),
         *_files(config),
     )
 
@@ -67,12 +70,6 @@ def _connection(config: MemberConfig) -> Iterator[str]:
             "insecure-skip-tls-verify: whoever is on the way can pose as the API server and gets the credentials and "
             "Secrets; give certificate-authority instead"
         )
-
-
-def _certificates(config: MemberConfig, now: datetime) -> Iterator[str]:
-    # Of a chain the first is our own; of several authorities one valid one is enough.
-    yield from _validity("client-certificate", config.client_certificate, now, lambda ends: ends[0])
-    yield from _validity("certificate-authority", config.ca, now, max)
 
 
 def _validity(what: str, pem: Pem, now: datetime, deciding: Callable[[list[datetime]], datetime]) -> Iterator[str]:
@@ -96,19 +93,15 @@ def _files(config: MemberConfig) -> Iterator[str]:
         ("tokenFile", config.token_file),
     )
     for what, file in held:
-        who = _other_readers(file) if file is not None and not (config.is_in_cluster or is_mounted_for_us(file)) else ""
-        if who:
+        if file is None or config.is_in_cluster or is_mounted_for_us(file):
+            continue
+        try:
+            mode = file.stat().st_mode
+        except OSError:
+            continue
+        if mode & (stat.S_IROTH | stat.S_IRGRP):
+            who = "everybody on this machine" if mode & stat.S_IROTH else "its group"
             yield f"{what} {file} holds credentials and {who} can read it; chmod 600 {file}"
-
-
-def _other_readers(file: Path) -> str:
-    try:
-        mode = file.stat().st_mode
-    except OSError:
-        return ""
-    if mode & stat.S_IROTH:
-        return "everybody on this machine"
-    return "its group" if mode & stat.S_IRGRP else ""
 
 
 def why_rejected(config: MemberConfig, authorization: str, now: str) -> str:
@@ -118,8 +111,9 @@ def why_rejected(config: MemberConfig, authorization: str, now: str) -> str:
     """
     where = f" in {config.source}" if config.source else ""
     if config.exec_plugin is not None:
-        plugin = str(config.exec_plugin.get("command") or "")
-        return f"the API server does not accept what the exec plugin {plugin} gave; log in with it again"
+        return (
+            f"the API server does not accept what the exec plugin {exec_plugin_of(config)} gave; log in with it again"
+        )
     if authorization.startswith("Bearer "):
         end = _end_of_token(authorization.removeprefix("Bearer "))
         what = f"token file {config.token_file}" if config.token_file is not None else f"token{where}"
@@ -131,9 +125,13 @@ def why_rejected(config: MemberConfig, authorization: str, now: str) -> str:
         )
     if authorization:
         return f"the API server does not accept the user name and password{where}; correct them"
-    end = _end_of_certificate(config)
-    if end is not None and end <= datetime.fromisoformat(now):
-        return f"the client certificate{where} expired at {end:%Y-%m-%dT%H:%M:%SZ}; put in a new one"
+    try:
+        ends = ends_of_validity(config.client_certificate.read())
+    except OSError:
+        ends = []
+    # Of a chain the first is the one that speaks for us.
+    if ends and ends[0] <= datetime.fromisoformat(now):
+        return f"the client certificate{where} expired at {ends[0]:%Y-%m-%dT%H:%M:%SZ}; put in a new one"
     if config.client_certificate.data or config.client_certificate.file:
         return f"the API server does not accept the client certificate{where}; put in one that its authority signed"
     return f"the entry of the cluster{where} has no credentials; add a token, a client certificate or an exec plugin"
@@ -149,12 +147,3 @@ def _end_of_token(token: str) -> datetime | None:
         return datetime.fromtimestamp(claims["exp"], UTC)
     except (binascii.Error, ValueError, KeyError, TypeError, OverflowError, OSError):
         return None
-
-
-def _end_of_certificate(config: MemberConfig) -> datetime | None:
-    try:
-        ends = ends_of_validity(config.client_certificate.read())
-    except OSError:
-        return None
-    # Of a chain the first is the one that speaks for us.
-    return ends[0] if ends else None

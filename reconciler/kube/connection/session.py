@@ -119,7 +119,8 @@ class Session:
 @asynccontextmanager
 async def open_session() -> AsyncIterator[Session]:
     """A session that is closed with the block, in its loop."""
-    keep_tls_buffers_small()
+    # Of connections that are opened from now on, in the whole process.
+    SSLProtocol.max_size = min(SSLProtocol.max_size, TLS_BUFFER_BYTES)
     session = Session()
     try:
         yield session
@@ -182,8 +183,3 @@ def system_authorities() -> bytes:
 
 TLS_BUFFER_BYTES: Final = 16 * 1024
 """Of each connection. A record that does not fit comes in two reads."""
-
-
-def keep_tls_buffers_small() -> None:
-    """Give connections that are opened from now on, in the whole process, buffers of that size."""
-    SSLProtocol.max_size = min(SSLProtocol.max_size, TLS_BUFFER_BYTES)

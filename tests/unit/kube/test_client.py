@@ -99,7 +99,7 @@ async def test_a_list_that_expires_at_once_is_an_error() -> None:
 
 
 async def test_a_list_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.kube.served_kinds.PAGES_MAX", 5)
+    monkeypatch.setattr("reconciler.kube.client.PAGES_MAX", 5)
     endless = pods("a", token="t")
     async with member_with(lambda path, query: endless if path == "/api/v1/pods" else b"") as (member, _):
         with pytest.raises(BadAnswer, match="more than 5 pages"):
