@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from reconciler.errors import ReconcilerError
-from reconciler.processes.run_program import Command, Exited, Files, Limits, Terminated, Termination, run
+from reconciler.processes.run_program import Command, Exited, Limits, Terminated, Termination, run
 from reconciler.regex import regex
 
 _MARGIN_S: Final = 0.01
@@ -66,7 +66,7 @@ def render_twice(
         NotContained: there is a network, and `allow_network` is not given.
         RenderFailed: a command failed; the message has the end of what it said.
     """
-    shown = Files(writable=[str(folder)], readable=[str(path) for path in readable])
+    writable, shown = [str(folder)], [str(path) for path in readable]
     if allow_network:
         limits = limits._replace(processes=_PROCESSES_OF_USER)
     outputs: list[list[bytes]] = []
@@ -77,7 +77,10 @@ def render_twice(
             time.sleep(1.0 - time.time() % 1.0 + _MARGIN_S)
         # With a network the name would be that of the whole machine.
         host = "" if allow_network else side.host
-        ready = [command._replace(has_network=allow_network, host=host, files=shown) for command in found]
+        ready = [
+            command._replace(has_network=allow_network, host=host, writable=writable, readable=shown)
+            for command in found
+        ]
         outputs.append([_output(command, limits) for command in ready])
     return list(zip(*outputs, strict=True))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from reconciler.kube.discovery import ListMetadata
 from reconciler.prepared import prepared
 
 
@@ -177,34 +178,27 @@ class NodeObject(msgspec.Struct, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
-class PodListMetadata(msgspec.Struct, frozen=True, rename={"token": "continue", "resource_version": "resourceVersion"}):
-    """Metadata of a list."""
-
-    resource_version: str = ""
-    token: str = ""
-
-
 @prepared
 class PodList(msgspec.Struct, frozen=True, tag_field="kind", tag="PodList"):
     """One page of pods; another kind does not decode."""
 
-    metadata: PodListMetadata
+    metadata: ListMetadata
     items: list[Pod]
 
     @property
     def token(self) -> str:
         """Of the next page."""
-        return self.metadata.token
+        return self.metadata.token or ""
 
 
 @prepared
 class NodeList(msgspec.Struct, frozen=True, tag_field="kind", tag="NodeList"):
     """One page of nodes; another kind does not decode."""
 
-    metadata: PodListMetadata
+    metadata: ListMetadata
     items: list[NodeObject]
 
     @property
     def token(self) -> str:
         """Of the next page."""
-        return self.metadata.token
+        return self.metadata.token or ""

@@ -142,20 +142,17 @@ def _plugin(provider: Provider, extensions: Mapping[str, Any]) -> Mapping[str, A
         plugin["args"] = [*plugin["args"], *found]
     if provider.envs_policy != "Ignore" and _ENVS in extensions:
         own = {one["name"]: one["value"] for one in plugin["env"]}
-        added = _added_envs(extensions[_ENVS])
+        added = extensions[_ENVS]
+        is_map = isinstance(added, Mapping) and len(added) <= _ADDED_MAX
+        if not is_map or not all(_VARIABLE.fullmatch(str(name)) and _is_word(value) for name, value in added.items()):
+            raise _Refused(f"its {_ENVS} is no map of at most {_ADDED_MAX} variables to printable texts")
+        steering = sorted(name for name in added if _STEERS_PROGRAMS.fullmatch(name.upper()))
+        if steering:
+            names = ", ".join(steering)
+            raise _Refused(f"it sets {names}, which steers what a program loads; set it in the provider file")
         merged = {**added, **own} if provider.envs_policy == "AppendIfNotExists" else {**own, **added}
         plugin["env"] = [{"name": name, "value": value} for name, value in sorted(merged.items())]
     return plugin
-
-
-def _added_envs(found: Any) -> dict[str, str]:
-    is_map = isinstance(found, Mapping) and len(found) <= _ADDED_MAX
-    if not is_map or not all(_VARIABLE.fullmatch(str(name)) and _is_word(value) for name, value in found.items()):
-        raise _Refused(f"its {_ENVS} is no map of at most {_ADDED_MAX} variables to printable texts")
-    steering = sorted(name for name in found if _STEERS_PROGRAMS.fullmatch(name.upper()))
-    if steering:
-        raise _Refused(f"it sets {', '.join(steering)}, which steers what a program loads; set it in the provider file")
-    return dict(found)
 
 
 def _is_word(found: Any) -> bool:

@@ -42,17 +42,11 @@ class Limits(NamedTuple):
     processes: int | None = None
 
 
-class Files(NamedTuple):
-    """All that a program sees of the file system, beside what programs of the system need to run."""
-
-    writable: Sequence[str]
-    readable: Sequence[str]
-
-
 class Command(NamedTuple):
     """A command to run. `argv`: its first is an absolute path. `folder`: its working directory. `data`: for its stdin.
 
-    `host`: the name of the machine that it sees; only without a network. `files`: None: none are hidden.
+    `host`: the name of the machine that it sees; only without a network. `writable`, `readable`: all files that it
+    sees, beside what programs of the system need to run; None: none is hidden.
     """
 
     argv: Sequence[str]
@@ -61,7 +55,8 @@ class Command(NamedTuple):
     data: bytes = b""
     has_network: bool = True
     host: str = ""
-    files: Files | None = None
+    writable: Sequence[str] | None = None
+    readable: Sequence[str] = ()
 
 
 class Exited(NamedTuple):
@@ -101,15 +96,11 @@ def hides_files() -> bool:
     return bool(ctypes.CDLL(None).syscall(_LANDLOCK, None, ctypes.c_size_t(0), ctypes.c_uint32(1)) > 0)
 
 
-def _hear_all(part: bytes) -> bool:
-    return True
-
-
 def run(
     command: Command,
     limits: Limits,
     *,
-    hear: Callable[[bytes], bool] = _hear_all,
+    hear: Callable[[bytes], bool] = lambda _: True,
     stop: threading.Event | None = None,
     held: Sequence[int] = (),
 ) -> Exited | Terminated:
@@ -165,8 +156,8 @@ def _request(command: Command, limits: Limits) -> bytes:
         "folder": command.folder,
         "network": command.has_network,
         "host": command.host,
-        "writable": None if command.files is None else list(command.files.writable),
-        "readable": [] if command.files is None else list(command.files.readable),
+        "writable": None if command.writable is None else list(command.writable),
+        "readable": list(command.readable),
         "cpu_s": limits.cpu_s,
         "memory_bytes": limits.memory_bytes,
         "file_bytes": limits.file_bytes,

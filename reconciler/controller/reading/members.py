@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Final, TypeVar
 
@@ -171,8 +171,12 @@ async def _read(
     known = findings.objects.keys() | findings.unread.keys()
     missing = [ref for ref in interest.wanted if ref.identity not in known]
     asked = [ref for ref in missing if ref.gvk in served and ref.gvk not in findings.faults]
-    groups = _grouped(ref for ref in asked if _fits(ref, served))
-    await asyncio.gather(*(_look_up(member, *group, selector, findings, interest) for group in groups))
+    groups: defaultdict[tuple[GVK, str], list[str]] = defaultdict(list)
+    for ref in sorted(ref for ref in asked if _fits(ref, served)):
+        groups[ref.gvk, ref.namespace].append(ref.name)
+    await asyncio.gather(
+        *(_look_up(member, *place, tuple(names), selector, findings, interest) for place, names in groups.items())
+    )
     # What is there in a namespace or in none cannot be there otherwise.
     findings.absent |= {ref.identity for ref in asked if not _fits(ref, served)}
     _take_note_of_unserved(member, discovery, interest, findings)
@@ -229,13 +233,6 @@ async def _list(member: MemberCluster, gvk: GVK, selector: str, findings: _Findi
     findings.unread.update(listing.unread)
     if listing.is_complete:
         findings.kinds.add(gvk.group_kind)
-
-
-def _grouped(missing: Iterable[ResourceRef]) -> list[tuple[GVK, str, tuple[str, ...]]]:
-    groups: dict[tuple[GVK, str], list[str]] = defaultdict(list)
-    for ref in sorted(missing):
-        groups[ref.gvk, ref.namespace].append(ref.name)
-    return [(gvk, namespace, tuple(names)) for (gvk, namespace), names in groups.items()]
 
 
 async def _look_up(

@@ -1,8 +1,6 @@
 """Circuit breakers: a cluster, or a part of it, that does not answer is asked rarely instead of in every request.
 
-The memory limits of one cluster, and of all of them together.
-
-Lists of many clusters as trees that share equal parts.
+The memory limits of one cluster, and of all; lists of many clusters as trees that share equal parts.
 
 A thousand objects in each of a hundred clusters are a hundred thousand bodies, each of ten kilobytes as a tree. Nearly
 all of it is the same in all clusters: templates, labels, owned fields. It is kept once while lists are read. Trees are

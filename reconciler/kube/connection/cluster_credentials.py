@@ -92,19 +92,16 @@ class Credentials:
             if self.generation != seen:
                 return
             token, pair = await self._loaded()
-            headers = self._headers_with(token)
+            headers = [("Authorization", token)] if token else []
+            for header, values in sorted(self._config.impersonate.items()):
+                headers += [(header, value) for value in values]
+            if any(_CONTROL.search(value) for _, value in headers):
+                what = f"a token or name in {self._config.source} holds a line break or another control sign"
+                raise self._rejected(what)
             if self._config.server.startswith("https:"):
                 self._renew_context(pair)
-            self._headers, self._is_distrusted = headers, False
+            self._headers, self._is_distrusted = tuple(headers), False
             self.generation += 1
-
-    def _headers_with(self, token: str) -> Headers:
-        headers = [("Authorization", token)] if token else []
-        for header, values in sorted(self._config.impersonate.items()):
-            headers += [(header, value) for value in values]
-        if any(_CONTROL.search(value) for _, value in headers):
-            raise self._rejected(f"a token or name in {self._config.source} holds a line break or another control sign")
-        return tuple(headers)
 
     def _renew_context(self, pair: tuple[bytes, bytes] | None) -> None:
         """Make a new TLS context if its parts have changed: connections belong to a context, and end with it."""

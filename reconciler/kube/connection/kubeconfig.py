@@ -196,16 +196,13 @@ def _from_folder(folder: Path, cluster: Cluster, environ: Mapping[str, str]) -> 
                 )
             return _attempt(read_files([shared]), cluster, environ)
         own = read_files([file])
-        return member_config(own, cluster.name, _only_context(own, cluster))
+        context = cluster.context_name
+        if context not in own.contexts:
+            # In a file of its own it need not have the cluster's name when there is no doubt which one is meant.
+            context = next(iter(own.contexts)) if len(own.contexts) == 1 else own.current_context or context
+        return member_config(own, cluster.name, context)
     except ConfigurationError as error:
         return error
-
-
-def _only_context(own: Kubeconfig, cluster: Cluster) -> str:
-    """In a file of its own the context need not have the cluster's name when there is no doubt which one is meant."""
-    if cluster.context_name in own.contexts:
-        return cluster.context_name
-    return next(iter(own.contexts)) if len(own.contexts) == 1 else own.current_context or cluster.context_name
 
 
 def _attempt(merged: Kubeconfig, cluster: Cluster, environ: Mapping[str, str]) -> MemberConfig | ConfigurationError:
@@ -252,7 +249,14 @@ def read_files(files: Sequence[Path], *, may_be_missing: bool = False) -> Kubeco
         body = _read_yaml(file)
         for section, entries in sections.items():
             singular = section.removesuffix("s")
-            for item in _named_items(body, section, file):
+            items = body.get(section) or []
+            if not isinstance(items, list) or not all(
+                isinstance(i, Mapping) and isinstance(i.get("name"), str) for i in items
+            ):
+                raise ConfigurationError(f"kubeconfig {file}: {section} is no list of entries with a name")
+            for item in items:
+                if not isinstance(item.get(singular) or {}, Mapping):
+                    raise ConfigurationError(f"kubeconfig {file}: {section} {item['name']!r} is no mapping")
                 entries.setdefault(item["name"], _KubeconfigEntry(body=item.get(singular) or {}, file=file))
         current = current or str(body.get("current-context") or "")
     return Kubeconfig(**sections, current_context=current, description=os.pathsep.join(map(str, files)))
@@ -276,16 +280,6 @@ def _read_yaml(file: Path) -> Mapping[str, Any]:
     if body is not None and not isinstance(body, Mapping):
         raise ConfigurationError(f"kubeconfig {file} is no mapping")
     return body or {}
-
-
-def _named_items(body: Mapping[str, Any], section: str, file: Path) -> Iterable[Mapping[str, Any]]:
-    items = body.get(section) or []
-    if not isinstance(items, list) or not all(isinstance(i, Mapping) and isinstance(i.get("name"), str) for i in items):
-        raise ConfigurationError(f"kubeconfig {file}: {section} is no list of entries with a name")
-    for item in items:
-        if not isinstance(item.get(section.removesuffix("s")) or {}, Mapping):
-            raise ConfigurationError(f"kubeconfig {file}: {section} {item['name']!r} is no mapping")
-    return items
 
 
 def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
