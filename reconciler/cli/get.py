@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconciler.cli.tables import Query
     from reconciler.controller.once.planning import Access
     from reconciler.errors import ReconcilerError
-    from reconciler.kube.answers import PrintedTable
+    from reconciler.kube import PrintedTable
     from reconciler.kube.client import MemberCluster
     from reconciler.kube.member_clusters import MemberClusters
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reconciler.api.clusters import LiveObject
     from reconciler.api.refs import GVK
     from reconciler.clock import Clock
-    from reconciler.kube.answers import PrintedRow, PrintedTable
+    from reconciler.kube import PrintedRow, PrintedTable
     from reconciler.kube.client import MemberCluster
     from reconciler.kube.discovery import ServedKind
     from reconciler.kube.member_clusters import MemberClusters

@@ -16,7 +16,7 @@ from reconciler.report.terminal import Fit
 from reconciler.report.terminal import table as aligned
 
 if TYPE_CHECKING:
-    from reconciler.kube.answers import Column, PrintedRow, PrintedTable
+    from reconciler.kube import Column, PrintedRow, PrintedTable
 
 
 class Query(Struct, frozen=True, kw_only=True):
