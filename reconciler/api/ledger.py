@@ -327,7 +327,6 @@ class RoundRecord(Struct, frozen=True, kw_only=True):
     number: int
     revision: str
     time: str
-    summary: Mapping[str, Any] = field(default_factory=dict)
 
 
 class SuspensionRecord(Struct, frozen=True, kw_only=True):

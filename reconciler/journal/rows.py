@@ -227,7 +227,7 @@ def event_value(row: Row) -> Event:
 
 def round_value(row: Row) -> RoundRecord:
     """A round from its row."""
-    return RoundRecord(number=row[0], revision=row[1], time=row[2], summary=orjson.loads(row[3]))
+    return RoundRecord(number=row[0], revision=row[1], time=row[2])
 
 
 def suspension_value(row: Row) -> SuspensionRecord:

@@ -47,13 +47,13 @@ def adoption_operations(
     Without it, a field that leaves the store later would stay for ever, since the tool that once wrote it still owns
     it. Of client-side apply only the fields in its annotation become ours: the rest of its entry are defaults.
     """
-    fields = _adopted_fields(live, manager, _managers(live, predecessors))
+    fields = _adopted_fields(live, manager, predecessors)
     return () if fields is None else _guarded(live, fields)
 
 
 def adopted(live: JsonObject, manager: str, predecessors: Iterable[str] | None = None) -> JsonObject:
     """Return the live object after the adoption patch, for comparing an adoption."""
-    fields = _adopted_fields(live, manager, _managers(live, predecessors))
+    fields = _adopted_fields(live, manager, predecessors)
     return live if fields is None else {**live, "metadata": {**live["metadata"], "managedFields": fields}}
 
 
@@ -95,22 +95,17 @@ def release_operations(live: JsonObject, manager: str) -> tuple[Operation, ...]:
     return (_version_guard(live), *operations) if operations else ()
 
 
-def _managers(live: JsonObject, predecessors: Iterable[str] | None) -> frozenset[str]:
-    """The managers whose fields an adoption takes."""
-    if predecessors is not None:
-        return frozenset(predecessors)
-    return PREDECESSORS | _BORROWED.get(tool_of(live), frozenset())
-
-
-def _adopted_fields(live: JsonObject, manager: str, predecessors: frozenset[str]) -> list[JsonObject] | None:
-    entries = entries_of(live)
+def _adopted_fields(live: JsonObject, manager: str, predecessors: Iterable[str] | None) -> list[JsonObject] | None:
+    if predecessors is None:
+        predecessors = PREDECESSORS | _BORROWED.get(tool_of(live), frozenset())
+    names, entries = frozenset(predecessors), entries_of(live)
     taken: list[Mapping[str, Any]] = []
     kept = []
     last_applied = _last_applied(live)
     for entry in entries:
         if is_applied_by(entry, manager):
             taken.append(entry["fieldsV1"])
-        elif entry.get("manager") in predecessors and not entry.get("subresource"):
+        elif entry.get("manager") in names and not entry.get("subresource"):
             is_client_side = last_applied is not None and entry.get("manager") == "kubectl-client-side-apply"
             tree = entry["fieldsV1"]
             taken.append(_mentioned(tree, last_applied) if is_client_side else tree)

@@ -43,7 +43,7 @@ from reconciler.render.declared_body import (
     known_subject,
     template_of,
 )
-from reconciler.render.outcome import fault_of, only_follows, outcome_of, trace_of
+from reconciler.render.outcome import fault_of, only_follows, outcome_of
 from reconciler.render.signatures import render_inputs
 from reconciler.scheduler import Schedule
 from reconciler.templates import hook_of, images_of, is_run_of_hook, package_of
@@ -59,7 +59,13 @@ class Rendered(NamedTuple):
     @property
     def trace(self) -> tuple[FieldOverride, ...]:
         """The override that set each field."""
-        return trace_of(*self.made_of) if self.made_of is not None else ()
+        if self.made_of is None:
+            return ()
+        outcome, declared, terms = self.made_of
+        if outcome.trace is not None or not terms.rules:
+            return outcome.trace or ()
+        body = declared.with_counts(terms.replicas, terms.share)
+        return apply_rules(body, declared.template.identity, terms.rules, declared.interpreter).trace
 
 
 class Rendering(Struct, frozen=True, kw_only=True):

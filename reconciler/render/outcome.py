@@ -67,14 +67,6 @@ def outcome_of(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms,
     return known
 
 
-def trace_of(outcome: Common, declared: DeclaredBody, terms: RenderTerms) -> tuple[FieldOverride, ...]:
-    """The override that set each field."""
-    if outcome.trace is not None or not terms.rules:
-        return outcome.trace or ()
-    body = declared.with_counts(terms.replicas, terms.share)
-    return apply_rules(body, declared.template.identity, terms.rules, declared.interpreter).trace
-
-
 def _overridden(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms, cache: RenderCache) -> Common:
     template, interpreter = subject.template, subject.interpreter
     declared = subject.declared.with_counts(terms.replicas, terms.share)

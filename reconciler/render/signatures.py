@@ -44,7 +44,17 @@ def changed_identities(
     if before is None or before.fleet.clusters != after.fleet.clusters:
         old = signatures(before) if before is not None else {}
         return _differing(old, signatures(after))
-    suspects = {*(_searched(before, after) if changed is None else changed), *_overridden_anew(before, after)}
+    if changed is None:
+        pairs = (
+            (before.bindings, after.bindings),
+            (before.policies, after.policies),
+            (before.fleet.templates, after.fleet.templates),
+            (before.holds, after.holds),
+            (before.yielded, after.yielded),
+        )
+        found = (before.frozen ^ after.frozen).union(*(changed_keys(old, new) for old, new in pairs))
+        changed = {*found, *(identity for identity, _ in changed_keys(before.ticked, after.ticked))}
+    suspects = {*changed, *_overridden_anew(before, after)}
     needed = differing_prerequisites(before, after, suspects)
     suspects |= dependents(before, needed) | dependents(after, needed)
     plain = {identity for identity in suspects if _differs_plainly(before, after, identity)}
@@ -86,19 +96,6 @@ def _widened(old: Binding | None, new: Binding | None) -> frozenset[str] | None:
     if not set(old.targets) < set(new.targets):
         return None
     return frozenset(new.clusters) - frozenset(old.clusters)
-
-
-def _searched(before: Schedule, after: Schedule) -> set[Identity]:
-    """Return the identities that differ between two schedules, by a full search."""
-    pairs = (
-        (before.bindings, after.bindings),
-        (before.policies, after.policies),
-        (before.fleet.templates, after.fleet.templates),
-        (before.holds, after.holds),
-        (before.yielded, after.yielded),
-    )
-    found = (before.frozen ^ after.frozen).union(*(changed_keys(old, new) for old, new in pairs))
-    return {*found, *(identity for identity, _ in changed_keys(before.ticked, after.ticked))}
 
 
 def _differs_plainly(before: Schedule, after: Schedule, identity: Identity) -> bool:
