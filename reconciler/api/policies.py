@@ -179,12 +179,21 @@ class PurgeMode(StrEnum):
     NEVER = "Never"
 
 
+class StatePreservationRule(Struct, frozen=True, kw_only=True):
+    """A status field that is copied as a label to the new copy."""
+
+    alias_label: str
+    json_path: str
+
+
 class ApplicationFailover(Struct, frozen=True, kw_only=True):
     """`failover.application`. `grace_period_s` is 600 under Graciously unless given, else None."""
 
     toleration_s: int = 300
     purge_mode: PurgeMode = PurgeMode.GRACIOUSLY
     grace_period_s: int | None = 600
+    state_preservation: tuple[StatePreservationRule, ...] = ()
+    """Without effect; plans show how it differs."""
     source: Source = NOWHERE
 
 

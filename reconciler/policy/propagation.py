@@ -10,6 +10,7 @@ from reconciler.api.policies import (
     Placement,
     PropagationPolicy,
     PurgeMode,
+    StatePreservationRule,
     Suspension,
 )
 from reconciler.api.problem import Document, Problem
@@ -41,13 +42,15 @@ def read_application_failover(spec: Fields) -> ApplicationFailover | None:
     if failover is None:
         return None
     fields, cluster = failover.child("application"), failover.child("cluster")
-    for each in (fields, cluster):
+    kept: list[StatePreservationRule] = []
+    for each in (cluster, fields):
         # Without effect, but what is written must be right.
-        preservation = each.child("statePreservation") if each else None
+        preservation, kept = each.child("statePreservation") if each else None, []
         for rule in preservation.children("rules") if preservation else ():
             label = rule.text("aliasLabelName")
             if rule.has("aliasLabelName") and not is_label_key(label):
                 rule.error("label-key-illegal", f"{label!r} cannot be a label key", "aliasLabelName")
+            kept.append(StatePreservationRule(alias_label=label, json_path=rule.text("jsonPath")))
     if fields is None:
         return None
     mode = PurgeMode(fields.text("purgeMode", PurgeMode.GRACIOUSLY))
@@ -67,6 +70,7 @@ def read_application_failover(spec: Fields) -> ApplicationFailover | None:
         toleration_s=_TOLERATION_S if seconds is None else seconds,
         purge_mode=mode,
         grace_period_s=None if not is_gracious else _GRACE_PERIOD_S if grace_s is None else grace_s,
+        state_preservation=tuple(kept),
         source=fields.source(),
     )
 
