@@ -13,7 +13,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.printing import answer_commit, has_errors, prose, remark, show_problems
 from reconciler.cli.store_reading import cache_folder, read_fleet, read_observations
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ConfigurationError, StoreError
 
 if TYPE_CHECKING:
     from reconciler.api.clusters import ClusterObservation
@@ -66,14 +66,14 @@ def command(
     What is fresh is left alone, and no program is started for it. Commit what it writes: output that `validate` would
     refuse is not written.
     """
-    from reconciler.helm.files import check_ordinary
     from reconciler.helm.tools import Tools, Wanted
-    from reconciler.store.location import locate_store
+    from reconciler.store.location import StoreKind, locate_store
 
     if branch and check:
         raise ConfigurationError("--branch commits, and --check writes nothing; give one of them")
     location = locate_store(store, as_directory=as_directory)
-    check_ordinary(location)
+    if location.kind is StoreKind.BARE_REPOSITORY:
+        raise StoreError(f"{location}: hydrate writes files, and a bare repository has none; name a work tree")
     wanted = {"helm": Wanted(helm, helm_sha256), "kubectl": Wanted(kubectl, kubectl_sha256)}
     observed = read_observations(observations).clusters if observations is not None else None
 

@@ -89,11 +89,12 @@ class RenderFiles:
         Raises:
             InputRefused, StoreError: as of `listed` and `read`.
         """
-        return {path: self._id(path, entry) for path, entry in self.listed(paths).items()}
-
-    def _id(self, path: str, entry: FolderEntry) -> str:
-        known = self._tree.blob(entry)
-        return known if known is not None and len(known) == _SHA1_LENGTH else blob_id(self.read(path, entry))
+        found: dict[str, str] = {}
+        for path, entry in self.listed(paths).items():
+            known = self._tree.blob(entry)
+            is_known = known is not None and len(known) == _SHA1_LENGTH
+            found[path] = known if known is not None and is_known else blob_id(self.read(path, entry))
+        return found
 
     def read(self, path: str, entry: FolderEntry | None = None) -> bytes:
         """The content of a file.
@@ -156,16 +157,6 @@ def lock_problems(fleet: Fleet, tree: StoreTree) -> tuple[Problem, ...]:
     for render in fleet.renders:
         found += files.staleness(render, fleet.locks.get(render.lock_path))
     return tuple(found)
-
-
-def check_ordinary(location: StoreLocation) -> None:
-    """Nothing, unless the store is one whose files cannot be written.
-
-    Raises:
-        StoreError: it is a bare repository.
-    """
-    if location.kind is StoreKind.BARE_REPOSITORY:
-        raise StoreError(f"{location}: hydrate writes files, and a bare repository has none; name a work tree")
 
 
 def write_file(root: Path, name: str, data: bytes) -> None:

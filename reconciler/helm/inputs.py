@@ -108,7 +108,8 @@ def _folders(
         references[folder] = ()
         names = [name for name in KUSTOMIZATIONS if files.standing(f"{folder}/{name}") is StorePathKind.FILE]
         if len(names) != 1:
-            found.append(problem(render, "render-refused", _count(folder, names)))
+            message = f"{folder} has {' and '.join(names) or 'no kustomization.yaml'}"
+            found.append(problem(render, "render-refused", f"{message}; keep one of them" if names else message))
             continue
         path, made = f"{folder}/{names[0]}", f"{folder}/{HELM_OUTPUT}"
         made = made if is_patched and files.standing(made) is StorePathKind.NOTHING else ""
@@ -133,12 +134,6 @@ def _folders(
 
 def _standing(files: RenderFiles, made: str, path: str) -> StorePathKind:
     return StorePathKind.FILE if path == made else files.standing(path)
-
-
-def _count(folder: str, names: list[str]) -> str:
-    if names:
-        return f"{folder} has {' and '.join(names)}; keep one of them"
-    return f"{folder} has no kustomization.yaml"
 
 
 def _read(files: RenderFiles, path: str) -> bytes | None:

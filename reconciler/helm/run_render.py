@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -89,8 +89,11 @@ class ToolRenderer:
             inputs, told = self._with_served(render, lock, inputs)
             if _has_errors(told):
                 return Output({}, told)
-            if not always and lock is not None and self._is_fresh(render, lock, inputs, tool):
-                return Output(None, told)
+            if not always and lock is not None and _is_made_of(lock, render, inputs, tool):
+                outputs = self._files.ids([render.output])
+                outputs.pop(f"{render.output}/{LOCK_NAME}", None)
+                if outputs == lock.outputs:
+                    return Output(None, told)
             written = self._run(render, inputs, tool)
             found = self._compiled(render, lock, inputs, tool, written)
             return found._replace(problems=(*told, *found.problems))
@@ -112,14 +115,6 @@ class ToolRenderer:
 
         served, problems = served_apis(render, self._clusters, self._observed, is_mentioned)
         return inputs._replace(served=served), problems
-
-    def _is_fresh(self, render: Render, lock: RenderLock, inputs: ToolInputs, tool: Tool) -> bool:
-        made_of = (lock.spec, lock.inputs, lock.tool, lock.served)
-        if made_of != (render.digest, inputs.ids, tool.versions, inputs.served):
-            return False
-        outputs = self._files.ids([render.output])
-        outputs.pop(f"{render.output}/{LOCK_NAME}", None)
-        return outputs == lock.outputs
 
     def _run(self, render: Render, inputs: ToolInputs, tool: Tool) -> list[tuple[bytes, bytes]]:
         with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
@@ -180,7 +175,10 @@ class ToolRenderer:
             problems += [*one.problems, *nondeterminism(render, name, one.objects, other.objects)]
             found[name] = one.objects
             used |= one.used
-        problems += [*_unused(render, used), *self._unnamed_apis(render, inputs)]
+        unused = f"Render {render.name}: this leaves out nothing; correct it, or take it out"
+        unfit = [entry for entry in render.left_out if entry not in used]
+        problems += [warning(entry.source, "", "render-leave-out-unused", unused) for entry in unfit]
+        problems += self._unnamed_apis(render, inputs)
         for address in self._remote_schemas(render, inputs):
             message = f"the chart describes its values at {address}, and nothing is fetched: they are not checked"
             problems.append(replace(problem(render, "render-schema-remote", message), severity=Severity.HINT))
@@ -199,7 +197,10 @@ class ToolRenderer:
             for stem, bodies in compiled.files.items()
             for name, text in self._texts(render, tool, stem, bodies).items()
         }
-        problems += _too_large(render, texts_of)
+        for path, text in texts_of.items():
+            if len(text) > MAX_BYTES:
+                message = f"{path} has {len(text):,} bytes, and a file of a store {MAX_BYTES:,} at most"
+                problems.append(problem(render, "render-too-large", message))
         if _has_errors(problems):
             return Output({}, tuple(sorted(set(problems))))
         wrong = list(disproofs(render, base, found, texts_of, self._interpreters))
@@ -229,8 +230,7 @@ class ToolRenderer:
 
     def _committed(self, render: Render, lock: RenderLock | None, inputs: ToolInputs, tool: Tool) -> Bodies:
         """Return the encrypted objects that the same inputs made before: what they hold is the same, too."""
-        made_of = (render.digest, inputs.ids, tool.versions, inputs.served)
-        if lock is None or (lock.spec, lock.inputs, lock.tool, lock.served) != made_of:
+        if lock is None or not _is_made_of(lock, render, inputs, tool):
             return {}
         ids = self._files.ids([render.output])
         kept = [path for path, blob in lock.outputs.items() if ids.get(path) == blob]
@@ -247,18 +247,9 @@ class ToolRenderer:
         return {file: (header + "".join(texts)).encode() for file, texts in files.items()}
 
 
-def _unused(render: Render, used: Collection[LeftOut]) -> Iterator[Problem]:
-    for entry in render.left_out:
-        if entry not in used:
-            message = f"Render {render.name}: this leaves out nothing; correct it, or take it out"
-            yield warning(entry.source, "", "render-leave-out-unused", message)
-
-
-def _too_large(render: Render, texts: Mapping[str, bytes]) -> Iterator[Problem]:
-    for path, text in texts.items():
-        if len(text) > MAX_BYTES:
-            message = f"{path} has {len(text):,} bytes, and a file of a store {MAX_BYTES:,} at most"
-            yield problem(render, "render-too-large", message)
+def _is_made_of(lock: RenderLock, render: Render, inputs: ToolInputs, tool: Tool) -> bool:
+    made_of = (lock.spec, lock.inputs, lock.tool, lock.served)
+    return made_of == (render.digest, inputs.ids, tool.versions, inputs.served)
 
 
 def _has_errors(problems: Sequence[Problem]) -> bool:

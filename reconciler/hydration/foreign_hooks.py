@@ -60,12 +60,11 @@ def with_hooks(body: JsonObject, times: frozenset[str], ends: frozenset[HookEnd]
     """
     found = [_TIMES[times & phase] for phase in _PHASES if times & phase]
     first, *later = (_with_hook(body, time, ends) for time in found)
-    return (first, *map(_named_by_time, later)) if body.get("kind") in RUNS else (first,)
-
-
-def _named_by_time(body: JsonObject) -> JsonObject:
-    time = dig(body, "metadata", "annotations", HOOK)
-    return with_value(body, ("metadata", "name"), f"{dig(body, 'metadata', 'name')}-{time}")
+    if body.get("kind") not in RUNS:
+        return (first,)
+    names = [f"{dig(each, 'metadata', 'name')}-{dig(each, 'metadata', 'annotations', HOOK)}" for each in later]
+    named = (with_value(each, ("metadata", "name"), name) for each, name in zip(later, names, strict=True))
+    return (first, *named)
 
 
 def _with_hook(body: JsonObject, time: HookTime, ends: frozenset[HookEnd]) -> JsonObject:

@@ -182,16 +182,15 @@ class _KustomizationReader:
         is_chart = any(str(document.body.get("kind", "")).startswith(_CHART_KIND) for document in found)
         if is_chart:
             self._refuse("write helmCharts in place of a HelmChartInflationGenerator", key, index)
-        elif not found or not all(_is_builtin(document.body) for document in found):
+        elif not found or any(
+            document.body.get("apiVersion") != "builtin"
+            or any(name in (dig(document.body, "metadata", "annotations") or {}) for name in _FUNCTIONS)
+            for document in found
+        ):
             self._refuse("this would run a program; only files with builtin transformers are taken", key, index)
 
     def _refuse(self, message: str, *steps: Step) -> None:
         self._problems.append(self._document.problem("render-refused", message, *steps))
-
-
-def _is_builtin(body: JsonObject) -> bool:
-    annotations = dig(body, "metadata", "annotations") or {}
-    return body.get("apiVersion") == "builtin" and not any(key in annotations for key in _FUNCTIONS)
 
 
 def named_files(body: JsonObject) -> Iterator[tuple[str, tuple[Step, ...]]]:

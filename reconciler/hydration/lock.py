@@ -43,7 +43,11 @@ def parse_lock(document: Document) -> tuple[RenderLock | None, tuple[Problem, ..
     body = document.body
     if body.keys() - {"served"} == _KEYS and isinstance(body["spec"], str):
         inputs, outputs, tool, served = body["inputs"], body["outputs"], body["tool"], body.get("served", {})
-        if _are_files(inputs) and _are_files(outputs) and _are_texts(tool) and _are_served(served):
+        are_served = isinstance(served, dict) and all(
+            isinstance(apis, list) and all(isinstance(api, str) and _API.fullmatch(api) for api in apis)
+            for apis in served.values()
+        )
+        if _are_files(inputs) and _are_files(outputs) and _are_texts(tool) and are_served:
             seen = {variant: tuple(apis) for variant, apis in served.items()}
             lock = RenderLock(
                 path=document.path, inputs=inputs, tool=tool, spec=body["spec"], outputs=outputs, served=seen
@@ -59,13 +63,6 @@ def _are_files(found: Json) -> bool:
 
 def _are_texts(found: Json) -> bool:
     return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
-
-
-def _are_served(found: Json) -> bool:
-    return isinstance(found, dict) and all(
-        isinstance(apis, list) and all(isinstance(api, str) and _API.fullmatch(api) for api in apis)
-        for apis in found.values()
-    )
 
 
 def lock_text(
@@ -168,16 +165,15 @@ def split_file(name: str, documents: Iterable[tuple[JsonObject, str]]) -> dict[s
     """
     found = list(documents)
     is_large = sum(len(text) for _, text in found) > SPLIT_BYTES
-    return by_key((_file_of(name, body, is_large=is_large), text) for body, text in found)
 
+    def file_of(body: JsonObject) -> str:
+        kind, own = str(body.get("kind")), str(dig(body, "metadata", "name"))
+        if "sops" in body:
+            own = own if kind == "Secret" else _UNFIT.sub("-", f"{kind.lower()}-{own}")
+            return f"secrets/{dig(body, 'metadata', 'namespace') or 'cluster'}/{own}.yaml"
+        if not is_large:
+            return name
+        is_definition = kind == "CustomResourceDefinition"
+        return f"crds/{own}.yaml" if is_definition else f"{name.removesuffix('.yaml')}-{kind.lower()}.yaml"
 
-def _file_of(name: str, body: JsonObject, *, is_large: bool) -> str:
-    if "sops" in body:
-        kind, name = str(body.get("kind")), str(dig(body, "metadata", "name"))
-        own = name if kind == "Secret" else _UNFIT.sub("-", f"{kind.lower()}-{name}")
-        return f"secrets/{dig(body, 'metadata', 'namespace') or 'cluster'}/{own}.yaml"
-    if not is_large:
-        return name
-    if body.get("kind") == "CustomResourceDefinition":
-        return f"crds/{dig(body, 'metadata', 'name')}.yaml"
-    return f"{name.removesuffix('.yaml')}-{str(body.get('kind')).lower()}.yaml"
+    return by_key((file_of(body), text) for body, text in found)

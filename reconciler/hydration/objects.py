@@ -52,7 +52,8 @@ def _of_values(before: Json, after: Json, steps: tuple[Step, ...]) -> Iterator[O
     if is_same(before, after):
         return
     # An operation with null as its value is ambiguous in some dialects, so its parent is replaced.
-    if isinstance(before, Mapping) and isinstance(after, Mapping) and not _has_null(before, after):
+    are_maps = isinstance(before, Mapping) and isinstance(after, Mapping)
+    if are_maps and None not in (*before.values(), *after.values()):
         yield from _of_maps(before, after, steps)
     elif isinstance(before, list) and isinstance(after, list) and None not in before and None not in after:
         yield from _of_lists(before, after, steps)
@@ -80,10 +81,6 @@ def _put(operator: str, steps: tuple[Step, ...], value: Json) -> Operation:
 
 def _pointer(steps: tuple[Step, ...]) -> str:
     return pointer_text(map(str, steps))
-
-
-def _has_null(*maps: JsonObject) -> bool:
-    return any(value is None for each in maps for value in each.values())
 
 
 def first_difference(one: Json, other: Json) -> tuple[Step, ...]:
@@ -190,7 +187,8 @@ class _ObjectReader:
         encrypted = isinstance(body.get("sops"), dict)
         if is_in_clear(body) and not self._takes_secret(body, subject):
             return
-        if _steers(body):
+        api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
+        if is_policy(api_version, kind) or api_version.partition("/")[0] in _STEERING:
             self.error("render-object", f"{subject} steers the fleet; write it into the store yourself")
             return
         placed = self._in_namespace(body, subject)
@@ -203,7 +201,9 @@ class _ObjectReader:
             if problem.severity is Severity.ERROR:
                 self.error("render-object", f"{subject} {problem.path}: {problem.message}")
         if template is not None:
-            self._keep(template, document.body if encrypted else self._pruned(template))
+            if template.identity in self.objects:
+                self.error("render-object", f"{template.identity} is there twice")
+            self.objects[template.identity] = document.body if encrypted else self._pruned(template)
 
     def _as_hooks(self, body: JsonObject, subject: str) -> tuple[JsonObject, ...]:
         """Return an object as hooks of a store if it is one, else itself; empty: it is left out, and named."""
@@ -250,11 +250,6 @@ class _ObjectReader:
             self.error("render-secret", message)
         return False
 
-    def _keep(self, template: Template, body: JsonObject) -> None:
-        if template.identity in self.objects:
-            self.error("render-object", f"{template.identity} is there twice")
-        self.objects[template.identity] = body
-
     def _pruned(self, template: Template) -> JsonObject:
         interpreter = self._interpreters.of(*template.gvk.group_kind)
         pruned: JsonObject = without_nulls(strip_marks(interpreter.sanitize(template.body)))
@@ -300,11 +295,6 @@ def plain(body: JsonObject) -> JsonObject:
         return body
     metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key in ("name", "namespace")}
     return {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata": metadata}
-
-
-def _steers(body: JsonObject) -> bool:
-    api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
-    return is_policy(api_version, kind) or api_version.partition("/")[0] in _STEERING
 
 
 def _subject(body: JsonObject) -> str:

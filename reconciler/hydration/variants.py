@@ -62,8 +62,9 @@ def compile_variants(render: Render, base: Bodies, variants: Mapping[str, Bodies
         bodies = [variants[first][identity] for identity in found]
         union = _union([variant for variant in render.variants if variant.name in group])
         assert union is not None, "what has no union was refused"
-        name = f"only-{'+'.join(group)}.yaml"
-        files[name] = (*_placements(render, _only_name(render, group), found, bodies, union), *bodies)
+        name = "-".join((render.name, "only", *group))
+        name = name if len(name) <= _NAME_MAX else f"{name[: _NAME_MAX - 9]}-{digest_of(list(group))[:8]}"
+        files[f"only-{'+'.join(group)}.yaml"] = (*_placements(render, name, found, bodies, union), *bodies)
         policies += [
             policy
             for identity, body in zip(found, bodies, strict=True)
@@ -158,11 +159,6 @@ def _name(render: Render, identity: Identity) -> str:
     return f"{readable}-{digest_of([render.name, *identity])[:8]}"
 
 
-def _only_name(render: Render, group: tuple[str, ...]) -> str:
-    name = "-".join((render.name, "only", *group))
-    return name if len(name) <= _NAME_MAX else f"{name[: _NAME_MAX - 9]}-{digest_of(list(group))[:8]}"
-
-
 def _placements(
     render: Render, name: str, found: list[Identity], bodies: list[JsonObject], clusters: JsonObject
 ) -> Iterator[dict[str, Any]]:
@@ -240,16 +236,13 @@ def disproofs(
             chosen = [
                 rule
                 for rule in index.rules_of(template)
-                if clusters is not None and rule.rule.target is not None and _is_for(rule.rule.target, clusters)
+                if clusters is not None
+                and (target := rule.rule.target) is not None
+                and replace(target, source=NOWHERE) == replace(clusters, source=NOWHERE)
             ]
             found = apply_rules(body, identity, chosen, interpreter)
             if found.body is None or not is_same(found.body, wanted):
                 yield f"{identity} of {name or 'the base'}"
-
-
-def _is_for(target: ClusterAffinity, clusters: ClusterAffinity) -> bool:
-    """Return whether a rule is for the clusters of a variant, whatever its source."""
-    return replace(target, source=NOWHERE) == replace(clusters, source=NOWHERE)
 
 
 def encrypted_objects(files: Mapping[str, bytes]) -> dict[Identity, JsonObject]:
