@@ -15,7 +15,6 @@ from reconciler.journal.rows import (
     EVICTION,
     SUSPENSION,
     TABLES,
-    eviction_columns,
     eviction_value,
     suspension_value,
 )
@@ -69,7 +68,8 @@ class OrdersTable:
     def evict(self, eviction: EvictionRecord) -> None:
         """Record an order that a resource leaves a cluster; it replaces an earlier one."""
         with self._file.transaction(durable=True):
-            self._file.put(EVICTION, [eviction_columns(eviction)])
+            times = (eviction.since, eviction.until)
+            self._file.put(EVICTION, [(*eviction.identity, eviction.cluster, *times, eviction.who, eviction.reason)])
             subject = f"{eviction.identity} @ {eviction.cluster}"
             self._note(EventKind.EVICTED, subject, eviction.who, eviction.reason, eviction.until)
 

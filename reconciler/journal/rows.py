@@ -11,7 +11,7 @@ import orjson
 
 from reconciler.api.binding import Constraint, PreviousPlacement, TargetCluster, Tick
 from reconciler.api.content import Json, JsonObject, canonical_bytes
-from reconciler.api.ledger import AppliedRow, Event, EvictionRecord, Intent, RoundRecord, SuspensionRecord
+from reconciler.api.ledger import AppliedRow, Event, EvictionRecord, Intent, SuspensionRecord
 from reconciler.api.plan import Action
 from reconciler.api.policies import Flavor
 from reconciler.api.problem import Source
@@ -186,13 +186,8 @@ def constraint_value(row: Row) -> Constraint:
     )
 
 
-def eviction_columns(eviction: EvictionRecord) -> Row:
-    """One row for each resource and cluster."""
-    return (*eviction.identity, eviction.cluster, eviction.since, eviction.until, eviction.who, eviction.reason)
-
-
 def eviction_value(row: Row) -> EvictionRecord:
-    """The inverse of `eviction_columns`."""
+    """An eviction from its row."""
     return EvictionRecord(
         identity=Identity(*row[:4]), cluster=row[4], since=row[5], until=row[6], who=row[7], reason=row[8]
     )
@@ -223,11 +218,6 @@ def intent_value(row: Row) -> Intent:
 def event_value(row: Row) -> Event:
     """An event from its row."""
     return Event(round=row[1], time=row[2], kind=row[3], subject=row[4], data=orjson.loads(row[5]))
-
-
-def round_value(row: Row) -> RoundRecord:
-    """A round from its row."""
-    return RoundRecord(number=row[0], revision=row[1], time=row[2])
 
 
 def suspension_value(row: Row) -> SuspensionRecord:

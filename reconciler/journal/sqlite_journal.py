@@ -31,12 +31,14 @@ from reconciler.journal.rows import (
     BINDING,
     CLUSTER,
     CONSTRAINT,
+    ROUND,
     TABLES,
     TIMER,
     binding_columns,
     binding_value,
     constraint_columns,
     constraint_value,
+    json_text,
 )
 from reconciler.journal.sqlite_file import BUSY_TIMEOUT_S, META, JournalFile, Row, SqlTable
 from reconciler.journal.trail import TrailBook
@@ -307,7 +309,9 @@ class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
     def record_round(self, revision: str, time: str, summary: JsonObject) -> int:
         """The number of the round, which is now recorded as complete."""
         with self.transaction():
-            number = journal_trail.record_round(self._file, revision, time, summary, self._limits.events_max)
+            number = self.complete_rounds() + 1
+            self._file.put(ROUND, [(number, revision, time, json_text(summary))])
+            self._file.execute("DELETE FROM round WHERE number <= ?", (number - self._limits.events_max,))
             if number % _ROUNDS_BETWEEN_TIDYING == 0:
                 self._tidy(time)
         return number

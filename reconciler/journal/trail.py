@@ -22,7 +22,6 @@ from reconciler.journal.rows import (
     intent_columns,
     intent_value,
     json_text,
-    round_value,
 )
 from reconciler.journal.sqlite_file import META, JournalFile, SqlTable
 
@@ -60,14 +59,6 @@ def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str,
     return not done.isdisjoint((Action.RELEASE, Action.ADOPT))
 
 
-def record_round(file: JournalFile, revision: str, time: str, summary: JsonObject, rounds_max: int) -> int:
-    """Append a round; delete those beyond the limit."""
-    number = _last(file, ROUND) + 1
-    file.put(ROUND, [(number, revision, time, json_text(summary))])
-    file.execute("DELETE FROM round WHERE number <= ?", (number - rounds_max,))
-    return number
-
-
 class TrailBook:
     """The intents and rounds of a journal, and the picture of the last round."""
 
@@ -96,8 +87,9 @@ class TrailBook:
 
     def last_round(self) -> RoundRecord | None:
         """The round that was recorded last."""
-        found = self._file.rows(ROUND, "ORDER BY number DESC LIMIT 1")
-        return round_value(found[0]) if found else None
+        for number, revision, time, _ in self._file.rows(ROUND, "ORDER BY number DESC LIMIT 1"):
+            return RoundRecord(number=number, revision=revision, time=time)
+        return None
 
     def record_state(self, document: JsonObject) -> None:
         """Replace the picture of the last round (`report.state_document`), for commands that only read.
