@@ -95,7 +95,11 @@ def promoted(
     inside = (file for file in origin if is_below(file.path, rule.origin) or is_stage)
     theirs = _folder([file for file in inside if not is_below(file.path, rule.target)], rule.origin)
     pairs, alone = _counterparts(rule, theirs.parts, ours.parts)
-    alone += _differing_lists(rule, theirs.lists, ours.lists)
+    alone += [
+        f"{file.path} holds a list, as a JSON patch does: edit {rule.target}/{relative} by hand if it follows"
+        for relative, file in theirs.lists.items()
+        if relative not in ours.lists or ours.lists[relative].data != file.data
+    ]
     if not pairs:
         raise PromotionRefused(f"nothing of {rule.origin} has a counterpart in {rule.target}: {'; '.join(alone[:5])}")
     carried: list[Carried] = []
@@ -145,15 +149,13 @@ def _folder(inside: list[StoreFile], folder: str) -> _Folder:
             raise PromotionRefused(f"{file.path}: it cannot be read; correct it first: {why}")
         for place, document in enumerate(found.documents):
             part = _Part(document, place, relative, _key(document))
-            if _is_carried(document, part.key):
+            group, kind, _, _ = part.key
+            is_secret = isinstance(document.body.get(_SOPS), Mapping) or (group, kind) == ("", "Secret")
+            is_own = group == OWN_API_VERSION.partition("/")[0]
+            is_steering = kind != "Render" if is_own else is_policy(str(document.body.get("apiVersion")), kind)
+            if not is_secret and not is_steering:
                 result.parts.append(part)
     return result
-
-
-def _differing_lists(rule: Promotion, theirs: Mapping[str, StoreFile], ours: Mapping[str, StoreFile]) -> Iterator[str]:
-    for relative, file in theirs.items():
-        if relative not in ours or ours[relative].data != file.data:
-            yield f"{file.path} holds a list, as a JSON patch does: edit {rule.target}/{relative} by hand if it follows"
 
 
 def _is_chart(path: str) -> bool:
@@ -170,15 +172,6 @@ def _key(document: Document) -> tuple[str, str, str, str]:
         return ("", kind if isinstance(kind, str) else "", "", "")
     group = str(body.get("apiVersion", "")).rpartition("/")[0]
     return (group, kind, str(dig(body, "metadata", "namespace") or ""), name)
-
-
-def _is_carried(document: Document, key: tuple[str, str, str, str]) -> bool:
-    group, kind, _, _ = key
-    if isinstance(document.body.get(_SOPS), Mapping) or (group, kind) == ("", "Secret"):
-        return False
-    if group == OWN_API_VERSION.partition("/")[0]:
-        return kind == "Render"
-    return not is_policy(str(document.body.get("apiVersion")), kind)
 
 
 def _counterparts(

@@ -81,12 +81,7 @@ def _rows(
         told = "not run there yet: the same change brings it there" if is_new else health(rule.origin, carried.origin)
         told += "; an older version than before" if goes_back(change) else ""
         yield _row(rule, carried, change.path, change.before, change.after, f"from {carried.origin}, {told}")
-    if lacked.keys() - lacks.keys():
-        yield from _on_purpose(rule, new, write)
-
-
-def _on_purpose(rule: Promotion, files: tuple[StoreFile, ...], write: Callable[[Json], str]) -> Iterator[SettingChange]:
-    for carried in promoted(rule, files, files, write).carried:
+    for carried in promoted(rule, new, new, write).carried if lacked.keys() - lacks.keys() else ():
         paths = [change.path for change in carried.differing]
         if paths:
             more = f" and {len(paths) - _SHOWN_MAX} more" if len(paths) > _SHOWN_MAX else ""

@@ -104,7 +104,7 @@ _FORMS: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
 def unfit(data: bytes, environ: Mapping[str, str], *, is_json: bool) -> str:
     """Return why sops may not be asked about a file; empty: it may. `environ`: for sops."""
     try:
-        blocks = list(_json_blocks(data) if is_json else _yaml_blocks(data))
+        blocks = [_json_block(data)] if is_json else [_yaml_block(root) for root in compose(data)]
     except (YamlRefused, ValueError, RecursionError) as error:
         return str(error) if isinstance(error, _AmbiguousError) else "it is no whole file of sops"
     if not blocks or any(block != blocks[0] for block in blocks):
@@ -142,12 +142,11 @@ class _AmbiguousError(ValueError):
     """Two readers could read it differently."""
 
 
-def _yaml_blocks(data: bytes) -> Iterator[Any]:
-    for root in compose(data):
-        found = [below for key, below in _entries(root) if key == BLOCK]
-        if len(found) != 1:
-            raise _AmbiguousError("a document of it was not encrypted, or twice")
-        yield _plain(found[0], set())
+def _yaml_block(root: Node) -> Any:
+    found = [below for key, below in _entries(root) if key == BLOCK]
+    if len(found) != 1:
+        raise _AmbiguousError("a document of it was not encrypted, or twice")
+    return _plain(found[0], set())
 
 
 def _entries(node: Node) -> Iterator[tuple[str, Node]]:
@@ -176,12 +175,12 @@ def _plain(node: Node, seen: set[int]) -> Any:
     return _once([(name, _plain(below, seen)) for name, below in _entries(node)])
 
 
-def _json_blocks(data: bytes) -> Iterator[Any]:
+def _json_block(data: bytes) -> Any:
     # Go takes names of fields in any case, and the last of several.
     root = json.loads(data, object_pairs_hook=_once, parse_int=str, parse_float=str)
     if not isinstance(root, dict) or [name for name in root if name.lower() == BLOCK] != [BLOCK]:
         raise _AmbiguousError("it was not encrypted, or twice")
-    yield root[BLOCK]
+    return root[BLOCK]
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -287,8 +286,12 @@ class Program(NamedTuple):
             return Ran(None, why=str(error))
         command = Command([str(self.path), *arguments], self.environ, "/", data)
         match run(command, self.limits):
-            case Exited(code, output, said):
-                return Ran(code, output, self._unmarked(said))
+            case Exited(code, output, complaint):
+                said = " ".join(complaint.decode(errors="replace").split())
+                for name, value in self.environ.items():
+                    if _SECRET_NAME.search(name) and len(value) >= _SECRET_LEAST:
+                        said = said.replace(value, "***")
+                return Ran(code, output, said[-_SAID_CHARACTERS:])
             case Terminated(Termination.LATE):
                 return Ran(None, why=f"it did not end within {self.limits.wall_s:g} s")
             case Terminated(Termination.FLOODING):
@@ -297,13 +300,6 @@ class Program(NamedTuple):
                 return Ran(None, why="what holds it was ended")
             case _:
                 return Ran(None, why="it cannot be started")
-
-    def _unmarked(self, complaint: bytes) -> str:
-        said = " ".join(complaint.decode(errors="replace").split())
-        for name, value in self.environ.items():
-            if _SECRET_NAME.search(name) and len(value) >= _SECRET_LEAST:
-                said = said.replace(value, "***")
-        return said[-_SAID_CHARACTERS:]
 
 
 def program_of(

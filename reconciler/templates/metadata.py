@@ -179,18 +179,15 @@ def check_annotations(annotations: Json, findings: Findings, *steps: str) -> Non
         if not _is_key(key.lower()):
             findings.error("annotation-illegal", f"{key[:80]!r} cannot be an annotation key", *steps, key)
         elif key.startswith(RESERVED_PREFIX) and key not in DOCUMENTED_ANNOTATIONS:
-            findings.error("mark-reserved", _why_reserved(key), *steps, key)
+            why = f"only the reconciler writes the annotation {key}; take it out"
+            if key in POLICY_ANNOTATIONS:
+                why = f"{key} belongs on a propagation policy and means nothing here; move it there"
+            findings.error("mark-reserved", why, *steps, key)
         elif key == BRING and (unknown := parse_brings(value)[1]):
             findings.error("bring-unknown", f"{BRING}: {unknown}", *steps, key)
     if size > MAX_ANNOTATIONS_BYTES:
         message = f"{size:,} bytes of annotations, Kubernetes takes {MAX_ANNOTATIONS_BYTES:,}"
         findings.error("annotations-too-large", message, *steps)
-
-
-def _why_reserved(key: str) -> str:
-    if key in POLICY_ANNOTATIONS:
-        return f"{key} belongs on a propagation policy and means nothing here; move it there"
-    return f"only the reconciler writes the annotation {key}; take it out"
 
 
 def _entries(mapping: Json, findings: Findings, *steps: str) -> list[tuple[str, str]]:
@@ -316,7 +313,8 @@ def check_take_over(metadata: JsonObject, findings: Findings) -> None:
 
 def check_foreign_marks(metadata: JsonObject, findings: Findings) -> None:
     """Warn of a label or annotation by which another tool would hold the objects of the template for its own."""
-    mark = foreign_mark({"metadata": {place: _mapping(metadata.get(place)) for place in ("labels", "annotations")}})
+    found = {place: metadata.get(place) for place in ("labels", "annotations")}
+    mark = foreign_mark({"metadata": {place: each for place, each in found.items() if isinstance(each, dict)}})
     if mark is None or mark.is_stated:
         return
     message = f"{mark.tool} knows by {mark} what it holds, and may delete the object; take it out"
@@ -329,13 +327,8 @@ def check_directives(kind: str, metadata: JsonObject, findings: Findings) -> Non
         says = f"{kind} {metadata.get('name')} says {found}"
         steps = ("metadata", found.place.value, found.key)
         match found.effect:
-            case DirectiveEffect.UNKNOWN:
-                findings.warning("directive-unknown", f"{says}, which has no effect: {found.here}", *steps)
-            case DirectiveEffect.DROPPED:
-                findings.warning("directive-dropped", f"{says}, which has no effect: {found.here}", *steps)
+            case DirectiveEffect.UNKNOWN | DirectiveEffect.DROPPED:
+                code = "directive-unknown" if found.effect is DirectiveEffect.UNKNOWN else "directive-dropped"
+                findings.warning(code, f"{says}, which has no effect: {found.here}", *steps)
             case DirectiveEffect.REFUSED | DirectiveEffect.HOOK | DirectiveEffect.LEFT_OUT:
                 findings.error("directive-refused", f"{says}: {found.here}", *steps)
-
-
-def _mapping(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}

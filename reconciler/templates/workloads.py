@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import exact
@@ -200,13 +200,8 @@ def _check_env(env: Json, at: tuple[Step, ...], findings: Findings) -> None:
         return
     for index, entry in enumerate(env):
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
-            findings.error(
-                "name-missing",
-                "an environment variable needs a name; write - {name: KEY, value: text}",
-                *at,
-                "env",
-                index,
-            )
+            message = "an environment variable needs a name; write - {name: KEY, value: text}"
+            findings.error("name-missing", message, *at, "env", index)
             continue
         value = entry.get("value")
         if value is not None and not isinstance(value, str):
@@ -216,17 +211,11 @@ def _check_env(env: Json, at: tuple[Step, ...], findings: Findings) -> None:
             findings.error("value-and-value-from", message, *at, "env", index, "valueFrom")
 
 
-class _OddQuantity(NamedTuple):
-    """Suffixes that nobody means for a resource, and what is said of them."""
-
-    suffixes: tuple[str, ...]
-    message: str
-
-
-_ODD: Final[Mapping[str, _OddQuantity]] = {
-    "cpu": _OddQuantity(("k", "M", "G", "Ki", "Mi", "Gi"), "thousands of cores; a tenth of a core is 100m"),
-    "memory": _OddQuantity(("m",), "thousandths of a byte; write for example 128Mi"),
+_ODD: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    "cpu": (("k", "M", "G", "Ki", "Mi", "Gi"), "thousands of cores; a tenth of a core is 100m"),
+    "memory": (("m",), "thousandths of a byte; write for example 128Mi"),
 }
+"""Suffixes that nobody means for a resource, and what is said of them."""
 
 
 def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) -> None:
@@ -242,8 +231,8 @@ def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) 
             if not (_is_amount_text(value) if value.__class__ is str else _is_natural(exact(value))):
                 message = "not a quantity; write for example 100m, 0.5, 128Mi or 1G"
                 findings.error("quantity-invalid", message, *at, "resources", field, name)
-            elif value.__class__ is str and (odd := _ODD.get(name)) is not None and value.endswith(odd.suffixes):
-                findings.warning("quantity-odd", odd.message, *at, "resources", field, name)
+            elif value.__class__ is str and (odd := _ODD.get(name)) is not None and value.endswith(odd[0]):
+                findings.warning("quantity-odd", odd[1], *at, "resources", field, name)
     limits = amounts.get("limits", {})
     for name, value in amounts.get("requests", {}).items():
         if _exceeds(value, limits.get(name)):
