@@ -283,13 +283,17 @@ def _place(entry: Document) -> str:
 
 
 def _changes(document: Document, key: str, style: Style) -> list[Entry]:
-    """Return the changes that are held, or that failed, each with the trouble of its copy."""
+    """Return the changes that are held, or that failed, each with the trouble of its copy.
+
+    Of what waits for a stage there is no change yet, only the trouble.
+    """
     troubles = {_place(entry): entry for entry in document.get("troubles", ())}
     entries = []
     for entry in document.get(key, ()):
         action, why = (style.yellow(entry["action"]), "why") if key == "held" else (visible(entry["action"]), "error")
         entries.append((action + visible(f" {_place(entry)}: {entry[why]}"), troubles.get(_place(entry))))
-    return entries
+    staged = (entry for entry in troubles.values() if key == entry["state"] and entry["by"] == "stage")
+    return [*entries, *((visible(f"{_place(entry)}: {entry['why']}"), entry) for entry in staged)]
 
 
 _SHOWN_ELSEWHERE = frozenset({"synced", "pending", "held", "failed", "left"})

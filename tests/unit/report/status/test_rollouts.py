@@ -68,3 +68,15 @@ def test_a_cluster_that_is_synced_with_an_older_revision_is_behind() -> None:
 
 def test_a_picture_without_rollouts_is_as_before() -> None:
     assert "rollouts" not in state_document(picture(planned()))
+
+
+def test_what_waits_for_a_stage_is_among_what_is_held() -> None:
+    trouble = {
+        "resource": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "demo", "name": "old"}, "cluster": "m1",
+        "state": "held", "by": "stage", "why": "it is deleted after the last stage", "sync": "OutOfSync",
+        "health": "Healthy", "healthWhy": "", "who": "li", "revision": OLD, "source": "old.yaml:1", "todo": "nothing",
+    }  # fmt: skip
+    seen = state_document(picture(planned()))
+    rest: dict[str, Any] = {"fleet": "f", "writer": None, "suspensions": [], "constraints": [], "released": []}
+    text = status_text({**seen, **rest, "troubles": [trouble]})
+    assert "Held (1)\n  ConfigMap demo/old @ m1: it is deleted after the last stage\n" in text
