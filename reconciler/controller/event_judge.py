@@ -97,10 +97,17 @@ class EventHandler(PollHandler):
 
     def seen(self, cluster: str, event: WatchEvent) -> None:
         """An object came, changed or went."""
-        self._note_health(cluster, event)
+        now, live = self._latest.value, event.object
+        # The health counts whether or not the event concerns a round.
+        self._memory.restores.saw(cluster, live.gvk, live.resource_version)
+        if event.type != "DELETED":
+            interpreter = self._parts.access.interpreters.of(*live.identity[:2])
+            self._memory.healths.note(cluster, live.identity, live.resource_version, health_of(live, interpreter))
+        else:
+            is_wanted = now.picture is not None and live.identity in now.picture.manifests.get(cluster, {})
+            self._memory.healths.gone(cluster, live.identity, MISSING if is_wanted else None)
         if self._memory.lanes.saw(cluster, event):
             return
-        live = event.object
         if event.type != "DELETED" and (
             self._memory.beliefs.holds(cluster, live) or self._seems_as_wanted(cluster, live)
         ):
@@ -109,17 +116,6 @@ class EventHandler(PollHandler):
             return
         self._memory.beliefs.invalidate(cluster, live.identity)
         self._inbox.changed((live.identity,), cluster)
-
-    def _note_health(self, cluster: str, event: WatchEvent) -> None:
-        """Record the health in an event, whether or not it concerns a round."""
-        now, live = self._latest.value, event.object
-        self._memory.restores.saw(cluster, live.gvk, live.resource_version)
-        if event.type != "DELETED":
-            interpreter = self._parts.access.interpreters.of(*live.identity[:2])
-            self._memory.healths.note(cluster, live.identity, live.resource_version, health_of(live, interpreter))
-            return
-        is_wanted = now.picture is not None and live.identity in now.picture.manifests.get(cluster, {})
-        self._memory.healths.gone(cluster, live.identity, MISSING if is_wanted else None)
 
     def _seems_as_wanted(self, cluster: str, live: LiveObject) -> bool:
         """The boundary of one event: what cannot be judged here is for a round to look at."""
@@ -158,12 +154,13 @@ class EventHandler(PollHandler):
 
     def _is_awaited(self, identity: Identity) -> bool:
         """Return whether an object waits, or another of its package for it."""
-        return self._memory.unfinished.is_held(identity) or self._is_awaited_by_mates(identity)
+        return identity in self._memory.unfinished.waiting or self._is_awaited_by_mates(identity)
 
     def _is_awaited_by_mates(self, identity: Identity) -> bool:
         schedule = self._latest.value.schedule
         packaged = schedule.packaged if schedule is not None else {}
-        return identity in packaged and any(map(self._memory.unfinished.is_held, package_mates(packaged, (identity,))))
+        waiting = self._memory.unfinished.waiting
+        return identity in packaged and any(mate in waiting for mate in package_mates(packaged, (identity,)))
 
     def _is_left(self, change: Change, pause_s: float) -> bool:
         """Return whether all differing fields are in back-off; then enqueue the copy for its end."""

@@ -34,6 +34,7 @@ from reconciler.controller.inbox import (
 )
 from reconciler.controller.loop_state import Established, LoopParts, State, exchanged, reconnected
 from reconciler.controller.reader import Differing, Reader
+from reconciler.controller.reading.clusters_needed import causes
 from reconciler.controller.reading.late import LateReadings
 from reconciler.controller.reading.read_clusters import ReadExtent, remembered, with_objects
 from reconciler.controller.reading.scope import ReadScope, has_strangers, joined, scope_of
@@ -43,17 +44,19 @@ from reconciler.controller.retries.health_cache import PodDiagnostics
 from reconciler.controller.retries.workers import TakingIn
 from reconciler.controller.round.contents import Contents
 from reconciler.controller.round.dry_runs import dry_run
-from reconciler.controller.round.picture import Looked, planned_with_health, with_holders
+from reconciler.controller.round.picture import Looked, looked_health, with_holders
 from reconciler.controller.staged_rounds import StagedRounds
-from reconciler.controller.store_follower import StoreFollower, concerns_everything, needs_other_members, other_clusters
-from reconciler.controller.tasks import beside, in_thread
+from reconciler.controller.store_follower import StoreFollower, concerns_everything, needs_other_members
+from reconciler.controller.tasks import beside
 from reconciler.controller.vitals.service_vitals import RoundPhase, tell_progress
 from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
 from reconciler.controller.watches.polls import Polls
 from reconciler.controller.writer import Writer
 from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.incremental import changed_keys
+from reconciler.kube.client import MemberCluster
 from reconciler.kube.member_clusters import MemberClusters
-from reconciler.planner import Round
+from reconciler.planner import Round, plan_round
 
 
 class ControlLoop:
@@ -94,7 +97,8 @@ class ControlLoop:
 
     def reload(self) -> None:
         """Have the next round read the kubeconfig again; while it is unusable, the one in force stays."""
-        self._parts.ask_keys_again()
+        if self._parts.access.later_keys is not None:
+            self._parts.access.later_keys.again()
         self._parts.vitals.is_reloading = True
         self._inbox.send(LoopCommand(LoopOrder.RELOAD))
 
@@ -226,12 +230,13 @@ class ControlLoop:
         yield from self._reader.due(state, now_s)
         if now_s >= self._stages.next_s:
             yield TimerDue(LoopTimer.STAGES)
-        yield ObjectsChanged(frozenset(self._memory.unfinished.due()))
-        for cluster, identity in self._memory.unfinished.due_copies():
+        yield ObjectsChanged(frozenset(self._memory.unfinished.looks.due()))
+        for cluster, identity in self._memory.unfinished.retries.due():
             yield ClusterChanged(cluster, frozenset({identity}))
 
     def _due_s(self, state: State) -> float:
-        return min(self._reader.next_s(state), self._memory.unfinished.next_retry_s(), self._stages.next_s)
+        unfinished = self._memory.unfinished
+        return min(self._reader.next_s(state), unfinished.retries.next_s, unfinished.looks.next_s, self._stages.next_s)
 
     def _with_applied(self, state: State) -> State:
         """Return the state with what workers have written by now, and send what follows from it."""
@@ -252,7 +257,7 @@ class ControlLoop:
             state = replace(state, fleet=fleet, schedule=None)
             if before is None:
                 # The person who starts the service must see the faults of its options.
-                state, _ = exchanged(state, state.members.reached_by(self._parts.configs_of(fleet)))
+                state, _ = exchanged(state, self._parts.configs_of(fleet))
             elif needs_other_members(before, fleet):
                 state, work = self._reconnected(state, fleet, work)
             if needs_other_members(before, fleet):
@@ -260,8 +265,11 @@ class ControlLoop:
                 self._memory.away.keep(own)
                 self._memory.kind_faults.keep(own)
             is_everything = work.everything or concerns_everything(before, fleet)
-            others = other_clusters(before, fleet) if not is_everything else frozenset[str]()
-            work = replace(work, everything=is_everything, clusters=work.clusters | others)
+            work = replace(work, everything=is_everything)
+            if before is not None and not is_everything:
+                # The clusters that are new, or otherwise than before, are met and looked at.
+                others = set(changed_keys(before.clusters, fleet.clusters)) & fleet.clusters.keys()
+                work = replace(work, clusters=work.clusters | others)
         if work.reconnect and state.fleet is not None:
             self._memory.unfinished.forgive(state.fleet.clusters)
             state, work = self._reconnected(state, state.fleet, work)
@@ -274,8 +282,14 @@ class ControlLoop:
 
     def _with_observed(self, before: State, state: State, work: PendingWork) -> PendingWork:
         """Return the work with what this reading asks for in this round; what it asks for in the next one is sent."""
-        self._inbox.send(*map(ClusterChanged, state.fell_silent))
-        work = replace(work, clusters=work.clusters | state.listed_otherwise(before.observations.clusters))
+        seen, known = state.observations.clusters, before.observations.clusters
+        # What could not be observed since it was identified is identified again.
+        silent = [found.name for found in seen.values() if not found.reachable]
+        fell_silent = [name for name in silent if isinstance(state.reachable.get(name), MemberCluster)]
+        self._inbox.send(*map(ClusterChanged, fell_silent))
+        # With other unlistable kinds, the reported problems of a cluster change.
+        otherwise = {name for name, found in seen.items() if name in known and causes(found) != causes(known[name])}
+        work = replace(work, clusters=work.clusters | otherwise)
         if work.clusters and not state.known.has_history and not state.is_anybody_away:
             # Deletions wait for one round over everything, in which nobody is away: this can be it.
             work = replace(work, everything=True)
@@ -315,7 +329,8 @@ class ControlLoop:
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
         snapshot = self._memory.lanes.without(snapshot)
         parts.beat(RoundPhase.PLAN, copies)
-        planned, health = await in_thread(planned_with_health, snapshot, schedule)
+        planned = await asyncio.to_thread(plan_round, snapshot, schedule)
+        health = await asyncio.to_thread(looked_health, planned, snapshot)
         asking = partial(parts.beat, RoundPhase.DRY_RUN)
         busy = self._memory.lanes.busy
         met = {name: member for name, member in state.reachable.items() if not isinstance(member, str)}

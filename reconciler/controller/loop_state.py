@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding
-from reconciler.api.clusters import ClusterObservation, LiveObject, Observations
+from reconciler.api.clusters import LiveObject, Observations
 from reconciler.api.fleet import Fleet, HighAvailability
 from reconciler.api.ledger import JournalSnapshot, Ledger
 from reconciler.api.refs import GVK, Identity
@@ -22,7 +22,7 @@ from reconciler.containment import INTERNAL_ERROR, try_call
 from reconciler.controller import timing
 from reconciler.controller.inbox import Inbox
 from reconciler.controller.once.planning import Access, configs_of
-from reconciler.controller.reading.clusters_needed import ClusterFilter, causes
+from reconciler.controller.reading.clusters_needed import ClusterFilter
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.rollouts.prometheus import Prometheus
 from reconciler.controller.round.hold import OwnershipLock
@@ -83,7 +83,8 @@ class LoopParts(Struct, frozen=True, kw_only=True):
 
     def is_other_part(self, fleet: Fleet) -> bool:
         """Return whether the fleet has another Lease than this process leads by: its loop has to end."""
-        return self.cluster_filter.is_whole and _terms(fleet.settings.ha) != _terms(self.ha)
+        wanted, present = (ha and (ha.cluster, ha.lease_duration_s) for ha in (fleet.settings.ha, self.ha))
+        return self.cluster_filter.is_whole and wanted != present
 
     def follow_keys(self, inbox: Inbox) -> None:
         """Have objects looked at, in the loop that runs now, that could be decrypted only after they were asked for."""
@@ -96,11 +97,6 @@ class LoopParts(Struct, frozen=True, kw_only=True):
 
         if self.access.later_keys is not None:
             self.access.later_keys.listen(told)
-
-    def ask_keys_again(self) -> None:
-        """Somebody says that keys are there now."""
-        if self.access.later_keys is not None:
-            self.access.later_keys.again()
 
     def counted(self, phase: RoundPhase, items: int, total: int) -> Callable[[], None]:
         """Begin a phase in which each call is a sign of progress that one more of `total` is done."""
@@ -118,10 +114,6 @@ class LoopParts(Struct, frozen=True, kw_only=True):
         self.vitals.allowance_s = items * timing.ITEM_S
         self.vitals.heartbeat_s = now_s = self.access.clock.monotonic_s()
         self.vitals.phases.turn(phase, now_s)
-
-
-def _terms(ha: HighAvailability | None) -> tuple[str, int] | None:
-    return (ha.cluster, ha.lease_duration_s) if ha is not None else None
 
 
 log = logging.getLogger("reconciler")
@@ -173,17 +165,6 @@ class State(Struct, frozen=True, kw_only=True):
         """Return the label selector of our objects; empty before the store was read."""
         return our_label(fleet_names(self.fleet.settings)) if self.fleet is not None else ""
 
-    def listed_otherwise(self, before: Mapping[str, ClusterObservation]) -> set[str]:
-        """Return clusters with other unlistable kinds than `before`: their reported problems change."""
-        seen = self.observations.clusters
-        return {name for name, found in seen.items() if name in before and causes(found) != causes(before[name])}
-
-    @property
-    def fell_silent(self) -> list[str]:
-        """Return clusters that could not be observed since they were identified: each is identified again."""
-        silent = [found.name for found in self.observations.clusters.values() if not found.reachable]
-        return [name for name in silent if isinstance(self.reachable.get(name), MemberCluster)]
-
     @property
     def is_anybody_away(self) -> bool:
         """Return whether a cluster did not answer the last time."""
@@ -206,16 +187,16 @@ def reconnected(parts: LoopParts, state: State, fleet: Fleet) -> tuple[State, fr
     state = replace(state, access_stamp=parts.access_stamp())
     read = try_call(parts.configs_of, fleet)
     if read.value is not None:
-        return exchanged(state, state.members.reached_by(read.value))
+        return exchanged(state, read.value)
     is_told = isinstance(read.fault, ConfigurationError)
     log.error("the kubeconfig cannot be read; the old one stays in force", exc_info=None if is_told else read.fault,
               extra={"event": "ReloadFailed", "error": str(read.fault) if is_told else INTERNAL_ERROR})  # fmt: skip
     return state, frozenset()
 
 
-def exchanged(state: State, members: MemberClusters) -> tuple[State, frozenset[str]]:
-    """Return the state with these clusters, and those with another access: they have to be identified first."""
-    before = state.members
+def exchanged(state: State, configs: Mapping[str, MemberConfig | ConfigurationError]) -> tuple[State, frozenset[str]]:
+    """Return the state with clusters so reached, and those with another access: they have to be identified first."""
+    before, members = state.members, state.members.reached_by(configs)
     other = frozenset(name for name in {*before, *members} if members.get(name) is not before.get(name))
     unmet = dict.fromkeys(other & state.reachable.keys(), _UNMET)
     return replace(state, members=members, reachable={**state.reachable, **unmet}), other

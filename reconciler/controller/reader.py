@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
@@ -25,7 +26,6 @@ from reconciler.controller.reading.read_clusters import ReadExtent, answering, o
 from reconciler.controller.reading.scope import Copies, copies_since, joined, left_since
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.round.recover import recover
-from reconciler.controller.tasks import in_thread
 from reconciler.controller.timetable import Ticks
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
@@ -53,7 +53,8 @@ class Reader:
         self._tables = ScheduleTables()
         self._decided: Schedule | None = None
         self._decided_under: frozenset[Constraint] = frozenset()
-        self._copies: Copies = {}
+        self.copies: Copies = {}
+        """The clusters of each applied object, as of the last schedule."""
         self._told = Transitions()
         self._ledger: Ledger = {}
         self._ticks = Ticks(parts)
@@ -67,11 +68,6 @@ class Reader:
         """The last schedule, as HEAD has it."""
         assert self._decided is not None, "a reading decides"
         return self._decided
-
-    @property
-    def copies(self) -> Copies:
-        """Return the clusters of each applied object, as of the last schedule."""
-        return self._copies
 
     def next_s(self, state: State) -> float:
         """Return the time of its next work."""
@@ -113,7 +109,7 @@ class Reader:
         state = replace(state, observations=replace(state.observations, closed=closed))
         if state.schedule is None or self._decided_under != frozenset(state.known.observations.constraints):
             self._parts.beat(RoundPhase.DECIDE, len(fleet.templates))
-            state, decided_anew = await in_thread(self._schedule, state, fleet, now)
+            state, decided_anew = await asyncio.to_thread(self._schedule, state, fleet, now)
             changed |= decided_anew
         is_room_read = work.everything or work.clusters or LoopTimer.CAPACITY in work.timers
         if self._parts.cluster_filter.is_whole and is_room_read:
@@ -261,13 +257,13 @@ class Reader:
         """Schedule what depends on a difference; return the rescheduled objects."""
         known, ledger, before = state.known.observations, state.known.ledger, self._decided
         observations = replace(state.observations, previous=known.previous, constraints=known.constraints)
-        self._copies, self._ledger = copies_since(self._copies, self._ledger, ledger), ledger
+        self.copies, self._ledger = copies_since(self.copies, self._ledger, ledger), ledger
         schedule = schedule_fleet(
             fleet,
             observations,
             now,
             interpreters=self._parts.access.interpreters,
-            copies=self._copies,
+            copies=self.copies,
             tables=self._tables,
         )
         state = replace(state, observations=observations, schedule=schedule)

@@ -149,11 +149,12 @@ class Recorder:
         concerned = only if only is not None else {*planned.schedule.bindings, *unfinished.all}
         unfinished.follow(concerned, changes, pending, snapshot.is_asked)
         for copy in awaited:
-            self._memory.unfinished.is_tried(*copy)
+            # No other try is due before its results are in, and the pauses go on from there.
+            self._memory.unfinished.retries.take(copy)
         for change in filter(is_waiting, changes):
             left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], snapshot.now)
             if left_s > 0:
-                self._memory.unfinished.look_after(change.identity, left_s + 1)
+                self._memory.unfinished.looks.add_after(change.identity, left_s + 1)
         for result in results:
             self._after(result, now_s)
         for copy in left:

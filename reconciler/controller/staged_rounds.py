@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import inf
 
 from msgspec.structs import replace
 
-from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.problem import Problem
 from reconciler.api.rollout_progress import RolloutProgress
-from reconciler.api.rollouts import FleetWindow
 from reconciler.controller import timing
 from reconciler.controller.inbox import Inbox, PendingWork
 from reconciler.controller.loop_state import LoopParts, State
@@ -74,7 +72,13 @@ class StagedRounds:
             FleetHeld: another journal holds the fleet.
         """
         decided = reader.decided
-        turned = self._follow_windows(decided.fleet, former_windows(state.known.losses.guards, decided.fleet), now)
+        fleet = decided.fleet
+        former = former_windows(state.known.losses.guards, fleet)
+        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now), former)
+        turned = {name for name in {*closed, *self._closed} if closed.get(name) != self._closed.get(name)}
+        self._closed = closed
+        opens_in_s = wait_s((found.until for found in closed.values()), now)
+        self._opens_s = self._parts.access.clock.monotonic_s() + opens_in_s + timing.SURELY_OVER_S
         look = RolloutInputs(
             reachable=state.reachable,
             journal=state.known,
@@ -89,7 +93,7 @@ class StagedRounds:
         self._before = schedule
         # A commit that changes a Rollout alone changes no object, and a round over none would not tell its problems.
         is_news = _problems(self._stager.progress) != _problems(state.rollouts)
-        identities, clusters = work.identities.union(changed), work.clusters | turned
+        identities, clusters = work.identities.union(changed), work.clusters | (turned & fleet.clusters.keys())
         work = replace(work, everything=work.everything or is_news, identities=identities, clusters=clusters)
         return replace(state, schedule=schedule, rollouts=self._stager.progress), work
 
@@ -106,15 +110,6 @@ class StagedRounds:
             events += rollout_events(known.get(each.rollout), each, now, number=number, told=told)
         if events:
             journal.record_events(events)
-
-    def _follow_windows(self, fleet: Fleet, former: Sequence[FleetWindow], now: str) -> frozenset[str]:
-        """Return the clusters in which a window opened or closed."""
-        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now), former)
-        turned = {name for name in {*closed, *self._closed} if closed.get(name) != self._closed.get(name)}
-        self._closed = closed
-        opens_in_s = wait_s((found.until for found in closed.values()), now)
-        self._opens_s = self._parts.access.clock.monotonic_s() + opens_in_s + timing.SURELY_OVER_S
-        return frozenset(turned & fleet.clusters.keys())
 
 
 def _problems(rollouts: Iterable[RolloutProgress]) -> set[Problem]:

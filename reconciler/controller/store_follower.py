@@ -5,6 +5,7 @@ Source: design#last-good-revision.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -21,12 +22,10 @@ from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import rename_advice
 from reconciler.controller.round.episodes import STORE, Episodes, advanced_event
 from reconciler.controller.round.remember import record_source_error
-from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.errors import StoreError, StoreFault
 from reconciler.fleet import LAST_GOOD, why_nameless
-from reconciler.incremental import changed_keys
 from reconciler.lint import HeldDifference, confirmation_of, held_difference, with_confirmation
 from reconciler.ownership import fleet_names
 from reconciler.planner import with_former_suspensions
@@ -103,7 +102,7 @@ class StoreFollower:
 
         What is in force stays in force, whatever becomes of this. A fault of ours is logged once.
         """
-        found = await try_await(in_thread(self._fleet_at, revision))
+        found = await try_await(asyncio.to_thread(self._fleet_at, revision))
         if found.fault is not None:
             message = "an older revision of the store cannot be read for a fault of the program"
             self._told.fault(revision, found.fault, message, rev=revision, **fault_fields())
@@ -117,7 +116,7 @@ class StoreFollower:
         """The fleet of a snapshot; None and why: it may not come into force."""
         parts = self._parts
         parts.beat(RoundPhase.PARSE, len(snapshot.files), f"parsing {len(snapshot.files)} files")
-        parsed = await try_await(in_thread(parts.store.parse, snapshot))
+        parsed = await try_await(asyncio.to_thread(parts.store.parse, snapshot))
         if parsed.value is None:
             assert parsed.fault is not None, "what gives nothing has failed"
             return None, self._why_not(
@@ -138,7 +137,7 @@ class StoreFollower:
         if former in ("", fleet.revision):
             fresh = ReviewConfirmation(revision=fleet.revision, written=written, expected=written, counts=written)
             return known if known.written == written else fresh
-        judged = await try_await(in_thread(self._judged_since, former, known, fleet, snapshot))
+        judged = await try_await(asyncio.to_thread(self._judged_since, former, known, fleet, snapshot))
         if judged.fault is not None:
             self._why_not(judged.fault, self._parts.source.name)
         unjudged = ReviewConfirmation(revision=fleet.revision, written=written)
@@ -200,7 +199,7 @@ class StoreFollower:
         vitals.fleet, vitals.revision, vitals.is_ready = name, fleet.revision, True
         parts.agent.take_up(name, fleet.revision)
         good_blobs = parts.store.good_blobs
-        kept = await try_await(in_thread(parts.source.accept, fleet.revision, good_blobs))
+        kept = await try_await(asyncio.to_thread(parts.source.accept, fleet.revision, good_blobs))
         if kept.fault is not None:
             why = self._why_not(kept.fault, parts.source.name)
             log.warning("the revision in force cannot be kept for a restart",
@@ -233,7 +232,7 @@ class StoreFollower:
         """The revision that the journal names, as far as the source still has it."""
         parts = self._parts
         revision = parts.journal.revision_in_force
-        recalled = await try_await(in_thread(parts.source.recall, revision)) if revision else Contained(None)
+        recalled = await try_await(asyncio.to_thread(parts.source.recall, revision)) if revision else Contained(None)
         if recalled.fault is not None:
             self._why_not(recalled.fault, parts.source.name)
         snapshot = recalled.value
@@ -311,11 +310,6 @@ def concerns_everything(before: Fleet | None, after: Fleet) -> bool:
         return True
     # Copies that no schedule speaks of were frozen, or are from now on.
     return (before.is_complete, before.frozen) != (after.is_complete, after.frozen)
-
-
-def other_clusters(before: Fleet | None, after: Fleet) -> set[str]:
-    """The clusters that are new, or otherwise than before: they are met and looked at; the others stay as they are."""
-    return set(changed_keys(before.clusters if before is not None else {}, after.clusters)) & after.clusters.keys()
 
 
 def needs_other_members(before: Fleet | None, after: Fleet) -> bool:

@@ -175,8 +175,12 @@ class StoreInForce:
         The last good content of broken files is that of the revisions before it. It may be called in a thread of its
         own, beside `parse`.
         """
-        found = self.files_at(snapshot)
-        return assemble(snapshot.revision, self._past_of(snapshot.revision, found), snapshot.problems)
+        files: Iterable[ParsedFile] = (found := self.files_at(snapshot))
+        broken = {file.path for file in found if file.frozen and not is_ignore_file(file.path)}
+        if broken:
+            earlier = self._past.earlier(snapshot.revision, {file.path for file in found}, broken)
+            files = with_last_good(found, earlier)
+        return assemble(snapshot.revision, files, snapshot.problems)
 
     def files_at(self, snapshot: Snapshot) -> list[ParsedFile]:
         """Return the files of a revision as parsed. Active ones, or those asked for before, are not parsed again."""
@@ -195,12 +199,6 @@ class StoreInForce:
         older = {key: file for key, file in self._older.items() if key not in beside} | beside
         self._older = dict(list(older.items())[-_OLDER_MAX:])
         return found
-
-    def _past_of(self, revision: str, files: list[ParsedFile]) -> Iterable[ParsedFile]:
-        broken = {file.path for file in files if file.frozen and not is_ignore_file(file.path)}
-        if not broken:
-            return files
-        return with_last_good(files, self._past.earlier(revision, {file.path for file in files}, broken))
 
     def reject(self) -> None:
         """Discard the last parsed snapshot and restore the state of the active revision."""

@@ -6,6 +6,7 @@ design#descheduler; design#failover; design#timers.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -21,7 +22,6 @@ from reconciler.api.ledger import Event, EventKind
 from reconciler.api.refs import Identity
 from reconciler.containment import fault_fields, try_await, try_call
 from reconciler.controller.loop_state import LoopParts, State
-from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.observations import age_s, in_force
@@ -96,7 +96,8 @@ class Ticks:
 
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
-        self._descheduling_s = inf
+        self.next_s = inf
+        """When descheduling is due, by the monotonic clock. Failover runs with every observation."""
         self._tried: Counter[tuple[Identity, str]] = Counter()
         self._in_force: frozenset[Constraint] = frozenset()
         self._has_looked = False
@@ -104,14 +105,9 @@ class Ticks:
         self._has_just_looked = False
 
     @property
-    def next_s(self) -> float:
-        """Return when descheduling is due, by the monotonic clock. Failover runs with every observation."""
-        return self._descheduling_s
-
-    @property
     def is_due(self) -> bool:
         """Return whether descheduling is due."""
-        return self._parts.access.clock.monotonic_s() >= self._descheduling_s
+        return self._parts.access.clock.monotonic_s() >= self.next_s
 
     def with_times(self, state: State) -> State:
         """Return the state with new observations: since when applications have been unhealthy."""
@@ -142,7 +138,7 @@ class Ticks:
         if deschedules:
             self._parts.beat(RoundPhase.TICK)
         look = partial(propose, deschedules=deschedules, tried=self._tried)
-        proposed = await try_await(in_thread(look, before, seen, now))
+        proposed = await try_await(asyncio.to_thread(look, before, seen, now))
         self._has_just_looked = deschedules
         proposal, fault = proposed.value, proposed.fault
         if proposal is not None and proposal.observations.constraints != seen.constraints:
@@ -169,7 +165,7 @@ class Ticks:
 
     async def _decided_under(self, state: State, under: Observations, decide: Decide, changed: set[Identity]) -> State:
         """Return the state with another schedule; `changed` gets what is decided otherwise."""
-        state, differing = await in_thread(decide, state, under)
+        state, differing = await asyncio.to_thread(decide, state, under)
         changed.update(differing)
         return state
 
@@ -204,8 +200,8 @@ class Ticks:
         fleet = state.fleet
         has_capacity = any(cluster.nodes is not None for cluster in state.observations.clusters.values())
         if fleet is None or fleet.settings.observe_only or not has_capacity:
-            self._descheduling_s = inf
-        elif self._descheduling_s == inf:
+            self.next_s = inf
+        elif self.next_s == inf:
             # A service that is started anew goes on with the interval that had begun.
             since = state.known.timers.get(LOOKED)
             if since is None:
@@ -214,10 +210,10 @@ class Ticks:
             interval_s = fleet.settings.descheduling_interval_s
             # If the clock was set back, its beginning is in the future now.
             rest_s = min(interval_s, interval_s - age_s(since, now))
-            self._descheduling_s = self._parts.access.clock.monotonic_s() + max(0.0, rest_s)
+            self.next_s = self._parts.access.clock.monotonic_s() + max(0.0, rest_s)
         elif self._has_just_looked:
             self._has_just_looked = False
-            self._descheduling_s = self._parts.access.clock.monotonic_s() + fleet.settings.descheduling_interval_s
+            self.next_s = self._parts.access.clock.monotonic_s() + fleet.settings.descheduling_interval_s
         return state
 
 

@@ -11,8 +11,8 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from reconciler.api.plan import Cause, Change
-from reconciler.api.refs import Copy, Identity
+from reconciler.api.plan import Cause
+from reconciler.api.refs import Copy
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.reading.members import Reachable
@@ -58,14 +58,17 @@ class _RoundLocks:
         self._refusal: Exception | None = None
         self._until_s = asyncio.get_running_loop().time() + timing.SLOW_S
 
-    async def take(self, member: MemberCluster) -> MemberClusterError | None:
+    async def take(self, waves: Waves, acting: Acting, member: MemberCluster) -> MemberClusterError | None:
         """Lock a cluster, and wait for the others, which do not wait long; return why it cannot be locked.
+
+        The runs of hooks that are to be deleted are recorded before, so that the lock has them.
 
         Each time it is asked anew: whoever held the fleet a moment ago may have a successor.
 
         Raises:
             FleetHeld: another journal holds the fleet, here or in one that was asked in time.
         """
+        record_hooks(chain.from_iterable(waves), acting)
         try:
             failed = await self._lock.hold([member], self._fleet)
         except Exception as refusal:
@@ -84,15 +87,6 @@ class _RoundLocks:
         return failed.get(member.name)
 
 
-def _identities(waves: Waves) -> frozenset[Identity]:
-    return frozenset(change.identity for wave in waves for change in wave)
-
-
-async def _lock(waves: Waves, acting: Acting, locks: _RoundLocks, member: MemberCluster) -> MemberClusterError | None:
-    record_hooks(chain.from_iterable(waves), acting)
-    return await locks.take(member)
-
-
 class Writer:
     """The one that writes to members."""
 
@@ -107,21 +101,17 @@ class Writer:
         suspensions = in_force(self._parts.journal.suspensions(), snapshot.now)
         plan = restrained(planned, suspensions, snapshot.now).plan
         now_s = self._parts.access.clock.monotonic_s()
-        self._end_pauses(planned, snapshot, now_s)
-        left = {index for index, change in enumerate(plan.changes) if self._is_left(change, now_s)}
-        waves = kept_waves(plan.waves, lambda index: index not in left)
-        return replace(planned, plan=replace(plan, waves=waves))
-
-    def _end_pauses(self, planned: Round, snapshot: FleetSnapshot, now_s: float) -> None:
-        fights = self._memory.fights
+        fights, left = self._memory.fights, set[int]()
         if paused := [copy for copy in fights.paused(now_s) if snapshot.shows(*copy)]:
             differing = {change.copy: differing_fields(change) for change in planned.plan.changes}
             for copy in paused:
                 fights.compared(copy, differing.get(copy, ()), now_s)
-
-    def _is_left(self, change: Change, now_s: float) -> bool:
-        is_fought = self._memory.fights.leaves_alone(change.copy, differing_fields(change), now_s)
-        return (is_fought and change.cause is Cause.DRIFT) or self._memory.unfinished.is_too_early(change)
+        for index, change in enumerate(plan.changes):
+            is_fought = fights.leaves_alone(change.copy, differing_fields(change), now_s)
+            if (is_fought and change.cause is Cause.DRIFT) or self._memory.unfinished.is_too_early(change):
+                left.add(index)
+        waves = kept_waves(plan.waves, lambda index: index not in left)
+        return replace(planned, plan=replace(plan, waves=waves))
 
     def begin(self, planned: Round, snapshot: FleetSnapshot, reachable: Reachable) -> None:
         """Begin due writes, one worker for each cluster; a busy one is enqueued for later.
@@ -147,16 +137,15 @@ class Writer:
             turns=self._turns,
         )
         acting = as_confirmed(plan, acting)
-        free: dict[str, Waves] = {}
-        for cluster, waves in waves_by_cluster(plan).items():
-            if cluster in self._memory.lanes.busy:
-                self._memory.lanes.skip(cluster, _identities(waves))
-            else:
-                free[cluster] = waves
-        locks = _RoundLocks(parts.holder, name, free)
-        for cluster, waves in free.items():
-            task = Task(cluster=cluster, revision=fleet.revision, now=snapshot.now, identities=_identities(waves))
-            lock = partial(_lock, waves, acting, locks)
+        found, busy = waves_by_cluster(plan), self._memory.lanes.busy
+        locks = _RoundLocks(parts.holder, name, found.keys() - busy)
+        for cluster, waves in found.items():
+            identities = frozenset(change.identity for change in chain.from_iterable(waves))
+            if cluster in busy:
+                self._memory.lanes.skip(cluster, identities)
+                continue
+            task = Task(cluster=cluster, revision=fleet.revision, now=snapshot.now, identities=identities)
+            lock = partial(locks.take, waves, acting)
             self._memory.lanes.begin(task, act_in(met[cluster], waves, acting, self._memory.lanes.made, lock))
 
     def _told(self, revision: str, result: Result) -> None:

@@ -101,39 +101,33 @@ class RetryQueue:
     """Waiting changes, by identity, and retries, by copy."""
 
     def __init__(self, clock: Clock) -> None:
-        self._waiting: set[Identity] = set()
-        self._confirming: set[Identity] = set()
-        self._retries = WorkQueue[Copy](timing.RETRY_BACK_OFF, clock)
+        self.waiting: set[Identity] = set()
+        """Objects held for another reason than a guard: something in the clusters, or an order."""
+        self.confirming: set[Identity] = set()
+        """Guarded objects: every round evaluates all of them, or the digest to confirm would change."""
+        self.retries = WorkQueue[Copy](timing.RETRY_BACK_OFF, clock)
+        """Copies to write again; one that is being written is taken out until its results are in."""
         self._paced: dict[Copy, str] = {}
         """The digest of what failed and is not written before its pause is over."""
         self._failed: set[Copy] = set()
         """Those of the retries whose last write was sent and failed; the others could not be sent, or are put off."""
-        self._looks = WorkQueue[Identity](timing.RETRY_BACK_OFF, clock)
+        self.looks = WorkQueue[Identity](timing.RETRY_BACK_OFF, clock)
+        """Objects to evaluate again even without an event: a move may be overdue then."""
         self._replacing: set[Copy] = set()
-
-    @property
-    def confirming(self) -> frozenset[Identity]:
-        """Return guarded objects: every round evaluates all of them, or the digest to confirm would change."""
-        return frozenset(self._confirming)
-
-    @property
-    def waiting(self) -> frozenset[Identity]:
-        """Return objects held for another reason: something in the clusters, or an order."""
-        return frozenset(self._waiting)
 
     @property
     def all(self) -> frozenset[Identity]:
         """Everything that is left."""
-        return self.held.union(identity for _, identity in self._retries.keys)
+        return self.held.union(identity for _, identity in self.retries.keys)
 
     @property
     def held(self) -> frozenset[Identity]:
         """Return objects that wait for anything, anywhere."""
-        return frozenset({*self._waiting, *self._confirming})
+        return frozenset({*self.waiting, *self.confirming})
 
     def waits(self, cluster: str, identity: Identity) -> bool:
         """Return whether a change waits for something in the clusters, or is retried in this one."""
-        return self.is_held(identity) or (cluster, identity) in self._retries
+        return identity in self.waiting or (cluster, identity) in self.retries
 
     def is_asked_first(self, change: Change) -> bool:
         """Tell whether a dry run comes before the change: its last write failed, or it has to be a replacement.
@@ -143,22 +137,6 @@ class RetryQueue:
         """
         copy = change.copy
         return copy in self._replacing or (copy in self._failed and not self.is_too_early(change))
-
-    def is_held(self, identity: Identity) -> bool:
-        """Return whether a change waits for something in the clusters."""
-        return identity in self._waiting
-
-    def next_retry_s(self) -> float:
-        """Return the time of the next retry."""
-        return min(self._retries.next_s, self._looks.next_s)
-
-    def due(self) -> list[Identity]:
-        """Return the objects to evaluate now, in any cluster."""
-        return self._looks.due()
-
-    def due_copies(self) -> list[Copy]:
-        """Return the copies to retry now."""
-        return self._retries.due()
 
     def follow(
         self,
@@ -172,17 +150,17 @@ class RetryQueue:
         `pending`: failed or being written. `is_asked`: whether the round read a copy.
         """
         for identity in concerned:
-            self._waiting.discard(identity)
-            self._confirming.discard(identity)
-            self._looks.forget(identity)
-        for copy in [copy for copy in self._retries.keys if copy not in pending and is_asked(*copy)]:
+            self.waiting.discard(identity)
+            self.confirming.discard(identity)
+            self.looks.forget(identity)
+        for copy in [copy for copy in self.retries.keys if copy not in pending and is_asked(*copy)]:
             self.made(*copy)
         self._replacing = {copy for copy in self._replacing if not is_asked(*copy)}
         for change in changes:
             if change.held is not None and change.action is Action.REPLACE and change.engine is Engine.SERVER_SIDE:
                 self._replacing.add(change.copy)
             if change.held is not None:
-                (self._confirming if is_held_by_guard(change) else self._waiting).add(change.identity)
+                (self.confirming if is_held_by_guard(change) else self.waiting).add(change.identity)
 
     def retry(self, change: Change, *, is_paced: bool, is_sent: bool = True) -> None:
         """Try again; each failure in a row doubles the pause.
@@ -191,7 +169,7 @@ class RetryQueue:
         `is_sent`: it was tried; False: it could not even be sent, which says nothing of the change.
         """
         copy = change.copy
-        self._retries.requeue_rate_limited(copy)
+        self.retries.requeue_rate_limited(copy)
         self._paced.pop(copy, None)
         (self._failed.add if is_sent else self._failed.discard)(copy)
         if is_paced:
@@ -200,27 +178,19 @@ class RetryQueue:
     def is_too_early(self, change: Change) -> bool:
         """Return whether the same change has failed, and its pause is not over."""
         copy = change.copy
-        return self._paced.get(copy) == change.manifest_digest and self._retries.is_waiting(copy)
+        return self._paced.get(copy) == change.manifest_digest and self.retries.is_waiting(copy)
 
     def forgive(self, clusters: Collection[str]) -> None:
         """Let failed changes be written at the next look: these clusters are back, or a person asks for it."""
         self._paced = {copy: digest for copy, digest in self._paced.items() if copy[0] not in clusters}
 
-    def is_tried(self, cluster: str, identity: Identity) -> None:
-        """It is being written: no other try is due before its results are in, and the pauses go on from there."""
-        self._retries.take((cluster, identity))
-
     def made(self, cluster: str, identity: Identity) -> None:
         """It was written."""
-        self._retries.forget((cluster, identity))
+        self.retries.forget((cluster, identity))
         self._failed.discard((cluster, identity))
         self._paced.pop((cluster, identity), None)
 
     def requeue_change(self, cluster: str, identity: Identity, pause_s: float) -> None:
         """Look again after the pause."""
-        self._retries.requeue_after((cluster, identity), pause_s)
+        self.retries.requeue_after((cluster, identity), pause_s)
         self._paced.pop((cluster, identity), None)
-
-    def look_after(self, identity: Identity, pause_s: float) -> None:
-        """Evaluate again after the pause, even without an event: a move may be overdue then."""
-        self._looks.add_after(identity, pause_s)

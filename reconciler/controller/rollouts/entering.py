@@ -38,23 +38,19 @@ class Entering:
         self._tasks: dict[str, tuple[Begun, asyncio.Task[MemberClusterError | None]]] = {}
         self._refused: dict[str, str] = {}
         """The reason of a cluster's last refusal."""
-        self._queue = WorkQueue[str](timing.QUESTION_BACK_OFF, clock)
+        self.queue = WorkQueue[str](timing.QUESTION_BACK_OFF, clock)
+        """The clusters to ask again."""
 
     @property
     def has_ended(self) -> bool:
         """Return whether a late answer is there."""
         return any(task.done() for _, task in self._tasks.values())
 
-    @property
-    def next_s(self) -> float:
-        """Return the time of the next retry, by the monotonic clock."""
-        return self._queue.next_s
-
     def away(self) -> dict[str, str]:
         """Clusters that cannot be begun now, and why: they have not answered yet, or could not be written to."""
-        for name in self._queue.due():
-            self._queue.take(name)  # It may be tried; how often it was is kept.
-        found = {name: why for name, why in self._refused.items() if self._queue.is_waiting(name)}
+        for name in self.queue.due():
+            self.queue.take(name)  # It may be tried; how often it was is kept.
+        found = {name: why for name, why in self._refused.items() if self.queue.is_waiting(name)}
         return found | {name: "it does not answer" for name, (_, task) in self._tasks.items() if not task.done()}
 
     async def enter(
@@ -102,10 +98,10 @@ class Entering:
     def _is_entered(self, name: str, error: MemberClusterError | None) -> bool:
         before = self._refused.pop(name, None)
         if error is None:
-            self._queue.forget(name)
+            self.queue.forget(name)
             return True
         self._refused[name] = str(error)
-        self._queue.requeue_rate_limited(name)
+        self.queue.requeue_rate_limited(name)
         if before != str(error):
             extra = {"event": "RolloutNotEntered", "cluster": name, "error": str(error)}
             log.warning("a revision cannot begin in the cluster; it is tried again", extra=extra)

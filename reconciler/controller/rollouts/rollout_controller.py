@@ -100,7 +100,7 @@ class RolloutController:
     @property
     def next_s(self) -> float:
         """Return the time of the next change by time alone, by the monotonic clock."""
-        return min(self._next_s, self._entering.next_s if self._entering is not None else inf)
+        return min(self._next_s, self._entering.queue.next_s if self._entering is not None else inf)
 
     def is_news(self, shown: FleetState | None) -> bool:
         """Return whether the clusters' probes differ from the last evaluation."""

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -38,7 +38,6 @@ from reconciler.state import HealthState, health_of
 
 log = logging.getLogger("reconciler")
 
-_T = TypeVar("_T")
 _LEAVES = (Action.DELETE, Action.RELEASE)
 
 
@@ -275,8 +274,29 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: A
     changes = [change for change in changes if id(change) not in unmasked]
     counted = [change for change in changes if change.copy not in acting.confirmed]
     losses = losses_of(counted, acting.clock.now())
-    intents = await acting.journal.begin_soon((_intent(change, acting.revision) for change in changes), losses)
-    ended = await _in_turn(lambda change: _tried(member, change, acting, masker), changes)
+    intents = await acting.journal.begin_soon(
+        (
+            Intent(
+                cluster=change.cluster,
+                gvk=change.gvk,
+                identity=change.identity,
+                action=change.action,
+                uid=change.uid,
+                revision=acting.revision,
+            )
+            for change in changes
+        ),
+        losses,
+    )
+    found: dict[int, tuple[Result, AppliedRow | None]] = {}
+    waiting = iter(enumerate(changes))
+
+    async def work() -> None:
+        for index, change in waiting:
+            found[index] = await _tried(member, change, acting, masker)
+
+    await asyncio.gather(*(work() for _ in range(min(AT_ONCE, len(changes)))))
+    ended = [found[index] for index in range(len(changes))]
     acting.journal.finish(
         [
             IntentOutcome(
@@ -348,19 +368,6 @@ async def _made(member: MemberCluster, change: Change, acting: Acting) -> tuple[
     return done, None if change.action in _LEAVES else applied_row(change, done.uid, acting)
 
 
-async def _in_turn(work: Callable[[Change], Awaitable[_T]], changes: Sequence[Change]) -> list[_T]:
-    """Return the result of each change, in their order. At most `AT_ONCE` of them run at one time."""
-    found: dict[int, _T] = {}
-    left = iter(enumerate(changes))
-
-    async def worker() -> None:
-        for index, change in left:
-            found[index] = await work(change)
-
-    await asyncio.gather(*(worker() for _ in range(min(AT_ONCE, len(changes)))))
-    return [found[index] for index in range(len(changes))]
-
-
 def _in_doubt(failed: Iterable[Change], acting: Acting) -> Iterable[AppliedRow]:
     """Yield rows of failed writes without their established number: the object must be read first."""
     ledger = acting.journal.ledger()
@@ -368,17 +375,6 @@ def _in_doubt(failed: Iterable[Change], acting: Acting) -> Iterable[AppliedRow]:
         row = ledger.get(change.cluster, {}).get(change.identity)
         if row is not None and row.established is not None and change.action not in _LEAVES:
             yield replace(row, established=None)
-
-
-def _intent(change: Change, revision: str) -> Intent:
-    return Intent(
-        cluster=change.cluster,
-        gvk=change.gvk,
-        identity=change.identity,
-        action=change.action,
-        uid=change.uid,
-        revision=revision,
-    )
 
 
 def applied_row(change: Change, uid: str, acting: Acting) -> AppliedRow | None:

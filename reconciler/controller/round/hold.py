@@ -344,12 +344,12 @@ class OwnershipLock:
     async def held_by(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, Mark]:
         """Per member the mark of somebody else; only read. A member that cannot be asked is left out."""
         found = await marks_of(members, fleet)
-        return {
-            name: mark for name, mark in found.items() if not (self._is_own(name, mark) or self._is_past_leader(mark))
-        }
-
-    def _is_own(self, cluster: str, mark: Mark) -> bool:
-        return mark.journal == self._journal.uuid and is_own(mark, self._journal.holds(cluster))
+        others: dict[str, Mark] = {}
+        for name, mark in found.items():
+            is_ours = mark.journal == self._journal.uuid and is_own(mark, self._journal.holds(name))
+            if not (is_ours or self._is_past_leader(mark)):
+                others[name] = mark
+        return others
 
     async def copies(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, str]:
         """Per member why it is not written to: a copy of this journal holds the fleet there.

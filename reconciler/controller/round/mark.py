@@ -92,21 +92,20 @@ def is_hook_record(row: AppliedRow) -> bool:
 
 def hook_entries(rows: Iterable[AppliedRow]) -> dict[str, str]:
     """Key to text for the owner record of one cluster. `rows`: those of the cluster, by identity."""
-    told = islice(filter(is_hook_record, rows), _HOOKS_MAX)
-    return {f"{_HOOK_PREFIX}{digest_of([*row.identity])[:_KEY_DIGITS]}": _hook_entry(row) for row in told}
-
-
-def _hook_entry(row: AppliedRow) -> str:
-    entry = _HookEntry(
-        apiVersion=row.gvk.api_version,
-        kind=row.gvk.kind,
-        namespace=row.identity.namespace,
-        name=row.identity.name,
-        uid=row.uid,
-        release=str(dig(row.recorded or {}, *_HOOK_RELEASE)),
-        failed=row.failed,
-    )
-    return msgspec.json.encode(entry).decode()
+    found: dict[str, str] = {}
+    for row in islice(filter(is_hook_record, rows), _HOOKS_MAX):
+        entry = _HookEntry(
+            apiVersion=row.gvk.api_version,
+            kind=row.gvk.kind,
+            namespace=row.identity.namespace,
+            name=row.identity.name,
+            uid=row.uid,
+            release=str(dig(row.recorded or {}, *_HOOK_RELEASE)),
+            failed=row.failed,
+        )
+        key = f"{_HOOK_PREFIX}{digest_of([*row.identity])[:_KEY_DIGITS]}"
+        found[key] = msgspec.json.encode(entry).decode()
+    return found
 
 
 def record_hooks(changes: Iterable[Change], acting: Acting) -> None:

@@ -89,38 +89,35 @@ async def perform(member: MemberCluster, change: Change, fleet: str, interpreter
             looked at: an answer was lost, or something was written before a later step failed.
     """
     attempt = _WriteAttempt(member, change, fleet, replicas_path(change.identity, interpreters))
+    manager = attempt.manager
     try:
-        return await _performed(attempt)
+        match change.action:
+            case Action.CREATE:
+                return await _create(attempt)
+            case Action.UPDATE:
+                version = change.resource_version
+                if known := change.predecessors:
+                    version = await _patched(attempt, lambda live: adoption_operations(live, manager, known))
+                return await _applied(attempt, version)
+            case Action.ADOPT:
+                version = await _patched(attempt, lambda live: adoption_operations(live, manager))
+                return await _applied(attempt, version)
+            case Action.REPLACE:
+                await _delete(attempt)
+                if not await is_gone(member, change, timing.GONE_WAIT_S):
+                    raise WriteConflict(
+                        member.name, f"{change.identity} is still terminating; its replacement is created later"
+                    )
+                return await _create(attempt)
+            case Action.DELETE:
+                return await _delete(attempt)
+            case Action.RELEASE:
+                with contextlib.suppress(ObjectNotFound):  # Gone is as unmanaged as it gets.
+                    await _patched(attempt, lambda live: release_operations(live, manager))
+                return Done(uid=change.uid)
     except MemberClusterError as error:
         error.changed_nothing = not attempt.may_have_written
         raise
-
-
-async def _performed(attempt: _WriteAttempt) -> Done:
-    change, manager = attempt.change, attempt.manager
-    match change.action:
-        case Action.CREATE:
-            return await _create(attempt)
-        case Action.UPDATE:
-            version = change.resource_version
-            if known := change.predecessors:
-                version = await _patched(attempt, lambda live: adoption_operations(live, manager, known))
-            return await _applied(attempt, version)
-        case Action.ADOPT:
-            return await _applied(attempt, await _patched(attempt, lambda live: adoption_operations(live, manager)))
-        case Action.REPLACE:
-            await _delete(attempt)
-            if not await is_gone(attempt.member, change, timing.GONE_WAIT_S):
-                raise WriteConflict(
-                    attempt.member.name, f"{change.identity} is still terminating; its replacement is created later"
-                )
-            return await _create(attempt)
-        case Action.DELETE:
-            return await _delete(attempt)
-        case Action.RELEASE:
-            with contextlib.suppress(ObjectNotFound):  # Gone is as unmanaged as it gets.
-                await _patched(attempt, lambda live: release_operations(live, manager))
-            return Done(uid=change.uid)
 
 
 async def _create(attempt: _WriteAttempt) -> Done:

@@ -21,8 +21,7 @@ from reconciler.api.refs import Copy, Identity
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.controller.round.act import Result
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.kinds.registry import Registry
-from reconciler.planner import INCOMPLETE, Round, plan_round
+from reconciler.planner import INCOMPLETE, Round
 from reconciler.policy import FrozenReaches
 from reconciler.scheduler import Schedule
 from reconciler.state import MISSING, Failed, HealthState, Healthy, StateFacts, by_copy, health_of
@@ -249,12 +248,6 @@ def facts_of(picture: Round, members: Mapping[str, Member]) -> StateFacts:
     )
 
 
-def planned_with_health(snapshot: FleetSnapshot, schedule: Schedule) -> tuple[Round, Looked]:
-    """The plan, and how everything is that it looked at: both take long where much is looked at."""
-    planned = plan_round(snapshot, schedule)
-    return planned, looked_health(planned, snapshot)
-
-
 def looked_health(planned: Round, snapshot: FleetSnapshot) -> Looked:
     """Return the health of desired and of frozen objects that a round read, by cluster."""
     found: Looked = {}
@@ -264,17 +257,14 @@ def looked_health(planned: Round, snapshot: FleetSnapshot) -> Looked:
         if isinstance(member, Read):
             # What is frozen is not compared, but how it fares can be seen.
             kept = frozen & snapshot.journal.ledger.get(cluster, {}).keys() - member.unasked if frozen else frozen
-            seen = {identity: health for identity in (*manifests, *kept - manifests.keys())
-                    if (health := _health(member, identity, snapshot.interpreters)) is not None}  # fmt: skip
-            found[cluster] = seen
+            seen = found[cluster] = {}
+            for identity in (*manifests, *kept - manifests.keys()):
+                live = member.objects.get(identity)
+                if live is not None:
+                    seen[identity] = health_of(live, snapshot.interpreters.of(*identity[:2]))
+                elif identity in member.absent:
+                    seen[identity] = MISSING
     return found
-
-
-def _health(member: Read, identity: Identity, interpreters: Registry) -> HealthState | None:
-    live = member.objects.get(identity)
-    if live is not None:
-        return health_of(live, interpreters.of(*identity[:2]))
-    return MISSING if identity in member.absent else None
 
 
 def not_healthy(found: Mapping[str, Mapping[Identity, HealthState]]) -> Healths:

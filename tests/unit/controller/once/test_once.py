@@ -100,7 +100,7 @@ async def test_a_change_that_fails_by_a_fault_of_ours_fails_by_itself(
     assert not [result for result in applied_again.results if result.error]
 
 
-@pytest.mark.parametrize("place", ["_Staying", "losses_of", "_intent"])
+@pytest.mark.parametrize("place", ["_Staying", "losses_of"])
 async def test_a_fault_around_the_changes_of_one_cluster_leaves_those_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

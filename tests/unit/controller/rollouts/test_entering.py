@@ -67,10 +67,10 @@ async def test_one_that_refuses_is_tried_after_a_pause_that_grows() -> None:
         clusters.answers["m1"].set_result(MemberClusterError("m1", "forbidden"))
         assert await asking == {}
         assert entering.away() == {"m1": "m1: forbidden"}
-        assert entering.next_s == clock.monotonic_s() + pause_s
+        assert entering.queue.next_s == clock.monotonic_s() + pause_s
         clock.advance(pause_s)
         assert not entering.away()
-        assert entering.next_s == float("inf"), "it is due, and waited for no longer"
+        assert entering.queue.next_s == float("inf"), "it is due, and waited for no longer"
 
 
 async def test_what_has_been_superseded_is_forgotten_when_it_is_answered() -> None:
