@@ -25,7 +25,7 @@ from reconciler.controller import timing
 from reconciler.controller.inbox import HealthChanged, Inbox, Published
 from reconciler.controller.loop_state import State
 from reconciler.controller.retries.restores import number_of
-from reconciler.controller.work_queue import WorkQueue
+from reconciler.controller.tasks import WorkQueue
 from reconciler.errors import MemberClusterError
 from reconciler.kinds.registry import GENERIC, Registry
 from reconciler.kube.client import MemberCluster

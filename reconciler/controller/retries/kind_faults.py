@@ -28,8 +28,7 @@ from reconciler.controller import timing
 from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Published
 from reconciler.controller.loop_state import State
 from reconciler.controller.reading.members import why_unread
-from reconciler.controller.tasks import ended, start
-from reconciler.controller.work_queue import WorkQueue
+from reconciler.controller.tasks import WorkQueue, ended, start
 from reconciler.kube.client import MemberCluster
 from reconciler.planner import not_listed
 

@@ -13,7 +13,7 @@ from reconciler.api.refs import Copy, Identity
 from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.round.act import Result
-from reconciler.controller.work_queue import WorkQueue
+from reconciler.controller.tasks import WorkQueue
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.planner import Round, is_held_by_guard
 

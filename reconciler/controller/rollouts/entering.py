@@ -14,8 +14,7 @@ from reconciler.api.rollout_progress import Record
 from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.inbox import Inbox, RolloutEntered
-from reconciler.controller.tasks import ended, start
-from reconciler.controller.work_queue import WorkQueue
+from reconciler.controller.tasks import WorkQueue, ended, start
 from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
 

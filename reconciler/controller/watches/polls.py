@@ -22,9 +22,9 @@ from reconciler.api.refs import GVK, Copy, Identity, ResourceRef
 from reconciler.clock import Clock, SharedSlots
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
+from reconciler.controller.tasks import WorkQueue
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.watches.handlers import ClusterTasks, PerClient, PollHandler
-from reconciler.controller.work_queue import WorkQueue
 from reconciler.errors import ClusterUnreachable, Forbidden, KindFault, MemberClusterError, ObjectNotFound
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.watch_stream import WatchEvent

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.clock import BackOff
-from reconciler.controller.work_queue import WorkQueue
+from reconciler.controller.tasks import WorkQueue
 from tests.fakes.clocks import TestClock
 
 PAUSES = BackOff(least_s=2, most_s=10)
