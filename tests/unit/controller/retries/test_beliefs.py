@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.retries.retry_queue import SyncedVersions
+from reconciler.controller.retries.caches import SyncedVersions
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from reconciler.api.plan import Action, Cause, Change, Engine, HeldBy, Hold
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
-from reconciler.controller.retries.retry_queue import RetryQueue
+from reconciler.controller.retries.caches import RetryQueue
 from reconciler.controller.round.act import not_held
 from reconciler.controller.round.dry_runs import dry_run
 from reconciler.errors import MemberClusterError
