@@ -108,24 +108,20 @@ class EventHandler(PollHandler):
             self._memory.healths.gone(cluster, live.identity, MISSING if is_wanted else None)
         if self._memory.lanes.saw(cluster, event):
             return
-        if event.type != "DELETED" and (
-            self._memory.beliefs.holds(cluster, live) or self._seems_as_wanted(cluster, live)
-        ):
+        is_passed = event.type != "DELETED" and self._memory.beliefs.holds(cluster, live)
+        if event.type != "DELETED" and not is_passed:
+            try:
+                is_passed = self._is_as_wanted(cluster, live)
+            except Exception:
+                # The boundary of one event: what cannot be judged here is for a round to look at.
+                extra = fault_fields(cluster, live.identity)
+                log.exception("an event could not be judged; a round looks at the object", extra=extra)
+        if is_passed:
             if self._passed is not None:
                 self._passed.add(live.identity)
             return
         self._memory.beliefs.invalidate(cluster, live.identity)
         self._inbox.changed((live.identity,), cluster)
-
-    def _seems_as_wanted(self, cluster: str, live: LiveObject) -> bool:
-        """The boundary of one event: what cannot be judged here is for a round to look at."""
-        try:
-            return self._is_as_wanted(cluster, live)
-        except Exception:
-            log.exception(
-                "an event could not be judged; a round looks at the object", extra=fault_fields(cluster, live.identity)
-            )
-            return False
 
     def _is_as_wanted(self, cluster: str, live: LiveObject) -> bool:
         """Return whether an event shows no relevant change: a status update, a field that is not ours.

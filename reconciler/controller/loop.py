@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import EventKind
+from reconciler.api.refs import Identity
 from reconciler.controller import timing
 from reconciler.controller.event_judge import EventHandler
 from reconciler.controller.inbox import (
@@ -33,7 +34,7 @@ from reconciler.controller.inbox import (
     work_of,
 )
 from reconciler.controller.loop_state import Established, LoopParts, State, exchanged, reconnected
-from reconciler.controller.reader import Differing, Reader
+from reconciler.controller.reader import Arriving, Reader
 from reconciler.controller.reading.clusters_needed import causes
 from reconciler.controller.reading.late import LateReadings
 from reconciler.controller.reading.read_clusters import ReadExtent, remembered, with_objects
@@ -184,11 +185,11 @@ class ControlLoop:
             self._judge.went_back(name, now)
         for name in work.restored | work.answering:
             self._keeper.drop(name)
-        state, differing = await self._reader.read(state, fleet, work, now)
+        state, rescheduled, arriving = await self._reader.read(state, fleet, work, now)
         work = self._with_observed(before, state, work)
         state, work = await self._stages.stage(state, self._reader, work, now)
         self._published.publish(state)
-        scope = None if work.everything else self._scope(state, fleet, work, differing)
+        scope = None if work.everything else self._scope(state, fleet, work, rescheduled, arriving)
         # A commit that changes nothing has a round too, which asks no cluster: what is shown names its revision.
         is_shown = state.picture is not None and state.picture.schedule.fleet.revision == fleet.revision
         if scope is not None and scope.is_empty and is_shown:
@@ -295,14 +296,16 @@ class ControlLoop:
             work = replace(work, everything=True)
         return work
 
-    def _scope(self, state: State, fleet: Fleet, work: PendingWork, differing: Differing) -> ReadScope:
+    def _scope(
+        self, state: State, fleet: Fleet, work: PendingWork, rescheduled: frozenset[Identity], arriving: Arriving
+    ) -> ReadScope:
         """Return the scope of the round: rescheduled, enqueued and guarded objects."""
         assert state.schedule is not None, "a reading decides"
         return scope_of(
             state.schedule,
             state.known.ledger,
-            identities=differing.identities | work.identities | self._memory.unfinished.confirming,
-            copies=joined(work.copies, differing.copies),
+            identities=rescheduled | work.identities | self._memory.unfinished.confirming,
+            copies=joined(work.copies, arriving),
             clusters=work.clusters & self._parts.cluster_filter.own(fleet),
             unfinished=self._memory.unfinished.held,
         )

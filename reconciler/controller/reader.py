@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint
@@ -36,12 +35,8 @@ from reconciler.placement import closed_by
 from reconciler.render import arrivals, changed_identities
 from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet, undecided
 
-
-class Differing(Struct, frozen=True, kw_only=True):
-    """Rescheduled objects. `copies`: by cluster objects that only come there, and are unchanged elsewhere."""
-
-    identities: frozenset[Identity] = frozenset()
-    copies: Mapping[str, Collection[Identity]] = field(default_factory=dict)
+Arriving = Mapping[str, Collection[Identity]]
+"""By cluster objects that only come there, and are unchanged elsewhere."""
 
 
 class Reader:
@@ -87,8 +82,10 @@ class Reader:
         if now_s >= self._next_recovery_s(state):
             yield TimerDue(LoopTimer.UNANSWERED)
 
-    async def read(self, state: State, fleet: Fleet, work: PendingWork, now: str) -> tuple[State, Differing]:
-        """Return the state with a schedule, and the differences to the earlier one."""
+    async def read(
+        self, state: State, fleet: Fleet, work: PendingWork, now: str
+    ) -> tuple[State, frozenset[Identity], Arriving]:
+        """Return the state with a schedule, the rescheduled objects, and those that only come to a cluster."""
         changed, before = set[Identity](), self._decided
         found: Mapping[str, Collection[Identity]] = {}
         if work.everything or work.clusters:
@@ -117,21 +114,15 @@ class Reader:
             changed |= due
             state = self._ticks.plan_next(state, now)
         if work.everything:
-            return state, Differing()
-        differing = self._differing(before, changed)
-        return state, replace(differing, copies=joined(differing.copies, found))
-
-    def _differing(self, before: Schedule | None, changed: set[Identity]) -> Differing:
-        """Return objects to evaluate everywhere, and those to evaluate only in their new clusters."""
-        assert self._decided is not None, "a reading decides"
-        if before is None or before is self._decided:
-            return Differing(identities=frozenset(changed))
+            return state, frozenset(), {}
         copies: dict[str, set[Identity]] = {}
-        arriving = arrivals(before, self._decided, changed)
-        for identity, clusters in arriving.items():
-            for cluster in clusters:
-                copies.setdefault(cluster, set()).add(identity)
-        return Differing(identities=frozenset(changed - arriving.keys()), copies=copies)
+        if before is not None and before is not self.decided:
+            arriving = arrivals(before, self.decided, changed)
+            for identity, clusters in arriving.items():
+                for cluster in clusters:
+                    copies.setdefault(cluster, set()).add(identity)
+            changed -= arriving.keys()
+        return state, frozenset(changed), joined(copies, found)
 
     def _next_recovery_s(self, state: State) -> float:
         """Return when unanswered writes are inspected; those of an unreachable cluster wait for it."""

@@ -51,7 +51,7 @@ from reconciler.planner import Round
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.report.status.status_document import StatusTables
 from reconciler.scheduler import Schedule
-from reconciler.state import THE_SERVER, FleetState, StateTables
+from reconciler.state import THE_SERVER, StateTables
 
 log = logging.getLogger("reconciler")
 
@@ -127,8 +127,11 @@ class Recorder:
         picture = with_completeness(self._with_stalled(picture, timers, now), self._members)
         problems = with_problems(picture.plan.problems, self._memory.restores.problems(now))
         picture = replace(picture, plan=replace(picture.plan, problems=problems))
-        heard = [name for name, member in snapshot.members.items() if _is_heard(member, snapshot.only)]
-        return self._shown(state, picture, results, now, heard, snapshot.only)
+        only = snapshot.only
+        # Those that were asked anything, or of which it is known why they could not be.
+        heard = [name for name, member in snapshot.members.items()
+                 if only is None or not isinstance(member, Read) or not only <= member.unasked]  # fmt: skip
+        return self._shown(state, picture, results, now, heard, only)
 
     def _timed(self, picture: Round, snapshot: FleetSnapshot) -> Mapping[str, str]:
         known = self._parts.journal.timers()
@@ -275,20 +278,17 @@ class Recorder:
         )
         document = record_picture(parts.journal, shown, self._tables)
         log_faults(parts.vitals.shown.problems, picture.plan.problems)
-        self._tell(fleet_state, now)
+        going_on = self._memory.fights.going_on(parts.access.clock.monotonic_s())
+        events = self._told.take_in(fleet_state, self._states.turns, now, going_on)
+        if self._is_first:
+            self._is_first = False
+            tell_events(self._told.going_on(events), parts.words, goes_on=True)
+        tell_events(events, parts.words)
+        self._syncs.tell(fleet_state, now)
         self._publish(replace(shown, number=document["round"]), state, document["since"], heard)
         ends_s = parts.access.clock.monotonic_s()
         self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
         return replace(state, picture=picture, failures=failures, shown=fleet_state)
-
-    def _tell(self, state: FleetState, now: str) -> None:
-        now_s = self._parts.access.clock.monotonic_s()
-        events = self._told.take_in(state, self._states.turns, now, self._memory.fights.going_on(now_s))
-        if self._is_first:
-            self._is_first = False
-            tell_events(self._told.going_on(events), self._parts.words, goes_on=True)
-        tell_events(events, self._parts.words)
-        self._syncs.tell(state, now)
 
     def _publish(self, picture: StateOfFleet, state: State, since: str, heard: Collection[str]) -> None:
         """Show it to whoever looks. How long the revision took to be in step counts once."""
@@ -366,8 +366,3 @@ def undone_by(result: Result) -> Undone:
         return {}
     fields = {field.path: (field.owner.manager,) if field.owner is not None else () for field in result.change.fields}
     return fields or {THE_OBJECT: ()}
-
-
-def _is_heard(member: Member, only: frozenset[Identity] | None) -> bool:
-    """Return whether a round asked a member anything, or knows why it could not."""
-    return only is None or not isinstance(member, Read) or not only <= member.unasked

@@ -88,7 +88,17 @@ class StagedRounds:
             shown=state.shown,
         )
         schedule = await self._stager.stage(decided, look, now)
-        self._tell(state, now)
+        journal, known = self._parts.journal, {each.rollout: each for each in state.rollouts}
+        if self._lasting is None:
+            open_now = Episodes(journal, _LASTING)
+            self._lasting = {(kind, subject) for kind in _LASTING for subject in open_now.open(kind)}
+        number, events = journal.complete_rounds(), list[Event]()
+        for each in self._stager.progress:
+            about = (f"rollout {each.rollout}/", f"rollout {each.rollout} @ ")
+            told = [begun for begun in self._lasting if begun[1].startswith(about)]
+            events += rollout_events(known.get(each.rollout), each, now, number=number, told=told)
+        if events:
+            journal.record_events(events)
         changed = changed_by_staging(self._before, schedule)
         self._before = schedule
         # A commit that changes a Rollout alone changes no object, and a round over none would not tell its problems.
@@ -96,20 +106,6 @@ class StagedRounds:
         identities, clusters = work.identities.union(changed), work.clusters | (turned & fleet.clusters.keys())
         work = replace(work, everything=work.everything or is_news, identities=identities, clusters=clusters)
         return replace(state, schedule=schedule, rollouts=self._stager.progress), work
-
-    def _tell(self, state: State, now: str) -> None:
-        found, journal = self._stager.progress, self._parts.journal
-        if self._lasting is None:
-            open_now = Episodes(journal, _LASTING)
-            self._lasting = {(kind, subject) for kind in _LASTING for subject in open_now.open(kind)}
-        number, known = journal.complete_rounds(), {each.rollout: each for each in state.rollouts}
-        events: list[Event] = []
-        for each in found:
-            about = (f"rollout {each.rollout}/", f"rollout {each.rollout} @ ")
-            told = [begun for begun in self._lasting if begun[1].startswith(about)]
-            events += rollout_events(known.get(each.rollout), each, now, number=number, told=told)
-        if events:
-            journal.record_events(events)
 
 
 def _problems(rollouts: Iterable[RolloutProgress]) -> set[Problem]:

@@ -13,14 +13,14 @@ from itertools import groupby
 from typing import Final
 
 from reconciler.api.fleet import Fleet, Snapshot
-from reconciler.api.ledger import EventKind, ReviewConfirmation
+from reconciler.api.ledger import Event, EventKind, ReviewConfirmation
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import short_revision
 from reconciler.containment import INTERNAL_ERROR, Contained, fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import rename_advice
-from reconciler.controller.round.episodes import STORE, Episodes, advanced_event
+from reconciler.controller.round.episodes import STORE, Episodes
 from reconciler.controller.round.remember import record_source_error
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
@@ -205,7 +205,10 @@ class StoreFollower:
             log.warning("the revision in force cannot be kept for a restart",
                         extra={"event": "SourceNotKept", "rev": fleet.revision, "error": why})  # fmt: skip
         if parts.journal.revision_in_force != fleet.revision:
-            advanced = advanced_event(parts.journal, fleet.revision, parts.access.clock.now())
+            before, number = parts.journal.revision_in_force, parts.journal.complete_rounds()
+            data = {"revision": fleet.revision, **({"before": before} if before else {})}
+            now = parts.access.clock.now()
+            advanced = Event(round=number, time=now, kind=EventKind.ADVANCED, subject=STORE, data=data)
             parts.journal.record_events([advanced])
         parts.journal.record_confirmation(self._confirmation)
         parts.journal.record_in_force(fleet.revision, good_blobs)
@@ -264,7 +267,12 @@ class StoreFollower:
                         "errors": len(errors)}} if errors else {}  # fmt: skip
         if errors and errors != self._errors:
             commit = self._parts.words(culprit)
-            log.warning(f"errors in the store: {len(errors)}; {_effect(fleet)}",
+            # The last good content of a file stays active, and is maintained in the clusters.
+            has_last_good = any(found.code == LAST_GOOD for found in fleet.problems)
+            effect = "what they concern stays as it is"
+            if has_last_good:
+                effect = "the last good content of files stays in force, and what else they concern stays as it is"
+            log.warning(f"errors in the store: {len(errors)}; {effect}",
                         extra={"event": "StoreBroken", "rev": culprit, "author": commit and commit.author,
                                "err_code": errors[0].code, "error": str(errors[0]),
                                "todo": todo_of(EventKind.STORE_BROKEN, STORE, held[STORE])})  # fmt: skip
@@ -290,13 +298,6 @@ class StoreFollower:
             f"{revision}: it names fleet {settings.name!r} and the journal belongs to {bound!r}; "
             f"{rename_advice(bound, settings.name)}"
         )
-
-
-def _effect(fleet: Fleet) -> str:
-    """Return the effect of errors. The last good content of a file stays active, and is maintained in the clusters."""
-    if any(found.code == LAST_GOOD for found in fleet.problems):
-        return "the last good content of files stays in force, and what else they concern stays as it is"
-    return "what they concern stays as it is"
 
 
 def concerns_everything(before: Fleet | None, after: Fleet) -> bool:

@@ -211,7 +211,13 @@ class StoreInForce:
         if len(files) == len(self._stored):
             differing = list(compress(range(len(files)), map(is_not, files, self._stored)))
             if all(files[index].path == self._stored[index].path for index in differing):
-                return self._replace(files, differing)
+                parsed, fresh = self._parsed.copy(), []
+                for index in differing:
+                    if files[index].blob != parsed[index].blob:
+                        parsed[index] = self._parse_file(files[index])
+                        fresh.append(parsed[index])
+                self._parsed, self._stored = parsed, files
+                return fresh
         known = {file.path: file for file in self._parsed}
         parsed, fresh = [], []
         for file in files:
@@ -224,16 +230,6 @@ class StoreInForce:
         self._broken &= paths
         self._gone = frozenset(self._remembered.keys() - paths)
         self._parsed, self._stored, self._cached = parsed, files, {}
-        return fresh
-
-    def _replace(self, files: tuple[StoreFile, ...], differing: list[int]) -> list[ParsedFile]:
-        """Parse the files at these places again, where their content is another one."""
-        parsed, fresh = self._parsed.copy(), []
-        for index in differing:
-            if files[index].blob != parsed[index].blob:
-                parsed[index] = self._parse_file(files[index])
-                fresh.append(parsed[index])
-        self._parsed, self._stored = parsed, files
         return fresh
 
     def _parse_file(self, file: StoreFile) -> ParsedFile:

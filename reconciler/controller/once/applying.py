@@ -107,7 +107,12 @@ async def apply_once(
                 lost=lambda member: holder.lost(member, fleet.settings.name),
             )
             if planned.plan.waves:
-                journal.record_events([_apply_event(journal, planned, access.who, reading.snapshot.now)])
+                # Person and number of changes are recorded before, in case it does not end.
+                changes = sum(map(len, planned.plan.waves))
+                data = {"revision": planned.plan.head, "who": access.who or "a person", "changes": changes}
+                number, now = journal.complete_rounds(), reading.snapshot.now
+                begun = Event(round=number, time=now, kind=EventKind.APPLY, subject="fleet", data=data)
+                journal.record_events([begun])
             results = await _act(planned, acting, holder, refused)
             remember(journal, planned, reading.snapshot, results)
             _record_picture(journal, planned, reading.snapshot, results, access)
@@ -145,13 +150,6 @@ def _record_picture(
     )
     record_picture(journal, shown)
     RecordedEvents(journal).take_in(shown.state, states.turns, snapshot.now)
-
-
-def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:
-    """Return the event of an `apply`, with person and number of changes: recorded before, in case it does not end."""
-    changes = sum(map(len, planned.plan.waves))
-    data = {"revision": planned.plan.head, "who": who or "a person", "changes": changes}
-    return Event(round=journal.complete_rounds(), time=now, kind=EventKind.APPLY, subject="fleet", data=data)
 
 
 async def _act(

@@ -250,7 +250,10 @@ class PodDiagnostics:
 
     async def look(self, members: Mapping[str, MemberCluster]) -> int:
         """List the pods of unhealthy workloads that are due; return the number of lists."""
-        ailing = [copy for copy in self._healths.unhealthy() if self._has_pods(copy[1])]
+        of, own = self._interpreters.of, GENERIC.pod_template
+        # A bare Pod reports all of it itself.
+        ailing = [copy for copy in self._healths.unhealthy()
+                  if copy[1][:2] != ("", "Pod") and of(*copy[1][:2]).pod_template is not own]  # fmt: skip
         if not ailing:
             self._since, self._asked = {}, {}
             self._queue.keep(())
@@ -260,11 +263,6 @@ class PodDiagnostics:
         due = self._due(members)
         await asyncio.gather(*(self._ask(members[cluster], namespace) for cluster, namespace in due))
         return len(due)
-
-    def _has_pods(self, identity: Identity) -> bool:
-        # A bare Pod reports all of it itself.
-        is_pod = identity[:2] == ("", "Pod")
-        return not is_pod and self._interpreters.of(*identity[:2]).pod_template is not GENERIC.pod_template
 
     def _due(self, members: Iterable[str]) -> list[_Place]:
         now_s = self._clock.monotonic_s()

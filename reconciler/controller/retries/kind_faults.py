@@ -129,7 +129,9 @@ class KindFaults:
                 self._served[name] = _Served(member.served, member.silent)
             if isinstance(member, Read) and (member.unlisted or name in self._faults):
                 known = self._faults.get(name, ())
-                left = (one for one in known if not (member.is_whole or _is_among(one.what, member.listed)))
+                # Retried by itself, or with those of all namespaces.
+                left = (one for one in known
+                        if not (member.is_whole or {one.what, Listed(one.what.gvk)} & member.listed))  # fmt: skip
                 fresh = {one.what.gvk for one in member.unlisted} - {one.what.gvk for one in known}
                 if fresh and not member.is_whole:
                     found.add(name)
@@ -216,7 +218,13 @@ class KindFaults:
             left = {gvk for gvk, _ in self._wanted[1] - wanted}
             again = {name for name in self._faults if any(self.is_known(name, gvk) for gvk in left)}
             self._wanted = fleet, wanted
-        subjects = dict.fromkeys(self._subjects(members))
+        subjects: dict[Subject, None] = {}
+        for name in sorted(members):
+            retried = [one for one in self.of(name) if one.cause is not UnlistedCause.NOT_SERVED]
+            served = self._served.get(name)
+            if len(retried) < len(self.of(name)) or (served is not None and served.lacks(self._wanted[1])):
+                subjects[name, None] = None
+            subjects |= {(name, one.what): None for one in retried}
         self._queue.keep(subjects.keys())
         for subject in subjects:
             if subject not in self._queue:
@@ -229,14 +237,6 @@ class KindFaults:
             asking = self._is_answered(members[name], what, selector)
             self._asked[subject] = start(asking, f"asking {name} for {what.gvk.kind if what is not None else 'kinds'}")
         return again
-
-    def _subjects(self, members: Mapping[str, MemberCluster]) -> Iterable[Subject]:
-        for name in sorted(members):
-            asked = [one for one in self.of(name) if one.cause is not UnlistedCause.NOT_SERVED]
-            served = self._served.get(name)
-            if len(asked) < len(self.of(name)) or (served is not None and served.lacks(self._wanted[1])):
-                yield name, None
-            yield from ((name, one.what) for one in asked)
 
     def answered(self) -> set[str]:
         """The clusters in which something that was asked for anew has been answered since."""
@@ -259,8 +259,3 @@ class KindFaults:
             return found is not None and _Served(found.served(), found.stale) != self._served.get(member.name)
         asked = member.list_metadata(what.gvk, namespace=what.namespace, label_selector=selector)
         return (await try_await(asked)).fault is None
-
-
-def _is_among(what: Listed, listed: frozenset[Listed]) -> bool:
-    """Return whether a list was retried, by itself or with those of all namespaces."""
-    return what in listed or Listed(what.gvk) in listed

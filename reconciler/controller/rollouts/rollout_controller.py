@@ -336,17 +336,12 @@ def _recorded(schedule: Schedule, records: Records, now: str) -> set[str]:
 
 def _with_recorded(standing: RolloutStatus, records: Records) -> RolloutStatus:
     """Return the state with the possible records; a revision that could not begin deletes nothing."""
-    progress = {
-        name: replace(found, deletions_due=frozenset(_begun(found, records.get(name, {}))))
-        for name, found in standing.progress.items()
-    }
+    progress: dict[str, RolloutProgress] = {}
+    for name, found in standing.progress.items():
+        begun = set[str]()
+        for cluster in found.deletions_due:
+            wanted, made = found.records[cluster], records.get(name, {}).get(cluster, Record())
+            if (wanted.revision, wanted.begun_at) == (made.revision, made.begun_at):
+                begun.add(cluster)
+        progress[name] = replace(found, deletions_due=frozenset(begun))
     return replace(standing, progress=progress, records=records)
-
-
-def _begun(progress: RolloutProgress, records: Mapping[str, Record]) -> list[str]:
-    due = sorted(progress.deletions_due)
-    return [name for name in due if _beginning(progress.records[name]) == _beginning(records.get(name, Record()))]
-
-
-def _beginning(record: Record) -> tuple[str, str]:
-    return record.revision, record.begun_at

@@ -115,13 +115,6 @@ def _is_news(kind: EventKind, before: Event, data: Mapping[str, Any]) -> bool:
     return before.subject == STORE and known != why
 
 
-def advanced_event(journal: Journal, revision: str, now: str) -> Event:
-    """Another revision is in force than the journal has. Asked before that is recorded."""
-    before = journal.revision_in_force
-    data = {"revision": revision, **({"before": before} if before else {})}
-    return Event(round=journal.complete_rounds(), time=now, kind=EventKind.ADVANCED, subject=STORE, data=data)
-
-
 FLAPS_MAX: Final = 3
 """Limit of reports within the window that an object is degraded, and that it is healthy again."""
 OBJECTS_MAX: Final = 20

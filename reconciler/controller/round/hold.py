@@ -68,10 +68,6 @@ _ATTEMPTS = 5
 _NOTHING: Final[Mapping[str, Record]] = {}
 
 
-def _no_term() -> int | None:
-    return None
-
-
 async def put_own(
     member: MemberCluster, gvk: GVK, name: str, body: JsonObject, live: LiveObject | None, manager: str
 ) -> LiveObject:
@@ -107,7 +103,7 @@ class OwnershipLock:
         clock: Clock,
         host: str = "",
         *,
-        term: Callable[[], int | None] = _no_term,
+        term: Callable[[], int | None] = lambda: None,
         predecessors: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """Own nothing yet. `host`: the name of this process for people; empty: this machine's name.

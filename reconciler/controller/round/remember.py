@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.content import Json
-from reconciler.api.ledger import AppliedRow, Ledger, Losses
+from reconciler.api.ledger import AppliedRow, Losses
 from reconciler.api.plan import Manifest
 from reconciler.api.refs import Identity
 from reconciler.controller.round.act import Result
@@ -45,7 +45,14 @@ def remember(
         journal.record_applied(_confirmed(planned, snapshot, {r.change.copy for r in results}))
         for cluster, gone in _gone(planned, snapshot):
             journal.remove_applied(cluster, gone)
-        journal.record_applied(_rested(planned, journal.ledger()))
+        # New facts of copies at rest; also of those written since.
+        learnt, ledger = list[AppliedRow](), journal.ledger()
+        for cluster, seen in planned.at_rest.items():
+            for identity, rest in seen.items():
+                row = ledger.get(cluster, {}).get(identity)
+                if row is not None and (fresh := with_rest(row, rest)) != row:
+                    learnt.append(fresh)
+        journal.record_applied(learnt)
         last, schedule = journal.last_round(), planned.schedule
         origins = Origins(
             journal=journal,
@@ -139,16 +146,6 @@ def _confirmed(planned: Round, snapshot: FleetSnapshot, written: set[tuple[str, 
             row = _row(cluster, manifest, live, snapshot, known)
             if row is not None and _is_news(row, known) and is_marked(live, names[0], names[1:]):
                 yield row
-
-
-def _rested(planned: Round, ledger: Ledger) -> Iterable[AppliedRow]:
-    """Return rows of copies at rest with their new facts; also of those written since."""
-    for cluster, seen in planned.at_rest.items():
-        rows = ledger.get(cluster, {})
-        for identity, rest in seen.items():
-            row = rows.get(identity)
-            if row is not None and (learnt := with_rest(row, rest)) != row:
-                yield learnt
 
 
 def _gone(planned: Round, snapshot: FleetSnapshot) -> Iterable[tuple[str, list[Identity]]]:
