@@ -48,7 +48,7 @@ from reconciler.controller.round.dry_runs import dry_run
 from reconciler.controller.round.picture import Looked, looked_health, with_holders
 from reconciler.controller.staged_rounds import StagedRounds
 from reconciler.controller.store_follower import StoreFollower, concerns_everything, needs_other_members
-from reconciler.controller.tasks import beside
+from reconciler.controller.tasks import beside, in_thread
 from reconciler.controller.vitals.service_vitals import RoundPhase, tell_progress
 from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
 from reconciler.controller.watches.polls import Polls
@@ -332,8 +332,8 @@ class ControlLoop:
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
         snapshot = self._memory.lanes.without(snapshot)
         parts.beat(RoundPhase.PLAN, copies)
-        planned = await asyncio.to_thread(plan_round, snapshot, schedule)
-        health = await asyncio.to_thread(looked_health, planned, snapshot)
+        planned = await in_thread(plan_round, snapshot, schedule)
+        health = await in_thread(looked_health, planned, snapshot)
         asking = partial(parts.beat, RoundPhase.DRY_RUN)
         busy = self._memory.lanes.busy
         met = {name: member for name, member in state.reachable.items() if not isinstance(member, str)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
@@ -25,6 +24,7 @@ from reconciler.controller.reading.read_clusters import ReadExtent, answering, o
 from reconciler.controller.reading.scope import Copies, copies_since, joined, left_since
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.round.recover import recover
+from reconciler.controller.tasks import in_thread
 from reconciler.controller.timetable import Ticks
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
@@ -106,7 +106,7 @@ class Reader:
         state = replace(state, observations=replace(state.observations, closed=closed))
         if state.schedule is None or self._decided_under != frozenset(state.known.observations.constraints):
             self._parts.beat(RoundPhase.DECIDE, len(fleet.templates))
-            state, decided_anew = await asyncio.to_thread(self._schedule, state, fleet, now)
+            state, decided_anew = await in_thread(self._schedule, state, fleet, now)
             changed |= decided_anew
         is_room_read = work.everything or work.clusters or LoopTimer.CAPACITY in work.timers
         if self._parts.cluster_filter.is_whole and is_room_read:

@@ -5,7 +5,6 @@ Source: design#last-good-revision.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -22,6 +21,7 @@ from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import rename_advice
 from reconciler.controller.round.episodes import STORE, Episodes
 from reconciler.controller.round.remember import record_source_error
+from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.errors import StoreError, StoreFault
@@ -102,7 +102,7 @@ class StoreFollower:
 
         What is in force stays in force, whatever becomes of this. A fault of ours is logged once.
         """
-        found = await try_await(asyncio.to_thread(self._fleet_at, revision))
+        found = await try_await(in_thread(self._fleet_at, revision))
         if found.fault is not None:
             message = "an older revision of the store cannot be read for a fault of the program"
             self._told.fault(revision, found.fault, message, rev=revision, **fault_fields())
@@ -116,7 +116,7 @@ class StoreFollower:
         """The fleet of a snapshot; None and why: it may not come into force."""
         parts = self._parts
         parts.beat(RoundPhase.PARSE, len(snapshot.files), f"parsing {len(snapshot.files)} files")
-        parsed = await try_await(asyncio.to_thread(parts.store.parse, snapshot))
+        parsed = await try_await(in_thread(parts.store.parse, snapshot))
         if parsed.value is None:
             assert parsed.fault is not None, "what gives nothing has failed"
             return None, self._why_not(
@@ -137,7 +137,7 @@ class StoreFollower:
         if former in ("", fleet.revision):
             fresh = ReviewConfirmation(revision=fleet.revision, written=written, expected=written, counts=written)
             return known if known.written == written else fresh
-        judged = await try_await(asyncio.to_thread(self._judged_since, former, known, fleet, snapshot))
+        judged = await try_await(in_thread(self._judged_since, former, known, fleet, snapshot))
         if judged.fault is not None:
             self._why_not(judged.fault, self._parts.source.name)
         unjudged = ReviewConfirmation(revision=fleet.revision, written=written)
@@ -199,7 +199,7 @@ class StoreFollower:
         vitals.fleet, vitals.revision, vitals.is_ready = name, fleet.revision, True
         parts.agent.take_up(name, fleet.revision)
         good_blobs = parts.store.good_blobs
-        kept = await try_await(asyncio.to_thread(parts.source.accept, fleet.revision, good_blobs))
+        kept = await try_await(in_thread(parts.source.accept, fleet.revision, good_blobs))
         if kept.fault is not None:
             why = self._why_not(kept.fault, parts.source.name)
             log.warning("the revision in force cannot be kept for a restart",
@@ -235,7 +235,7 @@ class StoreFollower:
         """The revision that the journal names, as far as the source still has it."""
         parts = self._parts
         revision = parts.journal.revision_in_force
-        recalled = await try_await(asyncio.to_thread(parts.source.recall, revision)) if revision else Contained(None)
+        recalled = await try_await(in_thread(parts.source.recall, revision)) if revision else Contained(None)
         if recalled.fault is not None:
             self._why_not(recalled.fault, parts.source.name)
         snapshot = recalled.value

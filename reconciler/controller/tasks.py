@@ -1,8 +1,8 @@
 """Tasks of the service: how they are started and ended, which there are, and the queue of what they try again.
 
 Everything runs in one event loop. A block that starts tasks with `beside` ends with them; a task that is started with
-`start` is ended by its owner, which has a `close`. Work that computes for long goes to a thread with
-`asyncio.to_thread`; its caller waits for it.
+`start` is ended by its owner, which has a `close`. Work that computes for long goes to a thread with `in_thread`; its
+caller waits for it.
 
 | task | begins | ends |
 |---|---|---|
@@ -34,12 +34,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from math import inf
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Struct
 
 from reconciler.clock import BackOff, Clock
 
+Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
 Key = TypeVar("Key")
 
@@ -50,6 +51,11 @@ def start(work: Coroutine[Any, Any, Value], name: str, ended: Callable[[], None]
     if ended is not None:
         task.add_done_callback(lambda _: ended())
     return task
+
+
+async def in_thread(work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs) -> Value:
+    """Return what a function gives in another thread, where it is in nobody's way."""
+    return await asyncio.to_thread(work, *args, **more)
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ design#descheduler; design#failover; design#timers.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ from reconciler.api.ledger import Event, EventKind
 from reconciler.api.refs import Identity
 from reconciler.containment import fault_fields, try_await, try_call
 from reconciler.controller.loop_state import LoopParts, State
+from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.observations import age_s, in_force
@@ -97,7 +97,7 @@ class Ticks:
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
         self.next_s = inf
-        """When descheduling is due, by the monotonic clock. Failover runs with every observation."""
+        """The time at which descheduling is due, by the monotonic clock. Failover runs with every observation."""
         self._tried: Counter[tuple[Identity, str]] = Counter()
         self._in_force: frozenset[Constraint] = frozenset()
         self._has_looked = False
@@ -138,7 +138,7 @@ class Ticks:
         if deschedules:
             self._parts.beat(RoundPhase.TICK)
         look = partial(propose, deschedules=deschedules, tried=self._tried)
-        proposed = await try_await(asyncio.to_thread(look, before, seen, now))
+        proposed = await try_await(in_thread(look, before, seen, now))
         self._has_just_looked = deschedules
         proposal, fault = proposed.value, proposed.fault
         if proposal is not None and proposal.observations.constraints != seen.constraints:
@@ -165,7 +165,7 @@ class Ticks:
 
     async def _decided_under(self, state: State, under: Observations, decide: Decide, changed: set[Identity]) -> State:
         """Return the state with another schedule; `changed` gets what is decided otherwise."""
-        state, differing = await asyncio.to_thread(decide, state, under)
+        state, differing = await in_thread(decide, state, under)
         changed.update(differing)
         return state
 

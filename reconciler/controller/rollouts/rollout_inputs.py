@@ -26,6 +26,7 @@ from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.reading.members import Reachable, why_unread
 from reconciler.controller.rollouts.entering import Enter
+from reconciler.controller.tasks import in_thread
 from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
@@ -68,10 +69,10 @@ class RevisionsInForce:
             # What was in force a moment ago is the revision of whoever is behind, and need not be read again.
             self._fleets[self._head.revision] = self._head
         self._head = head
-        pinned = await asyncio.to_thread(self._source.resolve, sorted(pins)) if pins else {}
+        pinned = await in_thread(self._source.resolve, sorted(pins)) if pins else {}
         wanted = frozenset({*recorded, *pinned.values()} - {""})
         if self._asked != (wanted, head.revision):
-            self._lineage = await asyncio.to_thread(self._source.ancestry, sorted(wanted), head.revision)
+            self._lineage = await in_thread(self._source.ancestry, sorted(wanted), head.revision)
             self._asked = (wanted, head.revision)
         for revision in sorted(wanted - self._fleets.keys() - {head.revision}):
             found = await self._fleet_at(revision)
@@ -92,7 +93,7 @@ class RevisionsInForce:
         """Keep recorded revisions, before anything depends on them."""
         wanted = frozenset(revisions) - {""}
         if wanted != self._kept:
-            await asyncio.to_thread(self._source.keep, sorted(wanted))
+            await in_thread(self._source.keep, sorted(wanted))
             self._kept = wanted
 
 

@@ -8,7 +8,6 @@ has no order, and is as it is.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 from collections.abc import Iterable, Mapping
@@ -34,6 +33,7 @@ from reconciler.controller.round.mark import Mark, is_own
 from reconciler.controller.service.elector import Elector
 from reconciler.controller.service.handover import HandoverFile
 from reconciler.controller.store_follower import StoreFollower
+from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.errors import StoreError, StoreIsOlder
 from reconciler.journal.sqlite_journal import Journal
@@ -217,7 +217,7 @@ async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None
         await follower.read()
         assert follower.fleet is not None, "it was read before"
         revision = follower.fleet.revision
-        age = await asyncio.to_thread(_age, parts, revision, left)
+        age = await in_thread(_age, parts, revision, left)
         if age is _Age.NOT_OLDER:
             return
         what = f"it is at {short_revision(revision)}, and {short_revision(left)} was in force"
