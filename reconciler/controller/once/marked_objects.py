@@ -6,7 +6,7 @@ Source: design#lost-journal.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.api.binding import PreviousPlacement, TargetCluster
 from reconciler.api.clusters import LiveObject, Observations
@@ -27,10 +27,11 @@ from reconciler.scheduler import RUNS_ONCE
 async def journal_in_marks(members: Iterable[MemberCluster], fleet: Fleet, now: str) -> JournalSnapshot:
     """Return as much of a journal as the clusters tell, for a command without one; nothing is written.
 
-    `now`: RFC 3339; no record of a mark is later. A cluster that cannot be read adds nothing.
+    `now`: RFC 3339; no record of a mark is later. A cluster that cannot be read adds nothing. Kinds of which the store
+    has nothing are not asked for: an account that may read those of the store is enough.
     """
     met = list(members)
-    marks, rows = await asyncio.gather(marks_of(met, fleet.settings.name), rows_of_all(met, fleet, {}))
+    marks, rows = await asyncio.gather(marks_of(met, fleet.settings.name), rows_of_all(met, fleet, {}, of_store=True))
     rollouts: dict[str, dict[str, Record]] = {}
     for cluster, mark in marks.items():
         for name, record in told_by(mark.entries, now).items():
@@ -65,13 +66,17 @@ def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacemen
 
 
 async def rows_of_all(
-    members: Iterable[MemberCluster], fleet: Fleet, failed: dict[str, str]
+    members: Iterable[MemberCluster], fleet: Fleet, failed: dict[str, str], *, of_store: bool = False
 ) -> dict[str, list[AppliedRow]]:
-    """Our objects of every cluster; a cluster that cannot be read whole is added to `failed`."""
+    """Our objects of every cluster; a cluster that cannot be read whole is added to `failed`.
+
+    `of_store`: of kinds that the store has, and Namespaces; else of every kind.
+    """
+    asked = {template.gvk.group_kind for template in fleet.templates.values()} | {("", "Namespace")}
 
     async def one(member: MemberCluster) -> tuple[str, list[AppliedRow]]:
         try:
-            return member.name, await _rows(member, fleet, failed)
+            return member.name, await _rows(member, fleet, failed, asked if of_store else None)
         except MemberClusterError as error:
             failed[member.name] = error.message
             return member.name, []
@@ -79,10 +84,12 @@ async def rows_of_all(
     return dict(await asyncio.gather(*(one(member) for member in members)))
 
 
-async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> list[AppliedRow]:
+async def _rows(
+    member: MemberCluster, fleet: Fleet, failed: dict[str, str], asked: Collection[tuple[str, str]] | None
+) -> list[AppliedRow]:
     discovery = await member.discover(refresh=True)
     selector = our_label(fleet_names(fleet.settings))
-    kinds = kinds_to_list(discovery, fleet)
+    kinds = [gvk for gvk in kinds_to_list(discovery, fleet) if asked is None or gvk.group_kind in asked]
     missing = [f"{group_version} does not answer" for group_version in sorted(discovery.stale)]
 
     async def listed(gvk: GVK) -> tuple[LiveObject, ...]:
