@@ -75,13 +75,16 @@ def annotation_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
 def lint_definitions(fleet: Fleet) -> Iterator[Problem]:
     """A hint for each custom kind without a definition, at the first of its objects; an error for unserved versions.
 
-    A definition that an override policy may change is left to the clusters.
+    One that no policy sends to a cluster, or that an override policy may change, says nothing of what clusters serve.
     """
     seen: set[tuple[str, str]] = set()
     of_policies = PROPAGATION_KINDS | OVERRIDE_KINDS
-    index = PolicyIndex(fleet.overrides)
-    definitions = (one for identity, one in fleet.templates.items() if identity.kind == "CustomResourceDefinition")
-    served = {defined_kind(one.body): served_versions(one.body) for one in definitions if not any(index.matches(one))}
+    sent, changed = PolicyIndex(fleet.propagation), PolicyIndex(fleet.overrides)
+    served = {
+        defined_kind(template.body): served_versions(template.body)
+        for identity, template in fleet.templates.items()
+        if identity.kind == "CustomResourceDefinition" and sent.matches(template) and not changed.matches(template)
+    }
     for identity, template in fleet.templates.items():
         kind = template.gvk.group_kind
         if kind in served and template.gvk.version not in served[kind]:
