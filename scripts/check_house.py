@@ -274,7 +274,7 @@ def imports_past_faces() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 93_781),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 93_778),
     Figure("Python files there", lambda: len(modules()), 470),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 50),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 1),

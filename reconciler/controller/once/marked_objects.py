@@ -109,8 +109,10 @@ async def _rows(
     found = await asyncio.gather(*(listed(gvk) for gvk in kinds))
     if missing:
         failed[member.name] = "; ".join(missing)
-    rows = (_row(member.name, live, fleet) for objects in found for live in objects)
-    return sorted((row for row in rows if row is not None), key=lambda row: row.identity)
+    names = fleet.settings.name, fleet.settings.previous_names
+    owners = ((live, ownership_of(live, *names).owner) for objects in found for live in objects)
+    rows = [marked_row(member.name, live.gvk, live, owner) for live, owner in owners if owner is not None]
+    return sorted(rows, key=lambda row: row.identity)
 
 
 def kinds_to_list(discovery: Discovery, fleet: Fleet) -> list[GVK]:
@@ -122,11 +124,3 @@ def kinds_to_list(discovery: Discovery, fleet: Fleet) -> list[GVK]:
         wanted = written.get(gvk.group_kind)
         chosen.setdefault(gvk.group_kind, wanted if wanted is not None and wanted in served else gvk)
     return sorted(chosen.values())
-
-
-def _row(cluster: str, live: LiveObject, fleet: Fleet) -> AppliedRow | None:
-    """Return the row of an object's marks; None when it is not ours after all."""
-    owner = ownership_of(live, fleet.settings.name, fleet.settings.previous_names).owner
-    if owner is None:
-        return None
-    return marked_row(cluster, live.gvk, live, owner)
