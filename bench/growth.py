@@ -22,11 +22,11 @@ import yaml
 from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, EventKind
 from reconciler.clock import SystemClock, rfc3339
-from reconciler.controller.round.told import RecordedEvents
+from reconciler.controller.round.reported_conditions import ReportedConditions
 from reconciler.controller.vitals.journal_documents import JournalReader
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import ClusterSpec, background_fleet
-from reconciler.store.uncommitted import Commits
+from reconciler.store.source import Commits
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
 from tests.fakes.light_clusters import light_clusters
@@ -122,13 +122,13 @@ def journal_of(folder: Path, count: int) -> tuple[Path, Path]:
 def start(path: Path) -> None:
     """Do what a service does with its journal when it starts."""
     with Journal.open(path) as journal:
-        RecordedEvents(journal)
+        ReportedConditions(journal)
 
 
 def page(path: Path, store: Path, questions: int = 0) -> None:
     """Read as the page does: the rows beside each view, and the events of a cluster and of an object."""
     reader = JournalReader(path, Commits(str(store), lambda: ()), SystemClock())
-    assert not reader.noted().error
+    assert not reader.rows().error
     for number in range(questions):
         assert reader.events(cluster=f"c{number % 97:03}", limit=50)
         assert reader.events(about=f"Deployment shop/app-{number % 1009:04}", limit=50)

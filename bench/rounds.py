@@ -24,12 +24,12 @@ from reconciler.api.clusters import LiveObject, Observations
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.plan import Manifest
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.rollouts import Lineage
+from reconciler.api.rollouts import Ancestry
 from reconciler.clock import SystemClock
 from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import Access
-from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ConfigurationError, ObjectNotFound
@@ -37,11 +37,12 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.answers import Listing
 from reconciler.kube.connection.kubeconfig import MemberConfig
-from reconciler.kube.discovery import Discovery, ServedKind
+from reconciler.kube.discovery import Discovery
+from reconciler.kube.kube_requests import ServedKind
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.planner import previous_of, render_schedule
 from reconciler.scheduler import schedule_fleet
-from reconciler.store.directory import StorePast
+from reconciler.store import StoreSource
 
 NOW = "2026-11-21T10:00:00Z"
 COMMITS = 15
@@ -136,12 +137,10 @@ class MemoryMembers(Mapping[str, MemoryMember]):
         return dict.fromkeys(self._members, "")
 
 
-class CommitSource:
+class CommitSource(StoreSource):
     """A store in memory of which a commit changes some files."""
 
     name = description = "memory"
-    note = ""
-    past = StorePast()
 
     def __init__(self, files: Iterable[StoreFile]) -> None:
         self.files = {file.path: file for file in files}
@@ -174,27 +173,13 @@ class CommitSource:
         self._read = self.number
         return self.snapshot()
 
-    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
-        """Nothing is kept for a restart."""
-
     def recall(self, revision: str) -> Snapshot | None:
         """Earlier revisions are gone."""
         return None
 
-    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
-        """The head alone."""
-        return (head,)
-
-    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Ancestry:
         """The head alone is there."""
-        return Lineage(order=(head,), missing=frozenset(revisions) - {head})
-
-    def resolve(self, texts: Collection[str]) -> dict[str, str]:
-        """Nothing is named."""
-        return {}
-
-    def keep(self, revisions: Collection[str]) -> None:
-        """Nothing is kept."""
+        return Ancestry(order=(head,), missing=frozenset(revisions) - {head})
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -208,14 +193,14 @@ def files_of(workloads: int) -> list[StoreFile]:
 
 def filled(source: CommitSource, journal: Journal) -> MemoryMembers:
     """Members and a journal that are in step with the store."""
-    fleet = StoreInForce({}, source.past).parse(source.snapshot())
+    fleet = StoreInForce({}, source).parse(source.snapshot())
     members = MemoryMembers(fleet.clusters)
     schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     shared: dict[tuple[Identity, str], LiveObject] = {}
     with journal.transaction(durable=True):
         journal.record_fleet(FLEET)
         for name in fleet.clusters:
-            journal.record_cluster(name, f"uid-of-{name}")
+            journal.record_clusters({name: f"uid-of-{name}"})
         journal.record_applied(_apply(render_schedule(schedule).manifests, members, shared))
         journal.record_bindings(fleet.revision, previous_of(schedule.bindings))
         journal.record_round(fleet.revision, NOW, {})
@@ -249,7 +234,7 @@ async def running(workloads: int, folder: Path) -> AsyncIterator[tuple[CommitSou
         members = filled(source, journal)
         parts = _Parts(
             source=source,
-            store=StoreInForce({}, source.past),
+            store=StoreInForce({}, source),
             journal=journal,
             holder=OwnershipLock(journal, clock),
             opened=cast("MemberClusters", members),

@@ -21,10 +21,10 @@ from bench.incremental import COMMITS, NOW, Loop, series, settle_everything, wor
 from bench.repository import commit_files
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
-from reconciler.api.rollout_progress import Record
+from reconciler.api.rollout_progress import Record, ReleaseFacts
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.planner import copies_in
-from reconciler.rollouts import ClusterSights, Revisions, SelectedTables, changed_by_staging, staged, stand
+from reconciler.rollouts import SelectedTables, changed_by_staging, staged, stand
 from reconciler.scheduler import Schedule
 
 _CANARY = 5
@@ -47,11 +47,11 @@ class StagedLoop(Loop):
         fleet = schedule.fleet
         named = {record.revision for record in self.records.values()} - {fleet.revision}
         self.older = {revision: self.older[revision] for revision in self.older if revision in named}
-        revisions = Revisions(fleets=self.older, order=(*self.older, fleet.revision))
-        standing = stand(schedule, self.tables.update(schedule), {"all": self.records}, revisions, ClusterSights(), NOW)
-        after = staged(schedule, standing, snapshot.journal.ledger, self.copies, self.observations.previous)
+        facts = ReleaseFacts(fleets=self.older, order=(*self.older, fleet.revision))
+        staging, progress = stand(schedule, self.tables.update(schedule), {"all": self.records}, facts, NOW)
+        after = staged(schedule, staging, progress, snapshot.journal.ledger, self.copies, self.observations.previous)
         changed = changed_by_staging(self.before, after)
-        self.records = {name: replace(found, completed_at=NOW) for name, found in standing.records["all"].items()}
+        self.records = {name: replace(found, completed_at=NOW) for name, found in progress["all"].records.items()}
         self.before = after
         self.older = {**self.older, fleet.revision: fleet}
         return after, changed

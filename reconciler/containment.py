@@ -24,7 +24,7 @@ Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
 
 
-class Contained(NamedTuple, Generic[Value]):
+class TryResult(NamedTuple, Generic[Value]):
     """The result of the work, or the exception that ended it."""
 
     value: Value | None
@@ -40,25 +40,25 @@ class SubjectFailed(Exception):
         self.fault = fault
 
 
-def try_call(work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs) -> Contained[Value]:
+def try_call(work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs) -> TryResult[Value]:
     """Run the work; return its result or its exception, but raise `UNCONTAINED`."""
     try:
-        # As `Contained(...)`, in half the time: of a large fleet, every template is asked several times.
-        return tuple.__new__(Contained, (work(*args, **more), None))
+        # As `TryResult(...)`, in half the time: of a large fleet, every template is asked several times.
+        return tuple.__new__(TryResult, (work(*args, **more), None))
     except UNCONTAINED:
         raise
     except Exception as error:
-        return Contained(None, error)
+        return TryResult(None, error)
 
 
-async def try_await(work: Awaitable[Value]) -> Contained[Value]:
+async def try_await(work: Awaitable[Value]) -> TryResult[Value]:
     """Do the same for an awaitable. Cancellation passes through."""
     try:
-        return Contained(await work)
+        return TryResult(await work)
     except UNCONTAINED:
         raise
     except Exception as error:
-        return Contained(None, error)
+        return TryResult(None, error)
 
 
 def with_subject(

@@ -68,6 +68,12 @@ class ClusterUnreachable(MemberClusterError):
     todo = "bring {cluster} back, and have a webhook there that hangs mended; it is tried again by itself"
 
 
+class ServerFailed(MemberClusterError):
+    """500 and above: the API server, its etcd or a webhook fails, which says nothing of the object."""
+
+    todo = "mend what fails in {cluster}: its API server, etcd or webhook; it is tried again by itself"
+
+
 class CredentialsRejected(MemberClusterError):
     """401: the API server does not know us, or the kubeconfig cannot give credentials."""
 
@@ -98,12 +104,12 @@ class OverQuota(DeniedByAdmission):
     todo = "raise the limit that is named, lower what {place} asks for, or `git revert {commit}`"
 
 
-class NamespaceEnds(DeniedByAdmission):
-    """403: the namespace of the object is being deleted."""
+class ParentEnds(DeniedByAdmission):
+    """403: the namespace of the object, or the definition of its kind, is being deleted."""
 
     todo = (
-        "see what keeps the namespace in {cluster} (`kubectl --context {cluster} describe namespace` names it in its "
-        "conditions); once it is gone, it and its objects are made again by themselves"
+        "see what keeps it in {cluster} (`kubectl --context {cluster} describe` of the namespace or definition says it "
+        "in its conditions); once it is gone, it and its objects are made again by themselves"
     )
 
 
@@ -129,6 +135,8 @@ class KindNotServed(KindFault):
 
 class KindNotRead(KindFault):
     """No usable answer about a kind: its conversion webhook fails, its extension API server is down, or the like."""
+
+    todo = "mend what serves the kind in {cluster}: its conversion webhook or extension API server"
 
 
 class AlreadyExists(MemberClusterError):
@@ -181,11 +189,14 @@ class ListExpired(MemberClusterError):
 class Throttled(MemberClusterError):
     """429, 503: the API server asked us to slow down for longer than we were willing to wait."""
 
+    todo = "give the API server of {cluster}, or our FlowSchema there, more room; it is tried again by itself"
     changed_nothing = True
 
 
 class BadAnswer(MemberClusterError):
     """The body breaks the API's promises. Never to be read as an empty list."""
+
+    todo = "mend what answers for {cluster}, such as a proxy that cuts answers off; it is tried again by itself"
 
 
 class MalformedObject(BadAnswer):
@@ -199,6 +210,7 @@ class AnswerTooLarge(BadAnswer):
 class HeldByCopy(MemberClusterError):
     """A process with a copy of this journal was started later and holds the fleet in the cluster."""
 
+    todo = "end one of the two processes; each journal has one"
     changed_nothing = True
 
 
@@ -211,6 +223,7 @@ class NotLeading(MemberClusterError):
 class ClusterReplaced(MemberClusterError):
     """Another cluster answers under a known name; it is treated as Unknown, not as a fresh one."""
 
+    todo = "give the new cluster a name of its own in the store, or bring the one that was there back"
     changed_nothing = True
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from reconciler.api.clusters import LiveObject, Member, Observations, Read
-from reconciler.api.content import Opened
+from reconciler.api.content import DecryptedValues
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.problem import Problem
@@ -33,7 +33,7 @@ class FleetSnapshot(Struct, frozen=True, kw_only=True):
     """Plan these identities alone: what a commit or an event concerns. None: everything."""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     """Of kinds that neither Kubernetes nor the store defines, as the members describe them."""
-    opened: Mapping[Identity, Opened | Problem] = field(default_factory=dict)
+    opened: Mapping[Identity, DecryptedValues | Problem] = field(default_factory=dict)
     """The values of encrypted templates, or why there are none."""
     elsewhere: frozenset[str] = frozenset()
     """Clusters of the fleet that another process applies to: they are no members, and nobody looks at them."""

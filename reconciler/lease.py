@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
+import orjson
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.api.binding import PreviousPlacement
+from reconciler.api.binding import PreviousPlacement, TargetCluster
 from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.refs import Identity
+from reconciler.decoding import decompressed
 from reconciler.kinds.body_fields import count, text
-from reconciler.observations import pack, packed_placements, read_placements, unpack
 
 _DURATION_S_MAX: Final = 3600
 """Limit of a hand-written duration: it must not lock everybody out for days."""
@@ -93,7 +98,7 @@ _WRITING_SHARE = 2 / 3
 """The share of its duration for which a holder may write after a renewal: writes end before the Lease does."""
 
 
-class Sighting(Struct, frozen=True, kw_only=True):
+class ObservedLease(Struct, frozen=True, kw_only=True):
     """A Lease as last read. `resource_version` is empty without one.
 
     `since_s`: the first reading of this version, by the observer's clock.
@@ -127,17 +132,17 @@ class Leader(Struct, frozen=True, kw_only=True):
         return now_s >= self.renewed_s + self.duration_s
 
 
-def sighted(before: Sighting | None, lease: Lease, resource_version: str, now_s: float) -> Sighting:
+def sighted(before: ObservedLease | None, lease: Lease, resource_version: str, now_s: float) -> ObservedLease:
     """Return a Lease as read now; an unchanged one keeps its first time."""
     if before is not None and before.resource_version == resource_version:
         return before
     if before is not None and not resource_version:
         # Somebody deleted it: its holder makes it again, and goes on.
-        return Sighting(lease=before.lease, resource_version="", since_s=now_s)
-    return Sighting(lease=lease, resource_version=resource_version, since_s=now_s)
+        return ObservedLease(lease=before.lease, resource_version="", since_s=now_s)
+    return ObservedLease(lease=lease, resource_version=resource_version, since_s=now_s)
 
 
-def wait_for_lease_s(seen: Sighting, holder: str, duration_s: float, now_s: float) -> float:
+def wait_for_lease_s(seen: ObservedLease, holder: str, duration_s: float, now_s: float) -> float:
     """Return the seconds until `holder` may take the Lease, if nobody renews it; 0: now.
 
     A Lease without holder that was not given back was emptied by a person: its holder may not know yet. `duration_s`:
@@ -206,7 +211,7 @@ def handover_body(fleet: str, namespace: str, left: Handover) -> JsonObject:
     Raises:
         HandoverTooLarge: it does not fit.
     """
-    packed = pack({"tables": left.tables, "unread": left.unread})
+    packed = _pack({"tables": left.tables, "unread": left.unread})
     if len(packed) > PACKED_BYTES_MAX:
         raise HandoverTooLarge(f"what the next leader has to know is {len(packed)} bytes, and {PACKED_BYTES_MAX} fit")
     return {
@@ -232,7 +237,7 @@ def read_handover(body: JsonObject) -> Handover | None:
     if not journal:
         return None
     packed = text(dig(data, "state"))
-    found = unpack(packed, _BYTES_MAX)
+    found = _unpack(packed, _BYTES_MAX)
     state = found if isinstance(found, dict) else {}
     tables, unread = state.get("tables"), state.get("unread")
     return Handover(
@@ -250,3 +255,59 @@ def read_handover(body: JsonObject) -> Handover | None:
 def _number(value: Json) -> int:
     found = text(value)
     return read_term(int(found)) if found.isascii() and found.isdigit() and len(found) < 16 else 0
+
+
+PLACEMENTS_BYTES_MAX: Final = 64 * 2**20
+"""Limit of their unpacked size: who can write the ConfigMap must not fill the memory."""
+
+
+def packed_placements(placements: Mapping[Identity, PreviousPlacement], bytes_max: int) -> str:
+    """As text of at most so many bytes; empty where not even those on one cluster fit. Equal ones stand there once.
+
+    If not all fit, those on one cluster are kept, since they would be placed a second time. Source: ADR 20.
+    """
+    single = {identity: found for identity, found in placements.items() if len(found.targets) == 1}
+    for chosen in (placements, single):
+        alike: dict[tuple[TargetCluster, ...], int] = {}
+        rows = [
+            (*identity, found.affinity_name, alike.setdefault(found.targets, len(alike)))
+            for identity, found in sorted(chosen.items())
+        ]
+        text = _pack({"alike": [[tuple(target) for target in targets] for targets in alike], "placed": rows})
+        if len(text) <= bytes_max:
+            return text
+    return ""
+
+
+def read_placements(text: str) -> dict[Identity, PreviousPlacement]:
+    """Return the unpacked placements. Malformed ones are left out."""
+    found = _unpack(text, PLACEMENTS_BYTES_MAX)
+    if not isinstance(found, dict):
+        return {}
+    placements: dict[Identity, PreviousPlacement] = {}
+    alike, rows = found.get("alike"), found.get("placed")
+    if not isinstance(alike, list) or not isinstance(rows, list):
+        return {}
+    for row in rows:
+        # Another version may have written it, or a person.
+        with suppress(msgspec.ValidationError, IndexError):
+            *names, group, index = msgspec.convert(row, tuple[str, str, str, str, str, int])
+            told = msgspec.convert(alike[index], list[tuple[str, int | None]])
+            targets = tuple(TargetCluster(*each) for each in told)
+            if targets and all((target.replicas or 0) >= 0 for target in targets):
+                identity = Identity(*names)
+                placements[identity] = PreviousPlacement(identity=identity, targets=targets, affinity_name=group)
+    return placements
+
+
+def _pack(tree: Any) -> str:
+    """A JSON tree as text for a field of an object."""
+    return base64.b64encode(zlib.compress(orjson.dumps(tree))).decode()
+
+
+def _unpack(text: str, bytes_max: int) -> Any:
+    """Return the tree; None: invalid, or larger than that. A writer of the object must not fill the memory."""
+    try:
+        return orjson.loads(decompressed(base64.b64decode(text, validate=True), bytes_max, is_gzip=False))
+    except ValueError:  # of base64, zlib or JSON
+        return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 VIEWS: Final = Path(__file__).resolve().parent.parent / "reconciler/report/views"
-SHAPES: Final = ("view_shapes.py", "live_view.py", "questions.py")
+SHAPES: Final = ("view_shapes.py", "live_view.py", "queries.py")
 """Their classes that are renamed, or sent as an array, are shapes, and so are words."""
 BEGIN: Final = "<!-- shapes: made by scripts/make_reference.py from reconciler/report/views/*_shapes.py -->\n"
 END: Final = "<!-- end of shapes -->"

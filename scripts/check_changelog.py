@@ -66,7 +66,8 @@ def read(text: str) -> Changelog:
             named = _RELEASE.fullmatch(line)
             if named is None:
                 found.faults.append(f"{number}: {line!r} is neither Unreleased nor VERSION - YYYY-MM-DD")
-            found.releases.append(Release(*(named.groups("") if named else (line[3:], "")), {}))
+            name, day = named.groups("") if named else (line[3:], "")
+            found.releases.append(Release(name, day, {}))
             entries = None
         elif line.startswith("### "):
             entries = _begin_section(found, number, line[4:])

@@ -110,10 +110,10 @@ def doubled(names: Iterator[str]) -> int:
 
 @cache
 def replaced() -> frozenset[str]:
-    """Return the names on the left of the table of scripts/replaced_terms.md."""
+    """Return the names on the left of the table of scripts/replaced_terms.md, in small letters."""
     text = (ROOT / "scripts/replaced_terms.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("|")]
-    return frozenset(name.strip() for row in rows[2:] for name in row.split(","))
+    return frozenset(name.strip().lower() for row in rows[2:] for name in row.split(","))
 
 
 @cache
@@ -125,7 +125,9 @@ def replaced_names() -> Counter[str]:
         (module, kind, str(getattr(node, "name", ""))) for kind, of in kinds.items() for module, node in nodes(*of)
     ]
     return Counter(
-        f"{module.name} {kind} {name.strip('_')}" for module, kind, name in named if name.strip("_") in replaced()
+        f"{module.name} {kind} {name.strip('_')}"
+        for module, kind, name in named
+        if name.strip("_").lower() in replaced()
     )
 
 
@@ -274,8 +276,8 @@ def imports_past_faces() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 93_778),
-    Figure("Python files there", lambda: len(modules()), 470),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 91_304),
+    Figure("Python files there", lambda: len(modules()), 449),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 50),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 1),
     Figure("names of modules that are used more than once", lambda: doubled(module_names()), 14),
@@ -290,8 +292,8 @@ FIGURES: Final = (
     Figure("files of the daemon with time constants", lambda: len(set(time_constants())), 1),
     Figure("functions over 70 lines", long_functions, 0),
     Figure("files over 400 lines", lambda: sum(one.lines > FILE_LINES_MAX for one in modules()), 0),
-    Figure("imports of tests past faces, in per cent", imports_past_faces, 23),
-    Figure("words of docs/", words_of_docs, 60_000),
+    Figure("imports of tests past faces, in per cent", imports_past_faces, 20),
+    Figure("words of docs/", words_of_docs, 59_998),
 )
 
 

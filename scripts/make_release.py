@@ -33,7 +33,7 @@ from reconciler.fleet import KINDS
 from reconciler.report.schema_json import kind_schema, store_schema
 from reconciler.report.views import view_shapes
 from reconciler.report.views.live_view import LiveView
-from reconciler.report.views.questions import FILTERS, FOLDS, DayView
+from reconciler.report.views.queries import FILTERS, FOLDS, DayView
 
 ROOT: Final = make_chart.ROOT
 PROJECT: Final[Mapping[str, Any]] = make_chart.PROJECT

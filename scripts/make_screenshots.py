@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.pages import schedule_of, states  # noqa: E402 - the folder of the repository is known by now
 from reconciler.report.views.matrix import matrix_view  # noqa: E402
-from reconciler.report.views.questions import MatrixQuestion  # noqa: E402
+from reconciler.report.views.queries import MatrixQuery  # noqa: E402
 from reconciler.report.views.view_inputs import ViewModel  # noqa: E402
 from reconciler.report.views.view_shapes import ClusterCounts  # noqa: E402
 from scripts.small_png import small_png  # noqa: E402
@@ -94,7 +94,7 @@ def folded() -> views.Views:
     found = next(states(schedule_of(2000, 200))).picture
     if found is None:
         raise ValueError("a state of the bench has a picture")
-    question = MatrixQuestion(rows="team", columns="region")
+    question = MatrixQuery(rows="team", columns="region")
     small, counts = views.calm_large(), ClusterCounts(total=200, in_sync=200, away=0, left=0)
     matrix = matrix_view(ViewModel(picture=found, now=views.NOW), question)
     return small._replace(fleet=replace(small.fleet, clusters=counts), matrix=matrix)

@@ -46,8 +46,8 @@ MADE_BY_COMPILER: Final = frozenset({"<module>", "<listcomp>", "<setcomp>", "<di
 VALUE: Final = "a changed value, until its PATCH"
 MOVE: Final = "a pod condition, until the first write of a move"
 LIMITS: Final = {
-    VALUE: {"functions": 829, "files": 171, "packages": 36},
-    MOVE: {"functions": 1_082, "files": 190, "packages": 36},
+    VALUE: {"functions": 783, "files": 166, "packages": 36},
+    MOVE: {"functions": 1_022, "files": 180, "packages": 36},
 }
 """The figures of the last step and 2 %; lowered with each step."""
 

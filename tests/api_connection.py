@@ -29,14 +29,16 @@ _PLURALS = {
     "/apis/apps/v1": ("daemonsets", "deployments", "replicasets", "statefulsets"),
     "/apis/batch/v1": ("cronjobs", "jobs"),
     "/apis/policy/v1": ("poddisruptionbudgets",),
+    "/apis/rbac.authorization.k8s.io/v1": ("clusterroles", "rolebindings", "roles"),
 }
 _RESOURCES = {
     name: (prefix, plural)
     for prefix, plurals in _PLURALS.items()
     for plural in plurals
-    for name in (plural, plural[:-1])
+    for name in (plural, plural[:-1], ".".join((plural[:-1], *reversed(prefix.split("/")[2:]))))
 }
-_CLUSTER_SCOPED = ("namespaces", "nodes")
+"""By plural, singular, and singular with version and group, as `deployment.v1.apps`."""
+_CLUSTER_SCOPED = ("clusterroles", "namespaces", "nodes")
 _QUERIES = {"-l": "labelSelector", "--field-selector": "fieldSelector"}
 
 
@@ -110,7 +112,7 @@ def _paths(words: Sequence[str]) -> list[str]:
             given[word] = next(rest)
         elif word not in ("--all-namespaces", "--ignore-not-found"):
             named.append(word)
-    kinds = named[0].split(",") if named else []
+    kinds = named[0].lower().split(",") if named else []
     is_known = all(kind in _RESOURCES for kind in kinds) and len(named) <= (2 if len(kinds) == 1 else 1)
     if given.get("-o") != "json" or not is_known:
         return []

@@ -81,14 +81,14 @@ def wait_until(
 ) -> None:
     """Return once `fact` holds; fail with `what`, and with what is `seen` then, after the time."""
     deadline = time.monotonic() + timeout_s
-    looked = time.monotonic()
+    looked, pause_s = time.monotonic(), 0.02
     while not fact():
         now = time.monotonic()
         if now > deadline:
             raise TimeoutError(f"waited {timeout_s:g} s in vain: {what}" + (f"\n{seen()}" if seen else ""))
-        # A look that starts kubectl costs more than what it waits for: it takes no more than half of the time.
-        time.sleep(max(0.02, now - looked))
-        looked = time.monotonic()
+        # Looks take processor time from what they wait for: a dear one a third of it, and those of a long wait are few.
+        time.sleep(max(pause_s, 2 * (now - looked)))
+        looked, pause_s = time.monotonic(), min(0.1, 1.5 * pause_s)
 
 
 class RealCluster:

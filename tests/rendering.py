@@ -11,8 +11,9 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.documents import pointer_tokens, resolve
 from reconciler.kinds import BUILT_IN_KINDS
-from reconciler.overrides import OverrideIndex
-from reconciler.render import RenderInputs
+from reconciler.policy import Claims
+from reconciler.render import RenderTables
+from reconciler.scheduler import Schedule
 from tests.fleets import fleet_of, member, with_templates
 from tests.yaml_text import load_yaml
 
@@ -56,7 +57,7 @@ def name_of(case: Case) -> str:
     return f"{case['table']}: {case['case']}"
 
 
-def inputs_of(fleet: Fleet, targets: Mapping[Identity, Sequence[TargetCluster]] | None = None) -> RenderInputs:
+def inputs_of(fleet: Fleet, targets: Mapping[Identity, Sequence[TargetCluster]] | None = None) -> RenderTables:
     """Inputs in which every template goes to every cluster, unless `targets` say otherwise."""
     everywhere = tuple(TargetCluster(cluster=name) for name in sorted(fleet.clusters))
     policies = {policy.ref: policy for policy in fleet.propagation}
@@ -69,13 +70,14 @@ def inputs_of(fleet: Fleet, targets: Mapping[Identity, Sequence[TargetCluster]] 
         )
         for identity in fleet.templates
     }
-    return RenderInputs(
+    schedule = Schedule(
         fleet=fleet,
+        interpreters=BUILT_IN_KINDS,
+        claims=Claims(),
         bindings=bindings,
         policies=dict.fromkeys(fleet.templates, policy) if policy else {},
-        overrides=OverrideIndex(fleet.overrides, fleet.clusters),
-        interpreters=BUILT_IN_KINDS,
     )
+    return RenderTables(schedule)
 
 
 def override_policy(case: Case) -> dict[str, Any]:

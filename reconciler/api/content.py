@@ -137,7 +137,7 @@ class KeyGroup(Struct, frozen=True, kw_only=True):
     others: tuple[str, ...] = ()
 
 
-class Sealed(Struct, frozen=True, kw_only=True):
+class SopsMetadata(Struct, frozen=True, kw_only=True):
     """The metadata of sops in a file. Everything in it is public in the store.
 
     `data`: the whole file, whose values are authenticated together. `groups`: if there are several, each gives a share
@@ -166,14 +166,14 @@ class Sealed(Struct, frozen=True, kw_only=True):
         return any(group.others for group in self.groups)
 
 
-class Opened(Struct, frozen=True, kw_only=True):
+class DecryptedValues(Struct, frozen=True, kw_only=True):
     """The values of a file, decrypted. They are in memory only, and in no text made of this."""
 
     values: Mapping[Leaf, Json]
 
     def __repr__(self) -> str:
         """Nothing of the values: a traceback may show this."""
-        return f"Opened({len(self.values)} values)"
+        return f"DecryptedValues({len(self.values)} values)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """The same for tracebacks that are drawn."""
@@ -231,7 +231,7 @@ class Content(Struct, eq=False, array_like=True):
         return self.known_annotations
 
 
-class Revealed(Content, eq=False, array_like=True):
+class ContentWithSecrets(Content, eq=False, array_like=True):
     """The body of an encrypted object with its values in it; `digest` is that of its ciphertext.
 
     `leaves`: the paths of decrypted values.
@@ -241,7 +241,7 @@ class Revealed(Content, eq=False, array_like=True):
 
     def __repr__(self) -> str:
         """Nothing of the values."""
-        return f"Revealed({self.known_digest})"
+        return f"ContentWithSecrets({self.known_digest})"
 
 
 def mapping_in_metadata(body: JsonObject, name: str) -> Mapping[str, str]:

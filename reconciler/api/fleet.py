@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.content import Content, JsonObject, Sealed, mapping_in_metadata
+from reconciler.api.content import Content, JsonObject, SopsMetadata, mapping_in_metadata
 from reconciler.api.policies import (
     ClusterAffinity,
     LabelSelector,
@@ -59,7 +59,7 @@ class _TemplateFields(Struct, frozen=True, kw_only=True):
     body: JsonObject | Content
     source: Source
     digest: str = ""
-    sealed: Sealed | None = None
+    sealed: SopsMetadata | None = None
     """The metadata of sops, for an encrypted document; the body has the ciphertext."""
     is_admitted: bool = False
     """True: it is in, or is, a system namespace that the Fleet document allows."""

@@ -22,9 +22,9 @@ from reconciler.api.rollouts import FleetWindow
 class AppliedRow(Struct, frozen=True, kw_only=True):
     """The last application of one object in one cluster, as the API server acknowledged it.
 
-    `manifest_digest` is of the manifest as sent; `recorded` is that manifest as `stages.recorded` writes it down (no
-    Secret value in it), None if only the marks are known. `policy`: the claim as text (`PropagationPolicy demo/web`),
-    empty if unclaimed. `replicas`: the assigned share.
+    `manifest_digest` is of the manifest as sent; `recorded` is that manifest as `ownership.adoption` writes it down (no
+    Secret value in it), None if only the marks are known. `uid`: empty if we deleted the object since. `policy`: the
+    claim as text (`PropagationPolicy demo/web`), empty if unclaimed. `replicas`: the assigned share.
     """
 
     cluster: str
@@ -49,11 +49,11 @@ class AppliedRow(Struct, frozen=True, kw_only=True):
     established: int | None = None
     """The number of replicas when this object was last fully available, 0 without replicas.
 
-    None: it never was. Source: `stages.moves`."""
+    None: it never was. Source: `observations.waiting_moves`."""
     base: int | None = None
     """The target number of replicas at the last moment without pending writes, if not all were available then.
 
-    None: it is established with as many, or there was no such moment. Source: `stages.moves`."""
+    None: it is established with as many, or there was no such moment. Source: `observations.waiting_moves`."""
 
 
 class Intent(Struct, frozen=True, kw_only=True):
@@ -364,7 +364,7 @@ class JournalSnapshot(Struct, frozen=True, kw_only=True):
     losses: Losses = field(default_factory=Losses)
     """Counted by the guards beside the deletions that are due."""
     timers: Mapping[str, str] = field(default_factory=dict)
-    """Since when applications have been unhealthy, by the names that `stages.timers` gives them."""
+    """Since when applications have been unhealthy, by the names that `scheduler.tick` gives them."""
     rollouts: Mapping[str, Mapping[str, Record]] = field(default_factory=dict)
     """By Rollout and cluster the active record."""
     rollout_documents: Mapping[str, str] = field(default_factory=dict)

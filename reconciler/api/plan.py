@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from reconciler.api.binding import Reason, TargetCluster
-from reconciler.api.content import Content, JsonObject, Revealed, Step
+from reconciler.api.content import Content, ContentWithSecrets, JsonObject, Step
 from reconciler.api.problem import NOWHERE, Problem, Source
 from reconciler.api.refs import GVK, Copy, Identity, PolicyRef
 from reconciler.api.rollout_progress import RolloutPlan
@@ -240,7 +240,7 @@ class Manifest(Struct, frozen=True, gc=False):
     @property
     def leaves(self) -> tuple[tuple[Step, ...], ...]:
         """Return the paths of decrypted values in the body."""
-        return self.content.leaves if isinstance(self.content, Revealed) else ()
+        return self.content.leaves if isinstance(self.content, ContentWithSecrets) else ()
 
 
 class PlacementChange(Struct, frozen=True, kw_only=True):
@@ -255,7 +255,7 @@ class PlacementChange(Struct, frozen=True, kw_only=True):
     """Clusters where an override replaces the assigned number of replicas, with its number."""
 
 
-class Unjudged(Struct, frozen=True, kw_only=True):
+class NotEvaluated(Struct, frozen=True, kw_only=True):
     """A resource that a plan cannot evaluate, since its placement depends on unknown facts.
 
     `why`: the missing facts. `notes`: differences between the revisions, a sentence fragment each. `fields`: of its
@@ -328,7 +328,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     waves: tuple[tuple[int, ...], ...] = ()
     placements: tuple[PlacementChange, ...] = ()
-    unjudged: tuple[Unjudged, ...] = ()
+    unjudged: tuple[NotEvaluated, ...] = ()
     problems: tuple[Problem, ...] = ()
     is_complete: bool = True
     held_digest: str = ""

@@ -59,9 +59,9 @@ class Problem(Struct, frozen=True, kw_only=True, order=True):
         return f"{self.severity} {where}: {at}{self.message} [{self.code}]"
 
 
-def warning(source: Source, path: str, code: str, message: str) -> Problem:
+def warning(source: Source, path: str, code: str, message: str, cluster: str = "") -> Problem:
     """Return a problem that stops nothing."""
-    return Problem(source=source, path=path, code=code, message=message, severity=Severity.WARNING)
+    return Problem(source=source, path=path, code=code, message=message, severity=Severity.WARNING, cluster=cluster)
 
 
 def hint(source: Source, path: str, code: str, message: str) -> Problem:

@@ -1,8 +1,11 @@
-"""Names of things: kinds, objects, policies. Tuples, since hundreds of thousands of them are hashed a round."""
+"""Names of things: kinds, objects, policies, also as people write them: `deploy/web`, `deployments.apps/web`.
+
+Tuples, since hundreds of thousands of them are hashed a round.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 
@@ -25,7 +28,7 @@ class GVK(NamedTuple):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """`Deployment (apps/v1)`."""
         return f"{self.kind} ({self.api_version})"
 
@@ -124,3 +127,90 @@ class PolicyRef(NamedTuple):
     def __str__(self) -> str:
         """`PropagationPolicy demo/web`, `ClusterPropagationPolicy base`."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+SHORT_NAMES = {
+    "btlspolicy": "BackendTLSPolicy",
+    "cm": "ConfigMap",
+    "crd": "CustomResourceDefinition",
+    "cj": "CronJob",
+    "deploy": "Deployment",
+    "ds": "DaemonSet",
+    "gc": "GatewayClass",
+    "gtw": "Gateway",
+    "hpa": "HorizontalPodAutoscaler",
+    "ing": "Ingress",
+    "limits": "LimitRange",
+    "lset": "ListenerSet",
+    "ns": "Namespace",
+    "pdb": "PodDisruptionBudget",
+    "po": "Pod",
+    "pv": "PersistentVolume",
+    "pvc": "PersistentVolumeClaim",
+    "quota": "ResourceQuota",
+    "refgrant": "ReferenceGrant",
+    "rs": "ReplicaSet",
+    "sa": "ServiceAccount",
+    "sc": "StorageClass",
+    "sts": "StatefulSet",
+    "svc": "Service",
+}
+"""The short names of Kubernetes and of the Gateway API; no API server is asked for them."""
+
+
+def called(identities: Iterable[Identity], resource: str, namespace: str | None) -> tuple[Identity, ...]:
+    """Those that `KIND/NAME` or `KIND NAME` means, in all namespaces unless one is given, sorted."""
+    return tuple(
+        sorted(
+            identity
+            for identity in identities
+            if is_called(identity.kind, identity.group, identity.name, resource)
+            and namespace in (None, identity.namespace)
+        )
+    )
+
+
+def is_called(kind: str, group: str, name: str, resource: str) -> bool:
+    """Return whether `KIND/NAME` names it; the kind may be a short name, a plural, and have its group after a dot."""
+    named, _, wanted_name = resource.replace(" ", "/", 1).partition("/")
+    return name == wanted_name and is_kind(kind, group, named)
+
+
+def is_kind(kind: str, group: str, named: str) -> bool:
+    """Return whether a word names a kind: a short name, a plural, with its group after a dot.
+
+    >>> is_kind("Deployment", "apps", "deploy"), is_kind("Ingress", "networking.k8s.io", "ingresses.networking")
+    (True, True)
+    """
+    named, _, wanted_group = named.partition(".")
+    wanted, kind = SHORT_NAMES.get(named.lower(), named).lower(), kind.lower()
+    plural = f"{kind}es" if kind.endswith(("s", "x", "ch")) else f"{kind[:-1]}ies" if kind.endswith("y") else kind
+    return wanted in (kind, f"{kind}s", plural) and group.startswith(wanted_group)
+
+
+_COMPARED_MAX = 1_000
+"""Comparing two names takes up to 0.1 ms."""
+
+
+def close_to(identities: Iterable[Identity], resource: str) -> tuple[str, ...]:
+    """Return those with a name similar to the given one, as KIND/NAME -n NAMESPACE; at most three.
+
+    Of very many names only those that begin alike are compared.
+    """
+    known = sorted(identities)
+    kind, _, name = resource.partition("/")
+    if swapped := called(known, f"{name}/{kind}", None):
+        return tuple(map(_kind_and_name, swapped[:3]))
+    import difflib  # noqa: PLC0415 - completing a word need not load it
+
+    names = sorted({identity.name for identity in known})
+    if len(names) > _COMPARED_MAX:
+        names = [each for each in names if each[:2] == name[:2]][:_COMPARED_MAX]
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    found = [identity for identity in known if identity.name in close]
+    return tuple(map(_kind_and_name, found[:3]))
+
+
+def _kind_and_name(identity: Identity) -> str:
+    namespace = f" -n {identity.namespace}" if identity.namespace else ""
+    return f"{identity.kind}/{identity.name}{namespace}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -38,7 +38,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     earlier: tuple[EarlierRevision, ...] = ()
 
 
-class Met(Struct, frozen=True, tag="met"):
+class GateMet(Struct, frozen=True, tag="met"):
     """Every copy is in step with `revision` and meets the gate. `since`: RFC 3339; empty: unknown.
 
     A later `since` than the recorded one proves a break between two looks.
@@ -48,7 +48,7 @@ class Met(Struct, frozen=True, tag="met"):
     since: str = ""
 
 
-class Unmet(Struct, frozen=True, tag="unmet"):
+class GateUnmet(Struct, frozen=True, tag="unmet"):
     """The gate is not met, and why.
 
     `is_scaling`: copies lack only replicas that placement gave them since they last were well. That is no break.
@@ -60,30 +60,34 @@ class Unmet(Struct, frozen=True, tag="unmet"):
     failed: str = ""
 
 
-class Unseen(Struct, frozen=True, tag="unseen"):
+class GateUnknown(Struct, frozen=True, tag="unseen"):
     """The cluster does not report, and why. That is not yet, and never met."""
 
     why: str
 
 
-Sight = Met | Unmet | Unseen
+GateStatus = GateMet | GateUnmet | GateUnknown
 
 
 class ReleaseFacts(Struct, frozen=True, kw_only=True):
     """Other inputs of the active revision.
 
-    `order`: the revisions of the branch that matter, the oldest first. One that is not in it is older than all of them.
-    `missing`: recorded or pinned revisions that the object database does not have. `pinned`: commits by the texts of
-    pins; a missing text names no existing commit. `away`: clusters that cannot be changed now, suspended or
-    unreachable, with the reason. `closed`: clusters that a window of the fleet closes, with RFC 3339 of the end; empty:
-    no end is known. `alike`: revisions that stage the same as HEAD.
+    `fleets`: the older revisions that can be read. `order`: the revisions of the branch that matter, the oldest first.
+    One that is not in it is older than all of them. `missing`: recorded or pinned revisions that the object database
+    does not have. `pinned`: commits by the texts of pins; a missing text names no existing commit. `sights`: by Rollout
+    and cluster. `away`: clusters that cannot be changed now, suspended or unreachable, with the reason. `closed`:
+    clusters that a window of the fleet closes, with RFC 3339 of the end; empty: no end is known. `applied`: objects of
+    ours that are in any cluster. `alike`: revisions that stage the same as HEAD.
     """
 
+    fleets: Mapping[str, Fleet] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     missing: frozenset[str] = frozenset()
     pinned: Mapping[str, str] = field(default_factory=dict)
+    sights: Mapping[str, Mapping[str, GateStatus]] = field(default_factory=dict)
     away: Mapping[str, str] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
+    applied: Collection[Identity] = frozenset()
     alike: frozenset[str] = frozenset()
 
 
@@ -149,78 +153,53 @@ class ClusterProgress(Struct, frozen=True, kw_only=True):
     stage: str = ""
 
 
-class StageDone(Struct, frozen=True, tag="done"):
+class StageKind(StrEnum):
+    """The state of a stage in one stable word, which machines and metrics read."""
+
+    DONE = "done"
     """Its clusters are done, and nothing holds the next stage up."""
-
-
-class StageRunning(Struct, frozen=True, tag="running"):
-    """So many of its clusters are done."""
-
-    done: int
-    total: int
-
-
-class WaitsForStage(Struct, frozen=True, tag="waits-for-stage"):
+    RUNNING = "running"
+    WAITS_FOR_STAGE = "waits-for-stage"
     """An earlier stage is not done."""
-
-    stage: str
-
-
-class WaitsForTime(Struct, frozen=True, tag="waits-for-time"):
-    """Its clusters are done; the next stage may begin at this time (RFC 3339)."""
-
-    until: str
-
-
-class WaitsForApproval(Struct, frozen=True, tag="waits-for-approval"):
-    """Its clusters are done; `entry` under `spec.approvals` lets the next stage begin, not before `not_before`.
-
-    `ended`: when the one that is written ended; empty: there is none.
-    """
-
-    entry: str
-    not_before: str = ""
-    ended: str = ""
-
-
-class WaitsForWindow(Struct, frozen=True, tag="waits-for-window"):
-    """Its windows are closed; `until` empty: no opening is known."""
-
-    until: str
-
-
-class Paused(Struct, frozen=True, tag="paused"):
+    WAITS_FOR_TIME = "waits-for-time"
+    """Its clusters are done; the next stage may begin later."""
+    WAITS_FOR_APPROVAL = "waits-for-approval"
+    """Its clusters are done; the next stage needs an approval."""
+    WAITS_FOR_WINDOW = "waits-for-window"
+    """Its windows are closed."""
+    PAUSED = "paused"
     """More of its clusters failed than it tolerates."""
-
-    failed: tuple[str, ...]
-
-
-class Pinned(Struct, frozen=True, tag="pinned"):
+    PINNED = "pinned"
     """A person set its active revision, which is not the release."""
-
-    revision: str
-
-
-class Skipped(Struct, frozen=True, tag="skipped"):
+    SKIPPED = "skipped"
     """It has no cluster that takes part."""
-
-
-class Unclear(Struct, frozen=True, tag="unclear"):
+    UNCLEAR = "unclear"
     """Its clusters are not clear. Nothing begins until they are."""
 
 
-StageState = (
-    StageDone
-    | StageRunning
-    | WaitsForStage
-    | WaitsForTime
-    | WaitsForApproval
-    | WaitsForWindow
-    | Paused
-    | Pinned
-    | Skipped
-    | Unclear
-)
+class StageState(Struct, frozen=True):
+    """The state of a stage, with what belongs to its kind.
+
+    `done`, `total`: clusters of a running one. `stage`: the earlier one that is waited for. `until`: RFC 3339 before
+    which the next stage, or this one's window, does not begin; empty: now, or no opening is known. `entry`: under
+    `spec.approvals`, lets the next stage begin; `ended`: when the one that is written ended, empty: there is none.
+    `failed`: its clusters that failed. `pinned`: the revision as it is written.
+    """
+
+    kind: StageKind
+    done: int = 0
+    total: int = 0
+    stage: str = ""
+    until: str = ""
+    entry: str = ""
+    ended: str = ""
+    failed: tuple[str, ...] = ()
+    pinned: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether it holds no other stage up."""
+        return self.kind in (StageKind.DONE, StageKind.SKIPPED)
 
 
 class StageProgress(Struct, frozen=True, kw_only=True):
@@ -255,7 +234,7 @@ class RolloutProgress(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-class Stays(Struct, frozen=True):
+class NothingWritten(Struct, frozen=True):
     """Nothing of a template is written in a cluster, and live objects stay as they are. `why`: in words."""
 
     why: str
@@ -266,9 +245,9 @@ class Staging(Struct, frozen=True, kw_only=True):
 
     `rollouts`: by template its Rollouts. `in_force`: by Rollout and cluster the recorded revision; empty: nothing of it
     is there yet. `newest`: by Rollout the revision that stages the same as HEAD. `fleets`: the older revisions that can
-    be read. `order`: revisions, the oldest first. `tied`: templates that two Rollouts select. `lingering`: by template
-    the clusters that keep it though HEAD does not have it there any more. `early`: by dependency the clusters whose
-    revision does not need it yet.
+    be read. `order`: revisions, the oldest first. `tied`: templates that two Rollouts select. `problems`: of the
+    selection. `lingering`: by template the clusters that keep it though HEAD does not have it there any more. `early`:
+    by dependency the clusters whose revision does not need it yet.
     """
 
     rollouts: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
@@ -277,27 +256,28 @@ class Staging(Struct, frozen=True, kw_only=True):
     fleets: Mapping[str, Fleet] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     tied: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
     lingering: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
     early: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
 
-    def of(self, identity: Identity, cluster: str) -> Fleet | Stays | None:
+    def of(self, identity: Identity, cluster: str) -> Fleet | NothingWritten | None:
         """The older revision from which a template is rendered in a cluster; None: as HEAD has it."""
         if identity in self.tied:
-            return Stays(f"the Rollouts {' and '.join(self.tied[identity])} both speak for it")
+            return NothingWritten(f"the Rollouts {' and '.join(self.tied[identity])} both speak for it")
         names = self.rollouts.get(identity)
         if not names:
             return None
         is_definition = identity.kind == "CustomResourceDefinition"
         revision = self.revision_of(names, cluster, is_oldest=is_definition)
         if revision is None:
-            return self._kept(identity) if cluster in self.lingering.get(identity, ()) else None
+            return self._newest_with(identity) if cluster in self.lingering.get(identity, ()) else None
         if not revision:
-            return Stays(f"the turn of the cluster in the Rollout {' and '.join(names)} has not come")
+            return NothingWritten(f"the turn of the cluster in the Rollout {' and '.join(names)} has not come")
         fleet = self.fleets.get(revision)
         if fleet is None:
-            return Stays(f"the revision {short_revision(revision)} in force there cannot be read")
+            return NothingWritten(f"the revision {short_revision(revision)} in force there cannot be read")
         if identity not in fleet.templates or cluster in self.early.get(identity, ()):
-            return Stays(f"it comes after the revision {short_revision(revision)}, which is in force there")
+            return NothingWritten(f"it comes after the revision {short_revision(revision)}, which is in force there")
         return fleet
 
     def revision_of(self, names: tuple[str, ...], cluster: str, *, is_oldest: bool = False) -> str | None:
@@ -315,12 +295,12 @@ class Staging(Struct, frozen=True, kw_only=True):
         chosen = min if is_oldest else max
         return chosen(behind, key=lambda revision: (places.get(revision, -1), revision))
 
-    def _kept(self, identity: Identity) -> Fleet | Stays:
+    def _newest_with(self, identity: Identity) -> Fleet | NothingWritten:
         """Return the newest readable revision that still has the template: it is deleted later."""
         places = {revision: index for index, revision in enumerate(self.order)}
         having = [revision for revision, fleet in self.fleets.items() if identity in fleet.templates]
         if not having:
-            return Stays("it is deleted after the last stage")
+            return NothingWritten("it is deleted after the last stage")
         return self.fleets[max(having, key=lambda revision: (places.get(revision, -1), revision))]
 
 

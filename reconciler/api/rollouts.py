@@ -90,7 +90,7 @@ class FleetWindow(Struct, frozen=True, kw_only=True):
     heals_drift: bool = True
 
 
-class Lineage(Struct, frozen=True, kw_only=True):
+class Ancestry(Struct, frozen=True, kw_only=True):
     """Revisions that were asked for, beside a head.
 
     `order`: those that are the head or its ancestors, and the head itself, the oldest first. One that is not in it is

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -26,7 +25,7 @@ from reconciler.cli.store_reading import (
 if TYPE_CHECKING:
     from reconciler.api.plan import Plan
     from reconciler.controller.once.applying import Applied
-    from reconciler.controller.round.act import Result
+    from reconciler.controller.round.apply_plan import ChangeResult
     from reconciler.planner import Round
 
 
@@ -36,9 +35,7 @@ _NAMED_MAX: Final = 5
 
 @click.command(context_settings=options.SETTINGS)
 @options.store_choice
-@options.kubeconfig
-@options.live_profiles
-@options.journal
+@options.reach
 @keys_options
 @options.cluster_filter
 @options.option("--stage", default="", metavar="NAME", help="Let a revision begin in this stage of a Rollout alone.")
@@ -47,9 +44,7 @@ _NAMED_MAX: Final = 5
 def command(
     *,
     chosen: options.StoreChoice,
-    kubeconfig: Path | None,
-    profiles: options.ProfileOptions | None,
-    journal: Path | None,
+    reach: options.Reach,
     keys: KeysNamed,
     clusters: tuple[str, ...],
     stage: str,
@@ -65,7 +60,7 @@ def command(
     from reconciler.report.plan.plan_json import plan_document
     from reconciler.report.plan.plan_text import plan_text
 
-    last_good = LastGood(journal)
+    last_good = LastGood(reach.journal)
     with bulk_load():
         fleet = read_fleet(*chosen, as_files=False, is_settled=True, last_good=last_good)
     check_revisions(fleet)
@@ -85,20 +80,18 @@ def command(
             return False
         return click.confirm(_question(planned.plan), err=True)
 
-    def tell(result: Result) -> None:
+    def tell(result: ChangeResult) -> None:
         if output == "text":
             is_heard(lambda: remark(_line(result)))
 
     access = access_to(
-        kubeconfig,
-        journal,
+        reach,
         clusters,
         fleet=fleet,
         store=full_name(chosen.store),
         revisions=older_revisions(chosen.store) if not chosen.as_directory else None,
         stage=stage,
         keys=Keys(keys, chosen.store),
-        profiles=profiles,
     )
     applied = run(apply_once(fleet, access, agree, tell))
     last_good.save(is_applied=applied.is_agreed)
@@ -133,7 +126,7 @@ def _told_left(applied: Applied) -> int:
         )
         is_heard(lambda: remark(f"INCOMPLETE: {said} (exit code 4)"))
         return 4
-    held = applied.left_to_persons
+    held = sum(change.waits_for_person for change in applied.round.plan.changes)
     if held:
         wait = "changes wait" if held > 1 else "change waits"
         is_heard(lambda: remark(f"HELD: {held} {wait} for a person, and nothing was made of it (exit code 3)"))
@@ -144,13 +137,13 @@ def _name_uncommitted(chosen: options.StoreChoice) -> None:
     """Say which files are not applied since no commit has them: `diff` has shown them."""
     from reconciler.store.git.url import is_git_url
     from reconciler.store.location import locate_store
-    from reconciler.store.uncommitted import uncommitted
+    from reconciler.store.source import uncommitted
 
     is_head = chosen.rev is None and not chosen.as_directory
-    found = uncommitted(locate_store(chosen.store)) if is_head and not is_git_url(chosen.store) else ()
+    found = uncommitted(locate_store(chosen.store)) if is_head and not is_git_url(chosen.store) else {}
     if found:
         remark(
-            f"not committed, so not applied: {listed(found, _NAMED_MAX)}; commit them, or "
+            f"not committed, so not applied: {listed(list(found.values()), _NAMED_MAX)}; commit them, or "
             "apply the files as they lie with --dir"
         )
 
@@ -163,8 +156,8 @@ def _question(plan: Plan) -> str:
     return "Apply these changes?"
 
 
-def _line(result: Result) -> str:
-    from reconciler.report.safe import visible
+def _line(result: ChangeResult) -> str:
+    from reconciler.report.safe_text import visible
 
     change = result.change
     if result.error:
@@ -172,7 +165,7 @@ def _line(result: Result) -> str:
     return visible(f"{change.action.done:8} {change.identity} @ {change.cluster}")
 
 
-def _result(result: Result) -> dict[str, object]:
+def _result(result: ChangeResult) -> dict[str, object]:
     from reconciler.report.json_parts import resource_part
 
     change = result.change

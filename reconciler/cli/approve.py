@@ -12,7 +12,7 @@ from reconciler.api.refs import DIGEST, is_digest, is_named_by, short_revision
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import answer, remark
-from reconciler.cli.served import ServiceAddress, server_options
+from reconciler.cli.service_answers import ServiceAddress, server_options
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:

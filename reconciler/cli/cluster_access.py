@@ -15,15 +15,14 @@ from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet
-    from reconciler.cli.options import ProfileOptions
+    from reconciler.cli.options import Reach
     from reconciler.controller.once.planning import Access
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
-    from reconciler.store.uncommitted import Commits
+    from reconciler.store.source import Commits
 
 
 def access_to(
-    kubeconfig: Path | None,
-    journal: Path | None,
+    reach: Reach,
     clusters: tuple[str, ...] = (),
     *,
     fleet: Fleet | None = None,
@@ -31,13 +30,11 @@ def access_to(
     revisions: RevisionsInForce | None = None,
     stage: str = "",
     keys: Keys | None = None,
-    profiles: ProfileOptions | None = None,
 ) -> Access:
     """Return the access to the members and the journal: the named one, else that of the fleet, if there is one.
 
     `store`: given by commands that write, as it is named from anywhere. `revisions`, `stage`: for stores with Rollouts.
-    `keys`: decrypts templates; None: the credential of the service alone. `profiles`: live ClusterProfiles with access
-    to clusters.
+    `keys`: decrypts templates; None: the credential of the service alone.
 
     Raises:
         ConfigurationError: a plugin is unusable, or the store was another fleet's before.
@@ -46,23 +43,24 @@ def access_to(
     import logging
 
     from reconciler.cli.options import person
+    from reconciler.controller.cluster_reads.clusters_needed import ClusterFilter
     from reconciler.controller.once.planning import Access
     from reconciler.controller.vitals.logs import set_up_logging
     from reconciler.plugins import with_plugins
 
     keys, live = keys or Keys(KeysNamed()), None
-    if profiles is not None:
+    if reach.profiles is not None:
         from reconciler.kube.profile_access import LiveAccess
 
-        live = LiveAccess(profiles.place, profiles.provider_file, kubeconfig)
+        live = LiveAccess(*reach.profiles, reach.kubeconfig)
     if not logging.getLogger().handlers:
         # Commentary goes to stderr, scrubbed like the service's log.
         set_up_logging("text")
     return Access(
         interpreters=with_plugins(),
-        kubeconfig=kubeconfig,
-        journal=journal or (journal_for(fleet, os.environ, writes=store) if fleet is not None else None),
-        clusters=clusters,
+        kubeconfig=reach.kubeconfig,
+        journal=reach.journal or (journal_for(fleet, os.environ, writes=store) if fleet is not None else None),
+        clusters=ClusterFilter(clusters),
         store=store,
         open=keys.open,
         later_keys=keys,
@@ -168,7 +166,7 @@ def _fleet_file_above(folder: Path) -> Fleet | None:
 
 def commits_of(store: str, *, beside: Path) -> Commits:
     """The commits of a store. `beside`: the journal; a service keeps its clones there."""
-    from reconciler.store.uncommitted import Commits
+    from reconciler.store.source import Commits
 
     def clones() -> Iterator[Path]:
         from reconciler.cli.store_reading import cache_folder

@@ -40,7 +40,7 @@ def command(
         require_clusters(fleet, chosen.store)
     versions: dict[str, str] = {}
     if not offline:
-        versions = run(_versions(fleet, access_to(kubeconfig, None, profiles=profiles)))
+        versions = run(_versions(fleet, access_to(options.Reach(kubeconfig, profiles))))
     rows = [
         {
             "name": cluster.name,

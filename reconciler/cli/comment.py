@@ -23,6 +23,6 @@ def command(*, plan: Path, no_create: bool) -> None:
     from reconciler.notify.forge_comments import publish
     from reconciler.notify.forges import pull_request
 
-    found = pull_request(os.environ)
-    outcome = publish(found.forge, plan.read_text(encoding="utf-8"), head=found.head, creates=not no_create)
+    forge, head = pull_request(os.environ)
+    outcome = publish(forge, plan.read_text(encoding="utf-8"), head=head, creates=not no_create)
     remark(outcome.value)

@@ -76,7 +76,7 @@ def clusters(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
 
 def kinds(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Kinds of the store and Kubernetes' short names; after a comma one more."""
-    from reconciler.api.naming import SHORT_NAMES
+    from reconciler.api.refs import SHORT_NAMES
 
     before, comma, last = begun.rpartition(",")
     found = (
@@ -87,7 +87,7 @@ def kinds(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
 
 def resources(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """KIND/NAME of the store, or the kinds before the slash."""
-    from reconciler.api.naming import is_called
+    from reconciler.api.refs import is_called
 
     called, slash, _ = begun.partition("/")
     if not slash:
@@ -146,10 +146,10 @@ def _documents(root: Path) -> Iterator[DocumentName]:
             if name.endswith((".yaml", ".yml")) and left > 0:
                 text = _text(Path(folder, name), left)
                 left -= len(text)
-                yield from filter(None, map(_told, _DOCUMENT.split(text)))
+                yield from filter(None, map(_document_name, _DOCUMENT.split(text)))
 
 
-def _told(document: str) -> DocumentName | None:
+def _document_name(document: str) -> DocumentName | None:
     kind, metadata = _KIND.search(document), _METADATA.search(document)
     name = _NAME.search(metadata[1]) if metadata else None
     if kind is None or metadata is None or name is None:

@@ -59,7 +59,16 @@ def diff_text(
             first, *others = map(document, plans)
             return json_text({**first, "live": others[0]} if others else first)
         case "markdown":
-            return _markdown(plans, max_size, marker)
+            from reconciler.report.plan.markdown import BUDGET_MIN, plan_markdown
+
+            least = len(plans) * (BUDGET_MIN + 1)
+            if len(plans) > 1 and max_size < least:
+                raise ConfigurationError(f"--max-size {max_size} is too small for two plans; give {least} or more")
+            # Each may use the space that the ones before leave.
+            text = plan_markdown(plans[0], budget=max_size if len(plans) == 1 else max_size // 2, marker=marker)
+            for other in plans[1:]:
+                text += "\n" + plan_markdown(other, budget=max_size - len(text.encode()) - 1, marker=marker)
+            return text
         case "github":
             from reconciler.report.plan.annotations import plan_annotations
 
@@ -77,20 +86,6 @@ def diff_text(
             from reconciler.report.terminal import PLAIN
 
             return "\n".join(plan_text(plan, style or PLAIN, is_all=is_all) for plan in plans)
-
-
-def _markdown(plans: Sequence[Plan], max_size: int, marker: str) -> str:
-    """Return one comment for all plans: each may use the space that the ones before leave."""
-    from reconciler.report.plan.markdown import BUDGET_MIN, plan_markdown
-
-    least = len(plans) * (BUDGET_MIN + 1)
-    if len(plans) > 1 and max_size < least:
-        raise ConfigurationError(f"--max-size {max_size} is too small for two plans; give {least} or more")
-    first, *others = plans
-    text = plan_markdown(first, budget=max_size if not others else max_size // 2, marker=marker)
-    for other in others:
-        text += "\n" + plan_markdown(other, budget=max_size - len(text.encode()) - 1, marker=marker)
-    return text
 
 
 def _files(_ctx: object, _parameter: object, values: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
@@ -112,9 +107,7 @@ def _files(_ctx: object, _parameter: object, values: tuple[str, ...]) -> tuple[t
 @options.option("--base", default=None, metavar="REV", help="Compare this revision with --head, without any cluster.")
 @options.option("--head", default=None, metavar="REV", help="The revision to compare --base with. Default: the files.")
 @options.option("--live", is_flag=True, help="With --base: compare with the clusters as well.")
-@options.kubeconfig
-@options.live_profiles
-@options.journal
+@options.reach
 @keys_options
 @options.observations
 @options.cluster_filter
@@ -137,9 +130,7 @@ def command(
     base: str | None,
     head: str | None,
     live: bool,
-    kubeconfig: Path | None,
-    profiles: options.ProfileOptions | None,
-    journal: Path | None,
+    reach: options.Reach,
     keys: KeysNamed,
     observations: Path | None,
     clusters: tuple[str, ...],
@@ -164,9 +155,9 @@ def command(
             "--observations stand in for the clusters in an offline comparison, and without --base the clusters are "
             "asked; give --base, or leave --observations out"
         )
-    now, last_good = at or SystemClock().now(), LastGood(journal)
+    now, last_good = at or SystemClock().now(), LastGood(reach.journal)
 
-    asking = partial(access_to, kubeconfig, journal, clusters, keys=Keys(keys, store), profiles=profiles)
+    asking = partial(access_to, reach, clusters, keys=Keys(keys, store))
     plans: tuple[Plan, ...]
     if base is not None:
         from reconciler.cli.origin_health import location_of, origin_health
@@ -183,7 +174,7 @@ def command(
         interpreters = access.interpreters if access is not None else with_plugins()
         seen = read_observations(observations)
         plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
-        with origin_health(store, location_of(store), (sides[0], before), journal, observations) as health:
+        with origin_health(store, location_of(store), (sides[0], before), reach.journal, observations) as health:
             plan = with_settings(plan, store, (sides[0], sides[1]), (before, after), parsed, health)
         members = (_live(after, access, at, server_side),) if access is not None else ()
         if access is not None and before.rollouts:

@@ -25,7 +25,7 @@ from reconciler.errors import ConfigurationError, ReconcilerError
 if TYPE_CHECKING:
     from reconciler.api.clusters import Cluster
     from reconciler.controller.once.planning import Access
-    from reconciler.controller.service.handover import LeaderStatus
+    from reconciler.controller.service.elector import LeaderStatus
     from reconciler.kube.client import MemberCluster
     from reconciler.kube.connection.kubeconfig import MemberConfig
     from reconciler.kube.discovery import Discovery
@@ -74,9 +74,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 @click.command(context_settings=options.SETTINGS)
 @options.store_choice
-@options.kubeconfig
-@options.live_profiles
-@options.journal
+@options.reach
 @options.cluster_filter
 @options.option("--rbac", type=click.Choice(["read", "apply", "full"]), default=None,
                 help="Print the role that STORE needs: to read, to apply without deleting, or for "
@@ -92,9 +90,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 def command(
     *,
     chosen: options.StoreChoice,
-    kubeconfig: Path | None,
-    profiles: options.ProfileOptions | None,
-    journal: Path | None,
+    reach: options.Reach,
     clusters: tuple[str, ...],
     rbac: str | None,
     subject: str,
@@ -111,7 +107,7 @@ def command(
     fleet = read_fleet(*chosen)
     check_clusters(clusters, fleet)
     require_clusters(fleet, chosen.store)
-    access = access_to(kubeconfig, journal, clusters, fleet=fleet, profiles=profiles)
+    access = access_to(reach, clusters, fleet=fleet)
     if rbac is not None:
         answer(run(role(fleet, access, rbac, subject, output, page)))
         return
@@ -215,14 +211,14 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
 
 
 def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
-    from reconciler.controller.reading.clusters_needed import pulling
+    from reconciler.controller.cluster_reads.clusters_needed import pulling
 
-    return frozenset() if access.clusters else pulling(fleet)
+    return frozenset() if access.clusters.chosen else pulling(fleet)
 
 
 async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderStatus | None]:
     from reconciler.controller.once.planning import configs_of, open_members
-    from reconciler.controller.service.handover import LeaderStatus, who_leads
+    from reconciler.controller.service.elector import LeaderStatus, who_leads
     from reconciler.rights import EXPLAINING, Level, resource_names
 
     schedule, recorded, known = decided(fleet, access), recorded_kinds(access), resource_names(fleet)
@@ -245,7 +241,7 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderS
     async with open_members(fleet, access) as members:
         configs = configs_of(fleet, access)
         found = await members.each(one)
-        if ha is not None and (not access.clusters or ha.cluster in access.clusters):
+        if ha is not None and (not access.clusters.chosen or ha.cluster in access.clusters.chosen):
             member = members.get(ha.cluster)
             why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
             leading = LeaderStatus(cluster=ha.cluster, error=why)
@@ -254,7 +250,7 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderS
     findings = [
         _finding(fleet.clusters[name], result, configs[name], access)
         for name, result in sorted(found.items())
-        if name not in pulling and (not access.clusters or name in access.clusters)
+        if name not in pulling and (not access.clusters.chosen or name in access.clusters.chosen)
     ]
     return findings, leading
 

@@ -107,7 +107,7 @@ def _there(journal: Journal, resource: str, namespace: str | None, cluster: str)
 
 
 def _one(identities: Iterable[Identity], resource: str, namespace: str | None, what: str) -> Identity:
-    from reconciler.api.naming import called
+    from reconciler.api.refs import called
 
     found = called(identities, resource, namespace)
     if len(found) == 1:

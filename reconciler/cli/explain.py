@@ -12,7 +12,7 @@ from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.last_good_content import LastGood
 from reconciler.cli.printing import answer, prose, remark, run, style_for
-from reconciler.cli.served import ServiceAddress, refuse_beside, server_options
+from reconciler.cli.service_answers import ServiceAddress, refuse_beside, server_options
 from reconciler.cli.store_reading import bulk_load, read_fleet, read_observations
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from reconciler.api.fleet import Fleet
     from reconciler.api.refs import Identity
-    from reconciler.controller.once.planning import Access
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -62,8 +61,24 @@ def command(
         with bulk_load():
             fleet = read_fleet(named or store, rev, as_directory=as_directory, last_good=LastGood(journal))
         identity = _the_one(fleet, resource, namespace)
-        access = access_to(kubeconfig, journal, fleet=fleet)
-        document = _explained(fleet, identity, access, observations, is_live=live)
+        access = access_to(options.Reach(kubeconfig, journal=journal), fleet=fleet)
+        from reconciler.clock import SystemClock
+        from reconciler.controller.once.planning import decide_once
+        from reconciler.placement import constraints_in_force, without_outdated_caps
+        from reconciler.planner import render_one
+        from reconciler.report.status.explanation import explanation_document
+        from reconciler.scheduler import schedule_fleet
+
+        if live:
+            reading = run(decide_once(fleet, access))
+            schedule, now, known = reading.schedule, reading.snapshot.now, reading.snapshot.observations
+        else:
+            now, known = SystemClock().now(), read_observations(observations)
+            schedule = schedule_fleet(fleet, known, now, interpreters=access.interpreters)
+        known = without_outdated_caps(known, fleet.templates, schedule.policies, schedule.interpreters)
+        in_force = constraints_in_force(known.constraints, now).get(identity, ())
+        standing = _recorded_rollouts(access.journal) if fleet.rollouts else ()
+        document = explanation_document(schedule, render_one(schedule, identity), identity, in_force, standing)
     else:
         if named:
             raise click.UsageError(f"{named} says what is read here; with --server the service reads it")
@@ -79,7 +94,7 @@ def command(
 
 def _the_one(fleet: Fleet, resource: str, namespace: str | None) -> Identity:
     """The resource of the store that is called so; without one, or with several, the command ends."""
-    from reconciler.api.naming import called, close_to
+    from reconciler.api.refs import called, close_to
 
     matches = called(fleet.templates, resource, namespace)
     if len(matches) == 1:
@@ -97,8 +112,8 @@ def _the_one(fleet: Fleet, resource: str, namespace: str | None) -> Identity:
 
 def _broken(fleet: Fleet, resource: str, namespace: str | None) -> str:
     """Return what is wrong with the document that is called so, or with a file that may hold it; else empty."""
-    from reconciler.api.naming import called
     from reconciler.api.problem import Severity
+    from reconciler.api.refs import called
 
     named = {reach.source for reach in fleet.frozen if called(reach.identities, resource, namespace)}
     unread = {reach.source.path for reach in fleet.frozen if reach.everything or reach.namespace}
@@ -112,29 +127,7 @@ def _broken(fleet: Fleet, resource: str, namespace: str | None) -> str:
     return f"{perhaps[0].source.path} may hold it, and is broken: {perhaps[0]}" if perhaps else ""
 
 
-def _explained(
-    fleet: Fleet, identity: Identity, access: Access, observations: Path | None, *, is_live: bool
-) -> dict[str, Any]:
-    from reconciler.clock import SystemClock
-    from reconciler.controller.once.planning import decide_once
-    from reconciler.placement import constraints_in_force, without_outdated_caps
-    from reconciler.planner import render_one
-    from reconciler.report.status.explanation import explanation_document
-    from reconciler.scheduler import schedule_fleet
-
-    if is_live:
-        reading = run(decide_once(fleet, access))
-        schedule, now, known = reading.schedule, reading.snapshot.now, reading.snapshot.observations
-    else:
-        now, known = SystemClock().now(), read_observations(observations)
-        schedule = schedule_fleet(fleet, known, now, interpreters=access.interpreters)
-    known = without_outdated_caps(known, fleet.templates, schedule.policies, schedule.interpreters)
-    in_force = constraints_in_force(known.constraints, now).get(identity, ())
-    standing = _standing(access.journal) if fleet.rollouts else ()
-    return explanation_document(schedule, render_one(schedule, identity), identity, in_force, standing)
-
-
-def _standing(journal: Path | None) -> Sequence[Mapping[str, Any]]:
+def _recorded_rollouts(journal: Path | None) -> Sequence[Mapping[str, Any]]:
     """Return the state of the rollouts from the journal here; empty if there is none."""
     from reconciler.errors import JournalError
     from reconciler.journal.sqlite_journal import Journal

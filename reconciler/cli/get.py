@@ -73,19 +73,22 @@ def command(
     check_clusters(clusters, fleet)
     kinds = [one.strip() for one in kind.split(",") if one.strip()]
     namespace = "" if all_namespaces else namespace
-    queries = [Query(kind=one, name=name or "", namespace=namespace, selector=selector) for one in kinds]
+    aliases = {cluster.name: cluster.alias for cluster in fleet.clusters.values()}
+    every = Query(kind="", name=name or "", namespace=namespace, selector=selector, form=output, aliases=aliases,
+                  width=terminal_width())  # fmt: skip
+    queries = [replace(every, kind=one) for one in kinds]
     if is_followed and (output in ("json", "yaml") or len(queries) != 1):
         raise click.UsageError("-w prints lines: name one kind, and no -o but table, wide or name")
     if clusters:
         fleet = replace(fleet, clusters={name: found for name, found in fleet.clusters.items() if name in clusters})
-    access = access_to(kubeconfig, None, clusters)
+    access = access_to(options.Reach(kubeconfig), clusters)
     if is_followed:
-        run(_follow(fleet, access, queries[0], output))
+        run(_follow(fleet, access, queries[0]))
     found = run(_ask(fleet, access, queries, whole=output in ("json", "yaml")))
-    sys.exit(1 if _show(fleet, queries, found, output) else 0)
+    sys.exit(1 if _show(queries, found, output) else 0)
 
 
-def _show(fleet: Fleet, queries: Sequence[Query], found: Sequence[Found], output: str) -> bool:
+def _show(queries: Sequence[Query], found: Sequence[Found], output: str) -> bool:
     """Print the results; return whether a cluster did not answer."""
     from reconciler.cli.tables import found_json, printed
     from reconciler.incremental import by_key
@@ -98,20 +101,13 @@ def _show(fleet: Fleet, queries: Sequence[Query], found: Sequence[Found], output
         objects = by_key((cluster, one) for cluster, each in lists for one in each)
         answer(found_json(objects, output))
         return bool(failed)
-    shown = [
-        printed(tables, _aliases(fleet), query, output, terminal_width())
-        for query, (tables, _) in zip(queries, found, strict=True)
-    ]
+    shown = [printed(tables, query) for query, (tables, _) in zip(queries, found, strict=True)]
     if any(shown):
         answer(("" if output == "name" else "\n").join(filter(None, shown)))
     elif not failed:
         namespace = queries[0].namespace
         remark("No resources found" + (f" in {namespace} namespace" if namespace else ""))
     return bool(failed)
-
-
-def _aliases(fleet: Fleet) -> dict[str, str]:
-    return {cluster.name: cluster.alias for cluster in fleet.clusters.values()}
 
 
 Found = tuple[dict[str, "PrintedTable | list[Any]"], dict[str, "ReconcilerError"]]
@@ -125,15 +121,14 @@ async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole:
         return [await _ask_one(members, query, whole=whole) for query in queries]
 
 
-async def _follow(fleet: Fleet, access: Access, query: Query, form: str) -> None:
-    from reconciler.cli.get_following import Following, follow
+async def _follow(fleet: Fleet, access: Access, query: Query) -> None:
+    from reconciler.cli.get_following import follow
     from reconciler.controller.once.planning import open_members
 
     async with open_members(fleet, access) as members:
         found = await _ask_one(members, query, whole=False)
-        _show(fleet, [query], [found], form)
-        following = Following(query=query, aliases=_aliases(fleet), form=form, width=terminal_width())
-        await follow(members, following, found[0], access.clock)
+        _show([query], [found], query.form)
+        await follow(members, query, found[0], access.clock)
 
 
 async def _ask_one(members: MemberClusters, query: Query, *, whole: bool) -> Found:

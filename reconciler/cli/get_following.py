@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from msgspec import Struct
-
 from reconciler.cli.printing import answer, remark
 from reconciler.cli.tables import Query, TableLayout, layout_of
 from reconciler.controller.watches.handlers import WatchHandler
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from reconciler.clock import Clock
     from reconciler.kube import PrintedRow, PrintedTable
     from reconciler.kube.client import MemberCluster
-    from reconciler.kube.discovery import ServedKind
+    from reconciler.kube.kube_requests import ServedKind
     from reconciler.kube.member_clusters import MemberClusters
     from reconciler.kube.watch_stream import WatchEvent
 
@@ -38,22 +36,12 @@ Key = tuple[str, str, str]
 """Cluster, namespace and name."""
 
 
-class Following(Struct, frozen=True, kw_only=True):
-    """Subject and form of `get -w`. `form`: table, wide or name. `width`: columns of the terminal."""
-
-    query: Query
-    aliases: Mapping[str, str]
-    form: str = "table"
-    width: int | None = None
-
-
 class Lines:
     """Lines after the table: columns are as wide as the widest cell that was printed before."""
 
-    def __init__(self, following: Following, tables: Mapping[str, PrintedTable | list[Any]]) -> None:
+    def __init__(self, query: Query, tables: Mapping[str, PrintedTable | list[Any]]) -> None:
         """`tables`: already printed."""
-        self._following = following
-        self._layout = layout_of(tables, following.aliases, following.query, wide=following.form == "wide")
+        self._query, self._layout = query, layout_of(tables, query)
         self._widest: list[str] = self._layout.header if self._layout is not None else []
         self.rows: dict[Key, PrintedRow] = {}
         for cluster, found in tables.items():
@@ -74,52 +62,51 @@ class Lines:
         row = self.rows.pop(key, None)
         if row is None or self._layout is None:
             return []
-        if self._following.form == "name":
-            return [f"{key[0]} {self._following.query.kind}/{row.name} {GONE}"]
+        if self._query.form == "name":
+            return [f"{key[0]} {self._query.kind}/{row.name} {GONE}"]
         cells = self._layout.cells(key[0], row)
         first = len(cells) - 1 - len(self._layout.columns)
         cells[first:-1] = [GONE, *("-" for _ in cells[first + 1 : -1])] if self._layout.columns else []
         return [self._aligned(self._layout, cells)]
 
     def _lines(self, cluster: str, row: PrintedRow, found: PrintedTable | list[Any]) -> list[str]:
-        following, layout = self._following, self._layout
-        if following.form == "name":
-            return [f"{cluster} {following.query.kind}/{row.name}"]
+        layout = self._layout
+        if self._query.form == "name":
+            return [f"{cluster} {self._query.kind}/{row.name}"]
         heads: list[str] = []
         if layout is None:
-            layout = layout_of({cluster: found}, following.aliases, following.query, wide=following.form == "wide")
+            layout = layout_of({cluster: found}, self._query)
             assert layout is not None, "there is a row"
             self._layout, self._widest = layout, layout.header
             heads = [self._aligned(layout, layout.header)]
         return [*heads, self._aligned(layout, layout.cells(cluster, row))]
 
     def _aligned(self, layout: TableLayout, cells: list[str]) -> str:
-        fit = layout.fit(None if self._following.form == "wide" else self._following.width)
         self._widest = [max(pair, key=text_width) for pair in zip(self._widest, cells, strict=True)]
-        return table(layout.header, [self._widest, cells], fit=fit).splitlines()[-1]
+        return table(layout.header, [self._widest, cells], fit=layout.fit).splitlines()[-1]
 
 
 async def follow(
-    members: MemberClusters, following: Following, tables: Mapping[str, PrintedTable | list[Any]], clock: Clock
+    members: MemberClusters, query: Query, tables: Mapping[str, PrintedTable | list[Any]], clock: Clock
 ) -> NoReturn:
     """Print differences from `tables` from here on. An unreachable cluster is tried until it answers."""
-    lines = Lines(following, tables)
+    lines = Lines(query, tables)
     stale: asyncio.Queue[tuple[Key, bool]] = asyncio.Queue()
     kinds: dict[str, ServedKind] = {}
     watches: list[Watches] = []
 
     async def begin(member: MemberCluster) -> None:
-        kind = await _served(member, following.query.kind, clock)
+        kind = await _served(member, query.kind, clock)
         kinds[member.name] = kind
-        namespace = following.query.namespace if kind.namespaced else ""
-        watches.append(Watches(_Changes(following.query, lines, stale), clock, namespace=namespace))
-        watches[-1].keep(member, frozenset({kind.gvk}), following.query.selector)
+        namespace = query.namespace if kind.namespaced else ""
+        watches.append(Watches(_Changes(query, lines, stale), clock, namespace=namespace))
+        watches[-1].keep(member, frozenset({kind.gvk}), query.selector)
 
     begun = [asyncio.create_task(begin(member)) for member in members.values()]
     try:
         while True:
             key, is_gone = await stale.get()
-            for line in lines.gone(key) if is_gone else await _told(members, kinds[key[0]], lines, key):
+            for line in lines.gone(key) if is_gone else await _lines_of(members, kinds[key[0]], lines, key):
                 answer(f"{line}\n")
     finally:
         for task in begun:
@@ -153,12 +140,12 @@ class _Changes(WatchHandler):
         for key in [key for key in rows if key[0] == cluster and key not in there]:
             self._put(key, is_gone=True)
 
-    def seen(self, cluster: str, event: WatchEvent) -> None:
+    def object_changed(self, cluster: str, event: WatchEvent) -> None:
         identity = event.object.identity
         self._put((cluster, identity.namespace, identity.name), is_gone=event.type == "DELETED")
 
     def unlisted(self, cluster: str, gvk: GVK) -> None:
-        self._tell(cluster, gvk.shown, f"{gvk.shown} cannot be read now")
+        self._tell(cluster, gvk.text, f"{gvk.text} cannot be read now")
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
         self._tell(cluster, error.message, error.message)
@@ -173,7 +160,7 @@ class _Changes(WatchHandler):
             self._stale.put_nowait((key, is_gone))
 
 
-async def _told(members: MemberClusters, kind: ServedKind, lines: Lines, key: Key) -> list[str]:
+async def _lines_of(members: MemberClusters, kind: ServedKind, lines: Lines, key: Key) -> list[str]:
     cluster, namespace, name = key
     try:
         return lines.take_in(cluster, await members[cluster].table(kind, namespace=namespace, name=name))

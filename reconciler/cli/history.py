@@ -14,12 +14,12 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import commits_of, journal_path
 from reconciler.cli.printing import answer, document_text, remark, terminal_width
-from reconciler.cli.served import ServiceAddress, refuse_beside, served_history, server_options
+from reconciler.cli.service_answers import ServiceAddress, refuse_beside, served_history, server_options
 
 if TYPE_CHECKING:
-    from reconciler.report.views.questions import HistoryQuestion
+    from reconciler.report.views.queries import HistoryQuery
 
-    History = Callable[[HistoryQuestion], tuple[dict[str, Any], int]]
+    History = Callable[[HistoryQuery], tuple[dict[str, Any], int]]
 
 _LOOK_S: Final = 1.0
 """Interval at which `--follow` reads the journal."""
@@ -60,12 +60,12 @@ def command(
     from reconciler.cli.options import resource_in
     from reconciler.controller.vitals.journal_documents import JournalHistory
     from reconciler.report.status.history_text import history_text
-    from reconciler.report.views.questions import HistoryQuestion
+    from reconciler.report.views.queries import HistoryQuery
 
     if is_followed and output == "yaml":
         raise click.UsageError("-w prints a line for each event: -o json, or none")
 
-    question = HistoryQuestion(
+    question = HistoryQuery(
         resource=resource_in(words) if words else "",
         namespace=namespace or "",
         cluster=cluster,
@@ -120,7 +120,7 @@ def _pause() -> None:
     time.sleep(_LOOK_S)
 
 
-def _follow(ask: History, question: HistoryQuestion, output: str) -> None:
+def _follow(ask: History, question: HistoryQuery, output: str) -> None:
     from msgspec.structs import replace
 
     while True:

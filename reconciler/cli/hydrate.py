@@ -219,7 +219,7 @@ def _fetched(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bo
     if render.helm is not None and render.helm.is_remote and not is_there(render.helm, files):
         is_good &= take(render.helm.path, *fetched(render, tools.tool("helm"), os.environ))
     for chart in inputs_of(render, files).charts:
-        if chart.repository and files.standing(chart.path) is StorePathKind.NOTHING:
+        if chart.repository and files.kind_at(chart.path) is StorePathKind.NOTHING:
             is_good &= take(chart.path, *fetched_for_kustomize(render, chart, tools.tool("helm"), os.environ))
     return is_good
 

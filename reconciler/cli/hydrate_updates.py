@@ -71,7 +71,7 @@ def _update_image(render: Render, name: str, allowed: str, root: Path) -> bool:
     from reconciler.store.oci.artifact import digest_of_tag, tags_of
     from reconciler.store.oci.registry_client import registry_access
 
-    files = [path for path in _files(render, root) if (root / path).is_file()]
+    files = [path for path in _files(render) if (root / path).is_file()]
     known = {each for path in files for body in _bodies(root, path) for each in image_versions(body, name)}
     if not known:
         prose(f"{render.name}: {name} is in none of its values files and kustomizations with a tag\n")
@@ -91,15 +91,15 @@ def _update_image(render: Render, name: str, allowed: str, root: Path) -> bool:
         if any(each in newer for body in _bodies(root, path) for each in image_versions(body, name)):
             _edit(root, path, lambda body: with_newer(body, name, chosen))
             for old, new in sorted(newer.items()):
-                prose(f"{render.name}: {name} {_shown(old)} → {_shown(new)} ({path})\n")
+                prose(f"{render.name}: {name} {_tag_and_digest(old)} → {_tag_and_digest(new)} ({path})\n")
     return True
 
 
-def _shown(version: ImageVersion) -> str:
+def _tag_and_digest(version: ImageVersion) -> str:
     return f"{version.tag}@{version.digest[:_SHOWN_CHARS]}" if version.digest else version.tag
 
 
-def _files(render: Render, root: Path) -> list[str]:
+def _files(render: Render) -> list[str]:
     values = [*(render.helm.values if render.helm is not None else ())]
     folders = [render.kustomize] if render.kustomize else []
     for variant in render.variants:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
-from reconciler.cli.import_told import import_told
+from reconciler.cli.import_tools import import_told
 from reconciler.cli.printing import answer, remark, run
 from reconciler.cli.store_reading import check_clusters, read_fleet
 from reconciler.errors import ConfigurationError
@@ -97,7 +97,7 @@ def _import_live(
     *,
     include_secrets: bool,
 ) -> None:
-    from reconciler.importers import imported, policies_of
+    from reconciler.importers import OBVIOUS_GROUPS, imported, policies_of
     from reconciler.report.render_json import dump_yaml
 
     if not kinds or not clusters:
@@ -106,7 +106,7 @@ def _import_live(
     fleet = read_fleet(store)
     check_clusters(clusters, fleet)
     wanted = [kind.strip() for kind in kinds.split(",") if kind.strip()]
-    access = access_to(kubeconfig, None)
+    access = access_to(options.Reach(kubeconfig))
     found = run(_read(fleet, access, clusters, wanted, where))
     if not include_secrets and any(_is_secret(identity) for identity in chain.from_iterable(found.values())):
         raise ConfigurationError(
@@ -119,8 +119,14 @@ def _import_live(
     if any(map(_is_secret, copies)):
         remark("warning: values of Secrets are written as they are; keep these files out of a shared repository")
     objects = [imported(held, access.interpreters) for _, held in sorted(copies.items())]
-    files = {_file_name(one.identity): one.template for one in objects}
-    files |= {_policy_file(policy): policy for policy in policies_of(objects)}
+    files: dict[str, Any] = {}
+    for one in objects:
+        what = one.identity
+        group = "" if what.group in OBVIOUS_GROUPS else f".{what.group}"
+        files[f"{what.namespace or 'cluster'}/{what.kind.lower()}{group}-{_safe(what.name)}.yaml"] = one.template
+    for policy in policies_of(objects):
+        word, metadata = "override" if policy["kind"].endswith("OverridePolicy") else "policy", policy["metadata"]
+        files[f"{metadata.get('namespace', 'cluster')}/{word}-{_safe(metadata['name'])}.yaml"] = policy
     if folder is None:
         answer("".join(f"---\n{dump_yaml(document)}" for document in files.values()))
     else:
@@ -184,18 +190,6 @@ async def _read(
             raise found
         held[name] = found
     return held
-
-
-def _file_name(identity: Identity) -> str:
-    from reconciler.importers import OBVIOUS_GROUPS
-
-    group = "" if identity.group in OBVIOUS_GROUPS else f".{identity.group}"
-    return f"{identity.namespace or 'cluster'}/{identity.kind.lower()}{group}-{_safe(identity.name)}.yaml"
-
-
-def _policy_file(policy: Mapping[str, Any]) -> str:
-    what = "override" if policy["kind"].endswith("OverridePolicy") else "policy"
-    return f"{policy['metadata'].get('namespace', 'cluster')}/{what}-{_safe(policy['metadata']['name'])}.yaml"
 
 
 def _safe(name: str) -> str:

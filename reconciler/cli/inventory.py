@@ -90,7 +90,7 @@ def sync(
 
 
 def _tell(made: InventoryEdits) -> None:
-    from reconciler.report.safe import visible
+    from reconciler.report.safe_text import visible
 
     for edit in made.edits:
         answer(f"{edit.kind} {edit.cluster}: {edit.path}")

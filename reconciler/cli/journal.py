@@ -63,11 +63,12 @@ def rebuild(
     Clusters are not changed, except for the holder with --takeover. Nothing is deleted before one complete round has
     been recorded.
     """
-    from reconciler.controller.once.journal_from_marks import rebuild_once
+    from reconciler.controller.once.applying import rebuild_once
 
     fleet = read_fleet(*chosen, as_files=False)
     check_clusters(clusters, fleet)
-    access = access_to(kubeconfig, journal, clusters, fleet=fleet, store=full_name(chosen.store))
+    reach = options.Reach(kubeconfig, journal=journal)
+    access = access_to(reach, clusters, fleet=fleet, store=full_name(chosen.store))
     rebuilt = run(rebuild_once(fleet, access, take_over=takeover))
     if rebuilt.set_aside is not None:
         remark(f"the broken journal is kept as {rebuilt.set_aside}")

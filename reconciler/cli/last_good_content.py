@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconciler.api.fleet import Fleet, Snapshot, StoreFile
-    from reconciler.api.rollouts import Lineage
+    from reconciler.api.fleet import Fleet, Snapshot
+    from reconciler.api.rollouts import Ancestry
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
     from reconciler.fleet import ParsedFile
     from reconciler.store.directory import StorePast
-    from reconciler.store.git.git_past import GitRevisions
+    from reconciler.store.git.git_past import GitPast
     from reconciler.store.git.url import GitUrl
     from reconciler.store.location import StoreLocation
     from reconciler.store.scan import StoreCopy
@@ -37,29 +37,23 @@ class LastGood:
 
         `fleet`: from all files as they are. `files`: content of each, by `memo_key`.
         """
-        from reconciler.cli.store_reading import cache_folder
+        from reconciler.cli.store_reading import cache_folder, local_copy
         from reconciler.store.git.url import is_git_url
-        from reconciler.store.location import locate_store
 
+        if is_git_url(store) and cache_folder() is None:
+            return fleet
         past: StorePast | None
-        if is_git_url(store):
-            from reconciler.store.git.git_past import GitPast
-
-            (url, clone), kept = _clone(store), cache_folder()
-            past = GitPast(clone, url.subdir) if kept is not None else None
+        location, is_files = local_copy(store, as_directory=as_directory), snapshot.revision.startswith("dir:")
+        if location.repository is None:
+            past = self._copied(location, fleet)
+        elif is_files and not fleet.frozen:
+            return fleet  # Most of all that people compare: nothing is imported for it.
         else:
-            location = locate_store(store, as_directory=as_directory)
-            is_files = snapshot.revision.startswith("dir:")
-            if location.repository is None:
-                past = self._copied(location, fleet)
-            elif is_files and not fleet.frozen:
-                return fleet  # Most of all that people compare: nothing is imported for it.
-            else:
-                from reconciler.store.git.git_past import GitPast, WorkTreePast
+            from reconciler.store.git.git_past import GitPast, WorkTreePast
 
-                past = GitPast(location.repository, location.subdir)
-                if is_files:
-                    past = WorkTreePast(location.path, location.repository, location.subdir)
+            past = GitPast(location.repository, location.subdir)
+            if is_files:
+                past = WorkTreePast(location.path, location.repository, location.subdir)
         if past is None:
             return fleet
         paths = {file.path for file in snapshot.files}
@@ -69,7 +63,7 @@ class LastGood:
             return fleet
         from reconciler.controller.store_in_force import StoreInForce
 
-        store_in_force = StoreInForce({}, past, _Parsed(files), is_followed=False)
+        store_in_force = StoreInForce({}, past, parsed=files, is_followed=False)
         found = store_in_force.parse(snapshot)
         self._keep(snapshot, store_in_force.good_blobs)
         return found
@@ -102,44 +96,17 @@ class LastGood:
         self._kept = (self._copy, snapshot, good_blobs) if self._copy is not None else None
 
 
-class _Parsed:
-    """The files that a command has parsed, in place of a cache."""
-
-    def __init__(self, files: Mapping[str, ParsedFile]) -> None:
-        self._files = files
-
-    def load(self, files: Iterable[StoreFile]) -> Mapping[str, ParsedFile]:
-        return self._files
-
-    def save(self, parsed: Mapping[str, ParsedFile]) -> None:
-        """Nothing: it is kept already."""
-
-
-def _clone(store: str) -> tuple[GitUrl, Path]:
-    """Return a URL and the place of its clone, in the current folder where no cache is."""
-    from reconciler.cli.store_reading import cache_folder
-    from reconciler.store.git.url import parse_git_url
-    from reconciler.store.url_source import clone_of
-
-    url = parse_git_url(store)
-    return url, clone_of(url, (cache_folder() or Path()) / "git")
-
-
 def older_revisions(store: str) -> RevisionsInForce | None:
     """The revisions of the store; None where it has none. Nothing of them is read before it is asked for."""
-    from reconciler.cli.store_reading import cache_folder
+    from reconciler.cli.store_reading import cache_folder, local_copy
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
-    from reconciler.store.git.url import is_git_url
-    from reconciler.store.location import locate_store
+    from reconciler.store.git.url import is_git_url, parse_git_url
 
-    if is_git_url(store):
-        url, clone = _clone(store)
-        source = _Repository(clone, url.subdir, url if cache_folder() is not None else None)
-    else:
-        location = locate_store(store)
-        if location.repository is None:
-            return None
-        source = _Repository(location.repository, location.subdir, None)
+    location = local_copy(store)
+    if location.repository is None:
+        return None
+    url = parse_git_url(store) if is_git_url(store) and cache_folder() is not None else None
+    source = _Repository(location.repository, location.subdir, url)
     return RevisionsInForce(source, source.fleet_at)
 
 
@@ -152,17 +119,17 @@ class _Repository:
         self._url = url
 
     @cached_property
-    def _git(self) -> GitRevisions:
+    def _git(self) -> GitPast:
         # Git takes as long as all the rest of a small command.
-        from reconciler.store.git.git_past import GitRevisions
+        from reconciler.store.git.git_past import GitPast
 
-        return GitRevisions(self._folder, self._subdir)
+        return GitPast(self._folder, self._subdir)
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
         """Return the commits that texts name."""
         return self._git.resolve(texts)
 
-    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Ancestry:
         """Return the ancestry. Uncommitted files come after the checked-out commit."""
         from reconciler.errors import StoreError
         from reconciler.store.git.snapshot import GitStore
@@ -184,7 +151,7 @@ class _Repository:
         snapshot = await asyncio.to_thread(self._git.recall, revision)
         if snapshot is None and self._url is not None:
             snapshot = await self._fetched(self._url, revision)
-        parse = StoreInForce({}, self._git.past).parse
+        parse = StoreInForce({}, self._git).parse
         return await asyncio.to_thread(parse, snapshot) if snapshot is not None else None
 
     async def _fetched(self, url: GitUrl, revision: str) -> Snapshot | None:

@@ -33,7 +33,8 @@ def command(
 
     fleet = read_fleet(*chosen)
     check_clusters(clusters, fleet)
-    observations = run(observe_once(fleet, access_to(kubeconfig, journal, clusters, fleet=fleet)))
+    access = access_to(options.Reach(kubeconfig, journal=journal), clusters, fleet=fleet)
+    observations = run(observe_once(fleet, access))
     text = dump_yaml(dump_observations(observations))
     if output is None:
         answer(text)

@@ -17,7 +17,7 @@ import click
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.journal.recorded_orders import OrderBook
+    from reconciler.journal.recorded_orders import SharedOrdersTable
 
 
 def resource_and_store(words: Sequence[str]) -> tuple[str, str]:
@@ -63,7 +63,7 @@ def person(environ: Mapping[str, str] = os.environ) -> str:
 
 
 @contextmanager
-def orders_of(path: Path) -> Iterator[OrderBook]:
+def orders_of(path: Path) -> Iterator[SharedOrdersTable]:
     """Open the orders of a journal, to be added to.
 
     Raises:
@@ -199,17 +199,14 @@ class StoreChoice(NamedTuple):
 store_choice = grouped("chosen", StoreChoice, store_argument, rev, as_directory)
 
 
-class ProfileOptions(NamedTuple):
-    """The place of live ClusterProfiles, and the file of credential providers."""
-
-    place: str
-    provider_file: Path
+ProfileOptions = tuple[str, Path]
+"""The place of live ClusterProfiles, and the file of credential providers."""
 
 
 def _profiles_of(access_from: str | None, provider_file: Path | None) -> ProfileOptions | None:
     if (access_from is None) != (provider_file is None):
         raise click.UsageError("--access-from and --clusterprofile-provider-file are given together")
-    return ProfileOptions(access_from, provider_file) if access_from and provider_file else None
+    return (access_from, provider_file) if access_from and provider_file else None
 
 
 live_profiles = grouped(
@@ -224,6 +221,17 @@ journal = file_option(
     "--journal",
     help="Journal file. Default: $STATE_DIRECTORY/journal.db, else FLEET/journal.db in the user's state folder.",
 )
+
+
+class Reach(NamedTuple):
+    """The ways to the clusters, and the journal that is named; None: as kubectl, and that of the fleet."""
+
+    kubeconfig: Path | None = None
+    profiles: ProfileOptions | None = None
+    journal: Path | None = None
+
+
+reach = grouped("reach", Reach, kubeconfig, live_profiles, journal)
 observations = option(
     "--observations",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),

@@ -158,7 +158,7 @@ def answer_commit(commit: str, branch: str) -> None:
 def remark(text: str) -> None:
     """To stderr, without credentials and without anything that a terminal or a runner would obey."""
     from reconciler.report.mask import scrub_text
-    from reconciler.report.safe import joined, visible
+    from reconciler.report.safe_text import joined, visible
 
     shown = joined(map(visible, scrub_text(text).split("\n")))
     click.echo(_folded(shown, sys.stderr), err=True, nl=False)

@@ -20,7 +20,7 @@ from reconciler.errors import ConfigurationError
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet, Snapshot
     from reconciler.api.rollouts import Promotion
-    from reconciler.promotion import Carried, Promoted
+    from reconciler.promotion import DocumentPair, Promoted
     from reconciler.store.location import StoreLocation
 
 _SHOWN_MAX = 6
@@ -69,7 +69,7 @@ def command(
     from reconciler.store.git.branches import base_of
     from reconciler.store.git.commit_history import newest_with
     from reconciler.store.location import locate_store
-    from reconciler.store.uncommitted import uncommitted
+    from reconciler.store.source import uncommitted
 
     location = locate_store(store)
     if location.repository is None:
@@ -92,7 +92,9 @@ def command(
             rule, origin_of = replace(rule, origin=""), read_location(location, done.revision)
         source = origin_of[0]
         folders = [folder for folder in (rule.origin, rule.target) if folder]
-        found = [each for each in uncommitted(location) if any(is_below(each.path, folder) for folder in folders)]
+        found = [
+            each for path, each in uncommitted(location).items() if any(is_below(path, folder) for folder in folders)
+        ]
         if found:
             raise ConfigurationError(
                 f"not committed: {listed(found, _SHOWN_MAX)}; a promotion is of what is committed: "
@@ -172,14 +174,14 @@ def _text(title: str, made: Promoted, health: Callable[[str], str]) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _lines(carried: Carried, health: Callable[[str], str]) -> list[str]:
+def _lines(carried: DocumentPair, health: Callable[[str], str]) -> list[str]:
     from reconciler.promotion import goes_back
-    from reconciler.report.difference import shown_pair
-    from reconciler.report.safe import visible
+    from reconciler.report.difference import value_texts
+    from reconciler.report.safe_text import visible
 
     lines = [f"{visible(carried.subject)}  {visible(str(carried.source))}"]
     for change in carried.moved:
-        before, after = shown_pair(change.before, change.after, 120)
+        before, after = value_texts(change.before, change.after, 120)
         lines += [
             f"  {visible(change.path)}",
             f"      {before} → {after}{', an older version' if goes_back(change) else ''}",

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
+from reconciler.decoding import decompressed
 from reconciler.errors import ConfigurationError, ServiceError
-from reconciler.prepared import decompressed
 from reconciler.secret_files import is_loopback
 
 _BASE: Final = "/api/v1"
@@ -82,7 +82,7 @@ class RemoteService:
         """
         where = "/".join((self._prefix + _BASE, *(quote(part, safe="") for part in path)))
         asked = urlencode({name: value for name, value in query.items() if value != ""})
-        status, headers, body = self._asked(f"{where}?{asked}" if asked else where)
+        status, headers, body = self._request(f"{where}?{asked}" if asked else where)
         document: Any = None
         with suppress(ValueError, RecursionError):
             is_packed = headers.get("content-encoding") == "gzip"
@@ -108,7 +108,7 @@ class RemoteService:
             f"it answers {status} and nothing that is known here", "see whether a reconciler listens there"
         )
 
-    def _asked(self, target: str) -> tuple[int, Mapping[str, str], bytes]:
+    def _request(self, target: str) -> tuple[int, Mapping[str, str], bytes]:
         connection = self._connection()
         headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
         if self._token:

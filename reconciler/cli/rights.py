@@ -72,7 +72,7 @@ def needed(
 
     `cluster`: in this one; None: in any, as a role has them.
     """
-    from reconciler.controller.round.mark import holder_name
+    from reconciler.controller.round.owner_record import holder_name
     from reconciler.rights import needed_rights
 
     settings = schedule.fleet.settings
@@ -102,7 +102,7 @@ def recorded_kinds(access: Access) -> frozenset[GroupKind]:
 
 
 def _is_chosen(cluster: str, access: Access) -> bool:
-    return not access.clusters or cluster in access.clusters
+    return not access.clusters.chosen or cluster in access.clusters.chosen
 
 
 async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:

@@ -17,11 +17,12 @@ from reconciler.cli.run_options import (
     Keys,
     KeysNamed,
     NotifyOptions,
+    forge_of,
     forge_pages,
     keys_options,
     prometheus_of,
-    telling_of,
     telling_options,
+    webhooks_of,
 )
 from reconciler.errors import ConfigurationError
 
@@ -62,9 +63,7 @@ def _checked_poll(_ctx: object, _parameter: object, value: float) -> float:
 
 @click.command(context_settings=options.SETTINGS)
 @options.store_choice
-@options.kubeconfig
-@options.live_profiles
-@options.journal
+@options.reach
 @options.option("--cluster", "clusters", multiple=True,
                 help="Apply to these clusters alone (repeatable). Default: to all but those with "
                      "`spec.syncMode: Pull`.")  # fmt: skip
@@ -98,9 +97,7 @@ def _checked_poll(_ctx: object, _parameter: object, value: float) -> float:
 def command(
     *,
     chosen: options.StoreChoice,
-    kubeconfig: Path | None,
-    profiles: options.ProfileOptions | None,
-    journal: Path | None,
+    reach: options.Reach,
     clusters: tuple[str, ...],
     keys: KeysNamed,
     poll_s: float,
@@ -122,9 +119,9 @@ def command(
     from reconciler.server.http_server import Listening
 
     set_up_logging(log_format)
-    file = journal or _journal_of(chosen)
+    file = reach.journal or _journal_of(chosen)
     opener = Keys(keys._replace(wait_s=SERVICE_S), chosen.store)
-    access = access_to(kubeconfig, file, clusters, profiles=profiles, keys=opener)
+    access = access_to(reach._replace(journal=file), clusters, keys=opener)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
     commits = commits_of(chosen.store, beside=access.journal or file)
@@ -138,9 +135,9 @@ def command(
         parse_cache=parse_cache_file(folder, chosen.store) if folder is not None else None,
         round_log=round_log,
         prometheus=prometheus_of(prometheus, prometheus_token_file, allows_http=asked.allow_plain_http),
-        telling=telling_of(asked, chosen.store),
-        words=commits.words,
-        last_change=commits.last_change,
+        webhooks=webhooks_of(asked),
+        forge=forge_of(asked, chosen.store),
+        commits=commits,
     )
     listening = Listening(address=listen, names=listen_names, token_file=listen_token_file, page_logs=page_logs)
     asyncio.run(_run(service, listening))
@@ -174,7 +171,7 @@ async def _run(service: Service, listening: Listening) -> None:
 
     raise_descriptors()
     vitals = Vitals(source=service.store)
-    vitals.commit_url, vitals.file_url = forge_pages(service.telling, service.store)
+    vitals.commit_url, vitals.file_url = forge_pages(service.forge, service.store)
     clock = service.access.clock
     journal = service.access.journal
     assert journal is not None, "a service has a journal"

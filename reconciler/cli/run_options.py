@@ -13,12 +13,11 @@ from reconciler.cli import options
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.api.content import Opened
+    from reconciler.api.content import DecryptedValues
     from reconciler.api.fleet import Template
     from reconciler.api.problem import Problem
     from reconciler.api.refs import Identity
-    from reconciler.controller.rollouts.prometheus import PrometheusAddress
-    from reconciler.controller.service.serve_fleet import Telling
+    from reconciler.controller.rollouts.requests import PrometheusAddress
     from reconciler.notify.commit_statuses import ForgeOptions
     from reconciler.notify.webhook import WebhookOptions
     from reconciler.sops.keyring import Keyring
@@ -71,7 +70,7 @@ class Keys:
         if named.sops_age_key_file is not None or named.sops_binary is not None or named.sops_binary_sha256:
             self._keyring().check()
 
-    def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, Opened | Problem]:
+    def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
         """The values of each encrypted template, or why there are none."""
         return self._keyring().open(templates, is_all)
 
@@ -154,21 +153,12 @@ class NotifyOptions(NamedTuple):
 telling_options = options.grouped("asked", NotifyOptions, *_TELLING_OPTIONS)
 
 
-def telling_of(asked: NotifyOptions, store: str) -> Telling | None:
-    """Return the notification targets; None: there are none.
+def webhooks_of(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:
+    """Return the webhooks to tell.
 
     Raises:
         ConfigurationError: an option cannot be used, or one is missing beside another.
     """
-    from reconciler.controller.service.serve_fleet import Telling
-
-    webhooks, forge = _webhooks(asked), _forge(asked, store)
-    if not webhooks and forge is None:
-        return None
-    return Telling(webhooks=webhooks, forge=forge)
-
-
-def _webhooks(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:
     from reconciler.api.ledger import EventKind
     from reconciler.cli.printing import remark
     from reconciler.notify.cloud_event import keys_in
@@ -192,7 +182,12 @@ def _webhooks(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:
     return tuple(WebhookOptions(address=address, secret=secret, kinds=kinds) for address in found)
 
 
-def _forge(asked: NotifyOptions, store: str) -> ForgeOptions | None:
+def forge_of(asked: NotifyOptions, store: str) -> ForgeOptions | None:
+    """Return the forge to tell; None: none was named.
+
+    Raises:
+        ConfigurationError: an option cannot be used, or one is missing beside another.
+    """
     from reconciler.notify.commit_statuses import ForgeKind, ForgeOptions, repository_of
     from reconciler.notify.post import checked_host
     from reconciler.secret_files import credential_file, token_in
@@ -221,15 +216,15 @@ def _forge(asked: NotifyOptions, store: str) -> ForgeOptions | None:
     return ForgeOptions(repository=repository, token=token, page_url=asked.page_url)
 
 
-def forge_pages(telling: Telling | None, store: str) -> tuple[str, str]:
+def forge_pages(forge: ForgeOptions | None, store: str) -> tuple[str, str]:
     """Return where the forge shows commits and files of the store, as `Repository.pages`; empty: not known."""
     from reconciler.notify.commit_statuses import public_repository
     from reconciler.store.git.url import is_git_url, parse_git_url
 
     url = parse_git_url(store) if is_git_url(store) else None
     subdir = url.subdir if url is not None else ""
-    if telling is not None and telling.forge is not None:
-        return telling.forge.repository.pages(subdir)
+    if forge is not None:
+        return forge.repository.pages(subdir)
     try:
         found = public_repository(url.host, url.path) if url is not None else None
     except ConfigurationError:
@@ -243,7 +238,7 @@ def prometheus_of(given: str | None, token: Path | None, *, allows_http: bool) -
     Raises:
         ConfigurationError: it has no name or no address, or its token cannot be read.
     """
-    from reconciler.controller.rollouts.prometheus import PrometheusAddress
+    from reconciler.controller.rollouts.requests import PrometheusAddress
     from reconciler.notify.post import checked_host
     from reconciler.secret_files import credential_file, token_in
 

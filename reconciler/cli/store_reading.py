@@ -134,25 +134,31 @@ def _with_locks(fleet: Fleet, store: str, rev: str | None, *, as_files: bool, as
 
     from reconciler.api.problem import with_problems
     from reconciler.helm.files import lock_problems, tree_of
-    from reconciler.store.git.url import is_git_url, parse_git_url
-    from reconciler.store.location import StoreKind, StoreLocation, locate_store
-    from reconciler.store.url_source import clone_of
+    from reconciler.store.git.url import is_git_url
 
-    if is_git_url(store):
-        url, kept = parse_git_url(store), cache_folder()
-        if kept is None:
-            return fleet
-        clone = clone_of(url, kept / "git")
-        location = StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=clone, repository=clone, subdir=url.subdir)
-        rev = fleet.revision
-    else:
-        location = locate_store(store, as_directory=as_directory)
-    with tree_of(location, rev, as_files=as_files) as tree:
+    is_url = is_git_url(store)
+    if is_url and cache_folder() is None:
+        return fleet
+    location = local_copy(store, as_directory=as_directory)
+    with tree_of(location, fleet.revision if is_url else rev, as_files=as_files) as tree:
         return replace(fleet, problems=with_problems(fleet.problems, lock_problems(fleet, tree)))
 
 
+def local_copy(store: str, *, as_directory: bool = False) -> StoreLocation:
+    """Return the place of a store; of a URL its clone in the cache, or where no cache is, in the current folder."""
+    from reconciler.store.git.url import is_git_url, parse_git_url
+    from reconciler.store.location import StoreKind, StoreLocation, locate_store
+
+    if not is_git_url(store):
+        return locate_store(store, as_directory=as_directory)
+    from reconciler.store.url_source import clone_of
+
+    url = parse_git_url(store)
+    clone = clone_of(url, (cache_folder() or Path()) / "git")
+    return StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=clone, repository=clone, subdir=url.subdir)
+
+
 def _tell_empty(store: str, rev: str | None) -> None:
-    """An empty store is no fault, and most often another folder was meant."""
     from reconciler.cli.printing import remark
 
     where = f"{full_name(store)} at {rev}" if rev else full_name(store)
@@ -189,11 +195,11 @@ def fetched(store: str, rev: str | None, known: Collection[str], take: Taker, *,
     kept = cache_folder()
     with tempfile.TemporaryDirectory(prefix="fleet-clone-") if kept is None else nullcontext(kept) as folder:
         url = parse_git_url(store)
-        tell = _Telling(str(url))
+        tell = _ProgressPrinter(str(url))
         return run(fetch_snapshot(url, rev, Path(folder) / "git", os.environ, known=known, take=take, tell=tell))
 
 
-class _Telling:
+class _ProgressPrinter:
     """Prints the progress of a slow fetch: the wait at once, received data now and then."""
 
     def __init__(self, name: str) -> None:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from reconciler.api.content import dig
+from reconciler.cli.printing import document_text
 from reconciler.ownership import FLEET_LABEL, read_owner
-from reconciler.report.json_parts import json_text
 from reconciler.report.mask import Masker
-from reconciler.report.render_json import dump_yaml
 from reconciler.report.terminal import Fit
 from reconciler.report.terminal import table as aligned
 
@@ -20,12 +19,19 @@ if TYPE_CHECKING:
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """A question of `get`. An empty namespace: all of them."""
+    """A question of `get`, and the form of its answer. An empty namespace: all of them.
+
+    `form`: table, wide or name. `aliases`: of the clusters. `width`: columns of the terminal, in which a table fits
+    unless it is wide.
+    """
 
     kind: str
     name: str = ""
     namespace: str = ""
     selector: str = ""
+    form: str = "table"
+    aliases: Mapping[str, str] = {}
+    width: int | None = None
 
 
 class TableLayout(Struct, frozen=True, kw_only=True):
@@ -35,7 +41,7 @@ class TableLayout(Struct, frozen=True, kw_only=True):
     """
 
     columns: Mapping[int, Column]
-    aliases: Mapping[str, str]
+    query: Query
     with_alias: bool
     with_namespace: bool
 
@@ -59,23 +65,23 @@ class TableLayout(Struct, frozen=True, kw_only=True):
             *([row.namespace] if self.with_namespace else []),
             row.name,
             cluster,
-            *([self.aliases.get(cluster, "")] if self.with_alias else []),
+            *([self.query.aliases.get(cluster, "")] if self.with_alias else []),
             *(_cell(row, index) for index in self.columns),
             "Y" if read_owner(metadata) is not None and bool(dig(metadata, "metadata", "labels", FLEET_LABEL)) else "N",
         ]
 
-    def fit(self, width: int | None) -> Fit:
+    @property
+    def fit(self) -> Fit:
         """Return the fit to a terminal: drop aliases first, then the API server's columns, from the right."""
         needed = {"NAMESPACE", "NAME", "CLUSTER", "CLUSTER_ALIAS", "ADOPTION"}
         header = self.header
         of_server = [index for index, name in enumerate(header) if name not in needed]
         aliases = [index for index, name in enumerate(header) if name == "CLUSTER_ALIAS"]
+        width = None if self.query.form == "wide" else self.query.width
         return Fit(width=width, drop=(*aliases, *reversed(of_server)))
 
 
-def layout_of(
-    tables: Mapping[str, PrintedTable | Sequence[Any]], aliases: Mapping[str, str], query: Query, *, wide: bool
-) -> TableLayout | None:
+def layout_of(tables: Mapping[str, PrintedTable | Sequence[Any]], query: Query) -> TableLayout | None:
     """Return the layout of the clusters' tables; None if nothing was found."""
     rows = [(cluster, row) for cluster, found in tables.items() for row in getattr(found, "rows", ())]
     if not rows:
@@ -86,33 +92,24 @@ def layout_of(
         columns={
             index: column
             for index, column in enumerate(first.columns)
-            if column.name.lower() not in ("name", "namespace") and (wide or column.priority == 0)
+            if column.name.lower() not in ("name", "namespace") and (query.form == "wide" or column.priority == 0)
         },
-        aliases=aliases,
-        with_alias=any(aliases.get(cluster) for cluster, _ in rows),
+        query=query,
+        with_alias=any(query.aliases.get(cluster) for cluster, _ in rows),
         with_namespace=not query.namespace and any(row.namespace for _, row in rows),
     )
 
 
-def printed(
-    tables: Mapping[str, PrintedTable | Sequence[Any]],
-    aliases: Mapping[str, str],
-    query: Query,
-    form: str,
-    width: int | None = None,
-) -> str:
-    """The table as `kubectl amc get` prints it; empty when nothing was found.
-
-    `width`: columns of the terminal, in which it fits unless the form is `wide`.
-    """
-    layout = layout_of(tables, aliases, query, wide=form == "wide")
+def printed(tables: Mapping[str, PrintedTable | Sequence[Any]], query: Query) -> str:
+    """The table as `kubectl amc get` prints it; empty when nothing was found."""
+    layout = layout_of(tables, query)
     if layout is None:
         return ""
     rows = [(cluster, row) for cluster, found in sorted(tables.items()) for row in getattr(found, "rows", ())]
-    if form == "name":
+    if query.form == "name":
         return "".join(f"{cluster} {query.kind}/{row.name}\n" for cluster, row in rows)
     cells = [layout.cells(cluster, row) for cluster, row in rows]
-    return aligned(layout.header, cells, fit=layout.fit(None if form == "wide" else width))
+    return aligned(layout.header, cells, fit=layout.fit)
 
 
 def _cell(row: PrintedRow, index: int) -> str:
@@ -129,5 +126,4 @@ def found_json(found: Mapping[str, Any], form: str) -> str:
         for live in objects
         for metadata in [{k: value for k, value in (dig(live.body, "metadata") or {}).items() if k != "managedFields"}]
     ]
-    document = {"version": 1, "items": items}
-    return json_text(document) if form == "json" else dump_yaml(document)
+    return document_text({"version": 1, "items": items}, form)

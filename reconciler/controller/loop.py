@@ -6,17 +6,22 @@ Source: design#events-are-nudges: a round always reads state and enforces it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
 
 from msgspec.structs import replace
 
+from reconciler.api.clusters import Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import EventKind
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
-from reconciler.controller.event_judge import EventHandler
+from reconciler.controller.cluster_reads.clusters_needed import causes
+from reconciler.controller.cluster_reads.read_clusters import ReadExtent, remembered, with_objects
+from reconciler.controller.cluster_reads.scope import ReadScope, joined, scope_of
+from reconciler.controller.cluster_reads.slow_clusters import LateReadings
+from reconciler.controller.event_handler import EventHandler
 from reconciler.controller.inbox import (
     ClusterChanged,
     ClusterScope,
@@ -35,17 +40,11 @@ from reconciler.controller.inbox import (
 )
 from reconciler.controller.loop_state import Established, LoopParts, State, exchanged, reconnected
 from reconciler.controller.reader import Arriving, Reader
-from reconciler.controller.reading.clusters_needed import causes
-from reconciler.controller.reading.late import LateReadings
-from reconciler.controller.reading.read_clusters import ReadExtent, remembered, with_objects
-from reconciler.controller.reading.scope import ReadScope, has_strangers, joined, scope_of
 from reconciler.controller.recorder import Recorder
 from reconciler.controller.retries.caches import Garbage, RoundCaches
 from reconciler.controller.retries.health_cache import PodDiagnostics
-from reconciler.controller.retries.workers import TakingIn
-from reconciler.controller.round.contents import Contents
-from reconciler.controller.round.dry_runs import dry_run
-from reconciler.controller.round.picture import Looked, looked_health, with_holders
+from reconciler.controller.round.dry_runs import Contents, dry_run
+from reconciler.controller.round.failed_changes import Looked, looked_health, with_holders
 from reconciler.controller.staged_rounds import StagedRounds
 from reconciler.controller.store_follower import StoreFollower, concerns_everything, needs_other_members
 from reconciler.controller.tasks import beside, in_thread
@@ -80,7 +79,6 @@ class ControlLoop:
         self._ailments = PodDiagnostics(memory.healths, parts.access.interpreters, parts.access.clock)
         self._garbage = Garbage()
         self._contents = Contents(parts.access.clock)
-        self._taking_in = TakingIn(self._memory.lanes, parts.access.clock)
         self._established = Established()
         self._follower = follower or StoreFollower(parts)
         self._stages = StagedRounds(parts, self._follower, self._inbox)
@@ -88,7 +86,7 @@ class ControlLoop:
         self._recorder = Recorder(parts, memory, self._inbox)
         self._judge = EventHandler(parts, self._published, self._inbox, memory, self._established)
         self._late = LateReadings(self._inbox)
-        parts.holder.report_to(self._inbox)
+        parts.holder.inbox = self._inbox
         self._polls = Polls(self._judge, parts.access.clock)
         self._keeper = WatchKeeper(Watches(self._judge, parts.access.clock), self._polls)
 
@@ -119,14 +117,25 @@ class ControlLoop:
         self._parts.follow_keys(self._inbox)
         state, pause_s = self.initial_state(), 0.0
         try:
-            async with beside(self._lookouts(stop)):
+            clock, latest, inbox = self._parts.access.clock, self._published, self._inbox
+            lookouts = {
+                "store": self._watch_store(),
+                "away": self._watch_absent(),
+                "kinds": self._memory.kind_faults.watch(latest, inbox),
+                "pods": self._ailments.watch(latest),
+                "restores": self._memory.restores.watch(latest, clock, inbox),
+                "polls": self._polls.run(),
+                "start": tell_progress(self._parts.vitals, clock),
+                "stop of the loop": self._send_stop(stop),
+            }
+            async with beside(lookouts):
                 while not stop.is_set():
-                    events = await self._inbox.batch(pause_s, self._parts.access.clock)
+                    events = await inbox.batch(pause_s, clock)
                     if stop.is_set():
                         break
                     state, pause_s = await self.reconcile(state, events)
                     self._published.publish(state)
-                    self._parts.vitals.is_reloading = LoopCommand(LoopOrder.RELOAD) in self._inbox
+                    self._parts.vitals.is_reloading = LoopCommand(LoopOrder.RELOAD) in inbox
                 # Let writes under way end; the rest is looked into at the next start, as after a crash.
                 if busy := sorted(self._memory.lanes.busy):
                     self._parts.beat(RoundPhase.IDLE, text=f"ending, waiting for writes to {', '.join(busy)}")
@@ -161,7 +170,7 @@ class ControlLoop:
         state = self._established.record(state, parts.journal)
         if work_of(events).is_empty:
             events = tuple(self._due(state))
-        if work_of(events).is_empty and not (self._taking_in.is_end_due or self._taking_in.is_part_due):
+        if work_of(events).is_empty and not (self._memory.lanes.is_end_due or self._memory.lanes.is_part_due):
             return self._rest(state)
         state = self._with_applied(state)
         batch = (*events, *self._inbox.take())
@@ -222,11 +231,10 @@ class ControlLoop:
         state, news_s = self._recorder.tell_news(state)
         if self._stages.is_due(state):
             self._inbox.send(TimerDue(LoopTimer.STAGES))
-        most_s = self._taking_in.pause_s if busy else timing.CHECK_S
+        most_s = self._memory.lanes.pause_s if busy else timing.CHECK_S
         return state, min(self._due_s(state) - clock.monotonic_s(), most_s, news_s)
 
     def _due(self, state: State) -> Iterator[LoopEvent]:
-        """Yield what is due by time alone."""
         now_s = self._parts.access.clock.monotonic_s()
         yield from self._reader.due(state, now_s)
         if now_s >= self._stages.next_s:
@@ -240,15 +248,14 @@ class ControlLoop:
         return min(self._reader.next_s(state), unfinished.retries.next_s, unfinished.looks.next_s, self._stages.next_s)
 
     def _with_applied(self, state: State) -> State:
-        """Return the state with what workers have written by now, and send what follows from it."""
         begun_s = self._parts.access.clock.monotonic_s()
-        applied = self._memory.lanes.collect(parts=self._stop.is_set() or self._taking_in.is_part_due)
+        applied = self._memory.lanes.collect(parts=self._stop.is_set() or self._memory.lanes.is_part_due)
         if applied:
             state = self._recorder.record_ended(state, applied, self._parts.access.clock.now())
             self._published.publish(state)
             for each in applied:
                 self._judge.caught_up(each)
-            self._taking_in.took(begun_s)
+            self._memory.lanes.recorded(begun_s)
         return state
 
     async def _with_store(self, state: State, work: PendingWork) -> tuple[State, PendingWork]:
@@ -262,7 +269,7 @@ class ControlLoop:
             elif needs_other_members(before, fleet):
                 state, work = self._reconnected(state, fleet, work)
             if needs_other_members(before, fleet):
-                own = self._parts.cluster_filter.own(fleet)
+                own = self._parts.access.clusters.own(fleet)
                 self._memory.away.keep(own)
                 self._memory.kind_faults.keep(own)
             is_everything = work.everything or concerns_everything(before, fleet)
@@ -277,7 +284,6 @@ class ControlLoop:
         return state, work
 
     def _reconnected(self, state: State, fleet: Fleet, work: PendingWork) -> tuple[State, PendingWork]:
-        """Return the state with clusters reached as the kubeconfig says, and the work with those reached otherwise."""
         state, others = reconnected(self._parts, state, fleet)
         return state, replace(work, clusters=work.clusters | others)
 
@@ -299,14 +305,13 @@ class ControlLoop:
     def _scope(
         self, state: State, fleet: Fleet, work: PendingWork, rescheduled: frozenset[Identity], arriving: Arriving
     ) -> ReadScope:
-        """Return the scope of the round: rescheduled, enqueued and guarded objects."""
         assert state.schedule is not None, "a reading decides"
         return scope_of(
             state.schedule,
             state.known.ledger,
             identities=rescheduled | work.identities | self._memory.unfinished.confirming,
             copies=joined(work.copies, arriving),
-            clusters=work.clusters & self._parts.cluster_filter.own(fleet),
+            clusters=work.clusters & self._parts.access.clusters.own(fleet),
             unfinished=self._memory.unfinished.held,
         )
 
@@ -316,19 +321,31 @@ class ControlLoop:
         """Read and plan the scope; None: everything. Return the plan as far as it may be made, and its inputs."""
         parts, schedule = self._parts, state.schedule
         assert schedule is not None, "a reading decides"
-        copies = state.copies if scope is None else len(scope.identities) * len(fleet.clusters) + scope.size
+        if scope is not None:
+            copies = len(scope.identities) * len(fleet.clusters) + scope.size
+        else:
+            wanted = sum(len(binding.targets) for binding in schedule.bindings.values())
+            copies = wanted + sum(map(len, state.known.ledger.values()))
         progress = parts.counted(RoundPhase.READ, copies, len(state.reachable))
         late = partial(self._late.read, connected=len(state.members))
         read = late if scope is not None else self._late.read_all
-        extent = ReadExtent(scope=scope, schemas=state.schemas, progress=progress, read=read, open=parts.access.open)
-        extent = replace(extent, at_fault=self._memory.kind_faults.at_fault())
-        extent = self._reader.within_reach(extent, state)
+        extent = ReadExtent(
+            scope=scope,
+            schemas=state.schemas,
+            at_fault=self._memory.kind_faults.at_fault(),
+            elsewhere=parts.access.clusters.elsewhere(fleet),
+            undecided=self._reader.undecided_in(state),
+            progress=progress,
+            read=read,
+            open=parts.access.open,
+        )
         self._judge.round_begins()
         snapshot = await with_objects(
             state.snapshot(fleet, parts.access.interpreters, now), schedule, state.reachable, extent
         )
-        if scope is not None and has_strangers(snapshot.members, scope):
-            # Only a round over everything sees where else they are.
+        listed = (snapshot.members[name] for name in (scope.clusters if scope is not None else ()))
+        if scope is not None and any(isinstance(one, Read) and not one.objects.keys() <= scope.only for one in listed):
+            # Of what is there beside it, only a round over everything sees where else they are.
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
         snapshot = self._memory.lanes.without(snapshot)
         parts.beat(RoundPhase.PLAN, copies)
@@ -358,19 +375,6 @@ class ControlLoop:
             self._parts.beat(RoundPhase.WRITE)
 
     # What is sent between rounds
-
-    def _lookouts(self, stop: asyncio.Event) -> dict[str, Coroutine[None, None, None]]:
-        clock, latest, inbox = self._parts.access.clock, self._published, self._inbox
-        return {
-            "store": self._watch_store(),
-            "away": self._watch_absent(),
-            "kinds": self._memory.kind_faults.watch(latest, inbox),
-            "pods": self._ailments.watch(latest),
-            "restores": self._memory.restores.watch(latest, clock, inbox),
-            "polls": self._polls.run(),
-            "start": tell_progress(self._parts.vitals, clock),
-            "stop of the loop": self._send_stop(stop),
-        }
 
     async def _send_stop(self, stop: asyncio.Event) -> None:
         await stop.wait()

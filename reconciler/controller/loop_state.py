@@ -12,21 +12,18 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.api.binding import Binding
 from reconciler.api.clusters import LiveObject, Observations
 from reconciler.api.fleet import Fleet, HighAvailability
-from reconciler.api.ledger import JournalSnapshot, Ledger
+from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.containment import INTERNAL_ERROR, try_call
 from reconciler.controller import timing
+from reconciler.controller.cluster_reads.members import Reachable
 from reconciler.controller.inbox import Inbox
 from reconciler.controller.once.planning import Access, configs_of
-from reconciler.controller.reading.clusters_needed import ClusterFilter
-from reconciler.controller.reading.members import Reachable
-from reconciler.controller.rollouts.prometheus import Prometheus
-from reconciler.controller.round.hold import OwnershipLock
-from reconciler.controller.round.picture import Failures
+from reconciler.controller.rollouts.requests import Prometheus
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.round.round_log import RoundLog
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import RoundPhase, Vitals
@@ -35,16 +32,14 @@ from reconciler.errors import ConfigurationError
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
-from reconciler.kube.client import MemberCluster
 from reconciler.kube.connection.kubeconfig import MemberConfig, stamp_of
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
-from reconciler.observations import Available, Lacking, Rest, availability_of, with_rest
-from reconciler.ownership import fleet_names, our_label
+from reconciler.observations import Available, CopyAtRest, NotAvailable, availability_of, with_rest
 from reconciler.planner import Round
-from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.scheduler import RUNS_ONCE, Schedule
 from reconciler.state import FleetState
-from reconciler.store.source import StoreSource
+from reconciler.store.directory import StoreSource
+from reconciler.store.source import NO_COMMITS, Commits
 
 
 class LoopParts(Struct, frozen=True, kw_only=True):
@@ -59,13 +54,10 @@ class LoopParts(Struct, frozen=True, kw_only=True):
     access: Access
     agent: UserAgent
     vitals: Vitals
-    cluster_filter: ClusterFilter = ClusterFilter()
-    """The clusters that it applies to."""
     left_alone: Mapping[str, ConfigurationError] = field(default_factory=dict)
     """By name why clusters are not reached for now."""
-    words: Words = no_words
-    """Author and subject of a revision of the store."""
-    last_change: LastChange = itself
+    commits: Commits = NO_COMMITS
+    """Those of the store."""
     prometheus: Prometheus | None = None
     """Answers metrics of gates; None: none was named."""
     ha: HighAvailability | None = None
@@ -74,7 +66,7 @@ class LoopParts(Struct, frozen=True, kw_only=True):
 
     def configs_of(self, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
         """Return how the clusters that this process applies to are reached, or why they are not; as `configs_of`."""
-        found = configs_of(self.cluster_filter.cut(fleet), self.access)
+        found = configs_of(self.access.clusters.cut(fleet), self.access)
         return {name: self.left_alone.get(name, config) for name, config in found.items()}
 
     def access_stamp(self) -> Hashable:
@@ -84,19 +76,19 @@ class LoopParts(Struct, frozen=True, kw_only=True):
     def is_other_part(self, fleet: Fleet) -> bool:
         """Return whether the fleet has another Lease than this process leads by: its loop has to end."""
         wanted, present = (ha and (ha.cluster, ha.lease_duration_s) for ha in (fleet.settings.ha, self.ha))
-        return self.cluster_filter.is_whole and wanted != present
+        return self.access.clusters.is_whole and wanted != present
 
     def follow_keys(self, inbox: Inbox) -> None:
         """Have objects looked at, in the loop that runs now, that could be decrypted only after they were asked for."""
         running = asyncio.get_running_loop()
 
-        def told(identities: Collection[Identity]) -> None:
+        def keys_arrived(identities: Collection[Identity]) -> None:
             # It comes from another thread, perhaps when nobody runs any more.
             with contextlib.suppress(RuntimeError):
                 running.call_soon_threadsafe(inbox.changed, identities)
 
         if self.access.later_keys is not None:
-            self.access.later_keys.listen(told)
+            self.access.later_keys.listen(keys_arrived)
 
     def counted(self, phase: RoundPhase, items: int, total: int) -> Callable[[], None]:
         """Begin a phase in which each call is a sign of progress that one more of `total` is done."""
@@ -113,7 +105,7 @@ class LoopParts(Struct, frozen=True, kw_only=True):
         self.vitals.phase = text or phase.text
         self.vitals.allowance_s = items * timing.ITEM_S
         self.vitals.heartbeat_s = now_s = self.access.clock.monotonic_s()
-        self.vitals.phases.turn(phase, now_s)
+        self.vitals.phases.begin(phase, now_s)
 
 
 log = logging.getLogger("reconciler")
@@ -141,7 +133,6 @@ class State(Struct, frozen=True, kw_only=True):
     """Clusters that a copy of the journal owns, with the remedy."""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     picture: Round | None = None
-    failures: Failures = field(default_factory=dict)
     shown: FleetState | None = None
     """The last reported state."""
     rollouts: tuple[RolloutProgress, ...] = ()
@@ -155,27 +146,9 @@ class State(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def identified(self) -> dict[str, tuple[MemberCluster, str]]:
-        """Each cluster with the uid of its kube-system, as far as it is recorded."""
-        uids = self.known.cluster_uids
-        return {name: (member, uids[name]) for name, member in self.members.items() if name in uids}
-
-    @property
-    def selector(self) -> str:
-        """Return the label selector of our objects; empty before the store was read."""
-        return our_label(fleet_names(self.fleet.settings)) if self.fleet is not None else ""
-
-    @property
     def is_anybody_away(self) -> bool:
         """Return whether a cluster did not answer the last time."""
         return any(isinstance(member, str) for member in self.reachable.values())
-
-    @property
-    def copies(self) -> int:
-        """Return the maximal number of copies of a round over everything."""
-        bindings = self.schedule.bindings.values() if self.schedule is not None else ()
-        wanted = sum(len(binding.targets) for binding in bindings)
-        return wanted + sum(len(rows) for rows in self.known.ledger.values())
 
 
 def reconnected(parts: LoopParts, state: State, fleet: Fleet) -> tuple[State, frozenset[str]]:
@@ -206,7 +179,7 @@ class Established:
     """Records of copies at rest that became known between two rounds, for the journal. Source: design#moves."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, Identity], Rest] = {}
+        self._seen: dict[tuple[str, Identity], CopyAtRest] = {}
 
     def note(self, state: State, cluster: str, live: LiveObject) -> None:
         """Record the availability of a synced copy, if known and new."""
@@ -217,13 +190,15 @@ class Established:
             return
         replicas = binding.replicas_on(cluster)
         wanted = replicas or 0
-        if row.established == wanted or not _is_at_rest(binding, ledger):
+        there = {name: rows[identity].replicas for name, rows in ledger.items() if identity in rows}
+        # Every copy has to be in its cluster with its number of replicas, and no other may be there.
+        if row.established == wanted or there != dict(binding.targets):
             return
         match availability_of(live.body, schedule.interpreters.of(*identity[:2])):
             case Available():
-                self._seen[cluster, identity] = Rest(uid=live.uid, replicas=wanted, is_available=True)
-            case Lacking() if replicas is not None and row.base != wanted:
-                self._seen[cluster, identity] = Rest(uid=live.uid, replicas=wanted, is_available=False)
+                self._seen[cluster, identity] = CopyAtRest(uid=live.uid, replicas=wanted, is_available=True)
+            case NotAvailable() if replicas is not None and row.base != wanted:
+                self._seen[cluster, identity] = CopyAtRest(uid=live.uid, replicas=wanted, is_available=False)
 
     def record(self, state: State, journal: Journal) -> State:
         """Return the state after updating the journal. Copies written or removed since do not count."""
@@ -242,9 +217,3 @@ class Established:
             return state
         journal.record_applied(rows)
         return replace(state, known=replace(state.known, ledger=journal.ledger()))
-
-
-def _is_at_rest(binding: Binding, ledger: Ledger) -> bool:
-    """Return whether every copy is in its cluster with its number of replicas, and there is no other."""
-    rows = {name: rows[binding.identity].replicas for name, rows in ledger.items() if binding.identity in rows}
-    return rows == dict(binding.targets)

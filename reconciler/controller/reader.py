@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import nullcontext
 from functools import partial
 
 from msgspec.structs import replace
@@ -17,11 +16,11 @@ from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.containment import fault_fields
 from reconciler.controller import timing
+from reconciler.controller.cluster_reads.clusters_needed import is_news, is_room_needed, scaled_by
+from reconciler.controller.cluster_reads.read_clusters import answering, observe_members, remembered
+from reconciler.controller.cluster_reads.scope import Copies, copies_since, joined, left_since
 from reconciler.controller.inbox import LoopEvent, LoopTimer, ObjectsChanged, PendingWork, TimerDue
 from reconciler.controller.loop_state import LoopParts, State
-from reconciler.controller.reading.clusters_needed import is_news, is_room_needed, scaled_by
-from reconciler.controller.reading.read_clusters import ReadExtent, answering, observe_members, remembered
-from reconciler.controller.reading.scope import Copies, copies_since, joined, left_since
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.round.recover import recover
 from reconciler.controller.tasks import in_thread
@@ -89,7 +88,7 @@ class Reader:
         changed, before = set[Identity](), self._decided
         found: Mapping[str, Collection[Identity]] = {}
         if work.everything or work.clusters:
-            names = None if work.everything else work.clusters & self._parts.cluster_filter.own(fleet)
+            names = None if work.everything else work.clusters & self._parts.access.clusters.own(fleet)
             state = await self._meet(state, fleet, now, names)
             if names is None:
                 self._next_resync_s = self._parts.access.clock.monotonic_s() + fleet.settings.resync_s
@@ -109,7 +108,7 @@ class Reader:
             state, decided_anew = await in_thread(self._schedule, state, fleet, now)
             changed |= decided_anew
         is_room_read = work.everything or work.clusters or LoopTimer.CAPACITY in work.timers
-        if self._parts.cluster_filter.is_whole and is_room_read:
+        if self._parts.access.clusters.is_whole and is_room_read:
             state, due = await self._ticks.run(state, now, partial(self._decide_under, fleet, now))
             changed |= due
             state = self._ticks.plan_next(state, now)
@@ -131,7 +130,6 @@ class Reader:
         return self._recovered_s + timing.LOOK_S if is_due else float("inf")
 
     def _lost(self, state: State) -> list[Intent]:
-        """Requests whose answers nobody waits for any more."""
         return [intent for intent in state.known.unanswered if self._is_lost(intent)]
 
     def _is_lost(self, intent: Intent) -> bool:
@@ -169,7 +167,7 @@ class Reader:
         parts = self._parts
         parts.beat(RoundPhase.MEET)
         known = remembered(parts.journal)
-        own = parts.cluster_filter.own(fleet)
+        own = parts.access.clusters.own(fleet)
         reachable, uids = await answering(fleet, state.members, known.cluster_uids, own if names is None else names)
         held = state.held_elsewhere
         if not fleet.settings.observe_only:
@@ -184,10 +182,7 @@ class Reader:
             unread = await parts.holder.read_back(first, fleet.settings.name)
             uids = {name: uid for name, uid in uids.items() if name not in unread}
             known = remembered(parts.journal)
-        new = sorted(uids.items() - known.cluster_uids.items())
-        with parts.journal.transaction(durable=True) if new else nullcontext():
-            for name, uid in new:
-                parts.journal.record_cluster(name, uid)
+        parts.journal.record_clusters(uids)
         known = replace(known, cluster_uids={**uids, **known.cluster_uids})
         if names is not None:
             left_alone = {name: found for name, found in state.reachable.items() if name in own}
@@ -234,7 +229,7 @@ class Reader:
         self._memory.kind_faults.observed(seen.clusters)
         schedule = None if is_news(seen, state.observations) else state.schedule
         state = replace(state, observations=seen, schedule=schedule)
-        state = self._ticks.with_times(state) if self._parts.cluster_filter.is_whole else state
+        state = self._ticks.with_times(state) if self._parts.access.clusters.is_whole else state
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
         causes = {found.cause for cluster in seen.clusters.values() for found in cluster.unlisted}
         is_soon = has_capacity or causes - {UnlistedCause.RIGHT_MISSING}
@@ -261,11 +256,12 @@ class Reader:
         self._decided, self._decided_under = schedule, frozenset(known.constraints)
         return state, changed_identities(before, schedule, self._tables.changed)
 
-    def within_reach(self, extent: ReadExtent, state: State) -> ReadExtent:
-        """The extent without what another process applies to, and without what cannot be decided here."""
-        assert state.schedule is not None, "a reading decides"
-        chosen, fleet = self._parts.cluster_filter, state.schedule.fleet
-        if self._undecided is None or self._undecided[0] is not state.schedule:
-            found = {} if chosen.is_whole else undecided(state.schedule, chosen.own(fleet), state.known.ledger)
-            self._undecided = state.schedule, found
-        return replace(extent, elsewhere=chosen.elsewhere(fleet), undecided=self._undecided[1])
+    def undecided_in(self, state: State) -> Mapping[Identity, Problem]:
+        """Return what cannot be decided in this process, which applies to some clusters alone."""
+        schedule, chosen = state.schedule, self._parts.access.clusters
+        assert schedule is not None, "a reading decides"
+        if chosen.is_whole:
+            return {}
+        if self._undecided is None or self._undecided[0] is not schedule:
+            self._undecided = schedule, undecided(schedule, chosen.own(schedule.fleet), state.known.ledger)
+        return self._undecided[1]

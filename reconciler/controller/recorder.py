@@ -12,33 +12,30 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Member, Read
 from reconciler.api.ledger import Ledger
 from reconciler.api.plan import Cause
-from reconciler.api.problem import Problem, with_problems, without_problems
+from reconciler.api.problem import with_problems
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
+from reconciler.controller.cluster_reads.clusters_needed import scaled_by
+from reconciler.controller.cluster_reads.read_clusters import remembered
+from reconciler.controller.cluster_reads.scope import left_since
 from reconciler.controller.inbox import ClusterChanged, Inbox, LoopCommand, LoopOrder
 from reconciler.controller.loop_state import LoopParts, State
-from reconciler.controller.reading.clusters_needed import scaled_by
-from reconciler.controller.reading.read_clusters import remembered
-from reconciler.controller.reading.scope import left_since
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.conflicts import THE_OBJECT, TOLD_BY, Undone
 from reconciler.controller.retries.workers import ApplyResult
-from reconciler.controller.round.act import Result
-from reconciler.controller.round.picture import (
-    Faults,
+from reconciler.controller.round.apply_plan import ChangeResult
+from reconciler.controller.round.failed_changes import (
     Looked,
     facts_of,
     failures_after,
-    faults_after,
     last_contacts,
     log_faults,
     merged,
     with_completeness,
     with_faults,
-    without_made,
 )
-from reconciler.controller.round.remember import record_picture, remember, remember_results
-from reconciler.controller.round.told import RecordedEvents
+from reconciler.controller.round.record_round import record_picture, remember, remember_results
+from reconciler.controller.round.reported_conditions import ReportedConditions
 from reconciler.controller.vitals.logs import SyncTransitions, tell_events
 from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.controller.vitals.status_store import snapshot_of
@@ -50,7 +47,6 @@ from reconciler.observations import PATIENCE_S, age_s, in_force, is_waiting, sta
 from reconciler.planner import Round
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.report.status.status_document import StatusTables
-from reconciler.scheduler import Schedule
 from reconciler.state import THE_SERVER, StateTables
 
 log = logging.getLogger("reconciler")
@@ -71,24 +67,20 @@ class Recorder:
         told = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
         events = [event for _, event in reversed(told)]
         self._memory.fights.remember(events, parts.access.clock.now(), parts.access.clock.monotonic_s())
-        self._told = RecordedEvents(parts.journal)
+        self._told = ReportedConditions(parts.journal)
         self._members: Mapping[str, Member] = {}
         self._tables = StatusTables()
         self._states = StateTables()
         self._syncs = SyncTransitions()
-        self._is_first = True
         self._next_news_s = 0.0
         self._memory.contacts |= last_contacts(parts.journal.state())
-        self._recorded: Schedule | None = None
-        self._stalled: frozenset[Problem] = frozenset()
-        self._faults: Faults = {}
 
     def record(
         self,
         state: State,
         planned: Round,
         snapshot: FleetSnapshot,
-        results: tuple[Result, ...],
+        results: tuple[ChangeResult, ...],
         health: Looked,
     ) -> State:
         """Return the state after a round. `health`: of evaluated objects, as read.
@@ -98,12 +90,18 @@ class Recorder:
         """
         parts, before, now = self._parts, state.known, snapshot.now
         parts.beat(RoundPhase.RECORD)
-        placed, told = self._placed(planned.schedule, snapshot.only), self._told.fresh(results)
+        # Of a round over some objects, others may be placed anew as well.
+        placed, only = None, snapshot.only
+        if only is not None and state.picture is not None:
+            placed = only | changed_keys(state.picture.schedule.bindings, planned.schedule.bindings)
+        told = self._told.news(results)
         remember(parts.journal, planned, snapshot, results, placed=placed, told=told)
-        self._recorded = planned.schedule
         self._inbox.send(*map(ClusterChanged, self._memory.kind_faults.take_in(snapshot.members)))
         picture = merged(state.picture, planned, results, snapshot, self._memory.kind_faults.problems)
-        timers = self._timed(picture, snapshot)
+        known_timers = parts.journal.timers()
+        timers = waiting_times(picture.plan.changes, known_timers, now, only)
+        if timers != known_timers:
+            parts.journal.record_timers(timers)
         known = remembered(parts.journal)
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
         observations = replace(state.observations, previous=known.observations.previous)
@@ -119,31 +117,26 @@ class Recorder:
         for name, found in health.items():
             member = snapshot.members[name]
             assert isinstance(member, Read), "health was read there"
-            self._memory.healths.read(member, found, None if snapshot.only is None else snapshot.only - member.unasked)
-        if snapshot.only is None:
+            self._memory.healths.read(member, found, None if only is None else only - member.unasked)
+        if only is None:
             self.keep_versions()
         parts.vitals.rounds += 1
-        self._members = {name: self._as_shown(member, snapshot.only) for name, member in snapshot.members.items()}
-        picture = with_completeness(self._with_stalled(picture, timers, now), self._members)
-        problems = with_problems(picture.plan.problems, self._memory.restores.problems(now))
-        picture = replace(picture, plan=replace(picture.plan, problems=problems))
-        only = snapshot.only
+        self._members = {name: self._as_shown(member, only) for name, member in snapshot.members.items()}
+        overdue = tuple(stalled(picture.plan.changes, timers, now))
+        for problem in overdue:
+            if state.picture is None or problem not in state.picture.plan.problems:
+                extra = {"event": "MoveStalled", "cluster": problem.cluster, "why": problem.message}
+                log.warning("a move makes no progress", extra=extra)
+        problems = with_problems(picture.plan.problems, overdue, self._memory.restores.problems(now))
+        picture = with_completeness(replace(picture, plan=replace(picture.plan, problems=problems)), self._members)
         # Those that were asked anything, or of which it is known why they could not be.
         heard = [name for name, member in snapshot.members.items()
                  if only is None or not isinstance(member, Read) or not only <= member.unasked]  # fmt: skip
-        return self._shown(state, picture, results, now, heard, only)
-
-    def _timed(self, picture: Round, snapshot: FleetSnapshot) -> Mapping[str, str]:
-        known = self._parts.journal.timers()
-        timers = waiting_times(picture.plan.changes, known, snapshot.now, snapshot.only)
-        if timers != known:
-            self._parts.journal.record_timers(timers)
-        return timers
+        return self._store_status(state, picture, results, now, heard, only)
 
     def _follow_retries(
-        self, planned: Round, snapshot: FleetSnapshot, results: tuple[Result, ...], timers: Mapping[str, str]
+        self, planned: Round, snapshot: FleetSnapshot, results: tuple[ChangeResult, ...], timers: Mapping[str, str]
     ) -> None:
-        """Bring the retry queue up to date: what waits, what failed, and what is being written."""
         now_s, changes = self._parts.access.clock.monotonic_s(), planned.plan.changes
         awaited = {change.copy for change in changes if self._memory.lanes.is_awaited(*change.copy)}
         left = unmade(planned, results, awaited)
@@ -168,7 +161,6 @@ class Recorder:
         self._parts.journal.record_versions(self._memory.restores.newest())
 
     def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
-        """Return a member without its objects: whether it answered, and its pending reads."""
         if not isinstance(member, Read):
             return member
         before = self._members.get(member.name)
@@ -185,8 +177,8 @@ class Recorder:
         results = tuple(chain.from_iterable(each.results for each in ended))
         with parts.journal.transaction():
             for each in ended:
-                told = self._told.fresh(each.results)
-                remember_results(parts.journal, each.task.revision, each.task.now, told)
+                told = self._told.news(each.results)
+                remember_results(parts.journal, each.revision, each.now, told)
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger)
         self._memory.beliefs.take_in_results(results)
         now_s = parts.access.clock.monotonic_s()
@@ -196,15 +188,18 @@ class Recorder:
         for result in results:
             self._after(result, now_s)
         for each in ended:
-            shown = self._members.get(each.task.cluster)
+            shown = self._members.get(each.cluster)
             if isinstance(shown, Read):
-                left = shown.under_way - each.task.identities
-                self._members = {**self._members, shown.name: replace(shown, under_way=left)}
+                under_way = shown.under_way - each.identities
+                self._members = {**self._members, shown.name: replace(shown, under_way=under_way)}
         if state.picture is None:
             return state
-        clusters = [each.task.cluster for each in ended]
-        looked = frozenset(chain.from_iterable(each.task.identities for each in ended))
-        return self._shown(state, without_made(state.picture, results), results, now, clusters, looked)
+        clusters = [each.cluster for each in ended]
+        looked = frozenset(chain.from_iterable(each.identities for each in ended))
+        made, plan = {result.change.copy for result in results if not result.error}, state.picture.plan
+        left = tuple(change for change in plan.changes if change.held or change.copy not in made)
+        picture = replace(state.picture, plan=replace(plan, changes=left))
+        return self._store_status(state, picture, results, now, clusters, looked)
 
     def tell_news(self, state: State) -> tuple[State, float]:
         """Return the state after reporting changes from events, and the seconds until the next report."""
@@ -218,7 +213,7 @@ class Recorder:
             return state, timing.TICK_S if due_at or shown else float("inf")
         if begun_s < self._next_news_s:
             return state, self._next_news_s - begun_s
-        state = self._shown(state, state.picture, (), clock.now(), (), frozenset())
+        state = self.tell_rollouts(state)
         self._next_news_s = max(self._next_news_s, clock.monotonic_s() + timing.TICK_S)
         return state, float("inf")
 
@@ -226,7 +221,7 @@ class Recorder:
         """Return the state after reporting Rollouts, when no round is to follow."""
         if state.picture is None:
             return state
-        return self._shown(state, state.picture, (), self._parts.access.clock.now(), (), frozenset())
+        return self._store_status(state, state.picture, (), self._parts.access.clock.now(), (), frozenset())
 
     def _with_left(self, state: State, before: Ledger) -> State:
         left = left_since(before, state.known.ledger)
@@ -239,11 +234,11 @@ class Recorder:
         # What followed an owner's old copy stays for as long as that does, which a new schedule finds out.
         return replace(state, schedule=None)
 
-    def _shown(
+    def _store_status(
         self,
         state: State,
         picture: Round,
-        results: tuple[Result, ...],
+        results: tuple[ChangeResult, ...],
         now: str,
         heard: Collection[str],
         only: frozenset[Identity] | None,
@@ -251,50 +246,50 @@ class Recorder:
         """`heard`: the clusters that were asked and whose state is known. `only`: the evaluated objects."""
         parts, begun_s = self._parts, self._parts.access.clock.monotonic_s()
         fights = self._memory.fights.current(begun_s, now)
-        failures = failures_after(state.failures, picture, results, fights)
-        before, self._faults = self._faults, faults_after(self._faults, failures, results)
-        picture = with_faults(picture, before, self._faults)
+        before = state.shown.facts.failures if state.shown is not None else {}
+        failures = failures_after(before, picture, results, fights)
+        picture = with_faults(picture, before, failures)
         self._memory.contacts.update({name: now for name in heard if isinstance(self._members.get(name), Read)})
         facts = replace(
             facts_of(picture, self._members),
             failures=failures,
-            health=self._memory.healths.shown(),
+            health=self._memory.healths.snapshot(),
             fights=fights,
             journal=state.known,
             held_digest=picture.plan.held_digest,
             held_by=self._told.held_by,
             last_contact=dict(self._memory.contacts),
-            elsewhere=parts.cluster_filter.elsewhere(picture.schedule.fleet),
-            unlisted=self._memory.kind_faults.shown,
+            elsewhere=parts.access.clusters.elsewhere(picture.schedule.fleet),
+            unlisted=self._memory.kind_faults.unlisted_by_cluster,
         )
         fleet_state = self._states.update(facts, only)
         shown = StateOfFleet(
             round=picture,
             state=fleet_state,
             time=now,
+            number=parts.journal.complete_rounds(),
             source=parts.source.name,
             source_error=parts.vitals.source_error,
             rollouts=state.rollouts,
         )
         document = record_picture(parts.journal, shown, self._tables)
-        log_faults(parts.vitals.shown.problems, picture.plan.problems)
+        log_faults(parts.vitals.snapshot.problems, picture.plan.problems)
         going_on = self._memory.fights.going_on(parts.access.clock.monotonic_s())
         events = self._told.take_in(fleet_state, self._states.turns, now, going_on)
-        if self._is_first:
-            self._is_first = False
-            tell_events(self._told.going_on(events), parts.words, goes_on=True)
-        tell_events(events, parts.words)
+        if state.shown is None:
+            tell_events(self._told.going_on(events), parts.commits.words, goes_on=True)
+        tell_events(events, parts.commits.words)
         self._syncs.tell(fleet_state, now)
-        self._publish(replace(shown, number=document["round"]), state, document["since"], heard)
+        self._publish(shown, state, document["since"], heard)
         ends_s = parts.access.clock.monotonic_s()
         self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
-        return replace(state, picture=picture, failures=failures, shown=fleet_state)
+        return replace(state, picture=picture, shown=fleet_state)
 
     def _publish(self, picture: StateOfFleet, state: State, since: str, heard: Collection[str]) -> None:
         """Show it to whoever looks. How long the revision took to be in step counts once."""
         vitals, steps = self._parts.vitals, self._told.steps
         snapshot = replace(
-            snapshot_of(picture, heard, vitals.shown),
+            snapshot_of(picture, heard, vitals.snapshot),
             observations=state.observations,
             since=since,
             servers=state.members.servers(),
@@ -302,29 +297,11 @@ class Recorder:
             is_told_in_step=steps.is_told,
             last_round_at=state.last_round_at,
             suspended=tuple(found.scope for found in in_force(state.known.suspensions, picture.time)),
-            rollouts=state.rollouts,
         )
         vitals.status.publish(snapshot)
         self._memory.doubted.difference_update(heard)
         if steps.fresh_s is not None:
             vitals.in_step_s.observe((), steps.fresh_s)
-
-    def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
-        """Return the round with overdue waits, which are logged once."""
-        found = tuple(stalled(picture.plan.changes, timers, now))
-        for problem in found:
-            if problem not in self._stalled:
-                extra = {"event": "MoveStalled", "cluster": problem.cluster, "why": problem.message}
-                log.warning("a move makes no progress", extra=extra)
-        before, self._stalled = self._stalled, frozenset(found)
-        others = without_problems(picture.plan.problems, before)
-        return replace(picture, plan=replace(picture.plan, problems=with_problems(others, found)))
-
-    def _placed(self, schedule: Schedule, only: frozenset[Identity] | None) -> frozenset[Identity] | None:
-        """Return the objects whose placement may differ from the last recorded one; None: any."""
-        if only is None or self._recorded is None:
-            return None
-        return only | changed_keys(self._recorded.bindings, schedule.bindings)
 
     def _with_absent(self, state: State, snapshot: FleetSnapshot) -> State:
         missing: dict[str, str] = {}
@@ -337,13 +314,19 @@ class Recorder:
         # Until it answers, no other cluster waits for it.
         return replace(state, reachable={**state.reachable, **missing}) if missing else state
 
-    def _after(self, result: Result, now_s: float) -> None:
+    def _after(self, result: ChangeResult, now_s: float) -> None:
         change = result.change
         if result.error:
             self._memory.unfinished.retry(change, is_paced=result.is_paced, is_sent=result.is_sent)
         elif change.cause is Cause.DRIFT:
             self._parts.vitals.drifts[change.cluster] += 1
-        undone = undone_by(result)
+        # The fields that others have undone: the cluster altered them, or they are healed.
+        undone: Undone = {}
+        if result.altered:
+            undone = {field.path: (THE_SERVER,) for field in result.altered}
+        elif not result.error and change.cause is Cause.DRIFT:
+            undone = {field.path: (field.owner.manager,) if field.owner else () for field in change.fields}
+            undone = undone or {THE_OBJECT: ()}
         if not result.error:
             written = [field.path for field in change.fields]
             known = self._memory.fights.came_through(change.cluster, change.identity, written, now_s)
@@ -356,13 +339,3 @@ class Recorder:
         pause_s = self._memory.fights.pause_left_s(cluster, identity, now_s)
         if pause_s > 0:
             self._memory.unfinished.requeue_change(cluster, identity, pause_s)
-
-
-def undone_by(result: Result) -> Undone:
-    """Return the fields that this result shows as undone by others: healed ones, or altered ones."""
-    if result.altered:
-        return {field.path: (THE_SERVER,) for field in result.altered}
-    if result.error or result.change.cause is not Cause.DRIFT:
-        return {}
-    fields = {field.path: (field.owner.manager,) if field.owner is not None else () for field in result.change.fields}
-    return fields or {THE_OBJECT: ()}

@@ -7,7 +7,7 @@ from math import inf
 
 from msgspec.structs import replace
 
-from reconciler.api.ledger import Event, EventKind
+from reconciler.api.ledger import Event, EventKind, JournalSnapshot
 from reconciler.api.problem import Problem
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.controller import timing
@@ -15,7 +15,7 @@ from reconciler.controller.inbox import Inbox, PendingWork
 from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.reader import Reader
 from reconciler.controller.rollouts.rollout_controller import RolloutController
-from reconciler.controller.rollouts.rollout_inputs import RecordedRollouts, RevisionsInForce, RolloutInputs, away_in
+from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, away_in
 from reconciler.controller.round.episodes import Episodes
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.observations import moment_of, wait_s
@@ -32,12 +32,11 @@ class StagedRounds:
 
     def __init__(self, parts: LoopParts, follower: StoreFollower, inbox: Inbox) -> None:
         self._parts = parts
-        journal = parts.journal
-        revisions = RevisionsInForce(parts.source, follower.at)
-        recorded = RecordedRollouts(journal.rollout_records(), journal.rollout_documents())
-        writing = journal, parts.holder.enter
         self._stager = RolloutController(
-            *(revisions, parts.access.clock, recorded, writing),
+            RevisionsInForce(parts.source, follower.at),
+            parts.access.clock,
+            JournalSnapshot(),  # The journal is read each time.
+            (parts.journal, parts.holder.enter),
             within_s=timing.GRACE_S,
             inbox=inbox,
             prometheus=parts.prometheus,

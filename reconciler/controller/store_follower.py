@@ -12,15 +12,15 @@ from itertools import groupby
 from typing import Final
 
 from reconciler.api.fleet import Fleet, Snapshot
-from reconciler.api.ledger import Event, EventKind, ReviewConfirmation
+from reconciler.api.ledger import EventKind, ReviewConfirmation
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import short_revision
-from reconciler.containment import INTERNAL_ERROR, Contained, fault_fields, try_await
+from reconciler.containment import INTERNAL_ERROR, TryResult, fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import rename_advice
 from reconciler.controller.round.episodes import STORE, Episodes
-from reconciler.controller.round.remember import record_source_error
+from reconciler.controller.round.record_round import record_source_error
 from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
@@ -131,7 +131,6 @@ class StoreFollower:
         return with_former_suspensions(fleet, parts.journal.losses().guards), ""
 
     async def _confirmed(self, fleet: Fleet, snapshot: Snapshot) -> ReviewConfirmation:
-        """Return the confirmation of settings in a revision, by what differs from the one in force."""
         known, written = self._parts.journal.confirmation(), fleet.settings.review_confirm
         former = self._parts.journal.revision_in_force
         if former in ("", fleet.revision):
@@ -205,11 +204,9 @@ class StoreFollower:
             log.warning("the revision in force cannot be kept for a restart",
                         extra={"event": "SourceNotKept", "rev": fleet.revision, "error": why})  # fmt: skip
         if parts.journal.revision_in_force != fleet.revision:
-            before, number = parts.journal.revision_in_force, parts.journal.complete_rounds()
+            before = parts.journal.revision_in_force
             data = {"revision": fleet.revision, **({"before": before} if before else {})}
-            now = parts.access.clock.now()
-            advanced = Event(round=number, time=now, kind=EventKind.ADVANCED, subject=STORE, data=data)
-            parts.journal.record_events([advanced])
+            parts.journal.tell(EventKind.ADVANCED, STORE, data, parts.access.clock.now())
         parts.journal.record_confirmation(self._confirmation)
         parts.journal.record_in_force(fleet.revision, good_blobs)
         parts.journal.keep_history(fleet.settings.history, parts.access.clock.now())
@@ -232,10 +229,9 @@ class StoreFollower:
         return None if self._is_in_force else await self._recalled()
 
     async def _recalled(self) -> Fleet | None:
-        """The revision that the journal names, as far as the source still has it."""
         parts = self._parts
         revision = parts.journal.revision_in_force
-        recalled = await try_await(in_thread(parts.source.recall, revision)) if revision else Contained(None)
+        recalled = await try_await(in_thread(parts.source.recall, revision)) if revision else TryResult(None)
         if recalled.fault is not None:
             self._why_not(recalled.fault, parts.source.name)
         snapshot = recalled.value
@@ -262,11 +258,11 @@ class StoreFollower:
         """Once for the same errors, with the first of them; `validate` and `status` list them all."""
         errors = tuple([found for found in fleet.problems if found.severity is Severity.ERROR])
         # Its author is behind it, also where other commits came in the same moment.
-        culprit = self._parts.last_change(fleet.revision, errors[0].source.path) if errors else ""
+        culprit = self._parts.commits.last_change(fleet.revision, errors[0].source.path) if errors else ""
         held = {STORE: {"why": str(errors[0]), "code": errors[0].code, "revision": culprit,
                         "errors": len(errors)}} if errors else {}  # fmt: skip
         if errors and errors != self._errors:
-            commit = self._parts.words(culprit)
+            commit = self._parts.commits.words(culprit)
             # The last good content of a file stays active, and is maintained in the clusters.
             has_last_good = any(found.code == LAST_GOOD for found in fleet.problems)
             effect = "what they concern stays as it is"

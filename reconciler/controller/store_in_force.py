@@ -6,7 +6,8 @@ import gc
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from itertools import compress
 from operator import is_not
-from typing import Final, Protocol
+from types import MappingProxyType
+from typing import Final
 
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.fleet import (
@@ -24,6 +25,7 @@ from reconciler.fleet import (
 )
 from reconciler.store.directory import StorePast
 from reconciler.store.ignore import is_ignore_file, without_doubtful
+from reconciler.store.parse_cache import ParseCache
 
 _UNSAVED_MAX: Final = 200
 """So many files at most are parsed again at the next start: saving touches the whole cache, and a commit few files."""
@@ -36,16 +38,6 @@ _State = tuple[
 ]
 
 
-class ParsedBefore(Protocol):
-    """A cache of parsed files, by `memo_key`."""
-
-    def load(self, files: Iterable[StoreFile]) -> Mapping[str, ParsedFile]:
-        """Return the cached results of these files; the others must be parsed."""
-
-    def save(self, parsed: Mapping[str, ParsedFile]) -> None:
-        """Keep these files."""
-
-
 class StoreInForce:
     """Parses snapshots; only files that changed are parsed again."""
 
@@ -53,15 +45,17 @@ class StoreInForce:
         self,
         good_blobs: Mapping[str, str],
         past: StorePast,
-        cache: ParsedBefore | None = None,
+        cache: ParseCache | None = None,
         *,
+        parsed: Mapping[str, ParsedFile] = MappingProxyType({}),
         is_followed: bool = True,
     ) -> None:
         """Begin with the journal's state.
 
         `good_blobs`: path to the last good blob. `past`: earlier content of the store, as far as known. `cache`: files
-        parsed before this start. `is_followed`: files of a directory are read while they are written, so that one may
-        be incomplete; False: a person chooses the moment.
+        parsed before this start; `parsed`: such files by `memo_key`, of a command that keeps them itself.
+        `is_followed`: files of a directory are read while they are written, so that one may be incomplete; False: a
+        person chooses the moment.
         """
         self._stored: tuple[StoreFile, ...] = ()
         self._parsed: list[ParsedFile] = []
@@ -75,7 +69,7 @@ class StoreInForce:
         """Path to the blob that is in force, also where it is that of before; empty where nobody knows what was."""
         self._past = past
         self._cache = cache
-        self._cached: Mapping[str, ParsedFile] = {}
+        self._cached = parsed
         self._older: dict[str, ParsedFile] = {}
         self._unsaved = 0
         self._twins: frozenset[str] = frozenset()

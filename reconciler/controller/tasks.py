@@ -16,11 +16,11 @@ caller waits for it.
 | `handover`, `unread marks` | when a leader has taken over | when it leads no more |
 | `store`, `away`, `kinds`, `pods`, `restores`, `polls`, `start` | with the control loop (`loop`) | with it |
 | `stop of the loop` | with the control loop (`loop`) | when the loop is to end |
-| `asking CLUSTER` | when it is away (`retries.kind_faults`) or silent (`reading.members`) | with the answer |
+| `asking CLUSTER` | when it is away (`retries.kind_faults`) or silent (`cluster_reads.members`) | with the answer |
 | `asking CLUSTER for KIND` | when the pause of a kind is over (`retries.kind_faults`) | with the answer |
-| `reading CLUSTER` | in a round (`reading.late`) | with the answer; a later round takes it |
+| `reading CLUSTER` | in a round (`cluster_reads.slow_clusters`) | with the answer; a later round takes it |
 | `writing to CLUSTER` | when a round has changes for a cluster (`retries.workers`) | when all of them are answered |
-| `entering CLUSTER` | when a stage of a Rollout begins there (`rollouts.entering`) | when its record is written |
+| `entering CLUSTER` | when a stage of a Rollout begins there (`rollouts.requests`) | when its record is written |
 | `watching CLUSTER KIND` | when a kind has a copy there (`watches.kind_watches`) | when it has none, or left |
 | `listing CLUSTER`, `looking at CLUSTER` | when it is due, without watches (`watches.polls`) | with the answers |
 
@@ -85,7 +85,7 @@ async def beside(works: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterato
     failed: list[BaseException] = []
     has_ended = False
 
-    def look(task: asyncio.Task[None]) -> None:
+    def note_failure(task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (fault := task.exception()) is not None and not has_ended:
             failed.append(fault)
             if len(failed) == 1:
@@ -93,7 +93,7 @@ async def beside(works: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterato
 
     tasks = [start(work, name) for name, work in works.items()]
     for task in tasks:
-        task.add_done_callback(look)
+        task.add_done_callback(note_failure)
     try:
         yield
     except asyncio.CancelledError:
@@ -102,10 +102,10 @@ async def beside(works: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterato
         raise failed[0] from None
     finally:
         has_ended = True
-        await ended(tasks)
+        await end_tasks(tasks)
 
 
-async def ended(tasks: Iterable[asyncio.Future[Any]]) -> None:
+async def end_tasks(tasks: Iterable[asyncio.Future[Any]]) -> None:
     """End tasks, whatever they do."""
     found = list(tasks)
     for task in found:
@@ -119,7 +119,7 @@ async def first_of(*works: Coroutine[Any, Any, object]) -> None:
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await ended(tasks)
+        await end_tasks(tasks)
 
 
 class _Item(Struct):

@@ -26,7 +26,7 @@ from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.observations import age_s, in_force
 from reconciler.report.status.remedies import todo_of
-from reconciler.scheduler import LOOKED, Schedule, Ticked, accept, overdue, propose, remembered_times, told
+from reconciler.scheduler import LOOKED, Schedule, Ticked, accept, overdue, propose, remembered_times, reported_key
 
 _WORDS = {
     Tick.DESCHEDULING: (
@@ -126,12 +126,18 @@ class Ticks:
         if fleet is None or schedule is None or fleet.settings.observe_only:
             return state, frozenset()
         changed: set[Identity] = set()
+
+        async def decided_under(state: State, under: Observations) -> State:
+            state, differing = await in_thread(decide, state, under)
+            changed.update(differing)
+            return state
+
         known = state.known.observations
         seen = replace(state.observations, constraints=known.constraints, previous=known.previous)
         holding = frozenset(in_force(seen.constraints, now))
         if not holding >= self._in_force:
             # An exclusion whose time is up is no event either.
-            state = await self._decided_under(state, seen, decide, changed)
+            state = await decided_under(state, seen)
         self._in_force, before = holding, _decided(state)
         # Asked once: what falls due from here on is for the next round.
         deschedules = self.is_due
@@ -142,7 +148,7 @@ class Ticks:
         self._has_just_looked = deschedules
         proposal, fault = proposed.value, proposed.fault
         if proposal is not None and proposal.observations.constraints != seen.constraints:
-            state = await self._decided_under(state, proposal.observations, decide, changed)
+            state = await decided_under(state, proposal.observations)
         ticked = None
         if proposal is not None:
             ticked, fault = try_call(accept, before, _decided(state), proposal)
@@ -151,10 +157,10 @@ class Ticks:
             text = "a fault of the program: nothing is moved by time, and nothing that was is moved back"
             self._faults.fault("ticks", fault, text, **fault_fields())
             # Constraints may have been tried: those from before stay in force.
-            return await self._decided_under(state, seen, decide, changed), frozenset(changed)
+            return await decided_under(state, seen), frozenset(changed)
         if ticked.constraints != proposal.observations.constraints:
             accepted = replace(proposal.observations, constraints=ticked.constraints)
-            state = await self._decided_under(state, accepted, decide, changed)
+            state = await decided_under(state, accepted)
         self._faults.leave("ticks", "what moves by time is looked at again", event="TicksMended")
         state = self._take_in(state, fleet, seen.constraints, ticked, now)
         if deschedules and not self._has_looked:
@@ -162,12 +168,6 @@ class Ticks:
             self._has_looked = True
             state = self._with_timers(state, {**state.known.timers, LOOKED: now})
         return state, frozenset(changed | overdue(_decided(state), state.observations, now))
-
-    async def _decided_under(self, state: State, under: Observations, decide: Decide, changed: set[Identity]) -> State:
-        """Return the state with another schedule; `changed` gets what is decided otherwise."""
-        state, differing = await in_thread(decide, state, under)
-        changed.update(differing)
-        return state
 
     def _take_in(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
         event = "FailoverNowhere" if fleet.settings.failover_act else "FailoverAdvised"
@@ -188,7 +188,7 @@ class Ticks:
     def _told_once(self, state: State, event: str, found: Iterable[Constraint], now: str) -> State:
         """Log that something was not done, once for as long as an application is broken, restarts or not."""
         timers = state.known.timers
-        fresh = {key: each for each in found if (key := told(event, each.identity, each.cluster)) not in timers}
+        fresh = {key: each for each in found if (key := reported_key(event, each.identity, each.cluster)) not in timers}
         if not fresh:
             return state
         for constraint in fresh.values():

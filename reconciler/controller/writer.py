@@ -14,22 +14,21 @@ from msgspec.structs import replace
 from reconciler.api.plan import Cause
 from reconciler.api.refs import Copy
 from reconciler.controller import timing
+from reconciler.controller.cluster_reads.members import Reachable
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.reading.members import Reachable
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.conflicts import differing_fields
-from reconciler.controller.retries.workers import Task
-from reconciler.controller.round.act import (
-    Acting,
-    Result,
+from reconciler.controller.round.apply_plan import (
+    ChangeResult,
     Waves,
+    WriteContext,
     act_in,
     all_turns,
     as_confirmed,
     waves_by_cluster,
 )
-from reconciler.controller.round.hold import OwnershipLock
-from reconciler.controller.round.mark import record_hooks
+from reconciler.controller.round.owner_record import record_hooks
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.round.writes import managers_of, write_events
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import RoundPhase
@@ -58,7 +57,7 @@ class _RoundLocks:
         self._refusal: Exception | None = None
         self._until_s = asyncio.get_running_loop().time() + timing.SLOW_S
 
-    async def take(self, waves: Waves, acting: Acting, member: MemberCluster) -> MemberClusterError | None:
+    async def take(self, waves: Waves, acting: WriteContext, member: MemberCluster) -> MemberClusterError | None:
         """Lock a cluster, and wait for the others, which do not wait long; return why it cannot be locked.
 
         The runs of hooks that are to be deleted are recorded before, so that the lock has them.
@@ -124,14 +123,14 @@ class Writer:
         parts, name = self._parts, fleet.settings.name
         met = {name: member for name, member in reachable.items() if not isinstance(member, str)}
         parts.beat(RoundPhase.WRITE, text=f"making {sum(map(len, plan.waves))} changes")
-        acting = Acting(
+        acting = WriteContext(
             members=met,
             journal=parts.journal,
             fleet=name,
             revision=fleet.revision,
             interpreters=parts.access.interpreters,
             comparer=Comparer(planned.schedule, snapshot),
-            tell=partial(self._told, fleet.revision),
+            tell=partial(self._report_result, fleet.revision),
             clock=parts.access.clock,
             lost=lambda member: parts.holder.lost(member, name),
             turns=self._turns,
@@ -144,11 +143,10 @@ class Writer:
             if cluster in busy:
                 self._memory.lanes.skip(cluster, identities)
                 continue
-            task = Task(cluster=cluster, revision=fleet.revision, now=snapshot.now, identities=identities)
-            lock = partial(locks.take, waves, acting)
-            self._memory.lanes.begin(task, act_in(met[cluster], waves, acting, self._memory.lanes.made, lock))
+            writing = act_in(met[cluster], waves, acting, partial(locks.take, waves, acting))
+            self._memory.lanes.begin(cluster, writing, revision=fleet.revision, now=snapshot.now, identities=identities)
 
-    def _told(self, revision: str, result: Result) -> None:
+    def _report_result(self, revision: str, result: ChangeResult) -> None:
         change, vitals = result.change, self._parts.vitals
         self._parts.beat(RoundPhase.WRITE)
         self._memory.lanes.answered(result)
@@ -169,18 +167,17 @@ class Writer:
         elif not self._failing.leave(subject, "change made", **extra):
             log.info("change made", extra=extra)
 
-    def _behind(self, revision: str, result: Result) -> dict[str, str | None]:
-        """Return the values, the author and the remedy of a heal or a failure, as history tells them."""
+    def _behind(self, revision: str, result: ChangeResult) -> dict[str, str | None]:
         is_drift = result.change.cause is Cause.DRIFT
         if not (result.error or is_drift):
             return {}
         (event,) = write_events(None, revision, "", [result])
-        entry = history_entry(event, self._parts.words)
+        entry = history_entry(event, self._parts.commits.words)
         found = {"author": entry["author"], "todo": entry.get("todo")}
         return found if result.error else {**found, "why": event_detail(entry)}
 
 
-def unmade(planned: Round, results: Iterable[Result], awaited: Collection[Copy] = ()) -> set[Copy]:
+def unmade(planned: Round, results: Iterable[ChangeResult], awaited: Collection[Copy] = ()) -> set[Copy]:
     """Return copies with due changes that nobody began, since they have to wait.
 
     `awaited`: copies with pending results.

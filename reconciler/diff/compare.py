@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.clusters import Absent, Live, LiveObject, Present
-from reconciler.api.content import JsonObject, dig
+from reconciler.api.content import JsonObject, dig, with_value
 from reconciler.api.fleet import IgnoreRule
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, HeldBy, Hold, Manifest
@@ -20,8 +20,6 @@ from reconciler.api.refs import Identity
 from reconciler.diff.canonical import sendable
 from reconciler.diff.foreign import (
     end_to_leave_after,
-    is_done_hook,
-    is_used_as_it_is,
     namespace_remark,
     other_release,
     problem_about,
@@ -32,6 +30,7 @@ from reconciler.diff.immutable import why_not_replaced
 from reconciler.diff.three_way import difference_from
 from reconciler.diff.trees import Bodies, Desired, Difference, desired_of
 from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.observations import has_succeeded
 from reconciler.ownership import (
     RELEASE,
     ObjectOwner,
@@ -50,12 +49,12 @@ from reconciler.ownership import (
     steady_path,
     strip_marks,
     with_entries_of_others,
-    with_live_replicas,
     yielded,
 )
 from reconciler.scheduler import KindSchemas, Schedule
 
 _TAKEN_BACK = Reason(rule="released", text="it was released from here, and is taken back")
+_STRIPPED = Reason(rule="stripped", text="the cluster (an admission webhook?) stripped our mark from what we wrote")
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -98,26 +97,8 @@ def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:
     return next((cause for cause in order if cause in causes), Cause.DECLARED)
 
 
-def _with_secrecy(change: Change, manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Change:
-    """Return the change, marked and redacted for the journal if values of it are encrypted in the store.
-
-    Formerly encrypted values are still in the cluster, and in the differences.
-    """
-    leaves = manifest.leaves
-    if leaves and change.manifest is not None:
-        kept = bodies.recorded(change.declared or change.manifest, leaves)
-        return replace(change, is_sealed=True, declared=kept)
-    if manifest.identity[:2] == ("", "Secret"):
-        return change
-    was_sealed = row is not None and holds_hashes(row.recorded)
-    is_marked = change.before is not None and is_marked_encrypted(change.before)
-    return replace(change, is_sealed=True) if was_sealed or is_marked else change
-
-
 class Comparer:
     """Compares manifests with the objects of clusters, by one schedule and the snapshot that it was made of."""
-
-    __slots__ = ("_are_shared", "_bodies", "_manager", "_settings", "schedule", "schemas", "snapshot")
 
     def __init__(self, schedule: Schedule, snapshot: FleetSnapshot, *, are_shared: bool = False) -> None:
         """`are_shared`: members hold the same live object where they got the same; they stand for real ones."""
@@ -142,13 +123,29 @@ class Comparer:
         if isinstance(live, Present):
             compared = self._present(manifest, live.object, row, bodies, ownership)
         elif isinstance(live, Absent):
-            compared = self._absent(manifest, row, bodies)
+            is_same = row is not None and other_release(manifest.body, row.recorded) is None
+            if row is not None and row.finished and is_same and self._has_run(manifest, row, bodies):
+                return Comparison(in_sync=True)
+            # What was applied and is gone was deleted by somebody else, or by us: its record has no uid then.
+            cause = Cause.DRIFT if row is not None and is_same and row.uid else Cause.DECLARED
+            wanted = bodies.wanted(manifest.body, manifest.leaves)
+            compared = Comparison(change=self._change(manifest, Action.CREATE, cause, body=wanted.body))
         else:
             why = f"cannot be read: {live.why}" if live.why else None
             compared = Comparison(problem=problem_about(manifest, "object-not-read", why) if why else None)
-        if compared.change is None:
+        if (change := compared.change) is None:
             return compared
-        return replace(compared, change=_with_secrecy(compared.change, manifest, row, bodies))
+        # Mark and redact for the journal values that are encrypted in the store. Formerly encrypted ones are still in
+        # the cluster, and in the differences.
+        if manifest.leaves and change.manifest is not None:
+            kept = bodies.recorded(change.declared or change.manifest, manifest.leaves)
+            return replace(compared, change=replace(change, is_sealed=True, declared=kept))
+        if manifest.identity[:2] != ("", "Secret") and (
+            (row is not None and holds_hashes(row.recorded))
+            or (change.before is not None and is_marked_encrypted(change.before))
+        ):
+            return replace(compared, change=replace(change, is_sealed=True))
+        return compared
 
     def altered(self, change: Change, answer: LiveObject) -> tuple[FieldChange, ...]:
         """Return the fields of a write that are not as they were sent: `before` is there, `after` was asked for.
@@ -186,17 +183,23 @@ class Comparer:
         if ownership.standing is not ObjectOwner.OURS:
             ownership = ownership_for(manifest.body, ownership)
             released = self.snapshot.journal.released.get(manifest.cluster, {}).get(manifest.identity, "")
-            if self._is_returning(live, row, ownership, released):
+            is_it = bool(released) and live.uid == released and ownership.standing is ObjectOwner.NOBODYS
+            # One that was ours again since, and lost its marks, was released by a person.
+            lost = self._lost_marks(live, row)
+            if is_it and not dig(live.body, "metadata", "ownerReferences") and not lost:
                 return self._adoption(manifest, live, bodies, _TAKEN_BACK)
-            if is_used_as_it_is(manifest):
+            if row is not None and row.uid == live.uid and ownership.standing is ObjectOwner.NOBODYS and not lost:
+                return self._adoption(manifest, live, bodies, _STRIPPED)
+            if manifest.identity[:2] == ("", "Namespace") and manifest.policy is None:
+                # It only follows its objects: it must exist, but need not be ours.
                 return Comparison(problem=namespace_remark(manifest, live), live=live)
             policy = self.schedule.policies.get(manifest.identity)
-            problem = refusal(manifest, live, ownership, policy, self._lost_marks(live, row))
+            problem = refusal(manifest, live, ownership, policy, lost)
             return self._adoption(manifest, live, bodies) if problem is None else Comparison(problem=problem, live=live)
-        if (release := other_release(manifest.body, live.body)) is not None:
+        if (other := other_release(manifest.body, live.body)) is not None:
             body = bodies.wanted(manifest.body, manifest.leaves).body
             change = self._change(manifest, Action.REPLACE, Cause.DECLARED, body=body, live=live)
-            return Comparison(change=replace(change, fields=(release,)), live=live)
+            return Comparison(change=replace(change, fields=(other,)), live=live)
         if (end := end_to_leave_after(manifest.body, live)) is not None:
             # Its manifest goes along, to be recorded.
             body = bodies.wanted(manifest.body, manifest.leaves).body
@@ -205,21 +208,14 @@ class Comparer:
         # A finished Job or Pod is history: it is only touched when its template changes.
         is_finished = row is not None and row.finished and live.uid == row.uid
         has_run = is_finished and row is not None and self._has_run(manifest, row, bodies)
-        if has_run or is_done_hook(manifest.body, live.body):
+        # A hook may have succeeded for the release that it is for now without a command that saw its end.
+        release, of = (dig(body, "metadata", "annotations", RELEASE) for body in (manifest.body, live.body))
+        if has_run or (release is not None and release == of and has_succeeded(live.body)):
             ours = Comparison(in_sync=True, live=live)
         else:
             ours = self._ours(manifest, live, row, bodies)
         remark = second_holder(manifest, live)
         return replace(ours, remark=remark) if remark is not None else ours
-
-    def _absent(self, manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Comparison:
-        is_same = row is not None and other_release(manifest.body, row.recorded) is None
-        if row is not None and row.finished and is_same and self._has_run(manifest, row, bodies):
-            return Comparison(in_sync=True)
-        # What was applied and is gone was deleted by somebody else.
-        cause = Cause.DRIFT if is_same else Cause.DECLARED
-        wanted = bodies.wanted(manifest.body, manifest.leaves)
-        return Comparison(change=self._change(manifest, Action.CREATE, cause, body=wanted.body))
 
     def _ours(self, manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies) -> Comparison:
         names = self._settings.previous_names
@@ -238,7 +234,12 @@ class Comparer:
             doubtful = self._change(manifest, Action.UPDATE, Cause.DECLARED, body=wanted.body, live=live)
             return Comparison(change=replace(doubtful, predecessors=predecessors, engine=Engine.SERVER_SIDE), live=live)
         if difference.replace:
-            return Comparison(change=self._replacement(manifest, live, difference), live=live)
+            hold = why_not_replaced(manifest.identity.kind, manifest.body, difference.replace)
+            path = self._replicas_path(manifest)
+            current = dig(live.body, *path) if manifest.replicas_yielded else None
+            body = manifest.body if current is None else with_value(manifest.body, path, current)
+            change = self._change(manifest, Action.REPLACE, Cause.DECLARED, body=body, live=live, hold=hold)
+            return Comparison(change=replace(change, fields=difference.fields, steady_path=()), live=live)
         cause = overall_cause(difference.fields)
         hold = None
         if cause is Cause.DRIFT and not self._settings.self_heal:
@@ -274,31 +275,15 @@ class Comparer:
         """
         release = dig(manifest.body, "metadata", "annotations", RELEASE)
         is_of_release = release is not None and release == dig(row.recorded, "metadata", "annotations", RELEASE)
-        return is_of_release or self._is_as_recorded(manifest, row, bodies)
-
-    def _is_as_recorded(self, manifest: Manifest, row: AppliedRow, bodies: Bodies) -> bool:
-        """Return whether the manifest equals the last applied one, also if an earlier version sent other fields.
-
-        Else a Job that ran to its end would run again because this version sends other labels.
-        """
-        if row.manifest_digest == manifest.digest:
+        if is_of_release or row.manifest_digest == manifest.digest:
             return True
         if row.recorded is None:
             return False
+        # A Job that ran to its end does not run again because this version sends other labels than an earlier one.
         wanted = bodies.wanted(manifest.body, manifest.leaves).recorded
-        return strip_marks(wanted) == self._as_sent_now(strip_marks(row.recorded), manifest)
-
-    def _as_sent_now(self, recorded: JsonObject, manifest: Manifest) -> JsonObject:
-        """Return a sent body without fields that are not sent any more: those that clusters write themselves."""
-        return self.snapshot.interpreters.of(*manifest.identity[:2]).sanitize(recorded)
-
-    def _is_returning(self, live: LiveObject, row: AppliedRow | None, ownership: Ownership, released_uid: str) -> bool:
-        """Return whether it is the very object that was released, and nobody else owns it now.
-
-        One that was ours again since, and lost its marks, was released by a person.
-        """
-        is_it = bool(released_uid) and live.uid == released_uid and ownership.standing is ObjectOwner.NOBODYS
-        return is_it and not dig(live.body, "metadata", "ownerReferences") and not self._lost_marks(live, row)
+        return strip_marks(wanted) == self.snapshot.interpreters.of(*manifest.identity[:2]).sanitize(
+            strip_marks(row.recorded)
+        )
 
     def _adoption(
         self, manifest: Manifest, live: LiveObject, bodies: Bodies, reason: Reason | None = None
@@ -315,21 +300,16 @@ class Comparer:
     def _lost_marks(self, live: LiveObject, row: AppliedRow | None) -> tuple[str, ...]:
         """Return the marks that somebody took off an object of ours; nothing when it never was ours.
 
-        It was when the journal recorded this very object, or when it has one of the marks and a field of ours still.
+        One that the answer to our last write lacked is none of them. It was ours when the journal recorded this very
+        object, or when it has one of the marks and a field of ours still.
         """
         name, names = self._settings.name, self._settings.previous_names
-        missing = missing_marks(live, name, names)
+        missing = missing_marks(live.body, name, names)
         if row is not None and row.uid == live.uid:
-            return missing
+            stripped = missing_marks(row.recorded, name, names) if row.recorded is not None else ()
+            return tuple([mark for mark in missing if mark not in stripped])
         is_marked = len(missing) == 1 and holds_field(live, managers_of_fleet(name, names))
         return missing if is_marked else ()
-
-    def _replacement(self, manifest: Manifest, live: LiveObject, difference: Difference) -> Change:
-        assert difference.replace is not None, "a replacement has its reason"
-        hold = why_not_replaced(manifest.identity.kind, manifest.body, difference.replace)
-        body = with_live_replicas(manifest, live.body, self._replicas_path(manifest))
-        change = self._change(manifest, Action.REPLACE, Cause.DECLARED, body=body, live=live, hold=hold)
-        return replace(change, fields=difference.fields, steady_path=())
 
     def _difference(
         self,
@@ -348,7 +328,10 @@ class Comparer:
         # Nearly always the last sent manifest equals the next one.
         previous: JsonObject | None = wanted.recorded
         if recorded != previous:
-            previous = recorded and sendable(self._as_sent_now(recorded, manifest), bodies.schema)
+            # Without fields that are not sent any more: those that clusters write themselves.
+            previous = recorded and sendable(
+                self.snapshot.interpreters.of(*manifest.identity[:2]).sanitize(recorded), bodies.schema
+            )
         if previous is not None and shared_list(manifest.identity):
             # What others added is no news: else what somebody took away would look newly declared.
             previous = with_entries_of_others(manifest.identity, previous, live.body, previous, self._manager)

@@ -1,27 +1,43 @@
-"""Objects that are not compared field by field: those that are not ours, and hooks that ran.
+"""Objects that are not ours, hooks that ran, and entries of map lists that replaced ours.
 
 Source: design#foreign-objects; ADR 26.
+
+An entry with another key is another entry for an API server: server-side apply would add ours again beside one whose
+key was edited by hand, or be refused since the two cannot stand together. So the edited one has to go with the same
+apply. An entry that somebody added beside ours is theirs, and stays. Source: design#replaced-entries;
+docs/concepts/three-way-diff.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
+from typing import Final, NamedTuple
+
 from reconciler.api.clusters import LiveObject
-from reconciler.api.content import JsonObject, dig
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.plan import MISSING, FieldChange, Manifest
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
 from reconciler.api.problem import Problem, Severity
-from reconciler.observations import Run, has_succeeded, run_of
+from reconciler.diff.canonical import same_scalar
+from reconciler.observations import JobProgress, has_succeeded, run_of
 from reconciler.ownership import (
     RELEASE,
     TAKE_OVER,
+    FieldPath,
+    Keyed,
     ObjectOwner,
     Ownership,
     conflict_resolution,
+    entries_of,
     foreign_mark,
+    is_applied_by,
     is_terminating,
     made_by,
+    parse_path,
     states,
     strip_marks,
+    subtree,
 )
 from reconciler.templates import HookEnd, hook_of
 
@@ -35,11 +51,6 @@ def problem_about(manifest: Manifest, code: str, message: str, severity: Severit
         severity=severity,
         cluster=manifest.cluster,
     )
-
-
-def is_used_as_it_is(manifest: Manifest) -> bool:
-    """Return whether it is a Namespace that only follows its objects: it must exist, but need not be ours."""
-    return manifest.identity.kind == "Namespace" and not manifest.identity.group and manifest.policy is None
 
 
 def namespace_remark(manifest: Manifest, live: LiveObject) -> Problem | None:
@@ -122,19 +133,18 @@ def _taken_over(manifest: Manifest) -> str:
     return str(dig(manifest.body, "metadata", "annotations", TAKE_OVER) or "")
 
 
-def is_done_hook(manifest: JsonObject, live: JsonObject) -> bool:
-    """Return whether a hook succeeded for the release that it is for now; a command may not have seen its end."""
-    release = dig(manifest, "metadata", "annotations", RELEASE)
-    return release is not None and release == dig(live, "metadata", "annotations", RELEASE) and has_succeeded(live)
-
-
 def end_to_leave_after(manifest: JsonObject, live: LiveObject) -> HookEnd | None:
     """Return the end of a hook's run for this release if it is to be deleted after it; None: it stays.
 
     A review has no ended runs: its objects stand for real ones, and have no uid.
     """
     annotations = dig(manifest, "metadata", "annotations") or {}
-    if RELEASE not in annotations or not live.uid or is_terminating(live) or run_of(live.body) is not Run.FINISHED:
+    if (
+        RELEASE not in annotations
+        or not live.uid
+        or is_terminating(live)
+        or run_of(live.body) is not JobProgress.FINISHED
+    ):
         return None
     hook, end = hook_of(annotations), HookEnd.SUCCEEDED if has_succeeded(live.body) else HookEnd.FAILED
     return end if hook is not None and end in hook.leaves_after else None
@@ -147,3 +157,129 @@ def other_release(manifest: JsonObject, other: JsonObject | None) -> FieldChange
         return None
     path = f"metadata.annotations.{RELEASE}"
     return FieldChange(path=path, before=MISSING if before is None else before, after=after)
+
+
+Key = tuple[Json, ...]
+Entries = Mapping[Key, JsonObject]
+"""The entries of a list by key, in their order."""
+
+_ALIKE_ABOVE: Final = 0.5
+"""More than this share of our entry's fields, besides its key, must be in an entry to count as its substitute."""
+
+
+class SharedList(NamedTuple):
+    """A map list of a live object with entries that are neither desired nor ours: `strangers`.
+
+    `names`: the fields of a key. `sent`: the last sent entries; empty if unknown.
+    """
+
+    path: FieldPath
+    names: tuple[str, ...]
+    want: Entries
+    found: Entries
+    sent: Entries
+    strangers: tuple[Key, ...]
+
+    def place_of(self, key: Key) -> FieldPath:
+        """The path of an entry."""
+        return (*self.path, Keyed(tuple(zip(self.names, key, strict=True))))
+
+
+Substitutes = tuple[list[FieldPath], list[FieldPath]]
+"""Entries that are one of ours under another key, and those that may be: they go if ours is refused beside them."""
+
+
+def substitutes(lists: Collection[SharedList], live: JsonObject, manager: str) -> Substitutes:
+    """Return the entries that replaced ours, from the live object and the last sent state.
+
+    One of ours is gone, and the other came by an update of somebody else since our last apply, when ours was there. An
+    entry that another tool applied is its declared will, and no substitute.
+    """
+    certain: list[FieldPath] = []
+    possible: list[FieldPath] = []
+    since = max((str(entry.get("time", "")) for entry in entries_of(live) if is_applied_by(entry, manager)), default="")
+    for shared in lists:
+        gone = [key for key in shared.sent or shared.want if key not in shared.found]
+        came = []
+        for key in shared.strangers if gone else ():
+            place = shared.place_of(key)
+            holders = [entry for entry in entries_of(live) if subtree(entry["fieldsV1"], place) is not None]
+            # Times are of the last write of a manager: an entry that was there when we last applied is older.
+            if holders and all(e.get("operation") == "Update" and str(e.get("time", "")) >= since for e in holders):
+                came.append(key)
+        renamed = _renamed(shared, gone, came)
+        certain += [shared.place_of(key) for key in came if key in renamed]
+        left = [shared.place_of(key) for key in came if key not in renamed]
+        possible += left if len(left) <= len(gone) - len(renamed) else []
+    return certain, possible
+
+
+def refused_beside(entries: Collection[FieldChange], refused: Collection[str]) -> tuple[FieldChange, ...]:
+    """Return the removed entries in whose list an API server refused something.
+
+    `refused`: paths of fields as API servers write them, which name entries by their position.
+    """
+    places = [_named_steps(parse_path(path) or ()) for path in refused]
+    lists = [_named_steps((parse_path(entry.path) or ())[:-1]) for entry in entries]
+    pairs = zip(entries, lists, strict=True)
+    return tuple(entry for entry, steps in pairs if any(place[: len(steps)] == steps for place in places))
+
+
+def _named_steps(path: FieldPath) -> FieldPath:
+    return tuple(step for step in path if isinstance(step, str))
+
+
+def _renamed(shared: SharedList, gone: list[Key], came: list[Key]) -> set[Key]:
+    """Return the new entries that are a removed one under another key.
+
+    The most similar come first. If more entries are equally similar than were removed, the match is ambiguous: none.
+    """
+    if not shared.sent:
+        return set()
+    alike: dict[tuple[float, int], list[tuple[Key, Key]]] = {}
+    for old, new in product(gone, came):
+        # Values that are encrypted in the store are known as hashes, so the desired entry counts as well.
+        said = [entries[old] for entries in (shared.sent, shared.want) if old in entries]
+        compared = (_compared(entry, shared.found[new], shared.names) for entry in said)
+        share, more = max(compared, key=lambda found: found[0])
+        if share > _ALIKE_ABOVE:
+            alike.setdefault((-share, more), []).append((old, new))
+    renamed: set[Key] = set()
+    settled: set[Key] = set()
+    for _, pairs in sorted(alike.items()):
+        free = [(old, new) for old, new in pairs if old not in settled and new not in renamed]
+        for olds, news in _groups(free):
+            settled |= olds
+            renamed |= news if len(news) <= len(olds) else set()
+    return renamed
+
+
+def _groups(pairs: Collection[tuple[Key, Key]]) -> list[tuple[set[Key], set[Key]]]:
+    """The pairs as groups of entries that any of its own could be."""
+    groups: list[tuple[set[Key], set[Key]]] = []
+    for old, new in pairs:
+        olds, news = {old}, {new}
+        for group in [group for group in groups if old in group[0] or new in group[1]]:
+            groups.remove(group)
+            olds, news = olds | group[0], news | group[1]
+        groups.append((olds, news))
+    return groups
+
+
+def _compared(said: JsonObject, found: JsonObject, names: tuple[str, ...]) -> tuple[float, int]:
+    """Return the share of our entry's fields in another one, 1 if it has only a key, and the number of others there."""
+    leaves = [(steps, value) for steps, value in _leaves(said, ()) if steps[0] not in names]
+    there = dict(_leaves(found, ()))
+    same = sum(same_scalar(value, there.get(steps, MISSING)) for steps, value in leaves)
+    return (same / len(leaves) if leaves else 1.0), len(there) - same
+
+
+def _leaves(value: Json, steps: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, (*steps, name))
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            yield from _leaves(inner, (*steps, position))
+    else:
+        yield steps, value

@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
 from reconciler.api.content import Json, JsonObject
-from reconciler.api.plan import MISSING, Cause, FieldChange, FieldOwner
+from reconciler.api.plan import MISSING, Cause, FieldChange
 from reconciler.api.refs import GVK
 from reconciler.diff.canonical import equal
+from reconciler.diff.foreign import Substitutes, substitutes
 from reconciler.diff.immutable import immutable_change
-from reconciler.diff.substitutes import Substitutes, substitutes
 from reconciler.diff.trees import NO_DIFFERENCE, Desired, Difference, declared, displaced, tree_changes
 from reconciler.diff.walk import Owned, Walk, indexed
 from reconciler.documents import FREE, Schema, SchemaNode, key_names, object_meta
@@ -85,83 +83,79 @@ def difference_from(
     lost: tuple[FieldPath, ...] = ()
     if previous is not None and previous is not wanted.recorded:
         lost = _lost(previous, wanted.recorded, live, owned, manager, node)
-    others = substitutes(walk.shared, live, manager) if walk.shared else Substitutes()
-    if not walk.changed and not walk.removed and not lost and not others.certain:
+    others: Substitutes = substitutes(walk.shared, live, manager) if walk.shared else ([], [])
+    if not walk.changed and not walk.removed and not lost and not others[0]:
         return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_uncertain(walk, schema))
-    return _assembled(_DiffInputs(wanted, live, manager, previous, schema), walk, lost, others, ignored)
-
-
-class _DiffInputs(Struct, frozen=True):
-    """The inputs of one comparison, for naming causes."""
-
-    wanted: Desired
-    live: JsonObject
-    manager: str
-    previous: JsonObject | None
-    schema: Schema | None
-
-    def cause_of(self, path: FieldPath) -> Cause:
-        return cause_of(path, self.previous, self.wanted.recorded)
-
-    def rivals(self, changed: Iterable[tuple[FieldPath, Json, Json]]) -> Mapping[FieldPath, FieldPath]:
-        """Return fields that must go, with the changed path that displaces each: only one of the two may exist."""
-        # The table is that of Kubernetes' own kinds.
-        if self.schema is None or self.schema.keeps_empty:
-            return {}
-        return displaced(self.wanted.fields, self.live, self.schema.root, (path for path, _, _ in changed))
-
-    def is_declared_by_others(self, path: FieldPath) -> bool:
-        """Return whether another manager holds something at or below the path by Apply: its declared will, to keep."""
-        others = (entry for entry in entries_of(self.live) if not is_applied_by(entry, self.manager))
-        return any(e.get("operation") == "Apply" and subtree(e["fieldsV1"], path) is not None for e in others)
+    return _assembled(wanted, manager, schema, walk, lost, others, ignored)
 
 
 def _assembled(
-    found: _DiffInputs, walk: Walk, lost: tuple[FieldPath, ...], others: Substitutes, left: tuple[str, ...]
+    wanted: Desired,
+    manager: str,
+    schema: Schema | None,
+    walk: Walk,
+    lost: tuple[FieldPath, ...],
+    others: Substitutes,
+    left: tuple[str, ...],
 ) -> Difference:
+    live, previous = walk.live, walk.previous
     patterns = tuple(pattern for pattern in map(parse_path, left) if pattern is not None)
 
-    def is_left(path: FieldPath) -> bool:
-        return any(matches(pattern, path) for pattern in patterns)
+    def not_ignored(paths: Iterable[FieldPath]) -> list[FieldPath]:
+        return [path for path in paths if not any(matches(pattern, path) for pattern in patterns)]
 
-    changed = [(path, before, after) for path, before, after in walk.changed if not is_left(path)]
-    removed = {path: before for path, before, _ in walk.removed if not is_left(path)}
-    taken = [path for path in lost if not is_left(path)]
-    displacing = {path: because for path, because in found.rivals(changed).items()
-                  if path not in removed and path not in taken and not is_left(path)}  # fmt: skip
-    rivals = {path: because for path, because in displacing.items() if not found.is_declared_by_others(path)}
-    replaced = [path for path in others.certain if not is_left(path)]
-    possible = [path for path in others.possible if not is_left(path)]
+    def gone(path: FieldPath, cause: Cause = Cause.REMOVED) -> tuple[FieldPath, FieldChange]:
+        cause = Cause.OWNERSHIP if path == OWNER_PATH else cause
+        return path, _field_change(live, manager, path, value_at(live, path), MISSING, cause)
+
+    changed = [one for one in walk.changed if not_ignored(one[:1])]
+    removed, taken = not_ignored(walk.removed), not_ignored(lost)
+    displacing: Mapping[FieldPath, FieldPath] = {}
+    # Only one of two such fields may exist. The table is that of Kubernetes' own kinds.
+    if schema is not None and not schema.keeps_empty:
+        displacing = displaced(wanted.fields, live, schema.root, (path for path, _, _ in changed))
+    contested = {path for path in not_ignored(displacing) if path not in removed and path not in taken}
+    declaring = [
+        entry["fieldsV1"]
+        for entry in entries_of(live)
+        if entry.get("operation") == "Apply" and not is_applied_by(entry, manager)
+    ]
+    rivals = [
+        path for path in displacing if path in contested and all(subtree(fields, path) is None for fields in declaring)
+    ]
+    replaced, possible = not_ignored(others[0]), not_ignored(others[1])
     pairs = [
-        *((path, _changed(found, path, before, after)) for path, before, after in changed),
-        *((path, _removed(found, path, before)) for path, before in removed.items()),
-        *((path, _removed(found, path, value_at(found.live, path))) for path in taken),
-        *((path, _removed(found, path, value_at(found.live, path), found.cause_of(rivals[path]))) for path in rivals),
-        *((path, _removed(found, path, value_at(found.live, path), Cause.DRIFT)) for path in replaced),
+        *(
+            (path, _field_change(live, manager, path, before, after, cause_of(path, previous, wanted.recorded)))
+            for path, before, after in changed
+        ),
+        *map(gone, (*removed, *taken)),
+        *(gone(path, cause_of(displacing[path], previous, wanted.recorded)) for path in rivals),
+        *(gone(path, Cause.DRIFT) for path in replaced),
     ]
     if not pairs:
         return NO_DIFFERENCE
     pairs.sort(key=lambda pair: pair[1].path)
-    body = found.wanted.body
-    gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
-    replace = immutable_change(gvk.group_kind, pairs, found.live)
-    contested = displacing.keys() - rivals.keys()
-    applied = (each.get("apiVersion") for each in entries_of(found.live) if is_applied_by(each, found.manager))
+    version = wanted.body.get("apiVersion")
+    gvk = GVK.parse(str(version or ""), str(wanted.body.get("kind", "")))
+    replace = immutable_change(gvk.group_kind, pairs, live)
+    contested.difference_update(rivals)
+    applied = (each.get("apiVersion") for each in entries_of(live) if is_applied_by(each, manager))
     # Recorded in another version of the kind, whose paths may differ.
-    stale = next((version for version in applied if version != body.get("apiVersion")), body.get("apiVersion"))
+    stale = next((each for each in applied if each != version), version)
     reasons = (
-        _uncertain(walk, found.schema),
-        f"our fields were recorded as {stale}" if stale != body.get("apiVersion") else None,
+        _uncertain(walk, schema),
+        f"our fields were recorded as {stale}" if stale != version else None,
         f"{replace} cannot be changed in place" if replace else None,
         f"{min(map(path_text, taken))} has to be taken over from others before it can go" if taken else None,
         f"{min(map(path_text, contested))} stands in the way, and another tool declares it" if contested else None,
-        _ruled(found, [path for path, _ in pairs]),
+        _ruled(schema, [path for path, _ in pairs]),
         f"{min(map(path_text, possible))} may stand in the place of an entry of ours" if possible else None,
     )
     return Difference(
         fields=tuple(change for _, change in pairs),
         removed_paths=tuple(sorted(map(path_text, (*taken, *rivals, *replaced)))),
-        in_the_way=tuple(_removed(found, path, value_at(found.live, path), Cause.DRIFT) for path in possible),
+        in_the_way=tuple(gone(path, Cause.DRIFT)[1] for path in possible),
         unsure=next((reason for reason in reasons if reason), None),
         replace=replace,
     )
@@ -173,20 +167,15 @@ def _uncertain(walk: Walk, schema: Schema | None) -> str | None:
     return walk.doubts[0] if walk.doubts else None
 
 
-def _ruled(found: _DiffInputs, changed: Iterable[FieldPath]) -> str | None:
+def _ruled(schema: Schema | None, changed: Iterable[FieldPath]) -> str | None:
     """A rule of the kind judges the new value of a changed field by the old one: it may not let it change."""
     for path in changed:
-        node: SchemaNode | None = found.schema.root if found.schema is not None else None
+        node: SchemaNode | None = schema.root if schema is not None else None
         for depth, step in enumerate((*path, None)):
             if node is not None and node.has_transition_rule:
                 return f"a rule of the kind judges changes of {path_text(path[:depth]) or 'the object'}"
             node = None if node is None else node.child(step) if isinstance(step, str) else node.item
     return None
-
-
-def _changed(found: _DiffInputs, path: FieldPath, before: Json, after: Json) -> FieldChange:
-    owner = holder_of(found.live, found.manager, path) if before is not MISSING else None
-    return FieldChange(path=path_text(path), before=before, after=after, cause=found.cause_of(path), owner=owner)
 
 
 def cause_of(path: FieldPath, previous: JsonObject | None, recorded: JsonObject) -> Cause:
@@ -200,19 +189,12 @@ def cause_of(path: FieldPath, previous: JsonObject | None, recorded: JsonObject)
     return Cause.DECLARED if was is MISSING or was != value_at(recorded, path) else Cause.DRIFT
 
 
-def _removed(found: _DiffInputs, path: FieldPath, before: Json, cause: Cause = Cause.REMOVED) -> FieldChange:
-    return FieldChange(
-        path=path_text(path),
-        before=before,
-        after=MISSING,
-        cause=Cause.OWNERSHIP if path == OWNER_PATH else cause,
-        owner=holder_of(found.live, found.manager, path),
-    )
-
-
-def holder_of(live: JsonObject, manager: str, path: FieldPath) -> FieldOwner | None:
-    """Return the other manager that wrote at or below the path last; None if nobody else did."""
-    return next((owner for owner in owners_of(live, path) if owner.manager != manager), None)
+def _field_change(
+    live: JsonObject, manager: str, path: FieldPath, before: Json, after: Json, cause: Cause
+) -> FieldChange:
+    """Return the change of a field, with the other manager that wrote at or below it last."""
+    owners = (one for one in owners_of(live, path) if one.manager != manager) if before is not MISSING else iter(())
+    return FieldChange(path=path_text(path), before=before, after=after, cause=cause, owner=next(owners, None))
 
 
 def _lost(
@@ -289,19 +271,13 @@ def _is_leaf(value: Json, node: SchemaNode) -> bool:
 
 
 def dry_run_changes(
-    live: JsonObject,
-    result: JsonObject,
-    *,
-    manager: str,
-    schema: Schema | None,
-    desired: JsonObject,
-    previous: JsonObject | None = None,
+    live: JsonObject, result: JsonObject, *, manager: str, schema: Schema | None
 ) -> tuple[FieldChange, ...]:
     """Return the fields that differ between the live object and the dry run's answer, sorted by path.
 
-    `previous` is as for `diff.difference_from`, and `desired` in the form of `previous`, where that has hashes. A field
-    of ours that went, or fell back to a default, is REMOVED; one that is neither ours before nor after is a
-    SIDE_EFFECT. The dry run does not cover fields that are to be taken over first (`Difference.removed_paths`).
+    A field of ours that went, or fell back to a default, is REMOVED; one that is neither ours before nor after is a
+    SIDE_EFFECT; every other one is DECLARED. The dry run does not cover fields that are to be taken over first
+    (`Difference.removed_paths`).
     """
     ours_before, ours_after = fields_of(live, manager), fields_of(result, manager)
     changes = []
@@ -311,14 +287,12 @@ def dry_run_changes(
         return subtree(fields, path) is not None or (schema is None and _within_leaf(fields, path))
 
     for path, before, after in tree_changes(live, result, schema):
-        if is_in(ours_after, path):
-            cause = cause_of(path, previous, desired)
-        elif is_in(ours_before, path):
-            cause = Cause.OWNERSHIP if path == OWNER_PATH else Cause.REMOVED
-        else:
+        cause = Cause.DECLARED if is_in(ours_after, path) else Cause.REMOVED
+        if cause is Cause.REMOVED and not is_in(ours_before, path):
             cause = Cause.SIDE_EFFECT
-        owner = holder_of(live, manager, path) if before is not MISSING else None
-        changes.append(FieldChange(path=path_text(path), before=before, after=after, cause=cause, owner=owner))
+        elif path == OWNER_PATH:
+            cause = Cause.OWNERSHIP
+        changes.append(_field_change(live, manager, path, before, after, cause))
     return tuple(sorted(changes, key=lambda change: change.path))
 
 

@@ -58,8 +58,11 @@ def _values(before: Json, after: Json, node: SchemaNode, path: FieldPath, keeps_
     elif isinstance(before, dict) and isinstance(after, dict) and not node.is_atomic:
         yield from _objects(before, after, node, path, keeps_empty)
     elif isinstance(before, list) and isinstance(after, list) and (node.keys or node.is_set):
-        items = _sets if node.is_set else _map_lists
-        yield from items(before, after, node, path, keeps_empty)
+        if node.is_set:
+            yield from (((*path, Member(value)), value, MISSING) for value in before if value not in after)
+            yield from (((*path, Member(value)), MISSING, value) for value in after if value not in before)
+        else:
+            yield from _map_lists(before, after, node, path, keeps_empty)
     elif not equal(before, after, node, keeps_empty=keeps_empty):
         yield path, before, after
 
@@ -81,13 +84,6 @@ def _map_lists(
     kept_before, kept_after = [key for key in was if key in now], [key for key in now if key in was]
     if kept_before != kept_after:
         yield path, [list(key) for key in kept_before], [list(key) for key in kept_after]
-
-
-def _sets(
-    before: list[Json], after: list[Json], node: SchemaNode, path: FieldPath, keeps_empty: bool
-) -> Iterator[TreeChange]:
-    yield from (((*path, Member(value)), value, MISSING) for value in before if value not in after)
-    yield from (((*path, Member(value)), MISSING, value) for value in after if value not in before)
 
 
 _ALTERNATIVES: Final = (
@@ -199,21 +195,14 @@ def _owned_below(value: Json, node: SchemaNode) -> dict[str, Any]:
         return _below(value, node)
     if isinstance(value, list) and node.is_set:
         return {f"v:{orjson.dumps(item).decode()}": {} for item in value}
-    if isinstance(value, list) and node.keys:
-        return _items(value, node)
-    return {}
-
-
-def _items(items: list[Json], node: SchemaNode) -> dict[str, Any]:
-    names, defaults = key_names(node)
-    found = indexed(items, names, defaults)
-    if found is None:
+    if not isinstance(value, list) or not node.keys:
         return {}
+    names, defaults = key_names(node)
     owned: dict[str, Any] = {}
-    for key, position in found.items():
+    for key, position in (indexed(value, names, defaults) or {}).items():
         pairs = {name: value for name, value in zip(names, key, strict=True) if value is not MISSING}
         raw = f"k:{orjson.dumps(pairs, option=orjson.OPT_SORT_KEYS).decode()}"
-        owned[raw] = {".": {}, **_below(items[position], node.item or FREE)}
+        owned[raw] = {".": {}, **_below(value[position], node.item or FREE)}
     return owned
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.plan import MISSING
 from reconciler.diff.canonical import ALLOCATED, ValueComparison, covered, same_scalar, says_nothing, stored_null
-from reconciler.diff.substitutes import SharedList
+from reconciler.diff.foreign import SharedList
 from reconciler.documents import FREE, NodeForm, Schema, SchemaNode, key_names
 from reconciler.ownership import (
     NOTHING,
@@ -44,7 +44,7 @@ def path_of(trail: Trail) -> FieldPath:
 
 
 class Walk:
-    """Collects differences. `changed` and `removed` hold (path, before, after); `doubts`: cases that T cannot decide.
+    """Collects differences. `changed`: (path, before, after); `doubts`: cases that T cannot decide.
 
     `shared`: map lists that have entries of others.
     """
@@ -58,7 +58,7 @@ class Walk:
         self.keeps_empty = schema is None or schema.keeps_empty
         self.others = others
         self.changed: list[tuple[FieldPath, Json, Json]] = []
-        self.removed: list[tuple[FieldPath, Json, Json]] = []
+        self.removed: list[FieldPath] = []
         self.doubts: list[str] = []
         self.shared: list[SharedList] = []
 
@@ -85,19 +85,15 @@ class Walk:
         if len(owned) - ("." in owned) > seen:
             self._emptied(desired, trail)
             for raw, inner in owned.items():
-                if raw != "." and self._is_gone(desired, raw[2:], fields):
-                    self.gone(inner, node.child(raw[2:]) or FREE, (trail, raw[2:]), is_struct_field=raw[2:] in fields)
+                name = raw[2:]
+                is_null = desired.get(name, MISSING) is None and name in fields and not fields[name].is_nullable
+                if raw != "." and (name not in desired or is_null):
+                    self.gone(inner, node.child(name) or FREE, (trail, name), is_struct_field=name in fields)
 
     def _emptied(self, want: Json, trail: Trail) -> None:
         # Pruning leaves null behind then, which the schema of a custom resource may refuse.
         if not want and self.keeps_empty and trail:
             self.doubts.append(f"{path_text(path_of(trail))} loses its last entry, which the API server may refuse")
-
-    @staticmethod
-    def _is_gone(desired: JsonObject, name: str, fields: Mapping[str, SchemaNode]) -> bool:
-        if name not in desired:
-            return True
-        return desired[name] is None and name in fields and not fields[name].is_nullable
 
     def _unknown(self, node: SchemaNode, trail: Trail, name: str) -> SchemaNode:
         if node.shape is not NodeForm.ANY:
@@ -197,12 +193,14 @@ class Walk:
         strangers = tuple([key for key in places if key not in wanted and key not in ours])
         if strangers:
             path = path_of(trail)
+            sent = value_at(self.previous, path)
+            sent_places = indexed(sent, names, defaults) if isinstance(sent, list) else None
             record = SharedList(
                 path,
                 names,
                 want={key: want[index] for key, index in wanted.items()},
                 found={key: found[index] for key, index in places.items()},
-                sent=entries_by_key(value_at(self.previous, path), node),
+                sent={key: sent[index] for key, index in (sent_places or {}).items()},
                 strangers=strangers,
             )
             self.shared.append(record)
@@ -243,8 +241,7 @@ class Walk:
         if (is_owned or is_struct_field) and not any(held(tree, path) for tree in self.others):
             # A map goes entry by entry, which reads better than the map as a whole.
             is_map = node.item is not None and not node.fields and isinstance(before, dict)
-            steps = [(*path, name) for name in before] if is_map and owned else [path]
-            self.removed.extend((step, value_at(self.live, step), MISSING) for step in steps)
+            self.removed += [(*path, name) for name in before] if is_map and owned else [path]
             return
         if owned and is_struct_field and not node.is_inline:
             self.doubts.append(f"others hold fields below {path_text(path)}, which may not be enough without ours")
@@ -267,17 +264,10 @@ def _deduced(owned: Owned | None) -> SchemaNode:
     return FREE
 
 
-@lru_cache(maxsize=4096)
 @lru_cache(maxsize=65536)
 def _key_values(raw: str) -> tuple[Json, ...]:
     step = step_of(raw)
     return tuple(value for _, value in step.pairs) if isinstance(step, Keyed) else ()
-
-
-def entries_by_key(items: Json, node: SchemaNode) -> dict[tuple[Json, ...], JsonObject]:
-    """Return the entries of a map list by key; none if it is no list, or keys are ambiguous."""
-    places = indexed(items, *key_names(node)) if isinstance(items, list) else None
-    return {key: items[index] for key, index in (places or {}).items()}
 
 
 def indexed(

@@ -17,6 +17,7 @@ from reconciler.documents.document_kinds import (
     is_policy,
     is_system_namespace,
     may_be_allowed,
+    own_document,
     parse_brings,
     read_affinity_mode,
     read_brings,
@@ -66,6 +67,8 @@ from reconciler.documents.json_patch import (
 from reconciler.documents.known_types import TypeFault, is_built_in_group, type_fault, types_meant
 from reconciler.documents.names import (
     DEFAULT_NAMESPACE,
+    DNS_LABEL,
+    QUALIFIED,
     is_api_version,
     is_dns_label,
     is_dns_subdomain,

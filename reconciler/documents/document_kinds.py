@@ -6,13 +6,15 @@ The annotations are settings without a field in the product's API. Source: desig
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
 from reconciler.api.policies import AffinityMode, Companion, Flavor, Placement
+from reconciler.api.problem import Document
 from reconciler.api.refs import GVK, Identity
-from reconciler.documents.field_reader import Fields
+from reconciler.documents.field_reader import Fields, document_fields
+from reconciler.documents.field_tables import Shape
 from reconciler.regex import regex
 
 PREFIX: Final = "fleet.reconciler/"
@@ -237,6 +239,25 @@ def refuse_namespace(metadata: Fields, kind: str) -> None:
     """Report a namespace of an object that has none. `kind`: its name in a sentence."""
     if metadata.has("namespace"):
         metadata.error("namespace-on-cluster-kind", f"{kind} has no namespace; take it out", "namespace")
+
+
+def own_document(
+    document: Document, root: Shape, kind: str, is_legal: Callable[[str], bool], rule: str
+) -> tuple[Fields, str]:
+    """Return the top of a document of our own, which has no namespace, and its name, with errors where they are wrong.
+
+    `rule`: what its name names, and how, as the end of a sentence.
+    """
+    fields = document_fields(document, root)
+    check_own_api_version(fields)
+    metadata = fields.child("metadata")
+    if metadata is None:
+        return fields, ""
+    refuse_namespace(metadata, f"a {kind}")
+    name = metadata.text("name")
+    if metadata.has("name") and not is_legal(name):
+        metadata.error("name-illegal", f"{name!r} cannot name {rule}", "name")
+    return fields, name
 
 
 _SYSTEM = regex(r"kube-.*|karmada-system|karmada-cluster|karmada-es-.*|fleet-system", re.DOTALL)

@@ -105,7 +105,17 @@ def type_fault(api_version: str, kind: str) -> TypeFault | None:
     if near is not None:
         message = f"{group} has no kind {kind}; did you mean {near}?"
         return TypeFault("kind-unknown", message, "kind", _type_of(group, near), is_ours=True)
-    return _group_fault(group, api_version, kind)
+    if group.endswith(_EXPERIMENTAL):
+        return None
+    known = [_type_of(of, name) for of, name in (*_OURS, *BUILT_IN) if _is_near(kind, name)]
+    alike = tuple(home for home in known if _is_near(group, home.group) or group == f"{home.group}.k8s.io")
+    # A CustomResourceDefinition's group is a domain, so one without a dot cannot be one's.
+    if not alike and ("." not in group or group in _GONE_GROUPS):
+        alike = _homes(kind)
+    if not alike:
+        return None
+    message = f"there is no {kind} in {api_version}; did you mean {_listed(alike)}?"
+    return TypeFault("api-version-unknown", message, "apiVersion", alike[0], alike[0].group_kind in _OURS)
 
 
 def types_meant(api_version: object, kind: object) -> frozenset[tuple[str, str]]:
@@ -160,22 +170,6 @@ def _no_such_kind(group: str, kind: str, api_version: str) -> TypeFault:
     has = ", ".join(kinds) if is_ours else f"a kind that Kubernetes has in {group or 'the core group'}"
     hint = f"did you mean {meant.kind}?" if meant else f"write {has}"
     return TypeFault("kind-unknown", f"{api_version} has no kind {kind}; {hint}", "kind", meant, is_ours)
-
-
-def _group_fault(group: str, api_version: str, kind: str) -> TypeFault | None:
-    """Return the fault of a known kind under an unknown group: removed, without a dot, or slightly misspelt."""
-    if group.endswith(_EXPERIMENTAL):
-        return None
-    known = [_type_of(of, name) for of, name in (*_OURS, *BUILT_IN) if _is_near(kind, name)]
-    meant = tuple(home for home in known if _is_near(group, home.group) or group == f"{home.group}.k8s.io")
-    # A CustomResourceDefinition's group is a domain, so one without a dot cannot be one's.
-    if not meant and ("." not in group or group in _GONE_GROUPS):
-        meant = _homes(kind)
-    if not meant:
-        return None
-    is_ours = meant[0].group_kind in _OURS
-    message = f"there is no {kind} in {api_version}; did you mean {_listed(meant)}?"
-    return TypeFault("api-version-unknown", message, "apiVersion", meant[0], is_ours)
 
 
 def _homes(kind: str) -> tuple[GVK, ...]:

@@ -14,8 +14,10 @@ from reconciler.documents.document_kinds import FLAVORS
 from reconciler.documents.field_reader import Fields, type_name
 from reconciler.regex import regex
 
-_DNS_LABEL = regex(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_QUALIFIED = regex(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+QUALIFIED = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_DNS_LABEL = regex(DNS_LABEL)
+_QUALIFIED = regex(QUALIFIED)
 _KIND = regex(r"[A-Za-z]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?", re.ASCII)
 _BAD_TILDE = regex(r"~(?![01])")
 

@@ -272,23 +272,19 @@ def _plain_node(raw: JsonObject, *, is_root: bool) -> SchemaNode:
             default=default, is_nullable=nullable,
         )  # fmt: skip
     if kind == "object":
-        return _open_object(raw, is_root=is_root)
+        properties = raw.get("properties")
+        properties = properties if isinstance(properties, Mapping) else {}
+        fields = {name: _open_node(value) for name, value in properties.items() if isinstance(value, Mapping)}
+        if is_root or raw.get("x-kubernetes-embedded-resource"):
+            fields = {**fields, "apiVersion": _WORDS["s"], "kind": _WORDS["s"], "metadata": object_meta()}
+        rest = raw.get("additionalProperties")
+        if isinstance(rest, Mapping):
+            below: SchemaNode | None = _open_node(rest)
+        else:
+            # The root always gets apiVersion, kind and metadata, so without properties it is free-form nevertheless.
+            below = FREE if raw.get("x-kubernetes-preserve-unknown-fields") or rest is True or not properties else None
+        return SchemaNode(
+            shape=NodeForm.OBJECT, fields=fields, item=below, is_atomic=raw.get("x-kubernetes-map-type") == "atomic",
+            default=raw.get("default", MISSING), is_nullable=bool(raw.get("nullable")),
+        )  # fmt: skip
     return FREE
-
-
-def _open_object(raw: JsonObject, *, is_root: bool) -> SchemaNode:
-    properties = raw.get("properties")
-    properties = properties if isinstance(properties, Mapping) else {}
-    fields = {name: _open_node(value) for name, value in properties.items() if isinstance(value, Mapping)}
-    if is_root or raw.get("x-kubernetes-embedded-resource"):
-        fields = {**fields, "apiVersion": _WORDS["s"], "kind": _WORDS["s"], "metadata": object_meta()}
-    rest = raw.get("additionalProperties")
-    if isinstance(rest, Mapping):
-        item: SchemaNode | None = _open_node(rest)
-    else:
-        # The root always gets apiVersion, kind and metadata, so without properties it is free-form nevertheless.
-        item = FREE if raw.get("x-kubernetes-preserve-unknown-fields") or rest is True or not properties else None
-    return SchemaNode(
-        shape=NodeForm.OBJECT, fields=fields, item=item, is_atomic=raw.get("x-kubernetes-map-type") == "atomic",
-        default=raw.get("default", MISSING), is_nullable=bool(raw.get("nullable")),
-    )  # fmt: skip

@@ -1,8 +1,8 @@
 """Violations of a kind's schema: fields that do not exist and values of a wrong type.
 
 Source: server-side apply ("field not declared in schema"; values of the types of the OpenAPI document), as `kubectl
---validate=strict` reports as well. Null stands for an absent field everywhere. Missing and out-of-range values are left
-to the API server.
+--validate=strict` reports as well. Null stands for an absent field everywhere. Missing and out-of-range values are
+those of the table of `templates`.
 
 Built-in kinds also become msgspec types, which check a body seven times sooner and say yes or no.
 """
@@ -21,10 +21,10 @@ from reconciler.api.content import Json, JsonObject
 from reconciler.api.content import Step as PathStep
 from reconciler.api.policies import OverrideOperator, PatchOperation
 from reconciler.api.refs import GVK
+from reconciler.decoding import prepared
 from reconciler.documents.field_reader import is_number, type_name
 from reconciler.documents.json_patch import pointer_tokens
 from reconciler.documents.schema import NodeForm, SchemaNode, builtin_schema, key_names
-from reconciler.prepared import prepared
 
 NOT_JUDGED: Final = frozenset({"status"})
 """Fields at the top that are never sent."""
@@ -53,13 +53,12 @@ def repeated_entries(root: SchemaNode, body: JsonObject) -> list[SchemaFault]:
 def _repeated(node: SchemaNode, value: Json, steps: tuple[PathStep, ...]) -> Iterator[SchemaFault]:
     if value.__class__ is dict:
         for name, below in value.items():
-            child = node.child(name)
-            if child is not None and below.__class__ in (dict, list) and _has_keys(child):
+            if below.__class__ in (dict, list) and (child := node.child(name)) is not None and _has_keys(child):
                 yield from _repeated(child, below, (*steps, name))
     elif value.__class__ is list and node.item is not None:
         if len(value) > 1 and (node.keys or node.is_set):
             yield from _repeats_in(node, value, steps)
-        for index, item in enumerate(value):
+        for index, item in enumerate(value if _has_keys(node.item) else ()):
             yield from _repeated(node.item, item, (*steps, index))
 
 
@@ -157,7 +156,7 @@ def _field_faults(node: SchemaNode, name: str, value: Json, steps: tuple[PathSte
 def _wanted(node: SchemaNode) -> str:
     if node.shape is not NodeForm.SCALAR:
         return {NodeForm.OBJECT: "a mapping", NodeForm.LIST: "a list"}.get(node.shape, "a value")
-    names = {frozenset({bool}): "a boolean", frozenset({int}): "an integer", frozenset({int, float}): "a number"}
+    names = {frozenset({bool}): "a boolean", frozenset({int}): "a whole number", frozenset({int, float}): "a number"}
     return names.get(node.accepts) or ("a string" if int not in node.accepts else "a string or a number")
 
 

@@ -20,12 +20,12 @@ from reconciler.api.policies import OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Problem, Source, hint
 from reconciler.api.refs import Identity
 from reconciler.api.rollouts import Rollout
-from reconciler.documents import defined_kind, is_namespaced, system_namespace_of
+from reconciler.documents import DEFAULT_NAMESPACE, defined_kind, is_namespaced, system_namespace_of
 from reconciler.fleet.documents import ParsedFile, inputs_of, unique_promotions, unique_renders, without_inputs
 from reconciler.fleet.fleet_tables import AssemblyTables, is_chart_file, refusals
 from reconciler.hydration import is_input
 from reconciler.incremental import by_key
-from reconciler.templates import DEFAULT_NAMESPACE, without_namespace
+from reconciler.templates import without_namespace
 
 _Policy = TypeVar("_Policy", PropagationPolicy, OverridePolicy)
 _Twin = TypeVar("_Twin", Template, PropagationPolicy, OverridePolicy, Cluster, Rollout, FleetSettings)

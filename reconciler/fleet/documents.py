@@ -26,14 +26,12 @@ from reconciler.documents import (
     OWN_API_VERSION,
     Fields,
     Shape,
-    check_own_api_version,
-    document_fields,
     document_shape,
     is_dns_label,
     is_policy,
     map_field,
     object_field,
-    refuse_namespace,
+    own_document,
     text_field,
     texts_field,
     type_fault,
@@ -73,14 +71,8 @@ PROMOTION_SHAPE: Final = document_shape(
 
 def parse_promotion(document: Document) -> tuple[Promotion | None, tuple[Problem, ...]]:
     """The promotion that a document describes and every problem of it; None when one is an error."""
-    fields = document_fields(document, PROMOTION_SHAPE)
-    check_own_api_version(fields)
-    metadata, spec = fields.child("metadata"), fields.child("spec")
-    name = metadata.text("name") if metadata else ""
-    if metadata:
-        refuse_namespace(metadata, "a Promotion")
-        if metadata.has("name") and not is_dns_label(name):
-            metadata.error("name-illegal", f"{name!r} cannot name a Promotion", "name")
+    fields, name = own_document(document, PROMOTION_SHAPE, "Promotion", is_dns_label, "a Promotion")
+    spec = fields.child("spec")
     return fields.result(_promotion(fields, spec, name) if spec else None)
 
 

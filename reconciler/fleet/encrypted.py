@@ -121,7 +121,7 @@ def without_secrets(file: StoreFile) -> StoreFile:
     if not (any(mark in text for mark in _MARKS) or names_secrets(file.data)):
         return file
     read = read_yaml(file.path, file.data)
-    kept = [(document, _kept(document)) for document in read.documents]
+    kept = [(document, _readable_part(document)) for document in read.documents]
     if not read.broken and all(body is document.body for document, body in kept):
         return file
     lines = [(document.line, body) for document, body in kept]
@@ -134,7 +134,7 @@ def withheld_blob(blob: str) -> str:
     return blob if blob.startswith(_WITHHELD_BLOB) else f"{_WITHHELD_BLOB}{blob}"
 
 
-def _kept(document: Document) -> JsonObject:
+def _readable_part(document: Document) -> JsonObject:
     body = document.body
     kind = body.get("kind")
     found = classify(document)

@@ -17,11 +17,11 @@ from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import FrozenReach
 from reconciler.api.problem import Document, Problem, Source, warning
 from reconciler.api.refs import GVK, PolicyRef
-from reconciler.documents import type_fault
+from reconciler.documents import DEFAULT_NAMESPACE, type_fault
 from reconciler.fleet.documents import WITHHELD, DocumentKind, ParsedFile, classify
 from reconciler.incremental import by_key
 from reconciler.policy import readable_selectors
-from reconciler.templates import DEFAULT_NAMESPACE, told_identities
+from reconciler.templates import told_identities
 
 
 def reach_of_document(document: Document) -> FrozenReach:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
-from msgspec import Struct, field
-
 from reconciler.api.content import CIPHERTEXT_MARK
 from reconciler.api.fleet import Fleet, FrozenReach, Snapshot, StoreFile
 from reconciler.api.problem import Document, Problem, Source
@@ -94,75 +92,63 @@ def parse_file(file: StoreFile) -> ParsedFile:
     return ParsedFile(path=file.path, blob=file.blob, problems=(problem,), frozen=(unread,))
 
 
-class _Said(Struct):
-    """The documents of one file."""
-
-    problems: list[Problem]
-    frozen: list[FrozenReach]
-    has_ciphertext: bool = False
-    """True if anything in the file looks like a value that sops encrypted: searched once, not for each document."""
-    skipped: list[Source] = field(default_factory=list)
-    builds_on: list[str] = field(default_factory=list)
-    found: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name, _ in _PARSERS.values()})
+_Found = dict[str, list[Any]]
+"""The contents of the documents of a file, by the field of `ParsedFile`."""
 
 
 def _parse_documents(file: StoreFile) -> ParsedFile:
     read = read_yaml(file.path, file.data)
+    found: _Found = {name: [] for name in ("problems", "frozen", "skipped", "builds_on")}
+    found |= {name: [] for name, _ in _PARSERS.values()}
+    found["problems"] += read.problems
     # A lock places no object, so a broken one freezes nothing.
-    broken = () if is_lock(file.path) else read.broken
-    said = _Said(
-        problems=list(read.problems),
-        frozen=[*map(reach_of_document, broken)],
-        has_ciphertext=CIPHERTEXT_MARK.encode() in file.data,
-    )
+    found["frozen"] += map(reach_of_document, () if is_lock(file.path) else read.broken)
+    # Searched once, not for each document.
+    has_ciphertext = CIPHERTEXT_MARK.encode() in file.data
     whole = of_whole_file(file) if read.broken else None
     if whole is not None:
-        said.problems.append(whole)
+        found["problems"].append(whole)
     for document in read.documents:
-        fault = try_call(_take, document, said, file).fault
+        fault = try_call(_take, document, found, file, has_ciphertext).fault
         if fault is not None:
             consequence = "it is not read, and what it might concern stays as it is"
-            said.problems.append(internal_error(fault, document.source, "this document", consequence))
+            found["problems"].append(internal_error(fault, document.source, "this document", consequence))
             reach = try_call(reach_of_document, document).value
-            said.frozen.append(reach or FrozenReach(source=document.source, everything=True))
+            found["frozen"].append(reach or FrozenReach(source=document.source, everything=True))
     return ParsedFile(
         path=file.path,
         blob=file.blob,
-        problems=tuple(said.problems),
-        frozen=tuple(said.frozen),
-        skipped=tuple(said.skipped),
-        builds_on=tuple(said.builds_on),
         has_template_syntax=bool(read.broken) and b"{{" in file.data,
-        **{name: tuple(values) for name, values in said.found.items()},
+        **{name: tuple(values) for name, values in found.items()},
     )
 
 
-def _take(document: Document, said: _Said, file: StoreFile) -> None:
+def _take(document: Document, found: _Found, file: StoreFile, has_ciphertext: bool) -> None:
     kind = classify(document)
     if kind is DocumentKind.SKIPPED:
-        said.skipped.append(document.source)
+        found["skipped"].append(document.source)
         if is_kustomization(document.path):
-            said.builds_on.extend(builds_on(document))
+            found["builds_on"].extend(builds_on(document))
         return
-    may_be_stray = said.has_ciphertext and kind is not DocumentKind.ENCRYPTED
+    may_be_stray = has_ciphertext and kind is not DocumentKind.ENCRYPTED
     stray = stray_ciphertext(document) if may_be_stray else None
     if stray is not None:
-        said.problems.append(stray)
+        found["problems"].append(stray)
     elif kind in _PARSERS or kind is DocumentKind.ENCRYPTED:
         if kind is DocumentKind.ENCRYPTED:
-            name, (value, remarks) = "templates", read_encrypted(document, file, said.found["templates"])
+            name, (value, remarks) = "templates", read_encrypted(document, file, found["templates"])
         else:
             name, parser = _PARSERS[kind]
             value, remarks = parser(document)
-        said.problems.extend(remarks)
+        found["problems"].extend(remarks)
         if value is not None:
-            said.found[name].append(value)
+            found[name].append(value)
             return
         if kind in (DocumentKind.RENDER_LOCK, DocumentKind.PROMOTION):
             return
     else:
-        said.problems.append(_refusal(kind, document))
-    said.frozen.append(reach_of_document(document))
+        found["problems"].append(_refusal(kind, document))
+    found["frozen"].append(reach_of_document(document))
 
 
 def _refusal(kind: DocumentKind, document: Document) -> Problem:

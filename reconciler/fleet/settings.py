@@ -19,8 +19,6 @@ from reconciler.api.fleet import (
 from reconciler.api.problem import Document, Problem, Severity
 from reconciler.documents import (
     Fields,
-    check_own_api_version,
-    document_fields,
     document_shape,
     exactly,
     flag_field,
@@ -30,9 +28,9 @@ from reconciler.documents import (
     may_be_allowed,
     object_field,
     objects_field,
+    own_document,
     read_moment,
     read_seconds,
-    refuse_namespace,
     shape,
     text_field,
     texts_field,
@@ -163,17 +161,9 @@ def parse_fleet_settings(document: Document) -> tuple[FleetSettings | None, tupl
     Source: design#fleet-document; design#fleet-name. Durations are as Kubernetes writes them (`2m`, `1h30m`) and become
     whole seconds.
     """
-    fields = document_fields(document, FLEET_SHAPE)
-    check_own_api_version(fields)
-    name, metadata, spec = "", fields.child("metadata"), fields.child("spec")
-    if metadata is not None:
-        refuse_namespace(metadata, "a Fleet")
-        name = metadata.text("name")
-        if metadata.has("name") and not (name and is_label_value(name)):
-            message = (
-                f"{name!r} cannot name a fleet: it must be the value of a label, at most 63 letters, digits, -, _ and ."
-            )
-            metadata.error("name-illegal", message, "name")
+    rule = "a fleet: it must be the value of a label, at most 63 letters, digits, -, _ and ."
+    fields, name = own_document(document, FLEET_SHAPE, "Fleet", lambda text: bool(text) and is_label_value(text), rule)
+    spec = fields.child("spec")
     settings = _settings(fields, spec, name) if spec else FleetSettings(name=name, source=fields.source())
     return fields.result(settings)
 

@@ -38,7 +38,7 @@ class RenderFiles:
     def __init__(self, tree: StoreTree) -> None:
         self._tree = tree
 
-    def standing(self, path: str) -> StorePathKind:
+    def kind_at(self, path: str) -> StorePathKind:
         """Return the kind of entry at a path; a link is nothing."""
         entry = self._entry(path)
         kind = entry.kind if entry is not None else None
@@ -175,7 +175,7 @@ def write_file(root: Path, name: str, data: bytes) -> None:
     part.replace(path)
 
 
-class FolderCheckout:
+class FolderCheckout(RenderFiles):
     """A folder with a checkout. Paths are from it, "" is the folder itself; `.git` and other hidden names are not seen.
 
     `ignore_file`: the name of files with patterns of what is not listed, or empty.
@@ -184,27 +184,24 @@ class FolderCheckout:
     """
 
     def __init__(self, tree: DirectoryTree, ignore_file: str = "") -> None:
-        self._tree, self._files, self._ignore_file = tree, RenderFiles(tree), ignore_file
+        super().__init__(tree)
+        self._ignore_file = ignore_file
         self._rules: dict[str, IgnoreRules | None] = {}
 
-    def standing(self, path: str) -> StorePathKind:
+    def kind_at(self, path: str) -> StorePathKind:
         """Return the kind of entry at a path; a link is nothing."""
         try:
-            return StorePathKind.FOLDER if not path else self._files.standing(path)
+            return StorePathKind.FOLDER if not path else super().kind_at(path)
         except Unreadable as error:
             raise StoreError(f"{path}: {error}") from error
 
-    def read(self, path: str) -> bytes:
-        """A file, as far as one may be large."""
-        return self._files.read(path)
-
-    def listed(self, paths: Iterable[str], *, without_links: bool = False) -> list[str]:
+    def listed(self, paths: Iterable[str], *, without_links: bool = False) -> dict[str, FolderEntry]:
         """Every file at and below the paths, in the order of their names. `without_links`: links are passed over."""
         found: list[str] = []
         for path in paths:
             found += self._top() if not path else [path]
-        listed = self._files.listed(sorted(set(found)), without_links=without_links)
-        return [path for path in listed if not (self._ignore_file and self._is_ignored(path))]
+        listed = super().listed(sorted(set(found)), without_links=without_links).items()
+        return {path: one for path, one in listed if not (self._ignore_file and self._is_ignored(path))}
 
     def _is_ignored(self, path: str) -> bool:
         """Return whether patterns leave a file or a folder above it out."""
@@ -220,8 +217,8 @@ class FolderCheckout:
         if folder not in self._rules:
             path = f"{folder}/{self._ignore_file}".lstrip("/")
             self._rules[folder] = above
-            if self._files.standing(path) is StorePathKind.FILE:
-                self._rules[folder], problems = with_rules(above, folder, self._files.read(path))
+            if super().kind_at(path) is StorePathKind.FILE:
+                self._rules[folder], problems = with_rules(above, folder, self.read(path))
                 for problem in problems:
                     raise StoreError(f"{path}:{problem.source.line}: {problem.message}")
         return self._rules[folder]

@@ -13,29 +13,31 @@ from typing import Final, NamedTuple
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import HelmChart, Render
 from reconciler.api.problem import Problem
+from reconciler.decoding import decompressed
 from reconciler.helm.files import MAX_BYTES, MAX_FILES, InputRefused, RenderFiles
 from reconciler.hydration import (
     HELM_OUTPUT,
     KUSTOMIZATIONS,
     KustomizeChart,
     StorePathKind,
-    input_paths,
+    inputs_named,
     kustomize_folders,
     merged_values,
     missing_dependencies,
+    problem_of,
     read_kustomization,
     round_trip,
 )
-from reconciler.prepared import decompressed
 from reconciler.store.oci.archives import archived_files
 from reconciler.yaml import read_yaml
 
 _MAX_UNPACKED_BYTES: Final = 64 * 2**20
 
 
-_ASKED: Final = re.compile(rb'APIVersions\.Has\s+\(?["`]([A-Za-z0-9./-]{1,200})["`]')
-_SCHEMA: Final = "values.schema.json"
-_REMOTE_SCHEMA: Final = re.compile(rb'"\$ref"\s*:\s*"(https?://[^"\s]{1,300})"')
+ASKED_APIS: Final = re.compile(rb'APIVersions\.Has\s+\(?["`]([A-Za-z0-9./-]{1,200})["`]')
+SCHEMA: Final = "values.schema.json"
+REMOTE_SCHEMA: Final = re.compile(rb'"\$ref"\s*:\s*"(https?://[^"\s]{1,300})"')
+"""Addresses of schemas that one of a chart refers to: no tool here can fetch them."""
 
 
 class ToolInputs(NamedTuple):
@@ -60,16 +62,11 @@ def inputs_of(render: Render, files: RenderFiles) -> ToolInputs:
     try:
         folders, problems, helm_output, charts = _folders(render, files)
         if render.helm is not None:
-            folders |= {*input_paths(render)}
+            folders |= inputs_named(render)
         problems = (*problems, *_missing(render, charts, files))
         return ToolInputs({} if problems else files.ids(sorted(folders)), problems, helm_output, charts=charts)
     except InputRefused as error:
-        return ToolInputs({}, (problem(render, "render-refused", str(error)),))
-
-
-def problem(render: Render, code: str, message: str) -> Problem:
-    """A problem of a render as a whole."""
-    return Problem(source=render.source, code=code, message=f"Render {render.name}: {message}")
+        return ToolInputs({}, (problem_of(render, "render-refused", str(error)),))
 
 
 def _missing(render: Render, charts: Iterable[KustomizeChart], files: RenderFiles) -> tuple[Problem, ...]:
@@ -77,14 +74,14 @@ def _missing(render: Render, charts: Iterable[KustomizeChart], files: RenderFile
     served = {chart.path} if chart is not None and chart.is_remote else set()
     served |= {each.path for each in charts if each.repository}
     found = []
-    named = input_paths(render) if chart is not None else ()
+    named = inputs_named(render) if chart is not None else ()
     for path in sorted({*named, *(each.path for each in charts)}):
-        if files.standing(path) is not StorePathKind.NOTHING:
+        if files.kind_at(path) is not StorePathKind.NOTHING:
             continue
         advice = "put it there, as an ordinary file or folder"
         if path in served:
             advice = "reconciler hydrate --update brings it into the store"
-        found.append(problem(render, "render-refused", f"{path} is not in the store; {advice}"))
+        found.append(problem_of(render, "render-refused", f"{path} is not in the store; {advice}"))
     return tuple(found)
 
 
@@ -97,7 +94,7 @@ def _folders(
     pending = [*kustomize_folders(render)]
     is_patched = render.helm is not None and bool(render.kustomize)
     made = f"{render.kustomize}/{HELM_OUTPUT}"
-    if is_patched and files.standing(made) is not StorePathKind.NOTHING:
+    if is_patched and files.kind_at(made) is not StorePathKind.NOTHING:
         raise InputRefused(f"{made} stands for the output of helm; give the file another name")
     taken: set[str] = set()
     charts: set[KustomizeChart] = set()
@@ -106,15 +103,15 @@ def _folders(
         if folder in references:
             continue
         references[folder] = ()
-        names = [name for name in KUSTOMIZATIONS if files.standing(f"{folder}/{name}") is StorePathKind.FILE]
+        names = [name for name in KUSTOMIZATIONS if files.kind_at(f"{folder}/{name}") is StorePathKind.FILE]
         if len(names) != 1:
             message = f"{folder} has {' and '.join(names) or 'no kustomization.yaml'}"
-            found.append(problem(render, "render-refused", f"{message}; keep one of them" if names else message))
+            found.append(problem_of(render, "render-refused", f"{message}; keep one of them" if names else message))
             continue
         path, made = f"{folder}/{names[0]}", f"{folder}/{HELM_OUTPUT}"
-        made = made if is_patched and files.standing(made) is StorePathKind.NOTHING else ""
+        made = made if is_patched and files.kind_at(made) is StorePathKind.NOTHING else ""
         read = read_kustomization(
-            path, files.read(path), functools.partial(_standing, files, made), lambda wanted: _read(files, wanted)
+            path, files.read(path), functools.partial(_kind_at, files, made), lambda wanted: _read(files, wanted)
         )
         found += read.problems
         taken |= {made} & set(read.named)
@@ -125,15 +122,15 @@ def _folders(
         message = (
             f"{render.kustomize} does not name {HELM_OUTPUT} among its resources: write it there for what helm makes"
         )
-        found.append(problem(render, "render-refused", message))
+        found.append(problem_of(render, "render-refused", message))
     circle = round_trip(references)
     if circle:
-        found.append(problem(render, "render-refused", f"{' → '.join(circle)} lead round in a circle"))
+        found.append(problem_of(render, "render-refused", f"{' → '.join(circle)} lead round in a circle"))
     return set(references), tuple(sorted(set(found))), frozenset(taken), tuple(sorted(charts))
 
 
-def _standing(files: RenderFiles, made: str, path: str) -> StorePathKind:
-    return StorePathKind.FILE if path == made else files.standing(path)
+def _kind_at(files: RenderFiles, made: str, path: str) -> StorePathKind:
+    return StorePathKind.FILE if path == made else files.kind_at(path)
 
 
 def _read(files: RenderFiles, path: str) -> bytes | None:
@@ -158,7 +155,7 @@ def export(render: Render, inputs: ToolInputs, files: RenderFiles, folder: Path)
         total += len(data)
         if total > MAX_BYTES:
             raise InputRefused(f"what is rendered is larger than {MAX_BYTES:,} bytes together")
-        if path.startswith(charts) and path.endswith(_SCHEMA) and _REMOTE_SCHEMA.search(data):
+        if path.startswith(charts) and path.endswith(SCHEMA) and REMOTE_SCHEMA.search(data):
             continue
         if render.helm is not None and path == render.helm.path:
             _check_archive(render.helm, data)
@@ -227,21 +224,11 @@ def _unpacked(path: str, data: bytes) -> list[bytes]:
     return [text for file in inside for text in _unpacked(file.path, file.data)]
 
 
-def asked_apis(chart: HelmChart, ids: Mapping[str, str], files: RenderFiles) -> frozenset[str]:
-    """Return the API versions of which a chart asks whether they are served, as its templates write them."""
-    return _found_in(_ASKED, chart.path, ids, files, "")
-
-
-def remote_schemas(chart: str, ids: Mapping[str, str], files: RenderFiles) -> frozenset[str]:
-    """Return the addresses of schemas that those of a chart refer to, by its path: no tool here can fetch them."""
-    return _found_in(_REMOTE_SCHEMA, chart, ids, files, _SCHEMA)
-
-
-def _found_in(
-    pattern: re.Pattern[bytes], chart: str, ids: Mapping[str, str], files: RenderFiles, suffix: str
+def found_in(
+    pattern: re.Pattern[bytes], chart: str, ids: Mapping[str, str], files: RenderFiles, suffix: str = ""
 ) -> frozenset[str]:
     """Return what a pattern finds in the files of a chart, or in its whole archive. `suffix`: of the files."""
-    if files.standing(chart) is StorePathKind.FILE:
+    if files.kind_at(chart) is StorePathKind.FILE:
         texts = [decompressed(files.read(chart), _MAX_UNPACKED_BYTES, is_gzip=True)]
     else:
         inside = f"{chart}/"

@@ -8,21 +8,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from reconciler.api.clusters import ClusterObservation
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import LOCK_NAME, Fleet, LeftOut, Render, RenderLock, Served
 from reconciler.api.problem import Problem, Severity, warning
 from reconciler.helm.files import InputRefused, RenderFiles
 from reconciler.helm.inputs import (
+    ASKED_APIS,
+    REMOTE_SCHEMA,
+    SCHEMA,
     ToolInputs,
-    asked_apis,
     chart_texts,
     export,
+    found_in,
     inputs_of,
-    problem,
-    remote_schemas,
 )
 from reconciler.helm.sandbox import RenderFailed, render_twice
 from reconciler.helm.tools import Tool, Tools, encrypted
@@ -34,6 +33,7 @@ from reconciler.hydration import (
     encrypted_objects,
     lock_text,
     nondeterminism,
+    problem_of,
     read_rendered,
     served_apis,
     split_file,
@@ -98,9 +98,9 @@ class ToolRenderer:
             found = self._compiled(render, lock, inputs, tool, written)
             return found._replace(problems=(*told, *found.problems))
         except InputRefused as error:
-            return Output({}, (problem(render, "render-refused", str(error)),))
+            return Output({}, (problem_of(render, "render-refused", str(error)),))
         except RenderFailed as error:
-            return Output({}, (problem(render, "render-failed", str(error)),))
+            return Output({}, (problem_of(render, "render-failed", str(error)),))
 
     def _with_served(
         self, render: Render, lock: RenderLock | None, inputs: ToolInputs
@@ -181,11 +181,16 @@ class ToolRenderer:
         problems += self._unnamed_apis(render, inputs)
         for address in self._remote_schemas(render, inputs):
             message = f"the chart describes its values at {address}, and nothing is fetched: they are not checked"
-            problems.append(replace(problem(render, "render-schema-remote", message), severity=Severity.HINT))
+            problems.append(problem_of(render, "render-schema-remote", message, severity=Severity.HINT))
         if _has_errors(problems):
             return Output({}, tuple(sorted(set(problems))))
         if render.secrets.age:
-            committed = self._committed(render, lock, inputs, tool)
+            committed: Bodies = {}
+            if lock is not None and _is_made_of(lock, render, inputs, tool):
+                # What the same inputs made before holds the same, too.
+                ids = self._files.ids([render.output])
+                kept = [path for path, blob in lock.outputs.items() if ids.get(path) == blob]
+                committed = encrypted_objects({path: self._files.read(path) for path in kept})
             found = encrypted(
                 render, found, committed, lambda: self._tools.tool("sops"), allow_network=self._allow_network
             )
@@ -200,7 +205,7 @@ class ToolRenderer:
         for path, text in texts_of.items():
             if len(text) > MAX_BYTES:
                 message = f"{path} has {len(text):,} bytes, and a file of a store {MAX_BYTES:,} at most"
-                problems.append(problem(render, "render-too-large", message))
+                problems.append(problem_of(render, "render-too-large", message))
         if _has_errors(problems):
             return Output({}, tuple(sorted(set(problems))))
         wrong = list(disproofs(render, base, found, texts_of, self._interpreters))
@@ -211,7 +216,9 @@ class ToolRenderer:
 
     def _remote_schemas(self, render: Render, inputs: ToolInputs) -> list[str]:
         charts = [chart.path for chart in (render.helm, *inputs.charts) if chart is not None]
-        return sorted({found for chart in charts for found in remote_schemas(chart, inputs.ids, self._files)})
+        return sorted(
+            {found for chart in charts for found in found_in(REMOTE_SCHEMA, chart, inputs.ids, self._files, SCHEMA)}
+        )
 
     def _unnamed_apis(self, render: Render, inputs: ToolInputs) -> Iterator[Problem]:
         """Yield a hint for each API version that a chart asks for, that the store defines, and that no one named."""
@@ -219,22 +226,14 @@ class ToolRenderer:
             return
         seen = (*render.helm.api_versions, *(api for apis in inputs.served.values() for api in apis))
         named = {text.partition("/")[0] for text in seen}
-        for asked in sorted(asked_apis(render.helm, inputs.ids, self._files)):
+        for asked in sorted(found_in(ASKED_APIS, render.helm.path, inputs.ids, self._files)):
             group = asked.partition("/")[0]
             if group in self._groups and group not in named:
                 message = (
                     f"the chart asks whether {asked} is served, and the store defines kinds of {group}; write it into "
                     "spec.helm.apiVersions if the clusters of the render have them"
                 )
-                yield replace(problem(render, "render-api-not-named", message), severity=Severity.HINT)
-
-    def _committed(self, render: Render, lock: RenderLock | None, inputs: ToolInputs, tool: Tool) -> Bodies:
-        """Return the encrypted objects that the same inputs made before: what they hold is the same, too."""
-        if lock is None or not _is_made_of(lock, render, inputs, tool):
-            return {}
-        ids = self._files.ids([render.output])
-        kept = [path for path, blob in lock.outputs.items() if ids.get(path) == blob]
-        return encrypted_objects({path: self._files.read(path) for path in kept})
+                yield problem_of(render, "render-api-not-named", message, severity=Severity.HINT)
 
     def _texts(self, render: Render, tool: Tool, name: str, bodies: Sequence[JsonObject]) -> dict[str, bytes]:
         """Return the files of some of the objects by name."""

@@ -15,17 +15,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from reconciler.api.content import JsonObject, canonical_bytes, is_same
 from reconciler.api.fleet import UNKNOWN_DIGEST, HelmChart, Render
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.errors import ConfigurationError
 from reconciler.helm.files import MAX_BYTES, MAX_FILES, InputRefused, RenderFiles
-from reconciler.helm.inputs import digest_of_archive, problem
+from reconciler.helm.inputs import digest_of_archive
 from reconciler.helm.sandbox import RenderFailed, run_once
-from reconciler.hydration import Bodies, KustomizeChart, is_below, is_in_clear
+from reconciler.hydration import Bodies, KustomizeChart, is_below, is_in_clear, problem_of
 from reconciler.store.oci.archives import archived_files
 
 _VERSION: Final = re.compile(r"v?(\d+\.\d+(?:\.\d+)?(?:[-+][0-9A-Za-z.+-]+)?)", re.ASCII)
@@ -105,7 +103,7 @@ class Tools:
     def _versions(self, name: str, path: Path) -> dict[str, str]:
         status = path.stat()
         stamp = f"{path} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
-        known = self._kept()
+        known = self._cached()
         if stamp in known:
             return known[stamp]
         with tempfile.TemporaryDirectory(prefix="fleet-render-") as folder:
@@ -127,7 +125,7 @@ class Tools:
             part.replace(self._cache)
         return versions
 
-    def _kept(self) -> dict[str, dict[str, str]]:
+    def _cached(self) -> dict[str, dict[str, str]]:
         try:
             found = json.loads(self._cache.read_bytes()) if self._cache is not None else {}
         except (OSError, ValueError):
@@ -158,7 +156,7 @@ def fetched(render: Render, tool: Tool, environ: Mapping[str, str]) -> tuple[dic
     try:
         _, data = _pulled(chart.chart, chart.repository, chart.version, tool, environ)
     except RenderFailed as error:
-        return {}, (problem(render, "render-failed", f"{chart.chart} {chart.version}: {error}"),)
+        return {}, (problem_of(render, "render-failed", f"{chart.chart} {chart.version}: {error}"),)
     if digest_of_archive(data) != chart.digest:
         message = f"{chart.chart} {chart.version} has {digest_of_archive(data)}; write it as spec.helm.digest"
         if chart.digest != UNKNOWN_DIGEST:
@@ -166,7 +164,7 @@ def fetched(render: Render, tool: Tool, environ: Mapping[str, str]) -> tuple[dic
                 f"{chart.chart} {chart.version} has {digest_of_archive(data)}, not the digest that the document names; "
                 "write it only if you know why it is another one"
             )
-        return {}, (problem(render, "render-refused", message),)
+        return {}, (problem_of(render, "render-refused", message),)
     return {chart.path: data}, ()
 
 
@@ -185,8 +183,8 @@ def newest(render: Render, tool: Tool, environ: Mapping[str, str]) -> Newest:
     try:
         name, data = _pulled(chart.chart, chart.repository, chart.update, tool, environ)
     except RenderFailed as error:
-        told = problem(render, "render-failed", f"{chart.chart} {chart.update}: {error}")
-        return Newest("", "", (replace(told, severity=Severity.WARNING),))
+        told = f"{chart.chart} {chart.update}: {error}"
+        return Newest("", "", (problem_of(render, "render-failed", told, severity=Severity.WARNING),))
     prefix = f"{chart.chart.rstrip('/').rpartition('/')[2]}-"
     return Newest(name.removeprefix(prefix).removesuffix(".tgz"), digest_of_archive(data))
 
@@ -203,7 +201,7 @@ def fetched_for_kustomize(
         above = chart.path.rpartition("/")[0]
         return {f"{above}/{file.path}": file.data for file in inside if is_below(file.path, chart.name)}, ()
     except (RenderFailed, ValueError) as error:
-        return {}, (problem(render, "render-failed", f"{name} {chart.version}: {error}"),)
+        return {}, (problem_of(render, "render-failed", f"{name} {chart.version}: {error}"),)
 
 
 def _pulled(chart: str, repository: str, version: str, tool: Tool, environ: Mapping[str, str]) -> tuple[str, bytes]:

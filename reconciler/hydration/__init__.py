@@ -21,14 +21,21 @@ from reconciler.hydration.lock import (
     input_paths,
     is_input,
     is_lock,
-    kustomize_folders,
     lock_text,
     parse_lock,
     split_file,
     staleness,
 )
 from reconciler.hydration.objects import Bodies, is_in_clear, nondeterminism, operations, read_rendered
-from reconciler.hydration.render_document import RENDER_SHAPE, is_below, is_plain_path, parse_render
+from reconciler.hydration.render_document import (
+    RENDER_SHAPE,
+    inputs_named,
+    is_below,
+    is_plain_path,
+    kustomize_folders,
+    parse_render,
+    problem_of,
+)
 from reconciler.hydration.variants import Compiled, compile_variants, disproofs, encrypted_objects, overlaps
 from reconciler.hydration.version_range import (
     ImageVersion,

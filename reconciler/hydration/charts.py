@@ -1,6 +1,8 @@
 """Inputs of a chart beside its files: dependencies that it does not hold, and API versions that clusters serve.
 
 Source: Helm, "Built-in Objects", `Capabilities`: `helm template` knows the API versions of Kubernetes alone.
+
+Hooks of Helm and Argo CD as hooks of a store. Source: ADR 26; Helm: chart hooks; Argo CD: resource hooks.
 """
 
 from __future__ import annotations
@@ -9,13 +11,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from reconciler.api.clusters import Cluster, ClusterObservation
-from reconciler.api.content import Json, JsonObject, dig
+from reconciler.api.content import Json, JsonObject, dig, with_value
 from reconciler.api.fleet import Render, Served
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import listed
 from reconciler.documents import is_built_in_group
+from reconciler.hydration.render_document import problem_of
+from reconciler.ownership import DIRECTIVES, DirectiveEffect, FoundDirective
 from reconciler.policy import matching_clusters
 from reconciler.regex import regex
+from reconciler.templates import HOOK, HOOK_DELETE, HOOK_WEIGHT, HookEnd, HookTime
 
 _ARCHIVE: Final = regex(r"(.+?)-v?\d.*\.tgz")
 
@@ -86,7 +91,7 @@ def served_apis(
     if unknown:
         named = listed(unknown, _NAMED_MAX)
         message = f"what {named} serve is not in the observations: let `reconciler observe` reach them"
-        return {}, (_problem(render, "render-served-unknown", message, Severity.ERROR),)
+        return {}, (problem_of(render, "render-served-unknown", message),)
     of_cluster = {name: _apis(observed[name], is_mentioned) for name in names}
     everywhere = frozenset.intersection(*of_cluster.values()) if of_cluster else frozenset[str]()
     found: dict[str, tuple[str, ...]] = {}
@@ -104,7 +109,7 @@ def served_apis(
                 f"{api} is not served by {listed(lacking, _NAMED_MAX)}, so that {where} does not see it; give clusters "
                 "that differ variants of their own, or write it into spec.helm.apiVersions"
             )
-            problems.append(_problem(render, "render-served-differs", message, Severity.WARNING))
+            problems.append(problem_of(render, "render-served-differs", message, severity=Severity.WARNING))
     return found, tuple(problems)
 
 
@@ -135,12 +140,83 @@ def _other_versions(render: Render, observed: Mapping[str, ClusterObservation]) 
             f"the chart sees Kubernetes {render.helm.kube_version}, and {run}; write the oldest of them "
             "as spec.helm.kubeVersion"
         )
-        yield _problem(render, "render-version-differs", message, Severity.HINT)
+        yield problem_of(render, "render-version-differs", message, severity=Severity.HINT)
 
 
 def _minor(version: str) -> tuple[str, ...]:
     return tuple(version.removeprefix("v").split(".")[:2])
 
 
-def _problem(render: Render, code: str, message: str, severity: Severity) -> Problem:
-    return Problem(source=render.source, code=code, message=f"Render {render.name}: {message}", severity=severity)
+_TIMES: Final = {
+    frozenset({"presync"}): HookTime.BEFORE,
+    frozenset({"sync"}): HookTime.WITH,
+    frozenset({"postsync"}): HookTime.AFTER,
+    frozenset({"pre-install"}): HookTime.BEFORE_FIRST,
+    frozenset({"pre-upgrade"}): HookTime.BEFORE,
+    frozenset({"pre-install", "pre-upgrade"}): HookTime.BEFORE,
+    frozenset({"post-install"}): HookTime.AFTER_FIRST,
+    frozenset({"post-upgrade"}): HookTime.AFTER_APPLIED,
+    frozenset({"post-install", "post-upgrade"}): HookTime.AFTER_APPLIED,
+}
+_PHASES: Final = tuple(
+    frozenset(names.split())
+    for names in ("presync", "sync", "postsync", "pre-install pre-upgrade", "post-install post-upgrade")
+)
+RUNS: Final = ("Job", "Pod")
+_ENDS: Final = {
+    "hook-succeeded": HookEnd.SUCCEEDED,
+    "hooksucceeded": HookEnd.SUCCEEDED,
+    "hook-failed": HookEnd.FAILED,
+    "hookfailed": HookEnd.FAILED,
+}
+"""Delete policies; the others are what happens to every hook."""
+_WEIGHTS: Final = ("helm.sh/hook-weight", "argocd.argoproj.io/sync-wave")
+_OF_HOOKS: Final = frozenset({row.key for row in DIRECTIVES if "/hook" in row.key}.union(_WEIGHTS))
+
+
+def hook_times(found: Collection[FoundDirective]) -> frozenset[str]:
+    """Return the values by which an object is a hook that has a counterpart; of Argo CD's and Helm's, Argo CD's.
+
+    Source: gitops-engine, pkg/sync/hook: Helm's count where Argo CD's are missing.
+    """
+    hooks = [one for one in found if one.effect is DirectiveEffect.HOOK]
+    first = min((one.key for one in hooks), default="")
+    return frozenset(one.value.lower() for one in hooks if one.key == first)
+
+
+def hook_ends(found: Collection[FoundDirective]) -> frozenset[HookEnd]:
+    """Return the ends after which either tool's policy deletes a hook. Source: gitops-engine, pkg/sync/hook."""
+    return frozenset(_ENDS[one.value.lower()] for one in found if one.value.lower() in _ENDS)
+
+
+def with_hooks(body: JsonObject, times: frozenset[str], ends: frozenset[HookEnd]) -> tuple[JsonObject, ...]:
+    """Return an object of `hook_times` as hooks of a store, with names: one for each phase, the first as it is named.
+
+    `ends`: those after which it is deleted, if it runs.
+
+    One that does not run comes at the first of its times: hooks of the others need it, too.
+    """
+    found = [_TIMES[times & phase] for phase in _PHASES if times & phase]
+    first, *later = (_with_hook(body, time, ends) for time in found)
+    if body.get("kind") not in RUNS:
+        return (first,)
+    names = [f"{dig(each, 'metadata', 'name')}-{dig(each, 'metadata', 'annotations', HOOK)}" for each in later]
+    named = (with_value(each, ("metadata", "name"), name) for each, name in zip(later, names, strict=True))
+    return (first, *named)
+
+
+def _with_hook(body: JsonObject, time: HookTime, ends: frozenset[HookEnd]) -> JsonObject:
+    annotations = dict(dig(body, "metadata", "annotations") or {})
+    weight = next((annotations[key] for key in _WEIGHTS if key in annotations), "0")
+    kept = {key: value for key, value in annotations.items() if key not in _OF_HOOKS}
+    kept[HOOK] = time.value
+    if weight not in ("0", ""):
+        kept[HOOK_WEIGHT] = str(weight)
+    if ends and body.get("kind") in RUNS:
+        kept[HOOK_DELETE] = ",".join(sorted(ends, reverse=True))
+    body = with_value(body, ("metadata", "annotations"), kept)
+    prefix = dig(body, "metadata", "generateName")
+    if isinstance(prefix, str) and not dig(body, "metadata", "name"):
+        metadata = {key: value for key, value in body["metadata"].items() if key != "generateName"}
+        return {**body, "metadata": {**metadata, "name": prefix.rstrip("-.")}}
+    return body

@@ -9,13 +9,17 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
-from reconciler.api.content import Json, JsonObject, dig
+import msgspec
+
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import LOCK_NAME, Render, RenderLock, Served
 from reconciler.api.problem import Document, Problem, Source
 from reconciler.api.refs import listed
-from reconciler.hydration.render_document import is_below, is_plain_path
+from reconciler.decoding import prepared
+from reconciler.hydration.render_document import inputs_named, is_below, is_plain_path, kustomize_folders, problem_of
 from reconciler.incremental import by_key
 from reconciler.regex import regex
 
@@ -26,6 +30,8 @@ _KEYS: Final = frozenset({"inputs", "outputs", "spec", "tool"})
 _ID: Final = regex(r"[0-9a-f]{40}", re.ASCII)
 _API: Final = regex(r"[A-Za-z0-9][A-Za-z0-9./-]{0,500}", re.ASCII)
 _MOST_NAMED: Final = 3
+
+prepared(RenderLock)
 
 
 def is_lock(path: str) -> bool:
@@ -41,28 +47,17 @@ def blob_id(data: bytes) -> str:
 def parse_lock(document: Document) -> tuple[RenderLock | None, tuple[Problem, ...]]:
     """Return the lock of a document; None with a problem if the command did not write it."""
     body = document.body
-    if body.keys() - {"served"} == _KEYS and isinstance(body["spec"], str):
-        inputs, outputs, tool, served = body["inputs"], body["outputs"], body["tool"], body.get("served", {})
-        are_served = isinstance(served, dict) and all(
-            isinstance(apis, list) and all(isinstance(api, str) and _API.fullmatch(api) for api in apis)
-            for apis in served.values()
-        )
-        if _are_files(inputs) and _are_files(outputs) and _are_texts(tool) and are_served:
-            seen = {variant: tuple(apis) for variant, apis in served.items()}
-            lock = RenderLock(
-                path=document.path, inputs=inputs, tool=tool, spec=body["spec"], outputs=outputs, served=seen
-            )
+    try:
+        is_whole = body.keys() - {"served"} == _KEYS
+        lock = msgspec.convert({**body, "path": document.path}, RenderLock) if is_whole else None
+    except msgspec.ValidationError:
+        lock = None
+    if lock is not None:
+        files, apis = (*lock.inputs.items(), *lock.outputs.items()), chain(*lock.served.values())
+        if all(is_plain_path(path) and _ID.fullmatch(blob) for path, blob in files) and all(map(_API.fullmatch, apis)):
             return lock, ()
     message = "this is no lock as the command writes it; run reconciler hydrate"
     return None, (document.problem("render-lock", message),)
-
-
-def _are_files(found: Json) -> bool:
-    return _are_texts(found) and all(is_plain_path(path) and _ID.fullmatch(blob) for path, blob in found.items())
-
-
-def _are_texts(found: Json) -> bool:
-    return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
 
 
 def lock_text(
@@ -79,26 +74,18 @@ def lock_text(
     return f"{json.dumps(tree, indent=2, sort_keys=True)}\n".encode()
 
 
-def input_paths(render: Render, lock: RenderLock | None = None) -> tuple[str, ...]:
+def input_paths(render: Render, lock: RenderLock | None) -> tuple[str, ...]:
     """Return files and folders that a render reads, as far as the document and its lock show.
 
     The folders of kustomize that its folders lead to are those with a kustomization in the lock: while none of these
     files changes, no other one is led to.
     """
-    found = set(kustomize_folders(render))
-    if render.helm is not None:
-        found |= {render.helm.path, *render.helm.values, *(path for each in render.variants for path in each.values)}
-    if render.kustomize:
-        for path in lock.inputs if lock is not None else ():
-            folder, _, name = path.rpartition("/")
-            if name in KUSTOMIZATIONS and folder:
-                found.add(folder)
+    found = set(inputs_named(render))
+    for path in lock.inputs if lock is not None and render.kustomize else ():
+        folder, _, name = path.rpartition("/")
+        if name in KUSTOMIZATIONS and folder:
+            found.add(folder)
     return tuple(sorted(found))
-
-
-def kustomize_folders(render: Render) -> tuple[str, ...]:
-    """Return the folders that kustomize is run in."""
-    return tuple(filter(None, (render.kustomize, *(variant.overlay for variant in render.variants))))
 
 
 def staleness(
@@ -107,25 +94,21 @@ def staleness(
     """Yield the problems of an output whose inputs and files have these blob ids. Pure; it starts nothing."""
     command = "run reconciler hydrate and commit what it writes"
     if lock is None:
-        yield _problem(render, render.source, "render-stale", f"it was never rendered: {command}")
+        yield problem_of(render, "render-stale", f"it was never rendered: {command}")
         return
     if lock.spec != render.digest:
-        yield _problem(render, render.source, "render-stale", f"the document says something else than then: {command}")
+        yield problem_of(render, "render-stale", f"the document says something else than then: {command}")
     changed = _changed(lock.inputs, inputs)
     if changed:
         message = f"{listed(changed, _MOST_NAMED)} changed since {render.output} was made of it: {command}"
-        yield _problem(render, render.source, "render-stale", message)
+        yield problem_of(render, "render-stale", message)
     for path in _changed(lock.outputs, outputs):
         message = f"this file is not as reconciler hydrate wrote it; change what it is made from, and {command}"
-        yield _problem(render, Source(path), "render-edited", message)
+        yield problem_of(render, "render-edited", message, Source(path))
 
 
 def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-
-
-def _problem(render: Render, source: Source, code: str, message: str) -> Problem:
-    return Problem(source=source, code=code, message=f"Render {render.name}: {message}")
 
 
 def input_folders(renders: Iterable[Render], references: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
@@ -137,8 +120,7 @@ def input_folders(renders: Iterable[Render], references: Mapping[str, tuple[str,
     pending: list[str] = []
     for render in renders:
         pending += kustomize_folders(render)
-        if render.helm is not None:
-            found |= {*input_paths(render)} - {*pending}
+        found |= inputs_named(render) - {*pending}
     while pending:
         folder = pending.pop()
         if folder not in found:

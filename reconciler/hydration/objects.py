@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from reconciler.api.fleet import LeftOut, Render, Template
 from reconciler.api.problem import Document, Problem, Severity, dotted
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import is_namespaced, is_policy, pointer_text
-from reconciler.hydration.foreign_hooks import RUNS, hook_ends, hook_times, with_hooks
+from reconciler.hydration.charts import RUNS, hook_ends, hook_times, with_hooks
 from reconciler.kinds.registry import Registry
 from reconciler.ownership import TAKE_OVER, DirectiveEffect, directives_of, strip_marks
 from reconciler.secrets import is_secret_kind
@@ -116,36 +116,25 @@ Bodies = Mapping[Identity, JsonObject]
 """Objects by identity, pruned as a store's templates are before overrides."""
 
 
-class ToolObjects(NamedTuple):
-    """The objects of one run of a tool, their problems, and the entries of `leaveOut` that left something out.
-
-    With recipients, Secrets are in clear: `is_in_clear` tells which.
-    """
-
-    objects: Bodies
-    problems: tuple[Problem, ...]
-    used: frozenset[LeftOut]
-
-
 def read_rendered(render: Render, variant: str, data: bytes, interpreters: Registry) -> ToolObjects:
     """Return the objects that a tool wrote for a variant (empty: the base), in the order of their identities.
 
     Bodies are as the engine has them before overrides: without server-written fields and nulls.
     """
-    reading = _ObjectReader(render, variant, interpreters)
+    reading = ToolObjects(render, variant, interpreters)
     documents: list[Document] = []
     for first, piece in _pieces(data):
         found = read_yaml("rendered.yaml", piece)
         for problem in found.problems:
             if problem.severity is Severity.ERROR:
                 line = first + problem.source.line
-                reading.error("render-object", f"line {line} of what it wrote: {problem.message}")
+                reading.refuse("render-object", f"line {line} of what it wrote: {problem.message}")
         documents += (document for document in found.documents if document.body)
     reading.scopes.update(_scopes(documents))
     for document in documents:
         reading.take(document)
-    problems = tuple(sorted(set(reading.problems)))
-    return ToolObjects(dict(sorted(reading.objects.items())), problems, frozenset(reading.used))
+    reading.objects, reading.problems = dict(sorted(reading.objects.items())), sorted(set(reading.problems))
+    return reading
 
 
 def _pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -159,26 +148,31 @@ def _pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
         line += piece.count(b"\n")
 
 
-class _ObjectReader:
-    """Objects while they are read."""
+class ToolObjects:
+    """The objects of one run of a tool, their problems, and the entries of `leaveOut` that left something out.
+
+    With recipients, Secrets are in clear: `is_in_clear` tells which.
+    """
 
     def __init__(self, render: Render, variant: str, interpreters: Registry) -> None:
+        """Nothing is read yet."""
         self._render, self._variant, self._interpreters = render, variant, interpreters
         self.scopes: dict[tuple[str, str], bool] = {}
         self.objects: dict[Identity, JsonObject] = {}
         self.problems: list[Problem] = []
         self.used: set[LeftOut] = set()
 
-    def error(self, code: str, message: str, severity: Severity = Severity.ERROR, path: str = "") -> None:
+    def refuse(self, code: str, message: str, severity: Severity = Severity.ERROR) -> None:
+        """Add a problem, an error unless another severity is given."""
         part = f", variant {self._variant}" if self._variant else ", base"
         message = f"Render {self._render.name}{'' if code in _OF_ALL else part}: {message}"
         source = self._render.source
-        self.problems.append(Problem(source=source, path=path, code=code, message=message, severity=severity))
+        self.problems.append(Problem(source=source, code=code, message=message, severity=severity))
 
     def take(self, document: Document) -> None:
-        body = document.body
-        if not self._is_left_out(body):
-            for made in self._as_hooks(body, _subject(body)):
+        """Add the objects of a document that are not left out."""
+        if not self._is_left_out(document.body):
+            for made in self._as_hooks(document.body, _subject(document.body)):
                 self._take(replace(document, body=made))
 
     def _take(self, document: Document) -> None:
@@ -189,20 +183,22 @@ class _ObjectReader:
             return
         api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
         if is_policy(api_version, kind) or api_version.partition("/")[0] in _STEERING:
-            self.error("render-object", f"{subject} steers the fleet; write it into the store yourself")
+            self.refuse("render-object", f"{subject} steers the fleet; write it into the store yourself")
             return
         placed = self._in_namespace(body, subject)
         if encrypted and placed is not body:
-            self.error("render-object", f"{subject} is encrypted and says no namespace; a seal allows none to be added")
+            self.refuse(
+                "render-object", f"{subject} is encrypted and says no namespace; a seal allows none to be added"
+            )
             return
         document = replace(document, body=placed)
         template, problems = read_template(replace(document, body=plain(document.body)))
         for problem in problems:
             if problem.severity is Severity.ERROR:
-                self.error("render-object", f"{subject} {problem.path}: {problem.message}")
+                self.refuse("render-object", f"{subject} {problem.path}: {problem.message}")
         if template is not None:
             if template.identity in self.objects:
-                self.error("render-object", f"{template.identity} is there twice")
+                self.refuse("render-object", f"{template.identity} is there twice")
             self.objects[template.identity] = document.body if encrypted else self._pruned(template)
 
     def _as_hooks(self, body: JsonObject, subject: str) -> tuple[JsonObject, ...]:
@@ -212,23 +208,23 @@ class _ObjectReader:
         for one in found:
             if one.effect is DirectiveEffect.LEFT_OUT and (not times or one.value.lower() == "skip"):
                 why = f"{subject} says {one} and is left out: {one.here}"
-                self.error("render-hook-dropped", why, Severity.WARNING)
+                self.refuse("render-hook-dropped", why, Severity.WARNING)
                 return ()
         if not times:
             return (body,)
         ends = hook_ends(found)
         made = with_hooks(body, times, ends)
-        if is_namespaced(*GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", ""))).group_kind) is None:
+        if is_namespaced(*_gvk(body).group_kind) is None:
             why = f"{_subject(made[0])} is a hook of a kind that does not run here: it comes in its turn, and once"
-            self.error("render-hook-dropped", why, Severity.WARNING)
+            self.refuse("render-hook-dropped", why, Severity.WARNING)
         if ends and body.get("kind") not in RUNS:
             why = "what hooks need is not deleted after them, and stays for the next ones"
-            self.error("render-hook-dropped", why, Severity.WARNING)
+            self.refuse("render-hook-dropped", why, Severity.WARNING)
         return made
 
     def _is_left_out(self, body: JsonObject) -> bool:
         """Return whether an entry of `leaveOut` matches an object, in the namespace of the release if it has none."""
-        gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
+        gvk = _gvk(body)
         namespace = dig(body, "metadata", "namespace") or self._render.namespace
         if is_namespaced(*gvk.group_kind) is False:
             namespace = ""
@@ -247,7 +243,7 @@ class _ObjectReader:
                 f"{subject} would be committed as it is; let the chart refer to one, or write spec.secrets: "
                 "age encrypts it, leaveOut names what makes it"
             )
-            self.error("render-secret", message)
+            self.refuse("render-secret", message)
         return False
 
     def _pruned(self, template: Template) -> JsonObject:
@@ -266,15 +262,15 @@ class _ObjectReader:
         namespace = self._render.namespace
         if not namespace or dig(body, "metadata", "namespace") or not isinstance(body.get("metadata"), dict):
             return body
-        gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
-        namespaced = is_namespaced(*gvk.group_kind)
+        kind = _gvk(body).group_kind
+        namespaced = is_namespaced(*kind)
         if namespaced is None:
-            namespaced = self.scopes.get(gvk.group_kind)
+            namespaced = self.scopes.get(kind)
         if namespaced is None and self._render.helm is None:
             namespaced = True
         if namespaced is None:
             message = f"{subject} says no namespace, and nothing tells whether its kind has any; it is left without"
-            self.error("render-scope-unknown", message, Severity.WARNING)
+            self.refuse("render-scope-unknown", message, Severity.WARNING)
         return with_value(body, ("metadata", "namespace"), namespace) if namespaced else body
 
 
@@ -295,6 +291,10 @@ def plain(body: JsonObject) -> JsonObject:
         return body
     metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key in ("name", "namespace")}
     return {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata": metadata}
+
+
+def _gvk(body: JsonObject) -> GVK:
+    return GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
 
 
 def _subject(body: JsonObject) -> str:

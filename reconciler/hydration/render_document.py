@@ -11,13 +11,11 @@ from msgspec.structs import replace
 from reconciler.api.content import dig, digest_of
 from reconciler.api.fleet import HelmChart, ImageRule, LeftOut, Render, RenderPlacement, RenderSecrets, RenderVariant
 from reconciler.api.policies import ClusterAffinity, LabelSelector
-from reconciler.api.problem import NOWHERE, Document, Problem
+from reconciler.api.problem import NOWHERE, Document, Problem, Severity, Source
 from reconciler.documents import (
     AFFINITY_SHAPE,
     LABEL_SELECTOR_SHAPE,
     Fields,
-    check_own_api_version,
-    document_fields,
     document_shape,
     exactly,
     flag_field,
@@ -26,7 +24,7 @@ from reconciler.documents import (
     is_dns_subdomain,
     object_field,
     objects_field,
-    refuse_namespace,
+    own_document,
     shape,
     text_field,
     texts_field,
@@ -135,24 +133,15 @@ def parse_render(document: Document) -> tuple[Render | None, tuple[Problem, ...]
 
     Paths are relative to the root of the store. Source: docs/adr/0019-variants-as-overrides.md.
     """
-    fields = document_fields(document, RENDER_SHAPE)
-    check_own_api_version(fields)
+    rule = f"a Render: small letters, digits and dashes, at most {_NAME_MAX}"
+    fields, name = own_document(document, RENDER_SHAPE, "Render", _is_name, rule)
     assert fields.text("kind") == "Render", "the kind says that it is one"
-    name, spec = _name(fields), fields.child("spec")
-    render = _render(fields, spec, name) if spec else None
-    return fields.result(render)
+    spec = fields.child("spec")
+    return fields.result(_render(fields, spec, name) if spec else None)
 
 
-def _name(document: Fields) -> str:
-    metadata = document.child("metadata")
-    if metadata is None:
-        return ""
-    refuse_namespace(metadata, "a Render")
-    name = metadata.text("name")
-    if metadata.has("name") and not (is_dns_label(name) and len(name) <= _NAME_MAX):
-        message = f"{name!r} cannot name a Render: small letters, digits and dashes, at most {_NAME_MAX}"
-        metadata.error("name-illegal", message, "name")
-    return name
+def _is_name(text: str) -> bool:
+    return is_dns_label(text) and len(text) <= _NAME_MAX
 
 
 def _render(document: Fields, spec: Fields, name: str) -> Render:
@@ -246,7 +235,7 @@ def _variants(spec: Fields, *, is_helm: bool, is_kustomize: bool) -> Iterator[Re
     seen: dict[ClusterAffinity, str] = {}
     for fields in spec.children("variants"):
         name, clusters = fields.text("name"), fields.child("clusters")
-        if fields.has("name") and not (is_dns_label(name) and len(name) <= _NAME_MAX):
+        if fields.has("name") and not _is_name(name):
             fields.error("name-illegal", f"{name!r} cannot name a variant", "name")
         if name in taken:
             fields.error("render-variant", f"the name {name} is taken by an earlier one", "name")
@@ -361,10 +350,7 @@ def _check_output(spec: Fields, render: Render) -> None:
     """Report a misplaced output: its folder is rewritten, so it may hold nothing else, and be in no input."""
     if not spec.has("output"):
         return
-    inputs = [render.kustomize, *(variant.overlay for variant in render.variants)]
-    inputs += [render.helm.path, *render.helm.values] if render.helm else []
-    inputs += [path for variant in render.variants for path in variant.values]
-    for path in sorted({path for path in inputs if path}):
+    for path in sorted(filter(None, inputs_named(render))):
         if is_below(path, render.output) or is_below(render.output, path):
             message = f"{render.output} and {path}, which it is made from, are one in the other; write it elsewhere"
             spec.error("render-output", message, "output")
@@ -375,3 +361,23 @@ def _check_output(spec: Fields, render: Render) -> None:
 def is_below(path: str, folder: str) -> bool:
     """Return whether a path is a folder or in it."""
     return path == folder or path.startswith(f"{folder}/")
+
+
+def kustomize_folders(render: Render) -> tuple[str, ...]:
+    """Return the folders that kustomize is run in."""
+    return tuple(filter(None, (render.kustomize, *(variant.overlay for variant in render.variants))))
+
+
+def inputs_named(render: Render) -> frozenset[str]:
+    """Return files and folders that a render reads, as far as the document shows."""
+    helm, values = render.helm, (path for variant in render.variants for path in variant.values)
+    return frozenset((*kustomize_folders(render), *((helm.path, *helm.values, *values) if helm is not None else ())))
+
+
+def problem_of(
+    render: Render, code: str, message: str, source: Source | None = None, *, variant: str = "",
+    severity: Severity = Severity.ERROR,
+) -> Problem:  # fmt: skip
+    """Return a problem of a render as a whole, or at a place of its own."""
+    told = f"Render {render.name}{f', variant {variant}' if variant else ''}: {message}"
+    return Problem(source=source or render.source, code=code, message=told, severity=severity)

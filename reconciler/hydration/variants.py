@@ -21,6 +21,7 @@ from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.documents import OVERRIDE_KINDS, is_policy
 from reconciler.hydration.objects import Bodies, operations, plain
+from reconciler.hydration.render_document import problem_of
 from reconciler.incremental import by_key
 from reconciler.kinds.registry import Registry
 from reconciler.overrides import OverrideIndex, apply_rules
@@ -94,7 +95,7 @@ def _refusals(render: Render, base: Bodies, variants: Mapping[str, Bodies]) -> I
                 f"{identity} is in the base and not in this variant, and no override takes an object away; turn it off "
                 "in the base, and on in the variants that are to have it"
             )
-            yield _problem(render, variant, "render-object-missing", message)
+            yield problem_of(render, "render-object-missing", message, variant.source, variant=variant.name)
     for group, found in _holders(render, base, variants).items():
         holders = [variant for variant in render.variants if variant.name in group]
         if _union(holders) is None:
@@ -102,7 +103,7 @@ def _refusals(render: Render, base: Bodies, variants: Mapping[str, Bodies]) -> I
                 f"{found[0]} is in the variants {', '.join(group)} and not in the base, and no one selector matches "
                 "just their clusters; select these by values of one label, or by name"
             )
-            yield _problem(render, holders[0], "render-union", message)
+            yield problem_of(render, "render-union", message, holders[0].source, variant=holders[0].name)
         first = variants[group[0]]
         yield from _unfit(render, {identity: first[identity] for identity in found}, variants)
     yield from _unfit(render, base, variants)
@@ -114,15 +115,11 @@ def _unfit(render: Render, bodies: Bodies, variants: Mapping[str, Bodies]) -> It
             other = variants[variant.name].get(identity, body)
             if other.get("apiVersion") != body.get("apiVersion"):
                 message = f"{identity} is of {other.get('apiVersion')} here and of {body.get('apiVersion')} elsewhere"
-                yield _problem(render, variant, "render-identity", message)
+                yield problem_of(render, "render-identity", message, variant.source, variant=variant.name)
             is_encrypted = "sops" in other or "sops" in body
             if is_encrypted and not is_same(other, body):
                 message = f"{identity} is encrypted, and differs from the base; an override cannot touch it"
-                yield _problem(render, variant, "render-encrypted-differs", message)
-
-
-def _problem(render: Render, variant: RenderVariant, code: str, message: str) -> Problem:
-    return Problem(source=variant.source, code=code, message=f"Render {render.name}, variant {variant.name}: {message}")
+                yield problem_of(render, "render-encrypted-differs", message, variant.source, variant=variant.name)
 
 
 def _overrides(
@@ -212,7 +209,7 @@ def overlaps(renders: Iterable[Render], clusters: Mapping[str, Cluster]) -> Iter
                 other = taken.setdefault(name, variant.name)
                 if other != variant.name:
                     message = f"the cluster {name} is matched by the variant {other} too; it can have one of them"
-                    yield _problem(render, variant, "render-variants-overlap", message)
+                    yield problem_of(render, "render-variants-overlap", message, variant.source, variant=variant.name)
 
 
 def disproofs(

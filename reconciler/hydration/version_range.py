@@ -185,11 +185,11 @@ def image_versions(body: Json, name: str) -> tuple[ImageVersion, ...]:
     """Return each version of an image in a document."""
     found: list[ImageVersion] = []
 
-    def noted(version: ImageVersion) -> ImageVersion:
+    def collect(version: ImageVersion) -> ImageVersion:
         found.append(version)
         return version
 
-    with_newer(body, name, noted)
+    with_newer(body, name, collect)
     return tuple(dict.fromkeys(found))
 
 
@@ -202,7 +202,13 @@ def with_newer(tree: Json, name: str, newer: Newer) -> Any:
     if isinstance(tree, list):
         return [with_newer(below, name, newer) for below in tree]
     if isinstance(tree, str):
-        return _reference(tree, name, newer)
+        if not tree.startswith(name):
+            return tree
+        image = parse_image(tree)
+        if image is None or image.name != name or not image.tag:
+            return tree
+        then = newer(ImageVersion(image.tag, image.digest))
+        return str(image._replace(tag=then.tag, digest=then.digest))
     if not isinstance(tree, Mapping):
         return tree
     found = {key: with_newer(value, name, newer) for key, value in tree.items()}
@@ -225,13 +231,3 @@ def _tag_keys(tree: Mapping[str, Any], name: str) -> Iterator[str]:
         yield "tag"
     if (tree.get("newName") or tree.get("name")) == name and isinstance(tree.get("newTag"), str):
         yield "newTag"
-
-
-def _reference(text: str, name: str, newer: Newer) -> str:
-    if not text.startswith(name):
-        return text
-    image = parse_image(text)
-    if image is None or image.name != name or not image.tag:
-        return text
-    then = newer(ImageVersion(image.tag, image.digest))
-    return str(image._replace(tag=then.tag, digest=then.digest))

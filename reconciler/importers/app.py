@@ -1,14 +1,24 @@
-"""One application of another tool in one cluster."""
+"""One application of another tool in one cluster, names for it here, and fields that the tool leaves to others."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
-from reconciler.api.content import JsonObject
+from reconciler.api.content import JsonObject, digest_of
 from reconciler.api.problem import Source
+from reconciler.documents import is_system_namespace, may_be_allowed, pointer_tokens
+from reconciler.importers.reading import Uncarried
+from reconciler.ownership import parse_path, path_text
+
+_UNFIT: Final = re.compile(r"[^a-z0-9-]+")
+NAME_MAX: Final = 53
+"""Of a Render, whose limit is that of a release."""
+_PLAIN_JQ: Final = re.compile(r"(?:\.(?:[A-Za-z_]\w*|\"[^\"\\]+\"|\[\"[^\"\\]+\"\])(?:\[\])?)+", re.ASCII)
+_JQ_STEP: Final = re.compile(r"\.(?:(?P<word>[A-Za-z_]\w*)|\[?\"(?P<quoted>[^\"]+)\"\]?)(?P<each>\[\])?", re.ASCII)
 
 Content = bytes | tuple[JsonObject, ...]
 """A file as it is, or the documents to be written into it."""
@@ -58,8 +68,61 @@ class Member(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-class Membership(Struct, frozen=True, kw_only=True):
-    """The selector of a group's clusters, if there is one: its copies follow the labels."""
+def safe_name(text: str, most: int = NAME_MAX) -> str:
+    """A name of small letters, digits and dashes; one that had to change ends with a digest.
 
-    group: str
-    selector: JsonObject
+    >>> safe_name("web"), safe_name("Team/Web")
+    ('web', 'team-web-1f4c464a')
+    """
+    name = _UNFIT.sub("-", text.lower()).strip("-")
+    if name == text and len(name) <= most:
+        return name
+    return f"{name[: most - 9].strip('-') or 'app'}-{digest_of(text)[:8]}"
+
+
+class Ignored(NamedTuple):
+    """One rule: whose fields, and which. Empty texts: any; the group None: any."""
+
+    group: str | None
+    kind: str
+    namespace: str
+    name: str
+    paths: tuple[str, ...]
+
+
+def ignored(pointers: tuple[str, ...], expressions: tuple[str, ...] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return field paths for JSON pointers and jq path expressions, and those that are no plain path.
+
+    >>> ignored(("/spec/replicas", "/metadata/labels/a~1b"), (".spec.x[].y", "select(.a)"))
+    (('spec.replicas', "metadata.labels['a/b']", 'spec.x[*].y'), ('select(.a)',))
+    """
+    paths: list[str] = []
+    refused: list[str] = []
+    for pointer in pointers:
+        tokens = pointer_tokens(pointer)
+        path = _path([int(token) if token.isdecimal() else token for token in tokens or ()])
+        (paths if path else refused).append(path or pointer)
+    for expression in expressions:
+        path = ""
+        if _PLAIN_JQ.fullmatch(expression):
+            for step in _JQ_STEP.finditer(expression):
+                path = f"{path}.{_path([step['word'] or step['quoted']])}{'[*]' if step['each'] else ''}"
+            path = path.replace(".[", "[").removeprefix(".")
+        is_path = bool(path) and parse_path(path) is not None
+        (paths if is_path else refused).append(path if is_path else expression)
+    return tuple(paths), tuple(refused)
+
+
+def _path(steps: list[str | int]) -> str:
+    return path_text(tuple(steps)) if steps else ""
+
+
+def check_namespace(namespace: str) -> str:
+    """Return the namespace, if policies may select its objects.
+
+    Raises:
+        Uncarried: they may not.
+    """
+    if is_system_namespace(namespace) and not may_be_allowed(namespace):
+        raise Uncarried(f"no policy may select what is in {namespace}; leave it to the tool that makes the cluster")
+    return namespace

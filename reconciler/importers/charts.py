@@ -6,7 +6,6 @@ import re
 from typing import Any, Final
 
 from reconciler.api.fleet import UNKNOWN_DIGEST
-from reconciler.errors import StoreError
 from reconciler.hydration import StorePathKind, is_plain_path, missing_dependencies, resolved
 from reconciler.importers.checkouts import Checkouts, Place
 from reconciler.importers.reading import Uncarried, checked_url
@@ -60,6 +59,35 @@ def local_chart(
     return {"chart": place.at(folder)}, place, place.copied([folder])
 
 
+def values_at(
+    place: Place | None,
+    path: str,
+    url: str,
+    checkouts: Checkouts,
+    files: dict[str, bytes],
+    missing: dict[str, str],
+    *,
+    may_lack: bool,
+) -> list[str]:
+    """Return the path in the store of a file with values, which is put into `files`; nothing: it may lack, and does.
+
+    Without a checkout it is put into `missing`, as a file to copy.
+
+    Raises:
+        Uncarried: it is not in the checkout, or cannot be read.
+    """
+    if place is None:
+        at = f"{checkouts.folder(url)}/{path}"
+        missing[at] = f"{path} of {checked_url(url)}"
+        return [at]
+    if place.kind_at(path) is StorePathKind.FILE:
+        files |= place.copied([path])
+        return [place.at(path)]
+    if not may_lack:
+        raise Uncarried(f"the file with values {path} is not in {place.url}")
+    return []
+
+
 def check_chart(place: Place, folder: str) -> None:
     """Check that a folder of a checkout is a chart that can be rendered as it is.
 
@@ -67,13 +95,10 @@ def check_chart(place: Place, folder: str) -> None:
         Uncarried: it is none, or lacks charts that it depends on.
     """
     path = f"{folder}/Chart.yaml".lstrip("/")
-    if place.standing(path) is not StorePathKind.FILE:
+    if place.kind_at(path) is not StorePathKind.FILE:
         raise Uncarried(f"{folder or '.'} in {place.url} is no chart: it has no Chart.yaml")
-    try:
-        found = read_yaml(path, place.checkout.read(path)).documents
-        there = [name.removeprefix(f"{folder}/") for name in place.checkout.listed([f"{folder}/charts".lstrip("/")])]
-    except StoreError as error:
-        raise Uncarried(f"{place.url}: {error}") from error
+    found = read_yaml(path, place.read(path)).documents
+    there = [name.removeprefix(f"{folder}/") for name in place.listed([f"{folder}/charts".lstrip("/")])]
     held = {name.removeprefix("charts/").partition("/")[0] for name in there}
     for dependency in missing_dependencies(found[0].body if found else {}, held):
         if not (dependency.conditions or dependency.tags):  # Of these the values decide, when it is rendered.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol
 
 from reconciler.errors import StoreError
 from reconciler.hydration import StorePathKind
-from reconciler.importers.names import safe_name
+from reconciler.importers.app import safe_name
 from reconciler.importers.reading import Uncarried, checked_url
 
 FOLDER: Final = "sources"
@@ -22,7 +23,7 @@ class Checkout(Protocol):
     Each method may raise StoreError: it cannot be read, or holds too much.
     """
 
-    def standing(self, path: str) -> StorePathKind:
+    def kind_at(self, path: str) -> StorePathKind:
         """Return the kind of entry at a path."""
 
     def read(self, path: str) -> bytes:
@@ -53,32 +54,36 @@ class Place(NamedTuple):
             Uncarried: they cannot be read, or are too many or too large.
         """
         found, total = {}, 0
-        try:
-            for path in self.checkout.listed(paths):
-                found[self.at(path)] = data = self.checkout.read(path)
-                total += len(data)
-                if total > _MAX_BYTES:
-                    raise Uncarried(f"its files in {self.url} have more than {_MAX_BYTES:,} bytes")
-        except StoreError as error:
-            raise Uncarried(f"{self.url}: {error}") from error
+        for path in self.listed(paths):
+            found[self.at(path)] = data = self.read(path)
+            total += len(data)
+            if total > _MAX_BYTES:
+                raise Uncarried(f"its files in {self.url} have more than {_MAX_BYTES:,} bytes")
         return found
 
     def is_folder(self, path: str) -> bool:
-        """Return whether a path of the checkout is a folder.
+        """Return whether a path of the checkout is a folder. Raises Uncarried, as the others do."""
+        return self.kind_at(path) is StorePathKind.FOLDER
 
-        Raises:
-            Uncarried: it cannot be read.
-        """
-        return self.standing(path) is StorePathKind.FOLDER
+    def kind_at(self, path: str) -> StorePathKind:
+        """Return the kind of entry at a path of the checkout. Raises Uncarried."""
+        with self._carried():
+            return self.checkout.kind_at(path)
 
-    def standing(self, path: str) -> StorePathKind:
-        """Return the kind of entry at a path of the checkout.
+    def read(self, path: str) -> bytes:
+        """A file of the checkout. Raises Uncarried."""
+        with self._carried():
+            return self.checkout.read(path)
 
-        Raises:
-            Uncarried: it cannot be read.
-        """
+    def listed(self, paths: Iterable[str], *, without_links: bool = False) -> list[str]:
+        """Every file at and below the paths, as `Checkout.listed` returns them. Raises Uncarried."""
+        with self._carried():
+            return list(self.checkout.listed(paths, without_links=without_links))
+
+    @contextmanager
+    def _carried(self) -> Iterator[None]:
         try:
-            return self.checkout.standing(path)
+            yield
         except StoreError as error:
             raise Uncarried(f"{self.url}: {error}") from error
 

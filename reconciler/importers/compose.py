@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,10 +14,8 @@ from reconciler.api.fleet import UNKNOWN_DIGEST
 from reconciler.api.problem import Document, Severity
 from reconciler.documents import may_be_allowed
 from reconciler.hydration import is_kustomization, parse_render
-from reconciler.importers.app import App, Content, Inline, Member, Membership
-from reconciler.importers.ignore import Ignored
-from reconciler.importers.names import safe_name
-from reconciler.importers.reading import Failure, LeftOut, NotKeptTo
+from reconciler.importers.app import App, Content, Ignored, Inline, Member, safe_name
+from reconciler.importers.reading import FAILED, NOT_KEPT_TO, Told
 from reconciler.ownership import directives_of
 from reconciler.secrets import holds_credential
 from reconciler.yaml import SUFFIXES, read_yaml
@@ -33,8 +32,8 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
     """
 
     files: Mapping[str, Content]
-    left_out: tuple[LeftOut, ...] = ()
-    failed: tuple[Failure, ...] = ()
+    left_out: tuple[Told, ...] = ()
+    failed: tuple[Told, ...] = ()
     missing: Mapping[str, str] = {}
 
     @property
@@ -52,11 +51,11 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def directives(self) -> tuple[NotKeptTo, ...]:
+    def directives(self) -> tuple[Told, ...]:
         """Return the directives of copied objects that are not kept to here, with file and line."""
         copied = [(path, data) for path, data in self.files.items() if isinstance(data, bytes)]
         return tuple(
-            NotKeptTo(document.at("metadata", found.place.value, found.key), str(found), found.here)
+            Told(document.at("metadata", found.place.value, found.key), str(found), found.here, NOT_KEPT_TO)
             for path, data in copied
             if path.endswith((*SUFFIXES, ".json"))
             for document in read_yaml(path, data).documents
@@ -92,12 +91,18 @@ def _bodies(path: str, data: bytes) -> list[JsonObject]:
 
 def compose_store(
     fleet: str,
-    apps: Sequence[App],
+    found: Sequence[App | Ignored],
     members: Iterable[Member],
-    memberships: Iterable[Membership] = (),
-    rules: Iterable[Ignored] = (),
-) -> tuple[dict[str, Content], tuple[Failure, ...]]:
-    """The files of a store with these applications, and why some are not among them. Earlier ones come first."""
+    left_out: tuple[Told, ...],
+    failed: Iterable[Told],
+    selectors: Mapping[str, JsonObject] = MappingProxyType({}),
+) -> ImportedStore:
+    """The store with these applications, earlier ones first, and with what was told of others.
+
+    `selectors`: of the clusters of a group, if it has one: its copies follow the labels.
+    """
+    apps = [one for one in found if isinstance(one, App)]
+    rules = [one for one in found if isinstance(one, Ignored)]
     names = {app.cluster for app in apps}
     files: dict[str, Content] = {
         "fleet.yaml": (_fleet(fleet, rules, {name for app in apps for name in _namespaces(app)}),)
@@ -105,10 +110,9 @@ def compose_store(
     for member in sorted(members, key=lambda member: member.name):
         if member.name in names or member.labels:
             files[f"clusters/{member.name}.yaml"] = (_cluster(member),)
-    selectors = {found.group: found.selector for found in memberships}
     taken: set[str] = set()
     releases: dict[tuple[str, str], App] = {}
-    failed: list[Failure] = []
+    unfit: list[Told] = []
     for copies in _copies(apps):
         name = _name_of(copies, taken, is_whole=_is_whole(copies, apps))
         taken.add(name)
@@ -116,14 +120,19 @@ def compose_store(
         document = composing.document(selectors.get(copies[0].group) if _is_whole(copies, apps) else None)
         why = _fault(f"renders/{name}.yaml", document) or _twin(copies[0], releases)
         if why:
-            failed.append(Failure(copies[0].source, copies[0].name, why))
+            unfit.append(Told(copies[0].source, copies[0].name, why, FAILED))
             continue
         for app in copies:
             # A kustomization that one application changed stays changed where another only copied it.
             files.update({path: data for path, data in app.files.items() if not isinstance(files.get(path), tuple)})
         files.update(composing.files)
         files[f"renders/{name}.yaml"] = (document,)
-    return dict(sorted(files.items())), tuple(failed)
+    return ImportedStore(
+        files=dict(sorted(files.items())),
+        left_out=left_out,
+        failed=(*failed, *unfit),
+        missing={at: what for app in apps for at, what in app.missing.items()},
+    )
 
 
 def _namespaces(app: App) -> Iterator[str]:
@@ -247,7 +256,8 @@ class _Composing:
         shared = self._written(lists[0][:count], "base")
         alike: list[list[App]] = []
         for app in self._copies:
-            group = next((group for group in alike if _is_alike(group[0], app)), None)
+            same = (group for group in alike if (group[0].values, group[0].folder) == (app.values, app.folder))
+            group = next(same, None)
             if group is None:
                 alike.append([app])
             else:
@@ -279,10 +289,6 @@ class _Composing:
     @staticmethod
     def _variant(group: Sequence[App]) -> str:
         return safe_name(group[0].cluster if len(group) == 1 else "-".join(sorted(app.cluster for app in group)), 40)
-
-
-def _is_alike(one: App, other: App) -> bool:
-    return (one.values, one.folder) == (other.values, other.folder)
 
 
 def _mapping(value: Json) -> JsonObject:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.content import JsonObject, Step, dig, with_leaf
@@ -21,16 +22,30 @@ from reconciler.hydration import (
 )
 from reconciler.importers.app import Content
 from reconciler.importers.checkouts import Place
-from reconciler.importers.kustomization import Overlay, overlay_of
 from reconciler.importers.reading import Uncarried
 from reconciler.yaml import SUFFIXES, read_yaml
 
+FILE: Final = "kustomization.yaml"
+_DELETE: Final = '{"apiVersion": "any/v1", "kind": "Any", "metadata": {"name": "any"}, "$patch": "delete"}'
 _ABOVE: Final = "../.."
 """From a folder `apps/NAME` to the root of the store."""
 _OUTSIDE: Final = "outside"
 """The folder of a kustomization for copies of files from outside of it."""
 Edit = Callable[[str, bytes], bytes]
 """A change of a file's text, by its path in the store."""
+
+
+class Overlay(Struct, frozen=True, kw_only=True):
+    """Additions to the resources. `fields` are kustomize's own, as they are to be written.
+
+    `without`: removed objects, as kustomize's targets. `kube_version`: the one that charts see that name none.
+    `edited`: the folder of the checkout in whose kustomization the other tool writes them.
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    kube_version: str = ""
+    without: tuple[Mapping[str, str], ...] = ()
+    edited: str | None = None
 
 
 class Manifests(NamedTuple):
@@ -83,10 +98,14 @@ def manifests_of(
     overlay = _as_edited(overlay, followed.bodies.get(overlay.edited, {}) if overlay.edited is not None else {})
     found = {**(place.copied(followed.references) if followed.references else {}), **followed.outside}
     plain = _plain(place, paths, steers, is_alone=not folders)
-    without = {tuple(sorted(target.items())) for target in _steering({**found, **plain}, steers)}
+    # Objects for the other tool alone, by kustomize's selectors.
+    manifests = {name: data for name, data in {**found, **plain}.items() if _is_manifest(name) and b"kind" in data}
+    bodies = (each.body for name, data in manifests.items() for each in read_yaml(name, data).documents)
+    without = {tuple(sorted(target.items())) for body in bodies if (target := _target(body, steers)) is not None}
     overlay = replace(overlay, without=tuple(dict(target) for target in sorted(without)))
     at = {name: f"manifests/{name.removeprefix(f'{place.folder}/')}" for name in plain}
-    above, change = ("files", edit) if edit is not None else (_ABOVE, _unchanged)
+    above = "files" if edit is not None else _ABOVE
+    change: Edit = edit or (lambda _, data: data)
     copies: dict[str, Content] = {at[name]: change(name, data) for name, data in plain.items()}
     files: dict[str, Content] = {**{name: change(name, data) for name, data in found.items()}, **followed.changed}
     if edit is not None:
@@ -112,11 +131,19 @@ def _plain(
     Raises:
         Uncarried: one cannot be read, or they are alone, and none does.
     """
-    chosen = list(paths)
-    found = {name: data for name, data in (place.copied(chosen) if chosen else {}).items() if _has_objects(name, data)}
-    if is_alone and not found:
+    chosen, has_objects = list(paths), False
+    kept: dict[str, bytes] = {}
+    for name, data in (place.copied(chosen) if chosen else {}).items():
+        read = read_yaml(name, data) if _is_manifest(name) else None
+        for problem in read.problems if read is not None else ():
+            if problem.severity is Severity.ERROR:
+                raise Uncarried(f"{name}:{problem.source.line}: {problem.message}")
+        bodies = [each.body for each in read.documents if each.body.get("kind")] if read is not None else []
+        has_objects |= bool(bodies)
+        if not all(_target(body, steers) for body in bodies):
+            kept[name] = data
+    if is_alone and not has_objects:
         raise Uncarried(f"no manifest was found for it in {place.url}")
-    kept = {name: data for name, data in found.items() if len(_steering({name: data}, steers)) < _count(name, data)}
     if is_alone and not kept:
         raise Uncarried("it brings only documents of the tool itself: give these to this command")
     return kept
@@ -134,11 +161,11 @@ def _follow(place: Place, starts: Iterable[str], edit: Edit | None, kube_version
         if folder in references:
             continue
         paths = [f"{folder}/{name}".lstrip("/") for name in KUSTOMIZATIONS]
-        names = [path for path in paths if place.standing(path) is StorePathKind.FILE]
+        names = [path for path in paths if place.kind_at(path) is StorePathKind.FILE]
         if len(names) != 1:
             raise Uncarried(f"{folder or '.'} in {place.url} has {len(names)} kustomizations; it must have one")
-        data = read_file(place, names[0])
-        read = read_kustomization(names[0], data, place.standing, lambda path: _read_if_there(place, path))
+        data = place.read(names[0])
+        read = read_kustomization(names[0], data, place.kind_at, lambda path: _read_if_there(place, path))
         for first in read.problems:
             raise Uncarried(f"{first.source.path}:{first.source.line} {first.path}: {first.message}")
         document = read_yaml(names[0], edit(place.at(names[0]), data) if edit else data).documents[0]
@@ -147,7 +174,7 @@ def _follow(place: Place, starts: Iterable[str], edit: Edit | None, kube_version
         outside |= copies
         for chart in read.charts:
             with_charts = names[0]
-            if not chart.repository and place.standing(chart.path) is not StorePathKind.FOLDER:
+            if not chart.repository and place.kind_at(chart.path) is not StorePathKind.FOLDER:
                 raise Uncarried(f"the chart {chart.name} is not in {chart.path} of {place.url}, and no repo serves it")
         if read.charts and kube_version:
             charts = [{"kubeVersion": kube_version, **chart} for chart in body["helmCharts"]]
@@ -190,11 +217,13 @@ def _with_files_inside(place: Place, folder: str, body: JsonObject) -> tuple[Jso
     Flux builds without this restriction of kustomize, which stays here: what is rendered reads named folders alone.
     """
     copies: dict[str, bytes] = {}
-    for text, steps in (*_resources(body), *named_files(body)):
+    listed = enumerate(body.get("resources") or [])
+    resources = [(text, ("resources", index)) for index, text in listed if isinstance(text, str)]
+    for text, steps in (*resources, *named_files(body)):
         path = resolved(folder, text)
-        if not folder or path is None or is_below(path, folder) or place.standing(path) is not StorePathKind.FILE:
+        if not folder or path is None or is_below(path, folder) or place.kind_at(path) is not StorePathKind.FILE:
             continue
-        copies[place.at(f"{folder}/{_OUTSIDE}/{path}")] = read_file(place, path)
+        copies[place.at(f"{folder}/{_OUTSIDE}/{path}")] = place.read(path)
         key = str(dig(body, *steps)).removesuffix(text)
         body = _with(body, steps, f"{key}{_OUTSIDE}/{path}")
     return body, copies
@@ -205,26 +234,22 @@ def _with(body: JsonObject, steps: tuple[Step, ...], text: str) -> JsonObject:
     return made
 
 
-def _unchanged(_: str, data: bytes) -> bytes:
-    return data
-
-
-def _resources(body: JsonObject) -> Iterator[tuple[str, tuple[Step, ...]]]:
-    for index, text in enumerate(body.get("resources") or []):
-        if isinstance(text, str):
-            yield text, ("resources", index)
-
-
-def read_file(place: Place, path: str) -> bytes:
-    """A file of a checkout.
-
-    Raises:
-        Uncarried: it cannot be read.
-    """
-    try:
-        return place.checkout.read(path)
-    except StoreError as error:
-        raise Uncarried(f"{place.url}: {error}") from error
+def overlay_of(
+    overlay: Overlay, resources: tuple[str, ...], components: tuple[str, ...] = ()
+) -> dict[str, tuple[JsonObject, ...]]:
+    """The files of a folder that builds the resources and puts the overlay around them."""
+    body: dict[str, Any] = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": list(resources),
+        **overlay.fields,
+    }
+    if components:
+        body["components"] = list(components)
+    removals = [{"target": dict(target), "patch": _DELETE} for target in overlay.without]
+    if removals:
+        body["patches"] = [*removals, *body.get("patches", [])]
+    return {FILE: (body,)}
 
 
 def _read_if_there(place: Place, path: str) -> bytes | None:
@@ -238,30 +263,5 @@ def _is_manifest(name: str) -> bool:
     return name.endswith((*SUFFIXES, ".json"))
 
 
-def _has_objects(name: str, data: bytes) -> bool:
-    if not _is_manifest(name):
-        return False
-    read = read_yaml(name, data)
-    broken = next((problem for problem in read.problems if problem.severity is Severity.ERROR), None)
-    if broken is not None:
-        raise Uncarried(f"{name}:{broken.source.line}: {broken.message}")
-    return any(document.body.get("kind") for document in read.documents)
-
-
-def _count(name: str, data: bytes) -> int:
-    return sum(1 for document in read_yaml(name, data).documents if document.body.get("kind"))
-
-
-def _steering(
-    files: Mapping[str, bytes], steers: Callable[[JsonObject], Mapping[str, str] | None]
-) -> list[Mapping[str, str]]:
-    """Return kustomize's selectors of objects for the other tool alone, one for each object."""
-    found = []
-    for name, data in files.items():
-        if not _is_manifest(name) or b"kind" not in data:
-            continue
-        for document in read_yaml(name, data).documents:
-            target = steers(document.body) if isinstance(dig(document.body, "metadata"), Mapping) else None
-            if target is not None:
-                found.append(target)
-    return found
+def _target(body: JsonObject, steers: Callable[[JsonObject], Mapping[str, str] | None]) -> Mapping[str, str] | None:
+    return steers(body) if isinstance(dig(body, "metadata"), Mapping) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import Json, JsonObject, Step, dig
@@ -13,7 +13,11 @@ _INDEX: Final = re.compile(r"\[\d+\]")
 _NAMES: Final = re.compile(r"'[^']*'|(?:^|(?<=[a-z]) )[^\s']\S*[/.:_-]\S*\w|(?<=[A-Z])(\w+) [\w./-]+")
 """Names in a reason: in quotes, with a sign within, or after a kind."""
 _USER: Final = re.compile(r"(?<=//)[^/@]*@")
+_TEXT: Final = (str, int, float)
 _EMPTY: Final[tuple[Json, ...]] = (None, "", [], {}, False)
+LEFT_OUT: Final = "left out"
+FAILED: Final = "not carried over"
+NOT_KEPT_TO: Final = "not kept to"
 PRUNE: Final = (
     "what leaves Git is released and stays in its cluster until you are sure; then set "
     "preserveResourcesOnDeletion: false in the placement of the Render"
@@ -26,64 +30,33 @@ class Uncarried(Exception):
     """An application that cannot be converted; the message names the reason and the remedy, without values."""
 
 
-class LeftOut(NamedTuple):
-    """A field without counterpart. Sorted by place."""
+class Told(NamedTuple):
+    """A line about a field, an application or a directive of a copied object. Sorted by place.
 
-    source: Source
-    field: str
-    why: str
-
-    @property
-    def reason(self) -> str:
-        """Return the field, whatever its place in lists, and the reason."""
-        return f"{_INDEX.sub('[]', self.field)}: {_without_names(self.why)}"
-
-    def __str__(self) -> str:
-        """The line that is printed."""
-        return f"left out: {self.source.path}:{self.source.line} {self.field}: {self.why}"
-
-
-def _without_names(why: str) -> str:
-    return _NAMES.sub(r"\1", why)
-
-
-class Failure(NamedTuple):
-    """An application that is not carried over. `subject`: its kind and name."""
+    `subject`: the path of the field, the kind and name of the application, or the directive as it is written.
+    """
 
     source: Source
     subject: str
     why: str
+    what: str = LEFT_OUT
 
     @property
     def reason(self) -> str:
-        """Return the reason, whatever it names."""
-        return _without_names(self.why)
+        """Return what lines of one reason share: the field, whatever its place in lists; not what the reason names."""
+        if self.what == NOT_KEPT_TO:
+            return f"{self.subject}: {self.why}"
+        why = _NAMES.sub(r"\1", self.why)
+        return f"{_INDEX.sub('[]', self.subject)}: {why}" if self.what == LEFT_OUT else why
 
     def __str__(self) -> str:
         """The line that is printed."""
-        return f"not carried over: {self.source.path}:{self.source.line} {self.subject}: {self.why}"
+        return f"{self.what}: {self.source.path}:{self.source.line} {self.subject}: {self.why}"
 
 
-class NotKeptTo(NamedTuple):
-    """A directive on a copied object that is not kept to here. `says`: as it is written there."""
-
-    source: Source
-    says: str
-    why: str
-
-    @property
-    def reason(self) -> str:
-        """Return the directive and the reason."""
-        return f"{self.says}: {self.why}"
-
-    def __str__(self) -> str:
-        """The line that is printed."""
-        return f"not kept to: {self.source.path}:{self.source.line} {self.says}: {self.why}"
-
-
-def grouped(found: Iterable[LeftOut | Failure | NotKeptTo]) -> Iterator[str]:
+def grouped(found: Iterable[Told]) -> Iterator[str]:
     """Yield a line for each; those of one reason are one line, with their number and the first of them."""
-    alike: dict[str, list[LeftOut | Failure | NotKeptTo]] = {}
+    alike: dict[str, list[Told]] = {}
     for each in found:
         alike.setdefault(each.reason, []).append(each)
     for members in alike.values():
@@ -96,13 +69,13 @@ class Notes:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._found: set[LeftOut] = set()
+        self._found: set[Told] = set()
 
     def leave(self, document: Document, steps: tuple[Step, ...], why: str) -> None:
         """Remember a field, by its place."""
-        self._found.add(LeftOut(document.at(*steps), dotted(steps), why))
+        self._found.add(Told(document.at(*steps), dotted(steps), why))
 
-    def sorted(self) -> tuple[LeftOut, ...]:
+    def sorted(self) -> tuple[Told, ...]:
         """All of them, by place."""
         return tuple(sorted(self._found))
 
@@ -127,7 +100,10 @@ def distinct(documents: Iterable[Document], notes: Notes) -> list[Document]:
 
 
 class Reading:
-    """One mapping of a document. `below`: its place there; getters record the fields that were read."""
+    """One mapping of a document. `below`: its place there; getters record the fields that were read.
+
+    A getter raises Uncarried if the field is something else; a missing one is the default, or empty.
+    """
 
     def __init__(self, document: Document, body: JsonObject, below: tuple[Step, ...], notes: Notes) -> None:
         """Read a mapping of `document`; `body` may be a copy of it with its templates filled in."""
@@ -143,77 +119,35 @@ class Reading:
         self._asked.add(key)
         return self.body.get(key)
 
-    def text(self, key: str, default: str = "") -> str:
-        """Return a text; a number is converted as written.
-
-        Raises:
-            Uncarried: it is something else.
-        """
+    def _fit(self, key: str, default: Any, what: str, fits: Callable[[Any], bool]) -> Any:
         found = self.value(key)
-        if found is None:
-            return default
-        if isinstance(found, bool) or not isinstance(found, str | int | float):
-            raise Uncarried(f"{self.path(key)} is no text")
-        return str(found)
+        if found is not None and not fits(found):
+            raise Uncarried(f"{self.path(key)} is {what}")
+        return default if found is None else found
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return a text; a number is converted as written."""
+        return str(self._fit(key, default, "no text", lambda one: type(one) is not bool and isinstance(one, _TEXT)))
 
     def flag(self, key: str, *, default: bool = False) -> bool:
-        """A truth value.
-
-        Raises:
-            Uncarried: it is something else.
-        """
-        found = self.value(key)
-        if found is None:
-            return default
-        if not isinstance(found, bool):
-            raise Uncarried(f"{self.path(key)} is neither true nor false")
-        return found
+        """A truth value."""
+        return bool(self._fit(key, default, "neither true nor false", lambda one: isinstance(one, bool)))
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts.
-
-        Raises:
-            Uncarried: it is something else.
-        """
-        found = self.value(key)
-        if found is None:
-            return ()
-        if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-            raise Uncarried(f"{self.path(key)} is no list of texts")
-        return tuple(str(item) for item in found)
+        """A list of texts."""
+        return tuple(self._fit(key, (), "no list of texts", lambda one: _is_list_of(str, one)))
 
     def map(self, key: str) -> dict[str, Any]:
-        """Return a mapping as a whole, with every field of it read; empty if missing.
-
-        Raises:
-            Uncarried: it is something else.
-        """
-        found = self.value(key)
-        if found is None:
-            return {}
-        if not isinstance(found, Mapping):
-            raise Uncarried(f"{self.path(key)} is no mapping")
-        return dict(found)
+        """Return a mapping as a whole, with every field of it read."""
+        return dict(self._fit(key, {}, "no mapping", lambda one: isinstance(one, Mapping)))
 
     def child(self, key: str) -> Reading:
-        """Return a mapping below, empty if missing. Its own fields are to be read, and `rest` called.
-
-        Raises:
-            Uncarried: it is something else.
-        """
+        """Return a mapping below. Its own fields are to be read, and `rest` called."""
         return Reading(self.document, self.map(key), (*self.below, key), self.notes)
 
     def children(self, key: str) -> tuple[Reading, ...]:
-        """The mappings of a list.
-
-        Raises:
-            Uncarried: it is something else.
-        """
-        found = self.value(key)
-        if found is None:
-            return ()
-        if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
-            raise Uncarried(f"{self.path(key)} is no list of mappings")
+        """The mappings of a list."""
+        found = self._fit(key, (), "no list of mappings", lambda one: _is_list_of(Mapping, one))
         return tuple(
             Reading(self.document, item, (*self.below, key, index), self.notes) for index, item in enumerate(found)
         )
@@ -242,6 +176,10 @@ class Reading:
         """Report every unread field."""
         for key in sorted(self.body.keys() - self._asked):
             self.leave(key, NO_COUNTERPART)
+
+
+def _is_list_of(kind: type, value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
 def checked_url(text: str) -> str:

@@ -1,6 +1,7 @@
-"""Copies in several clusters as one template: replicas as weights, other differences as overrides.
+"""Live objects as templates of a store, and policies that adopt them: replicas as weights, differences as overrides.
 
-Source: design#division: static weights equal to the live replicas reproduce the live replicas.
+Source: design#foreign-objects: conflictResolution decides about objects that exist and are not ours; design#identity;
+design#stale-copies; design#division: static weights equal to the live replicas reproduce the live replicas.
 """
 
 from __future__ import annotations
@@ -12,15 +13,86 @@ from typing import Any
 from msgspec import Struct
 
 from reconciler.api.clusters import LiveObject
-from reconciler.api.content import Json, JsonObject, digest_of
+from reconciler.api.content import Json, JsonObject, dig, digest_of
 from reconciler.api.refs import GVK, Identity
-from reconciler.documents import pointer_text
-from reconciler.importers.template import POLICY_API, adopting_policy, template_of
+from reconciler.documents import is_never_distributed, pointer_text
+from reconciler.kinds.body_fields import prune_server_fields
 from reconciler.kinds.registry import Registry
+from reconciler.ownership import MarkPlace, foreign_mark, read_owner, strip_marks
 
 _NAME_MAX = 63
 OBVIOUS_GROUPS = frozenset({"", "apps", "batch"})
 """Groups whose kinds are known by their kind alone; names of policies and files leave them out."""
+
+_MADE_BY_THE_CLUSTER = frozenset(
+    {
+        ("", "ConfigMap", "kube-root-ca.crt"),
+        ("", "ServiceAccount", "default"),
+        *(("", kind, "kubernetes") for kind in ("Endpoints", "Service")),
+        ("discovery.k8s.io", "EndpointSlice", "kubernetes"),
+        ("networking.k8s.io", "ServiceCIDR", "kubernetes"),
+        ("", "Namespace", "default"),
+        *(("scheduling.k8s.io", "PriorityClass", f"system-{what}-critical") for what in ("cluster", "node")),
+    }
+)
+_KINDS_OF_THE_CLUSTER = frozenset(
+    {
+        *(("", kind) for kind in ("ComponentStatus", "Event", "Node")),
+        ("events.k8s.io", "Event"),
+        ("networking.k8s.io", "IPAddress"),
+        ("storage.k8s.io", "CSINode"),
+    }
+)
+"""Kinds that a cluster consists of, or writes about itself."""
+_KEPT_UP_BY_THE_CLUSTER = (
+    ("labels", "kubernetes.io/bootstrapping"),
+    ("labels", "kube-aggregator.kubernetes.io/automanaged"),
+    ("annotations", "apf.kubernetes.io/autoupdate-spec"),
+)
+"""Marks of objects that an API server makes and restores itself: its roles, services and priority levels."""
+_MADE_BY_OPERATORS = (
+    ("labels", "reconcile.external-secrets.io/managed"),
+    ("labels", "secrets-store.csi.k8s.io/managed"),
+    ("annotations", "cert-manager.io/certificate-name"),
+)
+"""Marks of Secrets that operators make of other objects, whether these own them or not.
+
+Source: external-secrets, LabelManaged; Secrets Store CSI driver; cert-manager, CertificateNameKey.
+"""
+_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, not a secret
+POLICY_API = "policy.one.alibabacloud.com/v1alpha1"
+
+
+def reason_to_skip(live: LiveObject) -> str:
+    """Return the reason why an object may not be written into a store; empty if it may."""
+    identity = live.identity
+    mark = foreign_mark(live.body)
+    is_brought = mark is not None and mark.place is MarkPlace.OWNER
+    if dig(live.body, "metadata", "ownerReferences") and not is_brought:
+        return "another object makes it"
+    if identity[:2] == ("", "Secret") and _has_mark(live, _MADE_BY_OPERATORS):
+        return "an operator makes it of another object"
+    if is_never_distributed(live.gvk, identity):
+        return "no policy may select it"
+    is_own = identity[:2] in _KINDS_OF_THE_CLUSTER or (*identity[:2], identity.name) in _MADE_BY_THE_CLUSTER
+    if is_own or live.body.get("type") == _TOKEN or _has_mark(live, _KEPT_UP_BY_THE_CLUSTER):
+        return "every cluster makes its own"
+    if dig(live.body, "metadata", "deletionTimestamp"):
+        return "it is being deleted"
+    if read_owner(live.body) is not None:
+        return "a fleet store holds it already"
+    return f"{mark.tool} holds it; take it from there first" if mark is not None else ""
+
+
+def _has_mark(live: LiveObject, marks: tuple[tuple[str, str], ...]) -> bool:
+    return any(dig(live.body, "metadata", field, mark) is not None for field, mark in marks)
+
+
+def template_of(live: LiveObject, interpreters: Registry) -> JsonObject:
+    """Return the object as a person would have written it: without fields of servers, controllers and ourselves."""
+    body = {"apiVersion": live.gvk.api_version, "kind": live.gvk.kind, **live.body}
+    pruned = prune_server_fields(interpreters.of(*live.identity[:2]).sanitize(body))
+    return strip_marks(pruned)
 
 
 class Imported(Struct, frozen=True, kw_only=True):
@@ -52,7 +124,10 @@ def imported(copies: Mapping[str, LiveObject], interpreters: Registry) -> Import
     if weights:
         total = sum(weights.values())
         bodies = {name: kind.with_replicas(body, total) for name, body in bodies.items()}
-    template = _commonest(bodies)
+    # The most common body; of equals, that of the first cluster by name.
+    digests = {name: digest_of(body) for name, body in sorted(bodies.items())}
+    (digest, _), *_ = Counter(digests.values()).most_common(1)
+    template = next(bodies[name] for name, found in digests.items() if found == digest)
     patches = {name: tuple(_operations(template, body)) for name, body in bodies.items()}
     return Imported(
         gvk=first.gvk,
@@ -73,15 +148,25 @@ def policies_of(objects: Iterable[Imported]) -> Iterator[dict[str, Any]]:
     alike: dict[tuple[str, tuple[str, ...]], list[Imported]] = {}
     for found in sorted(objects, key=lambda found: found.identity):
         if found.weights:
+            weights = [
+                {"targetCluster": {"clusterNames": [name]}, "weight": weight}
+                for name, weight in sorted(found.weights.items())
+            ]
+            scheduling = {
+                "replicaSchedulingType": "Divided",
+                "replicaDivisionPreference": "Weighted",
+                "weightPreference": {"staticWeightList": weights},
+            }
+            divided = {"clusterAffinity": {"clusterNames": list(found.clusters)}, "replicaScheduling": scheduling}
             name = _safe_name(*_words(found.identity))
-            yield adopting_policy(found.identity.namespace, [_selector(found)], _divided(found), name)
+            yield _adopting(found.identity.namespace, [_selector(found)], divided, name)
         else:
             alike.setdefault((found.identity.namespace, found.clusters), []).append(found)
         if found.patches:
             yield _override_policy(found)
     for (namespace, clusters), group in sorted(alike.items(), key=lambda item: item[0]):
         placement = {"clusterAffinity": {"clusterNames": list(clusters)}}
-        yield adopting_policy(namespace, [_selector(found) for found in group], placement, _safe_name(*clusters))
+        yield _adopting(namespace, [_selector(found) for found in group], placement, _safe_name(*clusters))
 
 
 def _weights(first: LiveObject, bodies: Mapping[str, JsonObject], interpreters: Registry) -> dict[str, int]:
@@ -96,13 +181,6 @@ def _weights(first: LiveObject, bodies: Mapping[str, JsonObject], interpreters: 
     if not can_divide or first.identity[:2] == ("batch", "Job") or not all(replicas.values()):
         return {}
     return replicas if len(set(replicas.values())) > 1 else {}
-
-
-def _commonest(bodies: Mapping[str, JsonObject]) -> JsonObject:
-    """Return the most common body; of equals, that of the first cluster by name."""
-    digests = {name: digest_of(body) for name, body in sorted(bodies.items())}
-    (digest, _), *_ = Counter(digests.values()).most_common(1)
-    return next(bodies[name] for name, found in digests.items() if found == digest)
 
 
 def _operations(before: Json, after: Json, at: tuple[str, ...] = ()) -> Iterator[JsonObject]:
@@ -129,20 +207,6 @@ def _selector(found: Imported) -> dict[str, str]:
     return {"apiVersion": found.gvk.api_version, "kind": found.gvk.kind, "name": found.identity.name}
 
 
-def _divided(found: Imported) -> dict[str, Any]:
-    weights = [
-        {"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in sorted(found.weights.items())
-    ]
-    return {
-        "clusterAffinity": {"clusterNames": list(found.clusters)},
-        "replicaScheduling": {
-            "replicaSchedulingType": "Divided",
-            "replicaDivisionPreference": "Weighted",
-            "weightPreference": {"staticWeightList": weights},
-        },
-    }
-
-
 def _override_policy(found: Imported) -> dict[str, Any]:
     """One rule for clusters that differ in the same way."""
     alike: dict[str, list[str]] = {}
@@ -152,16 +216,8 @@ def _override_policy(found: Imported) -> dict[str, Any]:
         {"targetCluster": {"clusterNames": names}, "overriders": {"plaintext": list(found.patches[names[0]])}}
         for names in alike.values()
     ]
-    namespace = found.identity.namespace
-    return {
-        "apiVersion": POLICY_API,
-        "kind": "OverridePolicy" if namespace else "ClusterOverridePolicy",
-        "metadata": {
-            "name": _safe_name(*_words(found.identity)),
-            **({"namespace": namespace} if namespace else {}),
-        },
-        "spec": {"resourceSelectors": [_selector(found)], "overrideRules": rules},
-    }
+    spec = {"resourceSelectors": [_selector(found)], "overrideRules": rules}
+    return _policy("OverridePolicy", found.identity.namespace, _safe_name(*_words(found.identity)), spec)
 
 
 def _words(identity: Identity) -> tuple[str, ...]:
@@ -177,3 +233,18 @@ def _safe_name(*parts: str) -> str:
         (letter.isalnum() and letter.isascii()) or letter in "-." for letter in name
     )
     return name if is_legal else f"imported-{digest_of(list(parts))[:16]}"
+
+
+def _adopting(namespace: str, selectors: list[dict[str, str]], placement: JsonObject, name: str) -> dict[str, Any]:
+    spec = {"conflictResolution": "Overwrite", "resourceSelectors": selectors, "placement": placement}
+    return _policy("PropagationPolicy", namespace, name, spec)
+
+
+def _policy(kind: str, namespace: str, name: str, spec: JsonObject) -> dict[str, Any]:
+    """Return a policy; without a namespace a cluster policy."""
+    return {
+        "apiVersion": POLICY_API,
+        "kind": kind if namespace else f"Cluster{kind}",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "spec": spec,
+    }

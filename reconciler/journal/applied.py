@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from reconciler.journal.rows import (
     unpack_manifest,
 )
 from reconciler.journal.sqlite_file import REBUILD, JournalFile, Row, SqlTable
-from reconciler.observations import MoveMemory
+from reconciler.observations import RecordedMove
 from reconciler.ownership import recorded_form
 
 _UNUSED = "digest NOT IN (SELECT recorded FROM applied WHERE recorded IS NOT NULL)"
@@ -74,7 +75,8 @@ def remove(file: JournalFile, cluster: str, identities: Iterable[Identity]) -> N
 
 def read(file: JournalFile, cluster: str | None) -> dict[str, dict[Identity, AppliedRow]]:
     """Rows by cluster (None: every cluster) and identity; a manifest that several rows share is decoded once."""
-    with file.view():
+    # The one writer reads what it wrote last; of a reader, everything is of one moment.
+    with file.transaction() if file.read_only else nullcontext():
         return _read(file, *(("", ()) if cluster is None else ("WHERE cluster = ?", (cluster,))))
 
 
@@ -93,7 +95,7 @@ def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity
             digest: str | None = row[8]
             if digest is not None and digest not in bodies:
                 raise JournalCorrupt(f"{file.path}: the recorded manifest {digest} is missing; {REBUILD}")
-            memory = MoveMemory(established=established.get(row[:5]), base=base.get(row[:5]))
+            memory = RecordedMove(established=established.get(row[:5]), base=base.get(row[:5]))
             value = applied_row(row, bodies[digest] if digest else None, memory, shared)
             found[value.identity] = value
     return ledger

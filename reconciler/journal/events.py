@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-import msgspec
-
 from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import ENDS, MADE, ORDERS, Event, EventKind
 from reconciler.clock import epoch_s, rfc3339
-from reconciler.journal.rows import EVENT, OUTBOX, event_value, json_text
+from reconciler.journal.rows import EVENT, OUTBOX, json_text, value_of
 from reconciler.journal.sqlite_file import JournalFile
 
 APART_MAX: Final = 10_000
@@ -53,7 +51,7 @@ class Recorded(NamedTuple):
 def record(file: JournalFile, events: Iterable[Event]) -> range:
     """Append events; one commit. Return their numbers."""
     with file.transaction():
-        first = _last(file) + 1
+        first = file.last(EVENT) + 1
         rows = [
             (first + offset, event.round, event.time, event.kind, event.subject, json_text(event.data))
             for offset, event in enumerate(events)
@@ -67,7 +65,7 @@ def prune(file: JournalFile, limits: HistoryLimits, now: str, apart_max: int = A
 
     `apart_max`: for orders of persons and beginnings of what still lasts. `now`: RFC 3339.
     """
-    last = _last(file)
+    last = file.last(EVENT)
     oldest = last + 1 - limits.events_max
     file.execute(f"DELETE FROM event WHERE id < ? AND kind NOT IN ({_sql(ORDERS)}) AND NOT {_LASTS}", (oldest,))  # noqa: S608 - constants
     beyond = "SELECT id FROM event WHERE id < ? ORDER BY id DESC LIMIT -1 OFFSET ?"
@@ -79,7 +77,6 @@ def prune(file: JournalFile, limits: HistoryLimits, now: str, apart_max: int = A
 
 
 def _sql(kinds: Iterable[EventKind]) -> str:
-    """Kinds as SQL has a list of texts."""
     return ", ".join(f"'{kind}'" for kind in sorted(kinds))
 
 
@@ -90,7 +87,7 @@ _IS_OPEN: Final = f"NOT EXISTS ({_LATER} AND CASE later.kind {_BEGUN_SQL} ELSE l
 _LASTS: Final = f"(kind IN ({_sql(_LASTING.values())}) AND {_IS_OPEN})"
 
 
-class EventBook:
+class EventTable:
     """The events of a journal."""
 
     _file: JournalFile
@@ -110,25 +107,20 @@ class EventBook:
         """Keep so much history from now on, also after a restart. `now`: RFC 3339."""
         with self._file.transaction():
             if limits != self._limits:
-                self._file.put_json(_LIMITS, limits)
+                self._file.put_json(LIMITS, limits)
                 self._limits = limits
                 prune(self._file, limits, now)
-
-    def _read_limits(self) -> None:
-        """Go on with the limits that were recorded last."""
-        found = self._file.value(_LIMITS)
-        self._limits = HistoryLimits(**msgspec.json.decode(found)) if found else HistoryLimits()
 
     def lasting(self, kinds: Collection[EventKind]) -> tuple[Event, ...]:
         """Return the last beginning of each subject and kind that has no end yet, oldest first."""
         rows = self._file.rows(EVENT, f"WHERE kind IN ({_sql(kinds)}) AND {_IS_OPEN} ORDER BY id")
-        return tuple(map(event_value, rows))
+        return tuple(value_of(EVENT, row, Event) for row in rows)
 
     def last_releases(self) -> tuple[Event, ...]:
         """Return the release of each object that was not written again since, newest first."""
         is_last = f"NOT EXISTS ({_LATER} AND later.kind IN ({_sql(MADE)}))"
         rows = self._file.rows(EVENT, f"WHERE kind = '{EventKind.RELEASED}' AND {is_last} ORDER BY id DESC")
-        return tuple(map(event_value, rows))
+        return tuple(value_of(EVENT, row, Event) for row in rows)
 
     def events(self, *, subject: str = "", kind: str = "", about: str = "", limit: int = 100) -> tuple[Event, ...]:
         """The newest events, newest first; empty: any. `about` is a subject with or without its cluster."""
@@ -139,13 +131,13 @@ class EventBook:
         """At most so many events that are meant, newest first."""
         where, values = _where(wanted)
         rows = self._file.rows(EVENT, f"{where} ORDER BY id DESC LIMIT ?", (*values, limit))
-        return tuple(Recorded(row[0], event_value(row)) for row in rows)
+        return tuple(Recorded(row[0], value_of(EVENT, row, Event)) for row in rows)
 
     def events_after(self, number: int, wanted: EventFilter, limit: int = -1) -> tuple[Recorded, ...]:
         """The events that are meant and were recorded after that one, oldest first; `limit`: at most so many."""
         where, values = _where(wanted)
         rows = self._file.rows(EVENT, f"{where} AND id > ? ORDER BY id LIMIT ?", (*values, number, limit))
-        return tuple(Recorded(row[0], event_value(row)) for row in rows)
+        return tuple(Recorded(row[0], value_of(EVENT, row, Event)) for row in rows)
 
     def hour_counts(self, wanted: EventFilter) -> tuple[tuple[str, str, str, int], ...]:
         """Return hour (`2026-11-23T10`), subject and kind of events that are meant, and how many there are of each."""
@@ -156,7 +148,7 @@ class EventBook:
     @property
     def last_event(self) -> int:
         """Return the number of the last recorded event; 0: none."""
-        return _last(self._file)
+        return self._file.last(EVENT)
 
     def delivered(self, receiver: str) -> int | None:
         """Return the number of the last event delivered to a receiver; None: not known."""
@@ -184,7 +176,7 @@ class EventBook:
         return tuple(row[0].partition(" @ ")[0] for row in self._file.execute(_SUBJECTS))
 
 
-_LIMITS: Final = "history"
+LIMITS: Final = "history"
 _SUBJECTS: Final = """
 WITH RECURSIVE found(subject) AS (
     SELECT min(subject) FROM event
@@ -194,10 +186,6 @@ WITH RECURSIVE found(subject) AS (
     FROM found WHERE found.subject IS NOT NULL
 )
 SELECT subject FROM found WHERE subject IS NOT NULL"""
-
-
-def _last(file: JournalFile) -> int:
-    return int(file.execute("SELECT max(id) FROM event")[0][0] or 0)
 
 
 def _where(wanted: EventFilter) -> tuple[str, tuple[str | int, ...]]:

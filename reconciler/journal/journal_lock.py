@@ -63,7 +63,10 @@ class JournalLock:
     def close(self) -> None:
         """Let the next writer in. The file stays: removing it could take a lock from under its next holder."""
         if self._descriptor >= 0:
-            os.ftruncate(self._descriptor, 0)
+            with suppress(OSError):  # a disk that became read-only: a note without a lock says nothing
+                os.ftruncate(self._descriptor, 0)
+            # A child that another thread has just forked has a copy, which keeps the lock until it runs its program.
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = -1
 
@@ -90,6 +93,7 @@ def holder(journal: Path) -> LockHolder | None:
     except BlockingIOError:
         return _note(descriptor)
     finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
     return None
 

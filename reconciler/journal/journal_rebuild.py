@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.journal.journal_lock import JournalLock
@@ -98,16 +98,8 @@ _TOLD_BY_MARKS = (ROLLOUT, ROLLOUT_EARLIER)
 """Saved for unreachable clusters; without these rows the marks restore them later."""
 
 
-class RebuiltJournal(NamedTuple):
-    """An open, empty journal; the new path of the broken file (None: it was sound); rows that could not be saved."""
-
-    journal: Journal
-    set_aside: Path | None
-    lost: tuple[str, ...]
-
-
-def rebuild(path: Path, *, keeps_sound: bool = False) -> RebuiltJournal:
-    """Return a journal without objects, to be filled from the members' marks.
+def rebuild(path: Path, *, keeps_sound: bool = False) -> tuple[Journal, Path | None, tuple[str, ...]]:
+    """Return a journal without objects, the new path of the broken file (None: it was sound), and what was lost.
 
     A sound file is reset in place; `keeps_sound`: it stays as it is. A broken one is renamed `journal.db.corrupt-<n>`;
     identity, cluster uids, suspensions and records of rollouts are carried over when their rows are intact. No round is
@@ -122,7 +114,7 @@ def rebuild(path: Path, *, keeps_sound: bool = False) -> RebuiltJournal:
             journal = Journal.open(path, lock=lock)
             if not keeps_sound:
                 journal.reset()
-            return RebuiltJournal(journal, None, ())
+            return journal, None, ()
         saved = _salvage(path)
         set_aside = move_aside(path)
         journal = Journal.open(path, lock=lock)
@@ -130,7 +122,7 @@ def rebuild(path: Path, *, keeps_sound: bool = False) -> RebuiltJournal:
     except JournalError:
         lock.close()
         raise
-    return RebuiltJournal(journal, set_aside, tuple(what for table, what in _SALVAGED.items() if table not in saved))
+    return journal, set_aside, tuple(what for table, what in _SALVAGED.items() if table not in saved)
 
 
 def _is_sound(path: Path) -> bool:

@@ -6,14 +6,24 @@ and the active content of the store. Source: ADR 20.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.ledger import GuardsInForce, HoldRecord, Losses, RecordedLoss, ReviewConfirmation
+from reconciler.api.binding import Constraint, PreviousPlacement
+from reconciler.api.ledger import (
+    EvictionRecord,
+    GuardsInForce,
+    HoldRecord,
+    Losses,
+    RecordedLoss,
+    ReviewConfirmation,
+    SuspensionRecord,
+)
 from reconciler.api.plan import NOT_CONFIRMED, Confirmed
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import GVK
 from reconciler.api.rollout_progress import EarlierRevision, Record
 from reconciler.containment import try_call
 from reconciler.fail_points import reach
@@ -32,12 +42,8 @@ from reconciler.journal.rows import (
     ROLLOUT_EARLIER,
     SUSPENSION,
     TIMER,
-    binding_value,
-    constraint_value,
-    eviction_value,
-    rollout_columns,
-    rollout_value,
-    suspension_value,
+    columns_of,
+    value_of,
 )
 from reconciler.journal.sqlite_file import META, JournalFile, Row, SqlTable
 
@@ -60,24 +66,20 @@ _REVISION: Final = "revision_in_force"
 _LEFT: Final = "left"
 _TABLES: Final = (CLUSTER, CONSTRAINT, EVICTION, GUARD_HOLD, LOSS, ROLLOUT, ROLLOUT_EARLIER, SUSPENSION, TIMER)
 _BY_IDENTITY: Final = "ORDER BY api_group, kind, namespace, name"
-_READ: Final[Mapping[str, Callable[[Row], object]]] = {
-    BINDING.name: binding_value,
-    CONSTRAINT.name: constraint_value,
-    EVICTION.name: eviction_value,
-    ROLLOUT.name: rollout_value,
-    SUSPENSION.name: suspension_value,
+_SHAPES: Final[Mapping[str, type[Struct]]] = {
+    BINDING.name: PreviousPlacement,
+    CONSTRAINT.name: Constraint,
+    EVICTION.name: EvictionRecord,
+    ROLLOUT.name: Record,
+    SUSPENSION.name: SuspensionRecord,
 }
 
 
 class RecordTables:
-    """The parts of a journal about the state of each cluster, losses, the store, and what one leader hands to the next.
-
-    The writer reads losses again only when it has written them.
-    """
+    """The records of each cluster, of losses and of the store, and those that one leader hands to the next."""
 
     _file: JournalFile
     _mirror: Mirror
-    _losses: Losses | None = None
 
     def holds(self, cluster: str) -> tuple[HoldRecord, ...]:
         """The mark that was written last, and those that a crash left in doubt. None: a journal of an older schema."""
@@ -97,8 +99,6 @@ class RecordTables:
 
     def rollout_records(self) -> dict[str, dict[str, Record]]:
         """Return the records of rollouts, by rollout and cluster, sorted. A journal of an older schema has none."""
-        if self._file.read_only:
-            return self._read_rollouts()
         return {name: dict(found) for name, found in self._mirror.rollouts.of(self._read_rollouts).items()}
 
     def record_rollouts(self, rollout: str, records: Mapping[str, Record | None]) -> None:
@@ -111,11 +111,10 @@ class RecordTables:
         differing = {cluster: record for cluster, record in sorted(records.items()) if record != known.get(cluster)}
         if not differing:
             return
-        gone = [(rollout, cluster) for cluster, record in differing.items() if record is None]
-        kept = {cluster: record for cluster, record in differing.items() if record is not None}
         with self._file.transaction():
-            self._file.remove(ROLLOUT, gone)
-            self._file.put(ROLLOUT, [rollout_columns(rollout, cluster, record) for cluster, record in kept.items()])
+            self._file.remove(ROLLOUT, [(rollout, cluster) for cluster, record in differing.items() if record is None])
+            kept = ((cluster, record) for cluster, record in differing.items() if record is not None)
+            self._file.put(ROLLOUT, [columns_of(ROLLOUT, one, rollout=rollout, cluster=name) for name, one in kept])
             for cluster, record in differing.items():
                 before, after = (one.earlier if one is not None else () for one in (known.get(cluster), record))
                 if before != after:
@@ -135,7 +134,7 @@ class RecordTables:
     def _read_rollouts(self) -> dict[str, dict[str, Record]]:
         found: dict[str, dict[str, Record]] = {}
         for row in self._file.rows(ROLLOUT, "ORDER BY rollout, cluster"):
-            found.setdefault(row[0], {})[row[1]] = rollout_value(row)
+            found.setdefault(row[0], {})[row[1]] = value_of(ROLLOUT, row, Record)
         for name, cluster, revision, left_at in self._file.rows(ROLLOUT_EARLIER, "ORDER BY left_at DESC, revision"):
             record = found.get(name, {}).get(cluster)
             if record is not None:
@@ -163,32 +162,27 @@ class RecordTables:
 
     def losses(self) -> Losses:
         """All that is recorded. A journal of an older schema has none."""
-        if self._losses is None or self._file.read_only:
-            self._losses = self._read_losses()
-        return self._losses
+        return self._mirror.losses.of(self._read_losses)
 
     def _read_losses(self) -> Losses:
-        order = "ORDER BY cluster, api_group, kind, namespace, name"
-        made = (
-            RecordedLoss(cluster=row[0], identity=Identity(*row[1:5]), time=row[5])
-            for row in self._file.rows(LOSS, order)
-        )
+        rows = self._file.rows(LOSS, "ORDER BY cluster, api_group, kind, namespace, name")
+        made = tuple(value_of(LOSS, row, RecordedLoss) for row in rows)
         held_since: dict[str, str] = dict(self._file.rows(GUARD_HOLD, "ORDER BY cluster"))
         confirmed = self._file.decoded(CONFIRMED, Confirmed) or NOT_CONFIRMED
         guards = self._file.decoded(GUARDS, GuardsInForce)
-        return Losses(made=tuple(made), held_since=held_since, confirmed=confirmed, guards=guards)
+        return Losses(made=made, held_since=held_since, confirmed=confirmed, guards=guards)
 
     def record_losses(self, losses: Iterable[RecordedLoss]) -> None:
         """Record losses before they are made; a later loss of the same copy replaces the earlier one."""
-        rows = [(loss.cluster, *loss.identity, loss.time) for loss in losses]
+        rows = [columns_of(LOSS, loss) for loss in losses]
         if rows:
-            self._losses = None
+            self._mirror.losses.value = None
             self._file.put(LOSS, rows)
 
     def forget_losses(self) -> None:
         """Forget all losses: a person has confirmed them."""
         if self.losses().made:
-            self._losses = None
+            self._mirror.losses.value = None
             with self._file.transaction():
                 self._file.execute("DELETE FROM loss")
 
@@ -198,7 +192,7 @@ class RecordTables:
         gone = set(known.made) - set(kept.made)
         if not gone and replace(known, made=()) == replace(kept, made=()):
             return
-        self._losses = None
+        self._mirror.losses.value = None
         with self._file.transaction():
             self._file.remove(LOSS, sorted((loss.cluster, *loss.identity) for loss in gone))
             self._file.replace(GUARD_HOLD, known.held_since.items(), sorted(kept.held_since.items()))
@@ -275,7 +269,6 @@ class RecordTables:
                 self._file.remove(META, [(key,)])
                 self._file.put(META, [row for row in _rows(META, told.get(key)) if row[0] == key])
         self._mirror.forget()
-        self._losses = None
 
 
 def _rows(table: SqlTable, told: Any) -> list[Row]:
@@ -287,5 +280,5 @@ def _rows(table: SqlTable, told: Any) -> list[Row]:
 def _is_read(table: SqlTable, row: Row) -> bool:
     if not all(isinstance(value, (str, int)) for value in row):
         return False
-    read = _READ.get(table.name)
-    return read is None or try_call(read, row).fault is None
+    shape = _SHAPES.get(table.name)
+    return shape is None or try_call(value_of, table, row, shape).fault is None

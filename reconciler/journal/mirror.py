@@ -18,7 +18,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.content import JsonObject
-from reconciler.api.ledger import AppliedRow, Intent, Ledger, RecordedLoss
+from reconciler.api.ledger import AppliedRow, Intent, Ledger, Losses, RecordedLoss
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Record
 from reconciler.containment import UNCONTAINED, try_call
@@ -33,30 +33,37 @@ Value = TypeVar("Value")
 class _TableCache(Generic[Value]):
     """A table as it was read once, with every change since; None: not read yet, or in doubt."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_kept: bool) -> None:
         self.value: Value | None = None
+        self._is_kept = is_kept
 
     def of(self, read: Callable[[], Value]) -> Value:
         """Return the table, read where it is not kept."""
-        if self.value is None:
-            self.value = read()
-        return self.value
+        found = read() if self.value is None else self.value
+        if self._is_kept:
+            self.value = found
+        return found
 
 
 class Mirror:
-    """The tables of the writer, with the objects of the journal by key, and the document that was recorded last."""
+    """The tables with the objects of the journal by key, and the document that was recorded last.
 
-    def __init__(self) -> None:
+    A reader keeps none of it: another process writes.
+    """
+
+    def __init__(self, *, is_kept: bool) -> None:
+        self._is_kept = is_kept
         self.forget()
 
     def forget(self) -> None:
         """Read everything again when it is asked for: a transaction was rolled back, or tables were replaced."""
-        self.ledger, self.placements, self.rollouts = (
-            _TableCache[Ledger](),
-            _TableCache[Placements](),
-            _TableCache[RolloutRecords](),
-        )
-        self.good_blobs, self.released = _TableCache[Mapping[str, str]](), _TableCache[Releases]()
+        is_kept = self._is_kept
+        self.ledger = _TableCache[Ledger](is_kept=is_kept)
+        self.placements = _TableCache[Placements](is_kept=is_kept)
+        self.rollouts = _TableCache[RolloutRecords](is_kept=is_kept)
+        self.good_blobs = _TableCache[Mapping[str, str]](is_kept=is_kept)
+        self.released = _TableCache[Releases](is_kept=is_kept)
+        self.losses = _TableCache[Losses](is_kept=is_kept)
         self.meta: dict[str, str] = {}
         self.picture: JsonObject | None = None
 
@@ -66,20 +73,13 @@ class Mirror:
             records = patched(known.get(rollout, {}), changes)
             self.rollouts.value = patched(known, {rollout: records or None})
 
-    def applied(self, rows: Iterable[AppliedRow]) -> None:
-        """Rows were written, with their manifests as they are recorded."""
-        self._patch((row.cluster, row.identity, row) for row in rows)
-
-    def removed(self, copies: Iterable[tuple[str, Identity]]) -> None:
-        """Rows were removed."""
-        self._patch(((cluster, identity, None) for cluster, identity in copies))
-
     def placed(self, changes: Mapping[Identity, PreviousPlacement | None]) -> None:
         """Placements were written; None: removed."""
         if self.placements.value is not None:
             self.placements.value = patched(self.placements.value, changes)
 
-    def _patch(self, changes: Iterable[tuple[str, Identity, AppliedRow | None]]) -> None:
+    def applied(self, changes: Iterable[tuple[str, Identity, AppliedRow | None]]) -> None:
+        """Rows were written, with their manifests as they are recorded; None: removed."""
         if self.ledger.value is None:
             return
         by_cluster: dict[str, dict[Identity, AppliedRow | None]] = {}

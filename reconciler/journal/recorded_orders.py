@@ -11,13 +11,7 @@ from reconciler.api.ledger import Event, EventKind, EvictionRecord, SuspensionRe
 from reconciler.api.refs import Identity
 from reconciler.clock import Clock, SystemClock
 from reconciler.journal.events import record
-from reconciler.journal.rows import (
-    EVICTION,
-    SUSPENSION,
-    TABLES,
-    eviction_value,
-    suspension_value,
-)
+from reconciler.journal.rows import EVICTION, SUSPENSION, TABLES, columns_of, value_of
 from reconciler.journal.sqlite_file import META, JournalFile
 
 _ASKED: Final = "asked"
@@ -37,7 +31,7 @@ class OrdersTable:
             self._note(EventKind.ASKED, "fleet", who)
 
     @property
-    def asked(self) -> str:
+    def last_order(self) -> str:
         """Return the person of the last order, with a unique mark; empty: there is none."""
         return self._file.value(_ASKED)
 
@@ -49,8 +43,7 @@ class OrdersTable:
     def suspend(self, suspension: SuspensionRecord) -> None:
         """Record an order to stop writing; it replaces one of the same scope. On the disk before this returns."""
         with self._file.transaction(durable=True):
-            row = (suspension.scope, suspension.reason, suspension.who, suspension.until)
-            self._file.put(SUSPENSION, [row])
+            self._file.put(SUSPENSION, [columns_of(SUSPENSION, suspension)])
             self._note(EventKind.SUSPENDED, suspension.scope, suspension.who, suspension.reason, suspension.until)
 
     def resume(self, scope: str, who: str = "", reason: str = "") -> bool:
@@ -63,13 +56,13 @@ class OrdersTable:
 
     def suspensions(self) -> tuple[SuspensionRecord, ...]:
         """All suspensions, sorted by scope; expired ones too."""
-        return tuple(map(suspension_value, self._file.rows(SUSPENSION, "ORDER BY scope")))
+        rows = self._file.rows(SUSPENSION, "ORDER BY scope")
+        return tuple(value_of(SUSPENSION, row, SuspensionRecord) for row in rows)
 
     def evict(self, eviction: EvictionRecord) -> None:
         """Record an order that a resource leaves a cluster; it replaces an earlier one."""
         with self._file.transaction(durable=True):
-            times = (eviction.since, eviction.until)
-            self._file.put(EVICTION, [(*eviction.identity, eviction.cluster, *times, eviction.who, eviction.reason)])
+            self._file.put(EVICTION, [columns_of(EVICTION, eviction)])
             subject = f"{eviction.identity} @ {eviction.cluster}"
             self._note(EventKind.EVICTED, subject, eviction.who, eviction.reason, eviction.until)
 
@@ -84,20 +77,20 @@ class OrdersTable:
 
     def evictions(self) -> tuple[EvictionRecord, ...]:
         """All evictions, sorted by resource and cluster; expired ones too. A journal of an older schema has none."""
-        return tuple(map(eviction_value, self._file.rows(EVICTION, "ORDER BY kind, namespace, name, cluster")))
+        rows = self._file.rows(EVICTION, "ORDER BY kind, namespace, name, cluster")
+        return tuple(value_of(EVICTION, row, EvictionRecord) for row in rows)
 
     def _remove(self, sql: str, values: tuple[str, ...]) -> bool:
         self._file.execute(sql, values)
         return bool(self._file.execute("SELECT changes()")[0][0])
 
     def _note(self, kind: EventKind, subject: str, who: str, why: str = "", until: str = "") -> None:
-        """Record a person's order, in the commit that carries it out."""
         found = {"who": who, "why": why, "until": until}
         data = {key: value for key, value in found.items() if value}
         record(self._file, [Event(round=0, time=self._clock.now(), kind=kind, subject=subject, data=data)])
 
 
-class OrderBook(OrdersTable):
+class SharedOrdersTable(OrdersTable):
     """The orders of a journal, open beside its writer: no lock of ours is taken, SQLite's own are enough."""
 
     def __init__(self, path: Path) -> None:

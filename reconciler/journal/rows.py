@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Hashable, Iterable, MutableMapping
-from typing import Any
+from collections.abc import Hashable, MutableMapping
+from typing import Any, TypeVar
 
+import msgspec
 import orjson
+from msgspec import Struct
 
-from reconciler.api.binding import Constraint, PreviousPlacement, TargetCluster, Tick
+from reconciler.api.binding import Constraint, PreviousPlacement
 from reconciler.api.content import Json, JsonObject, canonical_bytes
-from reconciler.api.ledger import AppliedRow, Event, EvictionRecord, Intent, SuspensionRecord
-from reconciler.api.plan import Action
+from reconciler.api.ledger import AppliedRow, Event, EvictionRecord, Intent, RecordedLoss, SuspensionRecord
 from reconciler.api.policies import Flavor
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
+from reconciler.decoding import prepared
 from reconciler.journal.sqlite_file import META, Row, SqlTable
-from reconciler.observations import MoveMemory
+from reconciler.observations import RecordedMove
 
 _IDENTITY = ("api_group", "kind", "namespace", "name")
 
@@ -80,6 +82,47 @@ TABLES = (
 _PACK_LEVEL = 1  # a manifest shrinks to two fifths at level 1; higher levels cost more than they save
 
 
+_JSON_COLUMNS = frozenset({"targets", "before", "data", "summary", "document"})
+_Value = TypeVar("_Value")
+
+
+def object_of(table: SqlTable, row: Row) -> dict[str, Any]:
+    """Return the values of a row by the names of the columns."""
+    named = zip(table.columns, row, strict=True)
+    return {name: orjson.loads(value) if name in _JSON_COLUMNS else value for name, value in named}
+
+
+def value_of(table: SqlTable, row: Row, shape: type[_Value]) -> _Value:
+    """Return a row as a value whose fields have the names of its columns; other fields have their defaults.
+
+    Raises:
+        msgspec.ValidationError: the row has another form.
+    """
+    found = object_of(table, row)
+    if "api_group" in found:
+        found["identity"] = identity = [found[column] for column in _IDENTITY]
+        found["gvk"] = (identity[0], found.get("version", ""), identity[1])
+    return msgspec.convert(found, shape, strict=False)
+
+
+# A reader decodes in a thread of its own.
+RECORDS = (Constraint, Event, EvictionRecord, Intent, PreviousPlacement, Record, RecordedLoss, SuspensionRecord)
+for _shape in RECORDS:
+    prepared(_shape)
+
+
+def columns_of(table: SqlTable, value: Struct, **more: str | int | None) -> Row:
+    """Return the row of a value: the inverse of `value_of`. `more`: columns that are no fields of it."""
+    given: dict[str, Any] = {**more, **dict(zip(_IDENTITY, getattr(value, "identity", ()), strict=False))}
+    row = []
+    for name in table.columns:
+        found = given[name] if name in given else getattr(value, name)
+        if name in _JSON_COLUMNS:
+            found = json_text(msgspec.to_builtins(found))
+        row.append(int(found) if isinstance(found, bool) else str(found) if isinstance(found, str) else found)
+    return tuple(row)
+
+
 def json_text(tree: Json) -> str:
     """A JSON column."""
     return canonical_bytes(tree).decode()
@@ -114,7 +157,7 @@ def applied_columns(row: AppliedRow, recorded: str | None) -> Row:
 
 
 def applied_row(
-    row: Row, recorded: JsonObject | None, memory: MoveMemory, shared: MutableMapping[Hashable, Any]
+    row: Row, recorded: JsonObject | None, memory: RecordedMove, shared: MutableMapping[Hashable, Any]
 ) -> AppliedRow:
     """Return the row: the inverse of `applied_columns`, with the manifest and the columns that are kept apart.
 
@@ -140,101 +183,4 @@ def applied_row(
         source=share(source, source),
         established=memory.established,
         base=memory.base,
-    )
-
-
-def binding_columns(placement: PreviousPlacement, revision: str) -> Row:
-    """Targets are kept as JSON: they are only ever read together."""
-    return (*placement.identity, placement.affinity_name, _targets_text(placement.targets), revision)
-
-
-def binding_value(row: Row) -> PreviousPlacement:
-    """The inverse of `binding_columns`."""
-    return PreviousPlacement(identity=Identity(*row[:4]), affinity_name=row[4], targets=_targets(row[5]))
-
-
-def _targets_text(targets: Iterable[TargetCluster]) -> str:
-    return json_text([[target.cluster, target.replicas] for target in targets])
-
-
-def _targets(text: str) -> tuple[TargetCluster, ...]:
-    return tuple(TargetCluster(cluster=name, replicas=replicas) for name, replicas in orjson.loads(text))
-
-
-def constraint_columns(position: int, constraint: Constraint) -> Row:
-    """Constraints keep their order."""
-    return (
-        *(position, *constraint.identity, constraint.cluster, constraint.replicas_max, int(constraint.excludes)),
-        *(constraint.until, constraint.reason, str(constraint.tick), constraint.since, constraint.basis),
-        _targets_text(constraint.before),
-    )
-
-
-def constraint_value(row: Row) -> Constraint:
-    """The inverse of `constraint_columns`."""
-    return Constraint(
-        identity=Identity(*row[1:5]),
-        cluster=row[5],
-        replicas_max=row[6],
-        excludes=bool(row[7]),
-        until=row[8],
-        reason=row[9],
-        tick=Tick(row[10]),
-        since=row[11],
-        basis=row[12],
-        before=_targets(row[13]),
-    )
-
-
-def eviction_value(row: Row) -> EvictionRecord:
-    """An eviction from its row."""
-    return EvictionRecord(
-        identity=Identity(*row[:4]), cluster=row[4], since=row[5], until=row[6], who=row[7], reason=row[8]
-    )
-
-
-def intent_columns(intent_id: int, intent: Intent) -> Row:
-    """One row for each intent. It is open: it has no outcome yet."""
-    return (
-        *(intent_id, intent.cluster, *intent.gvk[:2], intent.identity.kind, intent.identity.namespace),
-        *(intent.identity.name, str(intent.action), intent.manifest_digest, intent.uid, intent.revision),
-        *(None, ""),
-    )
-
-
-def intent_value(row: Row) -> Intent:
-    """The inverse of `intent_columns`, without id and outcome."""
-    return Intent(
-        cluster=row[1],
-        gvk=GVK(row[2], row[3], row[4]),
-        identity=Identity(row[2], row[4], row[5], row[6]),
-        action=Action(row[7]),
-        manifest_digest=row[8],
-        uid=row[9],
-        revision=row[10],
-    )
-
-
-def event_value(row: Row) -> Event:
-    """An event from its row."""
-    return Event(round=row[1], time=row[2], kind=row[3], subject=row[4], data=orjson.loads(row[5]))
-
-
-def suspension_value(row: Row) -> SuspensionRecord:
-    """A suspension from its row."""
-    return SuspensionRecord(scope=row[0], reason=row[1], who=row[2], until=row[3])
-
-
-def rollout_columns(rollout: str, cluster: str, record: Record) -> Row:
-    """One row for each rollout and cluster."""
-    return (
-        *(rollout, cluster, record.revision, record.begun_at, record.completed_at, record.steady_since),
-        *(record.turn, record.turn_at),
-    )
-
-
-def rollout_value(row: Row) -> Record:
-    """The inverse of `rollout_columns`, without rollout and cluster."""
-    return Record(
-        revision=row[2], begun_at=row[3], completed_at=row[4], steady_since=row[5], turn=row[6], turn_at=row[7]
     )

@@ -82,7 +82,7 @@ def _file_at(path: Path) -> tuple[int, int] | None:
     """Return the identity of a file: device and inode; None: there is none."""
     try:
         found = path.stat()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
 
@@ -185,16 +185,12 @@ class JournalFile:
             for statement in (part for script in scripts[found:] for part in statements(script)):
                 self._connection.execute(statement)
             if found:
-                self._seal_again()
+                # A new column changes the content of a checksum.
+                for table in self._tables:
+                    sql = f"SELECT {', '.join(table.columns)} FROM {table.name}"  # noqa: S608 - constants
+                    self.put(table, self._connection.execute(sql).fetchall())
             self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self._connection.execute(f"PRAGMA user_version = {len(scripts)}")
-
-    def _seal_again(self) -> None:
-        # A new column changes the content of a checksum.
-        for table in self._tables:
-            columns = ", ".join(table.columns)
-            rows = self._connection.execute(f"SELECT {columns} FROM {table.name}").fetchall()  # noqa: S608 - constants
-            self.put(table, rows)
 
     @contextmanager
     def reported(self) -> Iterator[None]:
@@ -256,22 +252,16 @@ class JournalFile:
 
         Checked after each durable commit, since the next step depends on it.
         """
-        is_there = _file_at(self.path) == self._is_of and self.path.with_name(f"{self.path.name}-wal").exists()
+        try:
+            is_there = _file_at(self.path) == self._is_of and self.path.with_name(f"{self.path.name}-wal").exists()
+        except OSError as error:
+            raise JournalError(f"{self.path}: {error.strerror}; mend that, and start again") from error
         if not is_there:
             raise JournalError(
                 f"{self.path}: the journal was removed or replaced while it was in use; nothing more is done that it "
                 "could not remember. Put it back, or let `reconciler journal rebuild` make a new one from the members' "
                 "marks, and start again"
             )
-
-    @contextmanager
-    def view(self) -> Iterator[None]:
-        """Everything read inside is of one moment, whatever another process writes meanwhile."""
-        if not self.read_only:
-            yield  # The one writer reads what it wrote last.
-            return
-        with self.transaction():
-            yield
 
     def put(self, table: SqlTable, rows: Iterable[Row]) -> None:
         """Insert rows, or replace those with the same key."""
@@ -323,7 +313,11 @@ class JournalFile:
 
     def each_row(self, table: SqlTable, where: str = "", values: Row = ()) -> Iterator[Row]:
         """Yield what `rows` returns, one by one: nothing is written meanwhile."""
-        if self.read_only and not self.is_too_new and not self.has_table(table):
+        if (
+            self.read_only
+            and not self.is_too_new
+            and not self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table.name,))
+        ):
             return
         sql = f"SELECT {', '.join(table.columns)}, checksum FROM {table.name} {where}"  # noqa: S608 - constants
         with self.reported():
@@ -339,9 +333,10 @@ class JournalFile:
         """Return the number of rows that this process has written or removed since the file was opened."""
         return self._connection.total_changes
 
-    def has_table(self, table: SqlTable) -> bool:
-        """Return whether the table exists: a file opened for reading may have an older schema."""
-        return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table.name,)))
+    def last(self, table: SqlTable) -> int:
+        """Return the greatest number in the first column; 0: there is no row."""
+        found = self.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")  # noqa: S608 - constants
+        return int(found[0][0] or 0)
 
     def execute(self, sql: str, values: Row = ()) -> list[Row]:
         """The rows that a statement gives."""

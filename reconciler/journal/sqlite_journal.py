@@ -14,19 +14,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+
+import msgspec
 
 from reconciler.api.binding import Constraint, PreviousPlacement
 from reconciler.api.content import JsonObject
-from reconciler.api.ledger import AppliedRow, Intent, IntentOutcome, Ledger, RecordedLoss
+from reconciler.api.fleet import HistoryLimits
+from reconciler.api.ledger import AppliedRow, Event, EventKind, Intent, IntentOutcome, Ledger, RecordedLoss
 from reconciler.api.refs import Identity
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.journal import applied as journal_applied
 from reconciler.journal import trail as journal_trail
-from reconciler.journal.events import EventBook, prune
+from reconciler.journal.events import LIMITS, EventTable, prune
 from reconciler.journal.journal_lock import JournalLock, refuse_network_file_system
 from reconciler.journal.locks import RecordTables
 from reconciler.journal.mirror import Mirror, Placements, SharedCommits
-from reconciler.journal.recorded_orders import OrderBook, OrdersTable
+from reconciler.journal.recorded_orders import OrdersTable, SharedOrdersTable
 from reconciler.journal.rows import (
     BINDING,
     CLUSTER,
@@ -34,25 +38,23 @@ from reconciler.journal.rows import (
     ROUND,
     TABLES,
     TIMER,
-    binding_columns,
-    binding_value,
-    constraint_columns,
-    constraint_value,
+    columns_of,
     json_text,
+    value_of,
 )
 from reconciler.journal.sqlite_file import BUSY_TIMEOUT_S, META, JournalFile, Row, SqlTable
-from reconciler.journal.trail import TrailBook
+from reconciler.journal.trail import IntentTable
 
-__all__ = ["Journal", "OrderBook"]
+__all__ = ["Journal", "SharedOrdersTable"]
 
 
-class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
+class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None) -> None:
         self._file = file
         self._lock = lock
-        self._mirror = Mirror()
+        self._mirror = Mirror(is_kept=not file.read_only)
         self._commits = SharedCommits(self.begin, lambda: self.transaction(durable=True))
 
     @classmethod
@@ -90,13 +92,13 @@ class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
         return journal
 
     @staticmethod
-    def open_beside(path: Path) -> OrderBook:
+    def open_beside(path: Path) -> SharedOrdersTable:
         """The orders in a journal that a daemon may be writing; nothing else can be written through it.
 
         Raises:
             JournalTooNew, JournalCorrupt, JournalError: as `open`; also where there is no journal yet.
         """
-        return OrderBook(path)
+        return SharedOrdersTable(path)
 
     def _prepare(self) -> None:
         try:
@@ -106,7 +108,8 @@ class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
             elif journal_applied.has_unused_manifests(self._file):
                 with self.transaction():
                     journal_applied.remove_unused_manifests(self._file)
-            self._read_limits()
+            found = self._file.value(LIMITS)
+            self._limits = HistoryLimits(**msgspec.json.decode(found)) if found else HistoryLimits()
         except JournalError:
             self._file.close()
             raise
@@ -133,7 +136,6 @@ class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
                 yield
         except BaseException:
             self._mirror.forget()
-            self._losses = None
             raise
 
     # What the journal is
@@ -197,14 +199,15 @@ class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
     def record_applied(self, rows: Iterable[AppliedRow]) -> None:
         """Record acknowledged objects; one commit."""
         with self.transaction():
-            self._mirror.applied(journal_applied.record(self._file, rows, self.hash_key))
+            written = journal_applied.record(self._file, rows, self.hash_key)
+            self._mirror.applied((row.cluster, row.identity, row) for row in written)
 
     def remove_applied(self, cluster: str, identities: Iterable[Identity]) -> None:
         """Forget objects of a cluster: deleted or released."""
         gone = tuple(identities)
         with self.transaction():
             journal_applied.remove(self._file, cluster, gone)
-            self._mirror.removed((cluster, identity) for identity in gone)
+            self._mirror.applied((cluster, identity, None) for identity in gone)
 
     def applied(self, cluster: str) -> Mapping[Identity, AppliedRow]:
         """Return the applied rows of one cluster, by identity."""
@@ -215,8 +218,6 @@ class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
 
         A writer reads it once; clusters without writes since are the same mapping again.
         """
-        if self._file.read_only:
-            return journal_applied.read(self._file, None)
         return self._mirror.ledger.of(lambda: journal_applied.read(self._file, None))
 
     # Decisions that outlive a round
@@ -236,26 +237,27 @@ class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
         with self.transaction():
             self._file.remove(BINDING, [identity for identity, placement in differing.items() if placement is None])
             written = [placement for placement in differing.values() if placement is not None]
-            self._file.put(BINDING, [binding_columns(placement, revision) for placement in written])
+            self._file.put(BINDING, [columns_of(BINDING, one, revision=revision) for one in written])
             self._mirror.placed(differing)
         return frozenset(differing)
 
     def previous_placements(self) -> Placements:
         """The placements of the last round that recorded any, sorted."""
-        return self._read_placements() if self._file.read_only else self._mirror.placements.of(self._read_placements)
+        return self._mirror.placements.of(self._read_placements)
 
     def _read_placements(self) -> dict[Identity, PreviousPlacement]:
-        found = (binding_value(row) for row in self._file.rows(BINDING, "ORDER BY api_group, kind, namespace, name"))
-        return {placement.identity: placement for placement in found}
+        rows = self._file.rows(BINDING, "ORDER BY api_group, kind, namespace, name")
+        return {found.identity: found for found in (value_of(BINDING, row, PreviousPlacement) for row in rows)}
 
     def record_constraints(self, constraints: tuple[Constraint, ...]) -> None:
         """Replace all constraints of ticks."""
-        rows = [constraint_columns(position, constraint) for position, constraint in enumerate(constraints)]
+        rows = [columns_of(CONSTRAINT, constraint, position=number) for number, constraint in enumerate(constraints)]
         self._file.replace(CONSTRAINT, self._file.rows(CONSTRAINT), rows)
 
     def constraints(self) -> tuple[Constraint, ...]:
         """The constraints in the order in which they were recorded."""
-        return tuple(map(constraint_value, self._file.rows(CONSTRAINT, "ORDER BY position")))
+        rows = self._file.rows(CONSTRAINT, "ORDER BY position")
+        return tuple(value_of(CONSTRAINT, row, Constraint) for row in rows)
 
     def record_timers(self, timers: Mapping[str, str]) -> None:
         """Replace all timers: name to the RFC 3339 time since which something holds."""
@@ -265,10 +267,11 @@ class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
         """All timers by name."""
         return dict(self._file.rows(TIMER, "ORDER BY name"))
 
-    def record_cluster(self, name: str, uid: str) -> None:
+    def record_clusters(self, uids: Mapping[str, str]) -> None:
         """Remember the uid of kube-system under which a cluster answered first; durable at once."""
-        with self.transaction(durable=True):
-            self._file.put(CLUSTER, [(name, uid)])
+        if new := sorted(uids.keys() - self.cluster_uids().keys()):
+            with self.transaction(durable=True):
+                self._file.put(CLUSTER, [(name, uids[name]) for name in new])
 
     def cluster_uids(self) -> dict[str, str]:
         """Cluster name to the uid of its kube-system."""
@@ -305,6 +308,12 @@ class Journal(EventBook, OrdersTable, RecordTables, TrailBook):
                 self.remove_applied(cluster, (identity,))
 
     # Rounds
+
+    def tell(self, kind: EventKind, subject: str, data: Mapping[str, Any], now: str) -> Event:
+        """Record an event beside the last complete round, and return it."""
+        event = Event(round=self.complete_rounds(), time=now, kind=kind, subject=subject, data=data)
+        self.record_events([event])
+        return event
 
     def record_round(self, revision: str, time: str, summary: JsonObject) -> int:
         """The number of the round, which is now recorded as complete."""

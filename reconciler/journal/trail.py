@@ -19,9 +19,10 @@ from reconciler.journal.rows import (
     ROUND,
     STATE,
     TABLES,
-    intent_columns,
-    intent_value,
+    columns_of,
     json_text,
+    object_of,
+    value_of,
 )
 from reconciler.journal.sqlite_file import META, JournalFile, SqlTable
 
@@ -32,8 +33,12 @@ _RELEASES = f"action = '{Action.RELEASE}' AND outcome = '{IntentEnd.DONE}'"
 
 def begin(file: JournalFile, intents: Iterable[Intent]) -> tuple[int, ...]:
     """Write open intents; their ids in the given order."""
-    first = _last(file, INTENT) + 1
-    rows = [intent_columns(first + offset, intent) for offset, intent in enumerate(intents)]
+    first = file.last(INTENT) + 1
+    # Open: they have no outcome yet.
+    rows = [
+        columns_of(INTENT, one, id=first + offset, version=one.gvk.version, outcome=None, detail="")
+        for offset, one in enumerate(intents)
+    ]
     file.put(INTENT, rows)
     oldest = first - _CLOSED_INTENTS_MAX
     # A released object is known by its intent, for as long as it may come back.
@@ -50,7 +55,7 @@ def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str,
         found = file.rows(INTENT, "WHERE id = ?", (intent_id,))
         assert found, f"no intent {intent_id} was begun"
         closed.append((*found[0][:-2], str(IntentEnd(outcome)), detail))
-        intent = intent_value(found[0])
+        intent = value_of(INTENT, found[0], Intent)
         if outcome == IntentEnd.DONE:
             done.add(intent.action)
             if intent.action is Action.ADOPT:
@@ -59,7 +64,7 @@ def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str,
     return not done.isdisjoint((Action.RELEASE, Action.ADOPT))
 
 
-class TrailBook:
+class IntentTable:
     """The intents and rounds of a journal, and the picture of the last round."""
 
     _file: JournalFile
@@ -67,23 +72,23 @@ class TrailBook:
 
     def released(self) -> Releases:
         """Return by cluster and identity the uid of each object that was released there and not adopted since."""
-        # A reader misses later ones.
-        return self._read_released() if self._file.read_only else self._mirror.released.of(self._read_released)
+        return self._mirror.released.of(self._read_released)
 
     def _read_released(self) -> Releases:
         found: dict[str, dict[Identity, str]] = {}
         for row in self._file.rows(INTENT, f"WHERE {_RELEASES} ORDER BY id"):
-            intent = intent_value(row)
+            intent = value_of(INTENT, row, Intent)
             found.setdefault(intent.cluster, {})[intent.identity] = intent.uid
         return found
 
     def open_intents(self) -> dict[int, Intent]:
         """Return intents without an outcome, by id: after a crash, their objects must be read first."""
-        return {row[0]: intent_value(row) for row in self._file.rows(INTENT, "WHERE outcome IS NULL ORDER BY id")}
+        rows = self._file.rows(INTENT, "WHERE outcome IS NULL ORDER BY id")
+        return {row[0]: value_of(INTENT, row, Intent) for row in rows}
 
     def complete_rounds(self) -> int:
         """Return the number of complete rounds since the journal began or was reset: 0 forbids every deletion."""
-        return _last(self._file, ROUND)
+        return self._file.last(ROUND)
 
     def last_round(self) -> RoundRecord | None:
         """The round that was recorded last."""
@@ -123,15 +128,8 @@ class TrailBook:
         return {**document, **lists}
 
 
-def _last(file: JournalFile, table: SqlTable) -> int:
-    found = file.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")  # noqa: S608 - constants
-    return int(found[0][0] or 0)
-
-
 _PICTURE = "picture"
 _LIST = "picture."
-
-
 _PART = "/"
 _LONG = 1_000
 _PART_SIZE = 64
@@ -182,16 +180,6 @@ def export(file: JournalFile, uuid: str, fleet: str) -> Document:
 
 def _table_pieces(file: JournalFile, table: SqlTable) -> Iterator[Json]:
     rows = file.each_row(table, f"ORDER BY {', '.join(table.columns[: table.keys])}")
-    yield [_object(table, row) for row in islice(rows, _PIECE)]
-    while piece := [_object(table, row) for row in islice(rows, _PIECE)]:
+    yield [object_of(table, row) for row in islice(rows, _PIECE)]
+    while piece := [object_of(table, row) for row in islice(rows, _PIECE)]:
         yield piece
-
-
-_JSON_COLUMNS = frozenset({"targets", "before", "data", "summary", "document"})
-
-
-def _object(table: SqlTable, row: tuple[Json, ...]) -> dict[str, Json]:
-    return {
-        name: orjson.loads(value) if name in _JSON_COLUMNS else value
-        for name, value in zip(table.columns, row, strict=True)
-    }

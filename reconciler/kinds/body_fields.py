@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, dig, with_value, without
 from reconciler.kinds.cluster_fields import without_cluster_fields
 
+Value = TypeVar("Value")
 EMPTY: Mapping[str, Any] = {}
 
 
@@ -29,6 +30,16 @@ def mappings(value: Json) -> Iterator[tuple[int, Mapping[str, Any]]]:
 def text(value: Json) -> str:
     """The value when it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
+
+
+def by_text(default: Value, meant: Mapping[str, Value], *steps: str, told: str = "") -> Callable[[JsonObject], Value]:
+    """Return a rule of an interpreter: what the text of a field means; the default for any other one, or none."""
+
+    def value_of(body: JsonObject) -> Value:
+        return meant.get(text(dig(body, *steps)), default)
+
+    value_of.__doc__ = told  # docs/reference/kinds.md has the rule of each kind
+    return value_of
 
 
 COUNT_MAX = 2**31 - 1
@@ -193,14 +204,14 @@ def by_reports(told: Callable[[JsonObject], Iterable[ReportedHealth]]) -> dict[s
     It is as well as the worst of them; Progressing while its status is about an older spec, and while it is deleted.
     """
 
-    def whole(live: JsonObject) -> ReportedHealth:
+    def health_reports(live: JsonObject) -> ReportedHealth:
         return ReportedHealth(Health.PROGRESSING) if is_on_its_way(live) else worst(told(live))
 
     def health(live: JsonObject) -> Health:
-        return whole(live).health
+        return health_reports(live).health
 
     health.__doc__ = told.__doc__  # docs/reference/kinds.md has the rule of each kind
-    return {"health": health, "why": lambda live: whole(live).why}
+    return {"health": health, "why": lambda live: health_reports(live).why}
 
 
 def worst(found: Iterable[ReportedHealth]) -> ReportedHealth:

@@ -2,7 +2,7 @@
 
 They are left out of requests, so that they are neither compared nor in conflict, and a template with such fields, for
 example an exported one, gets a warning. Fields that only the API server writes into every object are in
-`server_fields`. Source: design#fields-of-the-cluster; each row has its own.
+`body_fields`. Source: design#fields-of-the-cluster; each row has its own.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ CLUSTER_FIELDS: Final[Mapping[Kind, tuple[ClusterField, ...]]] = {
 def fields_of_the_cluster(body: JsonObject) -> Iterator[tuple[tuple[Step, ...], ClusterField]]:
     """Yield the non-blank fields of an object that its cluster writes, with the steps to each."""
     for field in _of_kind(body):
-        for steps, value in _found(body, field.path, ()):
+        for steps, value in _values_at(body, field.path, ()):
             if not _is_blank(value) and field.is_theirs(body, value):
                 yield steps, field
 
@@ -231,7 +231,7 @@ def without_cluster_fields(body: JsonObject) -> JsonObject:
     pruned: JsonObject = body
     for field in _of_kind(body):
         if not field.is_sent:
-            theirs = [steps for steps, value in _found(pruned, field.path, ()) if field.is_theirs(body, value)]
+            theirs = [steps for steps, value in _values_at(pruned, field.path, ()) if field.is_theirs(body, value)]
             for steps in reversed(theirs):
                 pruned = _without(pruned, steps)
     return pruned
@@ -242,7 +242,7 @@ def _of_kind(body: JsonObject) -> tuple[ClusterField, ...]:
     return CLUSTER_FIELDS.get((group, str(body.get("kind"))), ())
 
 
-def _found(tree: Json, path: tuple[str, ...], steps: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], Json]]:
+def _values_at(tree: Json, path: tuple[str, ...], steps: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], Json]]:
     if not path:
         yield steps, tree
         return
@@ -252,7 +252,7 @@ def _found(tree: Json, path: tuple[str, ...], steps: tuple[Step, ...]) -> Iterat
     elif isinstance(tree, (dict, Mapping)) and path[0] in tree:
         below = ((path[0], tree[path[0]]),)
     for step, value in below:
-        yield from _found(value, path[1:], (*steps, step))
+        yield from _values_at(value, path[1:], (*steps, step))
 
 
 def _without(tree: Json, steps: tuple[Step, ...]) -> Json:

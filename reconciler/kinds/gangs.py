@@ -14,6 +14,7 @@ from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import Component, Demand, PodShape, exact, units
 from reconciler.kinds.body_fields import (
+    by_text,
     condition,
     count,
     mapping,
@@ -153,18 +154,8 @@ def _spark_pod_template(body: JsonObject) -> Json:
     return roles if any(roles.values()) else None
 
 
-_WELL: Final = frozenset({"RUNNING", "SUCCEEDING", "COMPLETED"})
-
-
-def _spark_health(live: JsonObject) -> Health:
-    """Source: Karmada: only the state FAILED is unhealthy; the operator recovers from the others."""
-    state = text(dig(live, "status", "applicationState", "state"))
-    return Health.UNHEALTHY if state == "FAILED" else Health.HEALTHY if state in _WELL else Health.PROGRESSING
-
-
-def _spark_outcome(live: JsonObject) -> RunOutcome:
-    outcomes = {"FAILED": RunOutcome.FAILED, "COMPLETED": RunOutcome.SUCCEEDED}
-    return outcomes.get(text(dig(live, "status", "applicationState", "state")), RunOutcome.RUNS)
+_STATE: Final = ("status", "applicationState", "state")
+_WELL: Final = ("RUNNING", "SUCCEEDING", "COMPLETED")
 
 
 SPARK_APPLICATION = Interpreter(
@@ -174,8 +165,14 @@ SPARK_APPLICATION = Interpreter(
     images=_images,
     containers=_containers,
     pod_template=_spark_pod_template,
-    health=_spark_health,
-    outcome=_spark_outcome,
+    # Source: Karmada.
+    health=by_text(
+        Health.PROGRESSING,
+        {"FAILED": Health.UNHEALTHY, **dict.fromkeys(_WELL, Health.HEALTHY)},
+        *_STATE,
+        told="Only the state FAILED is unhealthy; the operator recovers from the others.",
+    ),
+    outcome=by_text(RunOutcome.RUNS, {"FAILED": RunOutcome.FAILED, "COMPLETED": RunOutcome.SUCCEEDED}, *_STATE),
 )
 
 
@@ -246,7 +243,7 @@ def _sanitize(body: JsonObject) -> JsonObject:
     return pruned
 
 
-KUBEFLOW_JOB = Interpreter(
+KUBEFLOW = Interpreter(
     kinds=tuple((_GROUP, kind) for kind in sorted(REPLICA_SPECS)),
     demand=_kubeflow_demand,
     dependencies=lambda body: as_dependencies(

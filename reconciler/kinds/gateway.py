@@ -22,7 +22,7 @@ GROUP: Final = "gateway.networking.k8s.io"
 
 SERVICE: Final = ("", "Service")
 SECRET: Final = ("", "Secret")
-GATEWAY: Final = (GROUP, "Gateway")
+_GATEWAY_KIND: Final = (GROUP, "Gateway")
 UNNAMED: Final = ("", "")
 """Default of a reference that has to have its group and kind."""
 
@@ -37,7 +37,7 @@ def reference(given: Json, default: tuple[str, str], steps: tuple[Step, ...]) ->
 
 def parent_identity(given: Json, namespace: str) -> Identity:
     """Return the identity of a ParentReference in an object of a namespace: a Gateway unless it says otherwise."""
-    found = reference(given, GATEWAY, ())
+    found = reference(given, _GATEWAY_KIND, ())
     return Identity(found.group, found.kind, found.namespace or namespace, found.name)
 
 
@@ -66,7 +66,7 @@ def _route_mentions(body: JsonObject) -> Iterator[PodReference]:
     namespace as the parent needs no grant, but is no dependency of its route.
     """
     own = ("", namespace_of(body))
-    parents = mentions_in(dig(body, "spec", "parentRefs"), GATEWAY, ("spec", "parentRefs"))
+    parents = mentions_in(dig(body, "spec", "parentRefs"), _GATEWAY_KIND, ("spec", "parentRefs"))
     yield from (found for found in parents if (found.group, found.kind) == SERVICE and found.namespace in own)
     for index, rule in mappings(dig(body, "spec", "rules")):
         at = ("spec", "rules", index)
@@ -119,7 +119,7 @@ def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
     )
 
 
-GATEWAY_ROUTE = Interpreter(
+ROUTE = Interpreter(
     kinds=tuple((GROUP, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")),
     dependencies=lambda body: as_dependencies(_route_mentions(body), body),
     **by_reports(_of_parents),
@@ -194,8 +194,8 @@ def _mentions(body: JsonObject) -> Iterator[PodReference]:
     yield from mentions(body, UNNAMED, "spec", "infrastructure", "parametersRef")
 
 
-GATEWAY_INTERPRETER = Interpreter(
-    kinds=(GATEWAY,),
+GATEWAY = Interpreter(
+    kinds=(_GATEWAY_KIND,),
     dependencies=lambda body: as_dependencies(_mentions(body), body),
     makes=made_for_listeners,
     **by_reports(_with_listeners),

@@ -70,20 +70,20 @@ def container_references(container: Mapping[str, Any], at: tuple[Step, ...]) -> 
     for index, entry in mappings(container.get("envFrom")):
         for kind, field in _ENV_FROM_KINDS:
             if field in entry:
-                yield _mention(kind, entry[field], (*at, "envFrom", index, field, "name"))
+                yield _reference(kind, entry[field], (*at, "envFrom", index, field, "name"))
     for index, entry in mappings(container.get("env")):
         origin = entry.get("valueFrom")
         if origin is not None:
             origin = mapping(origin)
             for kind, field in _ENV_KINDS:
                 if field in origin:
-                    yield _mention(kind, origin[field], (*at, "env", index, "valueFrom", field, "name"))
+                    yield _reference(kind, origin[field], (*at, "env", index, "valueFrom", field, "name"))
 
 
 def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
     """Yield the references of a volume, projected sources included."""
     if "configMap" in volume:
-        yield _mention("ConfigMap", volume["configMap"], (*at, "configMap", "name"))
+        yield _reference("ConfigMap", volume["configMap"], (*at, "configMap", "name"))
     for source in volume:
         if source in _SECRET_VOLUMES:
             field, given = _SECRET_VOLUMES[source], mapping(volume[source])
@@ -91,7 +91,7 @@ def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterat
         elif source in _SECRET_REF_VOLUMES:
             field, given = _SECRET_REF_VOLUMES[source], mapping(volume[source])
             if field in given:
-                yield _mention("Secret", given[field], (*at, source, field, "name"))
+                yield _reference("Secret", given[field], (*at, source, field, "name"))
             if given.get("driver") == SECRETS_STORE_DRIVER:
                 name = text(mapping(given.get("volumeAttributes")).get("secretProviderClass"))
                 steps = (*at, source, "volumeAttributes", "secretProviderClass")
@@ -103,7 +103,7 @@ def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterat
             for index, projected in mappings(mapping(volume[source]).get("sources")):
                 for kind, field in _PROJECTED_KINDS:
                     if field in projected:
-                        yield _mention(kind, projected[field], (*at, source, "sources", index, field, "name"))
+                        yield _reference(kind, projected[field], (*at, source, "sources", index, field, "name"))
 
 
 def as_dependencies(mentions: Iterable[PodReference], body: JsonObject) -> tuple[DependencyRef, ...]:
@@ -135,7 +135,7 @@ def made_secrets(body: JsonObject, names: Iterable[str], *, is_whole: bool = Tru
     return tuple([Made(identity, is_whole=is_whole) for identity in made])
 
 
-def _mention(kind: str, reference: Json, steps: tuple[Step, ...]) -> PodReference:
+def _reference(kind: str, reference: Json, steps: tuple[Step, ...]) -> PodReference:
     given = mapping(reference)
     return PodReference(kind, text(given.get("name")), steps, given.get("optional") is True)
 

@@ -15,6 +15,7 @@ from reconciler.api.content import CIPHERTEXT_MARK, JsonObject, dig, without
 from reconciler.api.demand import DependencyRef, Made
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import (
+    by_text,
     condition,
     count,
     is_observed,
@@ -72,13 +73,16 @@ SECRET = Interpreter(kinds=(("", "Secret"),), sanitize=_secret_sanitize)
 PERSISTENT_VOLUME = Interpreter(kinds=(("", "PersistentVolume"),), namespaced=False)
 
 
-def _claim_health(live: JsonObject) -> Health:
-    """Source: Karmada: healthy when Bound. Pending is Progressing: with WaitForFirstConsumer it waits for a pod."""
-    phases = {"Bound": Health.HEALTHY, "Lost": Health.UNHEALTHY}
-    return phases.get(text(dig(live, "status", "phase")), Health.PROGRESSING)
-
-
-PERSISTENT_VOLUME_CLAIM = Interpreter(kinds=(("", "PersistentVolumeClaim"),), health=_claim_health)
+PERSISTENT_VOLUME_CLAIM = Interpreter(
+    kinds=(("", "PersistentVolumeClaim"),),
+    # Source: Karmada.
+    health=by_text(
+        Health.PROGRESSING,
+        {"Bound": Health.HEALTHY, "Lost": Health.UNHEALTHY},
+        *("status", "phase"),
+        told="Healthy when Bound. Pending is Progressing: with WaitForFirstConsumer it waits for a pod.",
+    ),
+)
 
 
 STORAGE_CLASS = Interpreter(kinds=(("storage.k8s.io", "StorageClass"),), namespaced=False)
@@ -117,12 +121,16 @@ CUSTOM_RESOURCE_DEFINITION = Interpreter(
 )
 
 
-def _namespace_health(live: JsonObject) -> Health:
-    """A Namespace that is being deleted accepts nothing: Progressing until it is created again."""
-    return Health.PROGRESSING if dig(live, "status", "phase") == "Terminating" else Health.HEALTHY
-
-
-NAMESPACE = Interpreter(kinds=(("", "Namespace"),), namespaced=False, health=_namespace_health)
+NAMESPACE = Interpreter(
+    kinds=(("", "Namespace"),),
+    namespaced=False,
+    health=by_text(
+        Health.HEALTHY,
+        {"Terminating": Health.PROGRESSING},
+        *("status", "phase"),
+        told="A Namespace that is being deleted accepts nothing: Progressing until it is created again.",
+    ),
+)
 
 
 SERVICE_ACCOUNT = Interpreter(kinds=(("", "ServiceAccount"),))

@@ -12,6 +12,7 @@ from reconciler.api.content import JsonObject, dig, with_value
 from reconciler.api.demand import Demand, DependencyRef
 from reconciler.kinds.body_fields import (
     REPLICAS,
+    by_text,
     condition,
     count,
     has_report,
@@ -182,15 +183,12 @@ def _pod_health(live: JsonObject) -> Health:
     return Health.HEALTHY if is_ready or phase == "Succeeded" else Health.UNHEALTHY
 
 
-def _pod_outcome(live: JsonObject) -> RunOutcome:
-    outcomes = {"Succeeded": RunOutcome.SUCCEEDED, "Failed": RunOutcome.FAILED}
-    return outcomes.get(text(dig(live, "status", "phase")), RunOutcome.RUNS)
-
-
 POD = replace(
     _TEMPLATE.interpreter(),
     kinds=(("", "Pod"),),
     demand=_pod_demand,
     health=_pod_health,
-    outcome=_pod_outcome,
+    outcome=by_text(
+        RunOutcome.RUNS, {"Succeeded": RunOutcome.SUCCEEDED, "Failed": RunOutcome.FAILED}, "status", "phase"
+    ),
 )

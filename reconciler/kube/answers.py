@@ -23,12 +23,12 @@ from msgspec import Struct, field
 from reconciler.api.clusters import LiveObject
 from reconciler.api.content import JsonObject
 from reconciler.api.refs import GVK, Identity
+from reconciler.decoding import prepared
 from reconciler.errors import BadAnswer, MalformedObject, MemberClusterError
 from reconciler.kube.connection.bounds import SharedTrees
-from reconciler.kube.discovery import ListMetadata, Named, object_metadata
+from reconciler.kube.discovery import ListMetadata, NamedObject, object_metadata
 from reconciler.kube.kube_requests import shown_without
 from reconciler.kube.refusal_errors import clean
-from reconciler.prepared import prepared
 
 _S = TypeVar("_S", bound=Struct)
 
@@ -130,7 +130,7 @@ def identity_of(cluster: str, item: Any, gvk: GVK) -> Identity:
     """Return the identity of an item. One without identity invalidates the whole answer."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     try:
-        named = msgspec.convert(metadata, Named)
+        named = msgspec.convert(metadata, NamedObject)
     except msgspec.ValidationError as error:
         raise BadAnswer(cluster, f"an object of kind {gvk.kind} has no metadata.name") from error
     return Identity(gvk.group, gvk.kind, named.namespace, named.name)
@@ -194,7 +194,7 @@ def bad(cluster: str, what: str, body: bytes) -> BadAnswer:
 
 
 @contextmanager
-def reading(cluster: str, what: str) -> Iterator[None]:
+def reading_answer(cluster: str, what: str) -> Iterator[None]:
     """Handle one answer: any fault while it is read is an error of that cluster.
 
     Raises:

@@ -36,15 +36,15 @@ from reconciler.kube.answers import (
     listing,
     live_object,
     page,
-    reading,
+    reading_answer,
     struct,
     table,
 )
-from reconciler.kube.discovery import Discovery, ServedKind
-from reconciler.kube.kube_requests import KindResource, ListQuery, Request, Target
+from reconciler.kube.discovery import Discovery
+from reconciler.kube.kube_requests import ListQuery, Request, ServedKind, Target
 from reconciler.kube.pod_shapes import NodeList, NodeObject, Pod, PodList
 from reconciler.kube.refusal_errors import clean
-from reconciler.kube.served_kinds import DiscoveryCache, Kinds
+from reconciler.kube.served_kinds import Kinds
 from reconciler.kube.transport import Answer, Transport
 from reconciler.kube.watch_stream import Bookmark, LineCutter, WatchEvent, watch_event
 
@@ -58,15 +58,14 @@ PAGES_MAX: Final = 4000
 """Two million objects: a longer list is unusable."""
 _NAMESPACE = GVK("", "v1", "Namespace")
 _KUBE_SYSTEM = Target(
-    resource=KindResource(group_version="v1", plural="namespaces", kind="Namespace", namespaced=False),
+    kind=ServedKind(gvk=_NAMESPACE, plural="namespaces", namespaced=False),
     namespace="",
     name="kube-system",
 )
 _ITSELF = replace(requests.get(_KUBE_SYSTEM), part="")
 """A request about the cluster as such: it needs etcd and our credentials, and no foreign API server."""
-_POD, _NODE = GVK("", "v1", "Pod"), GVK("", "v1", "Node")
-_PODS = KindResource(group_version="v1", plural="pods", kind="Pod", namespaced=True)
-_NODES = KindResource(group_version="v1", plural="nodes", kind="Node", namespaced=False)
+_POD = ServedKind(gvk=GVK("", "v1", "Pod"), plural="pods", namespaced=True)
+_NODE = ServedKind(gvk=GVK("", "v1", "Node"), plural="nodes", namespaced=False)
 
 
 def always() -> float:
@@ -85,8 +84,7 @@ class MemberCluster:
         self._writing_left_s = writing_left_s
         self._transport = transport
         self._user_agent = user_agent
-        self._discovery = DiscoveryCache(self.name, self._send)
-        self._kinds = Kinds(self._discovery, self._presence)
+        self._kinds = Kinds(self.name, self._send, self._presence)
 
     @property
     def answers(self) -> int:
@@ -116,14 +114,14 @@ class MemberCluster:
         Raises:
             KindNotServed, ObjectNotFound: there is nothing that has one.
         """
-        served = await self._discovery.served(gvk)
+        served = await self._kinds.served(gvk)
         if name:
             found = replace(requests.get(self._with_name(served, namespace, name)), is_anew=True)
             return self._object(await self._send(found), gvk, self._with_name(served, namespace, name)).resource_version
         nothing = ListQuery(field_selector="metadata.name=-")
-        asked = requests.list_page(served.resource, nothing, limit=1, accept=requests.METADATA_LIST)
+        asked = requests.list_page(served, nothing, limit=1, accept=requests.METADATA_LIST)
         answer = await self._send(replace(asked, is_anew=True))
-        with reading(self.name, f"list of {gvk.kind}"):
+        with reading_answer(self.name, f"list of {gvk.kind}"):
             return listing(self.name, [page(self.name, answer.body, "meta.k8s.io/v1", gvk.kind)], gvk).resource_version
 
     async def _presence(self) -> None:
@@ -136,13 +134,13 @@ class MemberCluster:
 
     async def discover(self, *, refresh: bool = False) -> Discovery:
         """Return the served kinds. Cached until `refresh`: two conditional requests when nothing changed."""
-        return await self._discovery.discover(refresh=refresh)
+        return await self._kinds.discover(refresh=refresh)
 
     async def openapi(self, group_version: str) -> JsonObject:
         """Return the OpenAPI v3 document of a group version (`v1`, `apps/v1`); KindNotServed without one."""
         path = f"/openapi/v3{requests.api_root(group_version)}"
         answer = await self._send(requests.read(path, part=path))
-        with reading(self.name, "OpenAPI document"):
+        with reading_answer(self.name, "OpenAPI document"):
             document = json_object(self.name, answer.body, "OpenAPI document")
         if not isinstance(dig(document, "components", "schemas"), dict):
             raise BadAnswer(self.name, f"the OpenAPI document of {group_version} has no components.schemas")
@@ -217,13 +215,13 @@ class MemberCluster:
         """
         assert uid, f"deleting {gvk.kind} {namespace}/{name} needs the uid of the object that is meant"
 
-        async def asked(served: ServedKind) -> LiveObject | None:
+        async def send_delete(served: ServedKind) -> LiveObject | None:
             sent = await self._send(requests.delete(self._with_name(served, namespace, name), uid=uid))
-            with reading(self.name, gvk.kind):
+            with reading_answer(self.name, gvk.kind):
                 answer = json_object(self.name, sent.body, gvk.kind)
                 return None if answer.get("kind") == "Status" else as_live_object(self.name, answer, gvk)
 
-        return await self._kinds.where_served(gvk, asked)
+        return await self._kinds.where_served(gvk, send_delete)
 
     async def watch(
         self, gvk: GVK, *, namespace: str = "", label_selector: str = "", resource_version: str = ""
@@ -233,9 +231,9 @@ class MemberCluster:
         Without a resourceVersion the existing objects come first as ADDED. ListExpired: list again. Use it inside
         `contextlib.aclosing`, so that leaving it early ends the request.
         """
-        served = await self._discovery.served(gvk)
+        served = await self._kinds.served(gvk)
         request = requests.watch(
-            served.resource,
+            served,
             ListQuery(namespace=namespace, label_selector=label_selector),
             resource_version=resource_version,
             seconds=requests.WATCH_SECONDS,
@@ -244,7 +242,7 @@ class MemberCluster:
         async with self._kinds.about(gvk), self._transport.stream(request, self._user_agent()) as stream:
             async for chunk in stream.iter_any():
                 for line in cutter.feed(chunk):
-                    with reading(self.name, "watch event"):
+                    with reading_answer(self.name, "watch event"):
                         event = watch_event(self.name, line, gvk, request)
                     yield event
 
@@ -256,10 +254,10 @@ class MemberCluster:
             if name:
                 target = self._with_name(kind, namespace, name)
                 answer = await self._send(replace(requests.get(target), accept=requests.TABLE))
-                with reading(self.name, "Table"):
+                with reading_answer(self.name, "Table"):
                     return table(self.name, answer.body)
             query = ListQuery(namespace=namespace, label_selector=label_selector)
-            pages = await self._pages(kind.resource, query, partial(table, self.name), accept=requests.TABLE)
+            pages = await self._pages(kind, query, partial(table, self.name), accept=requests.TABLE)
         return replace(pages[-1], rows=tuple(row for page_ in pages for row in page_.rows))
 
     async def allows(self, verb: str, group: str, plural: str, *, name: str = "") -> bool:
@@ -276,38 +274,38 @@ class MemberCluster:
         """At most so many objects of a namespace that match, whole: one page of a list, which proves nothing absent."""
         query = ListQuery(namespace=namespace, label_selector=label_selector, field_selector=field_selector)
 
-        async def asked(served: ServedKind) -> tuple[LiveObject, ...]:
-            answer = await self._send(requests.list_page(served.resource, query, limit=limit))
-            with reading(self.name, f"list of {gvk.kind}"):
+        async def read_page(served: ServedKind) -> tuple[LiveObject, ...]:
+            answer = await self._send(requests.list_page(served, query, limit=limit))
+            with reading_answer(self.name, f"list of {gvk.kind}"):
                 return listing(self.name, [page(self.name, answer.body, gvk.api_version, gvk.kind)], gvk).objects
 
-        return await self._kinds.read(gvk, asked)
+        return await self._kinds.read(gvk, read_page)
 
     async def pod_log(
         self, namespace: str, name: str, container: str, *, lines: int, bytes_max: int, is_previous: bool
     ) -> str:
         """The last lines of a container's log. `is_previous`: of the run before the present one."""
-        target = self._with_name(ServedKind(gvk=_POD, plural="pods", namespaced=True), namespace, name)
+        target = self._with_name(_POD, namespace, name)
         answer = await self._send(requests.pod_log(target, container, lines, bytes_max, is_previous=is_previous))
         return answer.body[-bytes_max:].decode(errors="replace")
 
     async def nodes(self) -> tuple[NodeObject, ...]:
         """Return all nodes, with the fields that capacity needs."""
-        async with self._kinds.about(_NODE):
+        async with self._kinds.about(_NODE.gvk):
             pages = await self._pages(
-                _NODES, ListQuery(), lambda body: struct(self.name, body, NodeList, "list of Nodes")
+                _NODE, ListQuery(), lambda body: struct(self.name, body, NodeList, "list of Nodes")
             )
         return tuple(node for page_ in pages for node in page_.items)
 
     async def pods(self, *, namespace: str = "") -> tuple[Pod, ...]:
         """Return all matching pods, with the fields that capacity and scheduling need."""
         query = ListQuery(namespace=namespace)
-        async with self._kinds.about(_POD):
-            pages = await self._pages(_PODS, query, lambda body: struct(self.name, body, PodList, "list of Pods"))
+        async with self._kinds.about(_POD.gvk):
+            pages = await self._pages(_POD, query, lambda body: struct(self.name, body, PodList, "list of Pods"))
         return tuple(pod for page_ in pages for pod in page_.items)
 
     async def _pages(
-        self, resource: KindResource, query: ListQuery, parse: Callable[[bytes], _P], *, accept: str = requests.JSON
+        self, kind: ServedKind, query: ListQuery, parse: Callable[[bytes], _P], *, accept: str = requests.JSON
     ) -> list[_P]:
         """Return every page of one list, as of one resourceVersion.
 
@@ -316,9 +314,9 @@ class MemberCluster:
         """
         pages: list[_P] = []
         token, limit = "", requests.LIST_PAGE
-        with self._transport.lists.share() as take:
+        with self._transport.lists.share(self.name) as take:
             while len(pages) < PAGES_MAX:
-                request = requests.list_page(resource, query, limit=limit, token=token, accept=accept)
+                request = requests.list_page(kind, query, limit=limit, token=token, accept=accept)
                 try:
                     answer = await self._send(request)
                 except AnswerTooLarge:
@@ -329,15 +327,15 @@ class MemberCluster:
                 except ListExpired:
                     if not token:
                         raise
-                    answer = await self._send(requests.list_page(resource, query, limit=0, accept=accept))
+                    answer = await self._send(requests.list_page(kind, query, limit=0, accept=accept))
                     pages.clear()
                 take(len(answer.body))
-                with reading(self.name, f"list of {resource.plural}"):
+                with reading_answer(self.name, f"list of {kind.plural}"):
                     pages.append(parse(answer.body))
                 token = pages[-1].token
                 if not token:
                     return pages
-        raise BadAnswer(self.name, f"the list of {resource.plural} has more than {PAGES_MAX} pages")
+        raise BadAnswer(self.name, f"the list of {kind.plural} has more than {PAGES_MAX} pages")
 
     async def _list(self, gvk: GVK, query: ListQuery, *, accept: str, api_version: str) -> Listing:
         trees = self._transport.trees
@@ -345,13 +343,13 @@ class MemberCluster:
         def parse(body: bytes) -> Page:
             return page(self.name, body, api_version, gvk.kind, trees)
 
-        async def asked(served: ServedKind) -> Listing:
-            with trees.reading():
-                pages = await self._pages(served.resource, query, parse, accept=accept)
-            with reading(self.name, f"list of {gvk.kind}"):
+        async def read_pages(served: ServedKind) -> Listing:
+            with trees.list_under_way():
+                pages = await self._pages(served, query, parse, accept=accept)
+            with reading_answer(self.name, f"list of {gvk.kind}"):
                 return listing(self.name, pages, gvk)
 
-        return await self._kinds.read(gvk, asked)
+        return await self._kinds.read(gvk, read_pages)
 
     async def _send(self, request: Request) -> Answer:
         if request.purpose is requests.Purpose.READ:
@@ -367,19 +365,18 @@ class MemberCluster:
         return answer
 
     async def _one(self, namespace: str, name: str, make: Callable[[Target], Request], kind: ServedKind) -> LiveObject:
-        """The object that the API server answers with to a request about it."""
         target = self._with_name(kind, namespace, name)
         return self._object(await self._send(make(target)), kind.gvk, target)
 
     def _object(self, answer: Answer, gvk: GVK, target: Target) -> LiveObject:
-        with reading(self.name, gvk.kind):
+        with reading_answer(self.name, gvk.kind):
             found = live_object(self.name, answer.body, gvk)
         if (found.identity.name, found.identity.namespace) != (target.name, target.namespace):
             raise BadAnswer(self.name, clean(f"it was asked for {gvk.kind} {target.name}, and sent {found.identity}"))
         return found
 
     def _read(self, answer: Answer, shape: type[_S], what: str) -> _S:
-        with reading(self.name, what):
+        with reading_answer(self.name, what):
             return struct(self.name, answer.body, shape, what)
 
     def _with_name(self, kind: ServedKind, namespace: str, name: str) -> Target:
@@ -388,4 +385,4 @@ class MemberCluster:
         if not is_named:
             wants = "a namespace and a name" if kind.namespaced else "a name"
             raise InvalidObject(self.name, f"{kind.gvk.kind} needs {wants} that fit into a path: {namespace}/{name}")
-        return Target(resource=kind.resource, namespace=namespace if kind.namespaced else "", name=name)
+        return Target(kind=kind, namespace=namespace if kind.namespaced else "", name=name)

@@ -23,8 +23,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from reconciler.api.refs import GVK
-from reconciler.kube.kube_requests import KindResource
-from reconciler.prepared import prepared
+from reconciler.decoding import prepared
+from reconciler.kube.kube_requests import ServedKind
 
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]{0,253}$")]
 """Of a group or a version: it becomes a part of a path."""
@@ -40,16 +40,34 @@ class ResponseKind(Struct, frozen=True):
     version: str = ""
 
 
-class AggregatedResource(Struct, frozen=True, rename="camel"):
+class ResourceNames(Struct, frozen=True, rename="camel", kw_only=True):
+    """The part of a resource that both forms of discovery have."""
+
+    verbs: list[str] | None = None
+    short_names: list[str] | None = None
+    categories: list[str] | None = None
+
+    def served(self, gvk: GVK, plural: str, singular: str, *, namespaced: bool, is_preferred: bool) -> ServedKind:
+        """Return the resource type of a kind."""
+        return ServedKind(
+            gvk=gvk,
+            plural=plural,
+            namespaced=namespaced,
+            verbs=frozenset(self.verbs or ()),
+            singular=singular,
+            short_names=tuple(self.short_names or ()),
+            categories=tuple(self.categories or ()),
+            is_preferred=is_preferred,
+        )
+
+
+class AggregatedResource(ResourceNames, frozen=True, rename="camel", kw_only=True):
     """A resource of aggregated discovery."""
 
     resource: NotEmpty
     response_kind: ResponseKind | None = None
     scope: str = ""
-    verbs: list[str] | None = None
     singular_resource: str = ""
-    short_names: list[str] | None = None
-    categories: list[str] | None = None
 
 
 class AggregatedVersion(Struct, frozen=True):
@@ -99,7 +117,7 @@ class Root(Struct, frozen=True):
     groups: list[ApiGroup] | UnsetType | None = UNSET
 
 
-class ListedResource(Struct, frozen=True, rename="camel"):
+class ListedResource(ResourceNames, frozen=True, rename="camel", kw_only=True):
     """A resource in an APIResourceList; subresources have a slash in their name."""
 
     name: NotEmpty
@@ -107,10 +125,7 @@ class ListedResource(Struct, frozen=True, rename="camel"):
     namespaced: bool
     group: str | None = None
     version: str | None = None
-    verbs: list[str] | None = None
     singular_name: str = ""
-    short_names: list[str] | None = None
-    categories: list[str] | None = None
 
 
 @prepared
@@ -120,31 +135,6 @@ class ResourceList(Struct, frozen=True, rename="camel"):
     kind: str
     group_version: GroupVersion
     resources: list[ListedResource] | None
-
-
-class ServedKind(Struct, frozen=True, kw_only=True):
-    """One resource type. `is_preferred`: its version is the one that the API server prefers for the group."""
-
-    gvk: GVK
-    plural: str
-    namespaced: bool
-    verbs: frozenset[str] = frozenset()
-    singular: str = ""
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    is_preferred: bool = True
-
-    @property
-    def resource(self) -> KindResource:
-        """The resource as in paths."""
-        return KindResource(
-            group_version=self.gvk.api_version, plural=self.plural, kind=self.gvk.kind, namespaced=self.namespaced
-        )
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Return its names for people, in lower case: plural, singular, kind, short names."""
-        return frozenset({self.plural, self.singular, self.gvk.kind.lower(), *self.short_names}) - {""}
 
 
 class Discovery(Struct, frozen=True, kw_only=True):
@@ -197,15 +187,9 @@ def from_aggregated(answers: Iterable[Iterable[AggregatedGroup]]) -> Discovery:
                     continue
                 gvk = GVK(response.group or group, response.version or version_item.version, response.kind)
                 if (gvk.group, gvk.version) == (group, version_item.version):
-                    kinds[gvk] = ServedKind(
-                        gvk=gvk,
-                        plural=item.resource,
-                        namespaced=item.scope == "Namespaced",
-                        verbs=frozenset(item.verbs or ()),
-                        singular=item.singular_resource,
-                        short_names=tuple(item.short_names or ()),
-                        categories=tuple(item.categories or ()),
-                        is_preferred=index == 0,
+                    is_namespaced, singular = item.scope == "Namespaced", item.singular_resource
+                    kinds[gvk] = item.served(
+                        gvk, item.resource, singular, namespaced=is_namespaced, is_preferred=index == 0
                     )
     return Discovery(kinds=_preferred_where_served(kinds), stale=frozenset(stale))
 
@@ -221,15 +205,9 @@ def from_resource_lists(answers: Iterable[ResourceList], preferred: Mapping[str,
             if "/" in item.name or is_of_another:
                 continue
             gvk = GVK(group, version, item.kind)
-            kinds[gvk] = ServedKind(
-                gvk=gvk,
-                plural=item.name,
-                namespaced=item.namespaced,
-                verbs=frozenset(item.verbs or ()),
-                singular=item.singular_name,
-                short_names=tuple(item.short_names or ()),
-                categories=tuple(item.categories or ()),
-                is_preferred=preferred.get(group, version) == version,
+            is_preferred = preferred.get(group, version) == version
+            kinds[gvk] = item.served(
+                gvk, item.name, item.singular_name, namespaced=item.namespaced, is_preferred=is_preferred
             )
     return Discovery(kinds=_preferred_where_served(kinds))
 
@@ -281,7 +259,7 @@ class ObjectMetadata(Struct, frozen=True, rename="camel"):
 
 
 @prepared
-class Named(Struct, frozen=True):
+class NamedObject(Struct, frozen=True):
     """The part of an object that must be valid before anything else is reported about it."""
 
     name: NotEmpty
@@ -305,17 +283,10 @@ def object_metadata(value: Any) -> ObjectMetadata:
     """
     found = msgspec.convert(value, ObjectMetadata)
     for index, entry in enumerate(found.managed_fields or ()):
-        if entry.fields and not _is_field_set(entry.fields):
-            raise msgspec.ValidationError(f"Expected fields - at `$.managedFields[{index}].fieldsV1`")
+        rest = [entry.fields] if entry.fields else []
+        while rest:
+            below = rest.pop().values()
+            if any(one.__class__ is not dict for one in below):
+                raise msgspec.ValidationError(f"Expected fields - at `$.managedFields[{index}].fieldsV1`")
+            rest += filter(None, below)
     return found
-
-
-def _is_field_set(tree: dict[str, Any]) -> bool:
-    rest = [tree]
-    while rest:
-        for below in rest.pop().values():
-            if below.__class__ is not dict:
-                return False
-            if below:
-                rest.append(below)
-    return True

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject
+from reconciler.api.refs import GVK
 
 
 def shown_without(value: Struct, hidden: Collection[str]) -> str:
@@ -93,17 +94,26 @@ class Request(Struct, frozen=True, kw_only=True):
         return self.purpose in (Purpose.READ, Purpose.APPLY)
 
 
-class KindResource(Struct, frozen=True, kw_only=True):
-    """The resource of a kind: `group_version` as in apiVersion, `plural` as in paths."""
+class ServedKind(Struct, frozen=True, kw_only=True):
+    """One resource type. `is_preferred`: its version is the one that the API server prefers for the group."""
 
-    group_version: str
+    gvk: GVK
     plural: str
-    kind: str
     namespaced: bool
+    verbs: frozenset[str] = frozenset()
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    is_preferred: bool = True
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return its names for people, in lower case: plural, singular, kind, short names."""
+        return frozenset({self.plural, self.singular, self.gvk.kind.lower(), *self.short_names}) - {""}
 
     def path(self, namespace: str = "", name: str = "") -> str:
         """The path of a collection or an object; the namespace of a cluster-scoped kind is left out."""
-        parts = [api_root(self.group_version)]
+        parts = [api_root(self.gvk.api_version)]
         if namespace and self.namespaced:
             parts += ["namespaces", _quoted(namespace)]
         parts.append(_quoted(self.plural))
@@ -141,19 +151,19 @@ def read(path: str, *, part: str = "", **query: str) -> Request:
 class Target(Struct, frozen=True, kw_only=True):
     """One object of a kind, whether it exists or not."""
 
-    resource: KindResource
+    kind: ServedKind
     namespace: str
     name: str
 
     @property
     def path(self) -> str:
         """Return the path of the object."""
-        return self.resource.path(self.namespace, self.name)
+        return self.kind.path(self.namespace, self.name)
 
 
 def get(target: Target) -> Request:
     """Read one object."""
-    return Request(method="GET", path=target.path, kind=target.resource.kind, part=target.resource.path())
+    return Request(method="GET", path=target.path, kind=target.kind.gvk.kind, part=target.kind.path())
 
 
 def pod_log(target: Target, container: str, lines: int, bytes_max: int, *, is_previous: bool) -> Request:
@@ -162,7 +172,7 @@ def pod_log(target: Target, container: str, lines: int, bytes_max: int, *, is_pr
     if is_previous:
         query["previous"] = "true"
     path = f"{target.path}/log"
-    return Request(method="GET", path=path, query=query, accept="*/*", kind="Pod", part=target.resource.path())
+    return Request(method="GET", path=path, query=query, accept="*/*", kind="Pod", part=target.kind.path())
 
 
 class ListQuery(Struct, frozen=True, kw_only=True):
@@ -183,7 +193,7 @@ class ListQuery(Struct, frozen=True, kw_only=True):
         return {key: value for key, value in pairs.items() if value}
 
 
-def list_page(resource: KindResource, query: ListQuery, *, limit: int, token: str = "", accept: str = JSON) -> Request:
+def list_page(kind: ServedKind, query: ListQuery, *, limit: int, token: str = "", accept: str = JSON) -> Request:
     """One page of a list; `limit` 0 asks for everything at once."""
     parameters = query.parameters()
     if limit:
@@ -194,26 +204,26 @@ def list_page(resource: KindResource, query: ListQuery, *, limit: int, token: st
         parameters["resourceVersion"] = "0"
     return Request(
         method="GET",
-        path=resource.path(query.namespace),
+        path=kind.path(query.namespace),
         query=parameters,
         accept=accept,
-        kind=resource.kind,
-        part=resource.path(),
+        kind=kind.gvk.kind,
+        part=kind.path(),
         deadline_s=LIST_DEADLINE_S,
     )
 
 
-def watch(resource: KindResource, query: ListQuery, *, resource_version: str, seconds: int) -> Request:
+def watch(kind: ServedKind, query: ListQuery, *, resource_version: str, seconds: int) -> Request:
     """A watch that the API server ends after `seconds`, with bookmarks in between."""
     parameters = {**query.parameters(), "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
     if resource_version:
         parameters["resourceVersion"] = resource_version
     return Request(
         method="GET",
-        path=resource.path(query.namespace),
+        path=kind.path(query.namespace),
         query=parameters,
-        kind=resource.kind,
-        part=resource.path(),
+        kind=kind.gvk.kind,
+        part=kind.path(),
     )
 
 
@@ -257,8 +267,8 @@ def delete(target: Target, *, uid: str) -> Request:
         body=orjson.dumps(options),
         content_type=JSON,
         purpose=Purpose.DELETE,
-        kind=target.resource.kind,
-        part=target.resource.path(),
+        kind=target.kind.gvk.kind,
+        part=target.kind.path(),
         deadline_s=WRITE_DEADLINE_S,
     )
 
@@ -287,7 +297,7 @@ def _write(target: Target, body: Json, parameters: Mapping[str, str], purpose: P
         body=orjson.dumps(body),
         content_type=JSON_PATCH if purpose is Purpose.PATCH else APPLY_PATCH,
         purpose=purpose,
-        kind=target.resource.kind,
-        part=target.resource.path(),
+        kind=target.kind.gvk.kind,
+        part=target.kind.path(),
         deadline_s=WRITE_DEADLINE_S,
     )

@@ -9,14 +9,13 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from reconciler import __version__
 from reconciler.clock import Clock, SharedSlots, SystemClock
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.kube.client import MemberCluster, always
-from reconciler.kube.connection.bounds import SharedTrees, SumBudget
+from reconciler.kube.connection.bounds import Budget, SharedTrees
 from reconciler.kube.connection.kubeconfig import MemberConfig, file_contents
 from reconciler.kube.transport import Shared, Transport, TransportSettings
 from reconciler.kube.watch_stream import Answered, nobody
@@ -30,17 +29,6 @@ _T = TypeVar("_T")
 _NOT_IN_A_HEADER = regex(r"[^A-Za-z0-9._:/@+-]")
 
 
-class _Clients(NamedTuple):
-    """Each client, its configuration, and the errors of the others."""
-
-    clusters: Mapping[str, MemberCluster] = MappingProxyType({})
-    configs: Mapping[str, tuple[MemberConfig, tuple[bytes, ...]]] = MappingProxyType({})
-    failed: Mapping[str, ConfigurationError] = MappingProxyType({})
-
-
-_NONE: Final = _Clients()
-
-
 class MemberClusters(Mapping[str, MemberCluster]):
     """The clusters with a usable configuration, by name; `failed` has the errors of the others.
 
@@ -49,53 +37,52 @@ class MemberClusters(Mapping[str, MemberCluster]):
     connections belong to the pool of the session.
     """
 
-    def __init__(
-        self, shared: Shared, agent: UserAgent, writing_left_s: Callable[[], float] = always, reached: _Clients = _NONE
-    ) -> None:
+    def __init__(self, shared: Shared, agent: UserAgent, writing_left_s: Callable[[], float] = always) -> None:
+        """No cluster yet: `reached_by` returns a value with some."""
         self._writing_left_s = writing_left_s
         self._shared = shared
         self._agent = agent
-        self._reached = reached
+        self._clusters: Mapping[str, MemberCluster] = {}
+        self._configs: Mapping[str, tuple[MemberConfig, tuple[bytes, ...]]] = {}
+        self._failed: Mapping[str, ConfigurationError] = {}
 
     def reached_by(self, configs: Mapping[str, MemberConfig | ConfigurationError]) -> MemberClusters:
         """These clusters over the same session. One whose configuration is unchanged keeps its client and breaker.
 
         Part of it are the certificates, keys and tokens in files that it names: they may have been replaced.
         """
-        before = self._reached
-        usable = {
+        found = MemberClusters(self._shared, self._agent, self._writing_left_s)
+        found._configs = {
             name: (config, file_contents(config))
             for name, config in sorted(configs.items())
             if isinstance(config, MemberConfig)
         }
-        clusters = {
-            name: before.clusters[name] if before.configs.get(name) == found else self._member(found[0])
-            for name, found in usable.items()
+        found._clusters = {
+            name: self._clusters[name]
+            if self._configs.get(name) == (config, contents)
+            else MemberCluster(Transport(config, self._shared), self._agent.header, self._writing_left_s)
+            for name, (config, contents) in found._configs.items()
         }
-        failed = {name: error for name, error in sorted(configs.items()) if isinstance(error, ConfigurationError)}
-        reached = _Clients(MappingProxyType(clusters), MappingProxyType(usable), MappingProxyType(failed))
-        return MemberClusters(self._shared, self._agent, self._writing_left_s, reached)
+        found._failed = {name: one for name, one in sorted(configs.items()) if isinstance(one, ConfigurationError)}
+        return found
 
     @property
     def failed(self) -> Mapping[str, ConfigurationError]:
         """Return the errors of missing clusters, by name."""
-        return self._reached.failed
+        return self._failed
 
     def servers(self) -> dict[str, str]:
         """The address of each cluster, as the kubeconfig names it."""
-        return {name: config.server for name, (config, _) in self._reached.configs.items()}
-
-    def _member(self, config: MemberConfig) -> MemberCluster:
-        return MemberCluster(Transport(config, self._shared), self._agent.header, self._writing_left_s)
+        return {name: config.server for name, (config, _) in self._configs.items()}
 
     def __getitem__(self, name: str) -> MemberCluster:
-        return self._reached.clusters[name]
+        return self._clusters[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._reached.clusters)
+        return iter(self._clusters)
 
     def __len__(self) -> int:
-        return len(self._reached.clusters)
+        return len(self._clusters)
 
     @classmethod
     @asynccontextmanager
@@ -125,7 +112,7 @@ class MemberClusters(Mapping[str, MemberCluster]):
                 clock=clock or SystemClock(),
                 settings=settings,
                 jitter=jitter or random.Random(),  # noqa: S311 - spreads retries, guards nothing
-                answers=SumBudget(settings.answers_max_bytes),
+                answers=Budget(settings.answers_max_bytes),
                 answered=answered,
                 trees=SharedTrees(BRIEF_APART_BYTES if is_brief else 0),
             )

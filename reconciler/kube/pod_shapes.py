@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from reconciler.decoding import prepared
 from reconciler.kube.discovery import ListMetadata
-from reconciler.prepared import prepared
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -178,27 +178,24 @@ class NodeObject(msgspec.Struct, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
-@prepared
-class PodList(msgspec.Struct, frozen=True, tag_field="kind", tag="PodList"):
-    """One page of pods; another kind does not decode."""
-
+class _List(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True):
     metadata: ListMetadata
+
+    @property
+    def token(self) -> str:
+        """The token of the next page; empty: this is the last one."""
+        return self.metadata.token or ""
+
+
+@prepared
+class PodList(_List, frozen=True, tag="PodList", kw_only=True):
+    """A page of a list of pods."""
+
     items: list[Pod]
 
-    @property
-    def token(self) -> str:
-        """Of the next page."""
-        return self.metadata.token or ""
-
 
 @prepared
-class NodeList(msgspec.Struct, frozen=True, tag_field="kind", tag="NodeList"):
-    """One page of nodes; another kind does not decode."""
+class NodeList(_List, frozen=True, tag="NodeList", kw_only=True):
+    """A page of a list of nodes."""
 
-    metadata: ListMetadata
     items: list[NodeObject]
-
-    @property
-    def token(self) -> str:
-        """Of the next page."""
-        return self.metadata.token or ""

@@ -180,7 +180,9 @@ def _plugin(where: str, found: Any) -> Mapping[str, Any]:
     args, env = found.get("args") or [], found.get("env") or []
     if not isinstance(args, list) or not all(isinstance(one, str) for one in args):
         raise ConfigurationError(f"{where}: execConfig.args is no list of strings")
-    if not isinstance(env, list) or not all(_is_variable(one) for one in env):
+    variables = [one for one in env if isinstance(one, Mapping)] if isinstance(env, list) else []
+    texts = [one.get(field) for one in variables for field in ("name", "value")]
+    if not isinstance(env, list) or len(variables) < len(env) or not all(isinstance(text, str) for text in texts):
         raise ConfigurationError(f"{where}: execConfig.env is no list of names with values")
     return {
         "apiVersion": found["apiVersion"],
@@ -191,7 +193,3 @@ def _plugin(where: str, found: Any) -> Mapping[str, Any]:
         "installHint": str(found.get("installHint") or ""),
         "interactiveMode": "Never",
     }
-
-
-def _is_variable(found: Any) -> bool:
-    return isinstance(found, Mapping) and isinstance(found.get("name"), str) and isinstance(found.get("value"), str)

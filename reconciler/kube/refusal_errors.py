@@ -8,7 +8,7 @@ Response Status Kind; the cases that deviate were seen on 1.36 and are in the co
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -29,10 +29,11 @@ from reconciler.errors import (
     KindNotServed,
     ListExpired,
     MemberClusterError,
-    NamespaceEnds,
     ObjectNotFound,
     OverQuota,
+    ParentEnds,
     RefusedField,
+    ServerFailed,
     Throttled,
     WriteConflict,
 )
@@ -61,11 +62,16 @@ _CONVERSION_FAILED = regex(r"conversion webhook for [^ ]{1,300}, Kind=[^ ]{1,100
 """Source: Kubernetes, apiextensions-apiserver, `webhookConverter.Convert`."""
 _FORBIDDEN = r'(?:[a-z0-9.]{1,253} "[a-z0-9.:-]{1,253}" is forbidden: )?'
 _ENDING = regex(
-    _FORBIDDEN + r"unable to create new content in namespace ([a-z0-9-]{1,63}) because it is being terminated"
+    _FORBIDDEN + r"(?:unable to create new content in|create not allowed while) "
+    r"(namespace [a-z0-9-]{1,63}|custom resource definition) (?:because it is being terminated|is terminating)"
 )
 _WEBHOOK_FAILED = regex(r'(?:Internal error occurred: )?failed calling webhook "([a-z0-9./-]{1,253})":')
 """The message of an unreachable webhook that may not be skipped (failurePolicy: Fail). Source: Kubernetes,
 apiserver, `webhook.ErrCallingWebhook`; admission comes before anything is stored."""
+_ETCD_FAILED = regex(
+    r"etcdserver: (?!request is too large)|rpc error: code = (?!ResourceExhausted)|context (?:deadline|canceled)"
+)
+"""Source: etcd, api/v3rpc/rpctypes. What is too large for it is the object's fault."""
 _REFUSED_BY: Mapping[re.Pattern[str], str] = {
     regex(r'admission webhook "([a-z0-9./-]{1,253})" denied the request'): "admission webhook {} denied it",
     _WEBHOOK_FAILED: "admission webhook {} could not be asked",
@@ -73,11 +79,11 @@ _REFUSED_BY: Mapping[re.Pattern[str], str] = {
         _FORBIDDEN + r"((?:Validating|Mutating)AdmissionPolicy '[a-z0-9.-]{1,253}' with binding '[a-z0-9.-]{1,253}') "
     ): "{} denied it",
     regex(_FORBIDDEN + r"exceeded quota: ([a-z0-9.-]{1,253}), requested: "): "ResourceQuota {} is exhausted",
-    _ENDING: "namespace {} is being deleted",
+    _ENDING: "{} is being deleted",
 }  # fmt: skip
 """Beginnings of refusals that name the refusing component, with our words. Matched at the beginning alone, since the
 rest quotes others. Source: Kubernetes, apiserver, `webhook/errors.ToStatusErr`, `policy/validating.dispatcher`;
-plugin/pkg/admission/resourcequota and namespace/lifecycle."""
+plugin/pkg/admission/resourcequota and namespace/lifecycle; apiextensions-apiserver, crdHandler."""
 _LEVEL_WITH_VERB: Mapping[str, str] = {
     **dict.fromkeys(("get", "list", "watch"), "read"),
     **dict.fromkeys(("create", "patch", "escalate", "bind"), "apply"),
@@ -85,6 +91,14 @@ _LEVEL_WITH_VERB: Mapping[str, str] = {
 }
 """The level of `doctor --rbac` whose role has the verb."""
 _GRANT = "is attempting to grant RBAC permissions not currently held"
+_FORBIDDEN_AS: Sequence[tuple[Callable[[str], object], type[Forbidden]]] = (
+    (_NO_ACCOUNT.search, AccountNotMade),
+    (_RIGHT.search, Forbidden),
+    (lambda message: _GRANT in message, Forbidden),
+    (_OVER_QUOTA.search, OverQuota),
+    (_ENDING.match, ParentEnds),
+    (_DENIED.search, DeniedByAdmission),
+)
 _ABOUT_A_BODY = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 """Statuses about a request's body: a read sends none, so that they are no statement about an object."""
 _PLAIN_BY_STATUS: Mapping[int, type[MemberClusterError]] = {
@@ -128,12 +142,6 @@ def refusal(
     return refused
 
 
-def watch_failure(cluster: str, request: Request, answer: Mapping[str, Any]) -> MemberClusterError:
-    """The exception for an ERROR event of a watch, whose object is a Status."""
-    code = answer.get("code")
-    return refusal(cluster, request, code if isinstance(code, int) else 500, orjson.dumps(answer))
-
-
 def _class_of(
     request: Request, status: int, answer: Mapping[str, Any], retry_after_s: float | None
 ) -> type[MemberClusterError]:
@@ -141,15 +149,20 @@ def _class_of(
         # A missing resource type answers in plain text or without the name of an object.
         return ObjectNotFound if dig(answer, "details", "name") else KindNotServed
     if status == HTTPStatus.FORBIDDEN:
-        return _class_of_forbidden(str(answer.get("message") or ""))
+        text = str(answer.get("message") or "")
+        return next((kind for is_found, kind in _FORBIDDEN_AS if is_found(text)), Forbidden)
     if status == HTTPStatus.CONFLICT:
         if answer.get("reason") == "AlreadyExists":
             return AlreadyExists
         # A create that met an object may say "modified": its version is not 1.
         is_create = request.purpose is Purpose.CREATE and not dig(answer, "details", "causes")
         return AlreadyExists if is_create else WriteConflict
-    if status == HTTPStatus.UNPROCESSABLE_ENTITY and _is_precondition(request, answer):
-        return WriteConflict
+    if status == HTTPStatus.UNPROCESSABLE_ENTITY:
+        # Another uid than the object's counts as a change of an immutable field; a failed `test` gives no details.
+        causes = _causes(answer)
+        is_uid = bool(causes) and all(cause.get("field") == "metadata.uid" for cause in causes)
+        if is_uid or (request.purpose is Purpose.PATCH and not answer.get("details")):
+            return WriteConflict
     if status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after_s is not None:
         return Throttled
     if status == HTTPStatus.INTERNAL_SERVER_ERROR and request.purpose is not Purpose.READ:
@@ -158,7 +171,8 @@ def _class_of(
         return BadAnswer
     if request.purpose is Purpose.READ and status in _ABOUT_A_BODY:
         return BadAnswer
-    return _PLAIN_BY_STATUS.get(status, MemberClusterError)
+    fallback = ServerFailed if status >= HTTPStatus.INTERNAL_SERVER_ERROR else MemberClusterError
+    return _PLAIN_BY_STATUS.get(status, fallback)
 
 
 def _class_of_failure(answer: Mapping[str, Any]) -> type[MemberClusterError]:
@@ -166,28 +180,9 @@ def _class_of_failure(answer: Mapping[str, Any]) -> type[MemberClusterError]:
     if _CONVERSION_FAILED.search(message):
         return ConversionFailed
     if answer and not answer.get("reason"):
-        return InvalidObject  # A schema misfit, which server-side apply reports as 500 without a reason.
-    return AdmissionFailed if _WEBHOOK_FAILED.match(message) else MemberClusterError
-
-
-def _class_of_forbidden(message: str) -> type[Forbidden]:
-    if _NO_ACCOUNT.search(message):
-        return AccountNotMade
-    if _RIGHT.search(message) or _GRANT in message:
-        return Forbidden
-    if _OVER_QUOTA.search(message):
-        return OverQuota
-    if _ENDING.match(message):
-        return NamespaceEnds
-    return DeniedByAdmission if _DENIED.search(message) else Forbidden
-
-
-def _is_precondition(request: Request, answer: Mapping[str, Any]) -> bool:
-    """Another uid than the object's counts as a change of an immutable field; a failed `test` gives no details."""
-    if request.purpose is Purpose.PATCH and not answer.get("details"):
-        return True
-    causes = _causes(answer)
-    return bool(causes) and all(cause.get("field") == "metadata.uid" for cause in causes)
+        # Server-side apply reports a schema misfit as 500 without a reason; every error of etcd comes so as well.
+        return ServerFailed if _ETCD_FAILED.match(message) else InvalidObject
+    return AdmissionFailed if _WEBHOOK_FAILED.match(message) else ServerFailed
 
 
 def _causes(answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -8,7 +8,7 @@ the fault is the kind's. Source: design#kind-not-read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import TypeVar
@@ -31,19 +31,18 @@ from reconciler.errors import (
     MemberClusterError,
     NotLeading,
     ObjectNotFound,
+    Throttled,
     WriteConflict,
 )
 from reconciler.kube.answers import struct
 from reconciler.kube.discovery import (
-    ApiGroup,
     Discovery,
     ResourceList,
     Root,
-    ServedKind,
     from_aggregated,
     from_resource_lists,
 )
-from reconciler.kube.kube_requests import AGGREGATED_DISCOVERY, JSON, Request, api_root
+from reconciler.kube.kube_requests import AGGREGATED_DISCOVERY, JSON, Request, ServedKind, api_root
 from reconciler.kube.transport import Answer
 
 _OF_AN_OBJECT = (AlreadyExists, InvalidObject, MalformedObject, ObjectNotFound, WriteConflict)
@@ -63,7 +62,7 @@ def unlisted(what: Listed, error: KindFault, why: str) -> Unlisted:
 
 def silent_api(gvk: GVK) -> str:
     """The message for a kind whose extension API server is down, and where to look."""
-    return f"{gvk.shown} cannot be read: the API server of {gvk.api_version} does not answer; see {_api_service(gvk)}"
+    return f"{gvk.text} cannot be read: the API server of {gvk.api_version} does not answer; see {_api_service(gvk)}"
 
 
 def not_served(gvk: GVK, served: Iterable[GVK]) -> str:
@@ -71,13 +70,14 @@ def not_served(gvk: GVK, served: Iterable[GVK]) -> str:
     versions = sorted(other.version for other in served if other.group_kind == gvk.group_kind)
     other = f"it serves version {', '.join(versions)}, which the store has to name"
     gone = "its CustomResourceDefinition is not there; bring it back, or take the kind out of the store"
-    return f"{gvk.shown} is not served: {other if versions else gone}"
+    return f"{gvk.text} is not served: {other if versions else gone}"
 
 
 def _remedy(gvk: GVK, error: MemberClusterError) -> str:
     if "conversion webhook" in error.message:
         return "; see spec.conversion of its CustomResourceDefinition"
-    return f"; see {_api_service(gvk)}" if gvk.group and error.status in _GATEWAYS else ""
+    is_of_gateway = error.status in _GATEWAYS and not isinstance(error, Throttled)
+    return f"; see {_api_service(gvk)}" if gvk.group and is_of_gateway else ""
 
 
 _GATEWAYS = (0, 502, 503, 504)
@@ -90,17 +90,24 @@ def _api_service(gvk: GVK) -> str:
 
 _ROOTS = ("/api", "/apis")
 _S = TypeVar("_S", bound=Struct)
+_T = TypeVar("_T")
 
 
-class DiscoveryCache:
-    """The discovery of one cluster. A miss asks again, once for all concurrent misses."""
+class Kinds:
+    """The kinds that one cluster serves, and an error boundary for each. A miss asks again, once for all at a time."""
 
-    def __init__(self, cluster: str, send: Callable[[Request], Awaitable[Answer]]) -> None:
-        self._cluster = cluster
-        self._send = send
+    def __init__(
+        self,
+        cluster: str,
+        send: Callable[[Request], Awaitable[Answer]],
+        presence: Callable[[], Awaitable[object]],
+    ) -> None:
+        """`presence`: asks about the cluster itself, and raises MemberClusterError where that does not answer."""
+        self._cluster, self._send, self._presence = cluster, send, presence
         self._known: Discovery | None = None
-        self._lock = asyncio.Lock()
+        self._lock, self._presence_lock = asyncio.Lock(), asyncio.Lock()
         self._answers: dict[str, tuple[str, Struct]] = {}
+        self._asked, self._is_reached = 0, False
 
     async def discover(self, *, refresh: bool = False) -> Discovery:
         """Return the served kinds, cached or fresh."""
@@ -140,22 +147,17 @@ class DiscoveryCache:
         if is_aggregated and core.items is not UNSET and groups.items is not UNSET:
             fresh = from_aggregated([core.items, groups.items])
         elif core.kind == "APIVersions" and groups.kind == "APIGroupList" and core.versions:
-            fresh = await self._ask_each_group_version(core.versions, groups.groups or ())
+            preferred, names = {"": core.versions[0]}, [*core.versions]
+            for group in groups.groups or ():
+                preferred[group.name] = group.preferred_version.version
+                names += [found.group_version for found in group.versions]
+            answers = await asyncio.gather(*(self._group_version(name) for name in names))
+            lists = {name: answer for name, answer in zip(names, answers, strict=True) if answer is not None}
+            fresh = replace(from_resource_lists(lists.values(), preferred), stale=frozenset(set(names) - set(lists)))
         else:
             raise BadAnswer(self._cluster, "the answers to discovery are neither aggregated nor of the older form")
         # An unchanged Discovery must still be another value, since waiting readers compare by identity.
         return replace(fresh)
-
-    async def _ask_each_group_version(self, versions: Sequence[str], groups: Iterable[ApiGroup]) -> Discovery:
-        preferred = {"": versions[0]}
-        group_versions = [*versions]
-        for group in groups:
-            preferred[group.name] = group.preferred_version.version
-            group_versions += [found.group_version for found in group.versions]
-        answers = await asyncio.gather(*(self._group_version(group_version) for group_version in group_versions))
-        lists = {name: answer for name, answer in zip(group_versions, answers, strict=True) if answer is not None}
-        discovery = from_resource_lists(lists.values(), preferred)
-        return replace(discovery, stale=frozenset(set(group_versions) - set(lists)))
 
     async def _group_version(self, group_version: str) -> ResourceList | None:
         """The APIResourceList, None when an extension API server does not answer for it."""
@@ -179,19 +181,6 @@ class DiscoveryCache:
         self._answers[path] = (answer.headers.get("ETag", ""), fresh)
         return fresh
 
-
-_T = TypeVar("_T")
-
-
-class Kinds:
-    """The resources of kinds, and an error boundary for each."""
-
-    def __init__(self, discovery: DiscoveryCache, ask: Callable[[], Awaitable[object]]) -> None:
-        """`ask`: a request about the cluster itself, which raises MemberClusterError where that does not answer."""
-        self._discovery, self._ask = discovery, ask
-        self._lock = asyncio.Lock()
-        self._asked, self._is_reached = 0, False
-
     async def read(self, gvk: GVK, ask: Callable[[ServedKind], Awaitable[_T]]) -> _T:
         """As `where_served`, within `about`."""
 
@@ -203,13 +192,13 @@ class Kinds:
 
     async def where_served(self, gvk: GVK, ask: Callable[[ServedKind], Awaitable[_T]]) -> _T:
         """Ask about a kind; ask again if fresh discovery has another resource for it."""
-        served = await self._discovery.served(gvk)
+        served = await self.served(gvk)
         try:
             return await ask(served)
         except KindNotServed as error:
-            fresh = await self._discovery.served_now(gvk)
-            if fresh.resource == served.resource:
-                why = f"{gvk.shown} is not served, although discovery still lists it: {error.message}"
+            fresh = await self.served_now(gvk)
+            if (fresh.plural, fresh.namespaced) == (served.plural, served.namespaced):
+                why = f"{gvk.text} is not served, although discovery still lists it: {error.message}"
                 raise KindNotServed(error.cluster, why, status=error.status) from error
             return await ask(fresh)
 
@@ -228,7 +217,7 @@ class Kinds:
         """Return the error of a request about a kind: a KindNotRead if the cluster answers all the same."""
         if isinstance(error, (KindFault, *_OF_AN_OBJECT, *_OF_US)) or not await self._is_there():
             return error
-        message = f"{gvk.shown} cannot be read: {error.message}{_remedy(gvk, error)}"
+        message = f"{gvk.text} cannot be read: {error.message}{_remedy(gvk, error)}"
         found = KindNotRead(error.cluster, message, status=error.status, retry_after_s=error.retry_after_s)
         found.changed_nothing = error.changed_nothing
         return found
@@ -236,10 +225,10 @@ class Kinds:
     async def _is_there(self) -> bool:
         """Return whether the cluster answers now. Concurrent callers share one request."""
         before = self._asked
-        async with self._lock:
+        async with self._presence_lock:
             if self._asked == before:
                 try:
-                    await self._ask()
+                    await self._presence()
                 except MemberClusterError:
                     self._is_reached = False
                 else:

@@ -28,11 +28,10 @@ from reconciler.errors import (
     MemberClusterError,
     Throttled,
 )
-from reconciler.kube.connection.bounds import Breakers, BreakerSettings, Budget, SharedTrees, SumBudget
+from reconciler.kube.connection.bounds import Breakers, BreakerSettings, Budget, SharedTrees
 from reconciler.kube.connection.cluster_credentials import Credentials, Headers
-from reconciler.kube.connection.http_call import Call, SessionFault, proxy_of, reason, retry_after_s
 from reconciler.kube.connection.kubeconfig import MemberConfig
-from reconciler.kube.connection.session import SharedContexts
+from reconciler.kube.connection.session import Call, SessionFault, SharedContexts, proxy_of, reason, retry_after_s
 from reconciler.kube.kube_requests import Purpose, Request, shown_without
 from reconciler.kube.refusal_errors import clean, refusal
 from reconciler.kube.watch_stream import Answered, nobody, timed
@@ -104,7 +103,7 @@ class Shared(Struct, frozen=True, kw_only=True):
     clock: Clock
     settings: TransportSettings
     jitter: random.Random
-    answers: SumBudget
+    answers: Budget
     trees: SharedTrees = field(default_factory=SharedTrees)
     contexts: SharedContexts = field(default_factory=SharedContexts)
     answered: Answered = nobody
@@ -129,7 +128,7 @@ class Transport:
         self.answers = 0
         """Parts of answers that have come in, but for those of watches."""
         self.trees = shared.trees
-        self.lists = Budget(config.name, shared.settings.lists_max_bytes)
+        self.lists = Budget(shared.settings.lists_max_bytes, is_of_lists=True)
         self._proxy = proxy_of(config)
         self._pool = 0
         """Of connections to this cluster. Those of one before may be open on our side alone."""
@@ -231,7 +230,12 @@ class Transport:
                     deadline.reschedule(None)
                 yield response
         except (SessionFault, OSError) as error:
-            seen = error if isinstance(error, SessionFault) else _own_fault(error)
+            seen = error
+            if not isinstance(seen, SessionFault):  # From elsewhere: a deadline of ours, or a file.
+                is_timeout, is_tls = isinstance(error, TimeoutError), isinstance(error, ssl.SSLError)
+                seen = SessionFault(
+                    reason(error), is_timeout=is_timeout, is_about_certificates=is_tls, errno=seen.errno
+                )
             is_ended = not is_answered and not seen.is_timeout
             if seen.is_about_certificates or (is_ended and self._credentials.are_replaced()):
                 self._credentials.distrust()
@@ -352,13 +356,3 @@ class Transport:
 def _never_sent(error: MemberClusterError) -> MemberClusterError:
     error.changed_nothing = True
     return error
-
-
-def _own_fault(error: OSError) -> SessionFault:
-    """Return the fault of an error from elsewhere: a deadline of ours, or a file."""
-    return SessionFault(
-        reason(error),
-        is_timeout=isinstance(error, TimeoutError),
-        is_about_certificates=isinstance(error, ssl.SSLError),
-        errno=error.errno,
-    )

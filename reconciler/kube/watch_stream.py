@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
+import orjson
 from msgspec import Struct
 
 from reconciler.api.clusters import LiveObject
@@ -16,7 +17,7 @@ from reconciler.clock import Clock
 from reconciler.errors import BadAnswer
 from reconciler.kube.answers import as_live_object, bad, json_object, list_metadata
 from reconciler.kube.kube_requests import Request
-from reconciler.kube.refusal_errors import clean, watch_failure
+from reconciler.kube.refusal_errors import clean, refusal
 
 LINE_MAX_BYTES = 4 * 1024 * 1024
 """Above what etcd stores in one object by default (1.5 MB), with room for API servers that allow more."""
@@ -63,7 +64,8 @@ def watch_event(cluster: str, line: bytes, gvk: GVK, request: Request) -> WatchE
     if not isinstance(item, dict):
         raise bad(cluster, "watch event", line)
     if kind == "ERROR":
-        raise watch_failure(cluster, request, item)
+        code = item.get("code")
+        raise refusal(cluster, request, code if isinstance(code, int) else 500, orjson.dumps(item))
     if kind == "BOOKMARK":
         return Bookmark(resource_version=list_metadata(cluster, item, "bookmark").resource_version)
     if kind not in ("ADDED", "MODIFIED", "DELETED"):

@@ -11,7 +11,6 @@ from reconciler.lint.held_settings import (
     steering_files,
     with_confirmation,
 )
-from reconciler.lint.lint_store import lint
-from reconciler.lint.policy_effects import EFFECTS, effect_of
-from reconciler.lint.review_check import NOT_SEEN, is_judge, repository_effect, review_faults
+from reconciler.lint.lint_store import NOT_SEEN, is_judge, lint, repository_effect, review_faults
+from reconciler.lint.policy_effects import EFFECTS
 from reconciler.lint.settings_diff import setting_changes, settings_digest

@@ -12,7 +12,7 @@ from typing import Final
 from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet, FrozenReach, Template
 from reconciler.api.plan import MISSING, Direction, SettingChange
-from reconciler.api.policies import ConflictResolution, PropagationPolicy, ResourceSelector, Suspension
+from reconciler.api.policies import ConflictResolution, OverridePolicy, PropagationPolicy, ResourceSelector, Suspension
 from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef, listed
 from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_never_distributed
@@ -41,7 +41,7 @@ def known_to_be_missing(fleet: Fleet, problems: Iterable[Problem]) -> Iterator[P
             yield problem
 
 
-def may_be_unread(fleet: Fleet, policy: PolicyRef, selector: ResourceSelector) -> bool:
+def _may_be_unread(fleet: Fleet, policy: PolicyRef, selector: ResourceSelector) -> bool:
     """Return whether a selector of a policy may mean a broken document. Its labels are unknown."""
     namespace = policy.namespace or selector.namespace
     return any(
@@ -60,6 +60,17 @@ def _unread(fleet: Fleet) -> Iterator[FrozenReach]:
     return (reach for reach in fleet.frozen if reach.policy is None)
 
 
+def idle_selectors(
+    fleet: Fleet, policy: PropagationPolicy | OverridePolicy, selecting: Collection[int]
+) -> Iterator[tuple[int, ResourceSelector]]:
+    """Yield the selectors of a policy that select nothing, by index. `selecting`: those that select something."""
+    for index, selector in enumerate(policy.selectors):
+        # A selector for another namespace was warned of when it was parsed.
+        is_elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
+        if index not in selecting and not is_elsewhere and not _may_be_unread(fleet, policy.ref, selector):
+            yield index, selector
+
+
 _CLUSTER_SCOPED = frozenset({"Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition"})
 _OVERLAPS_SHOWN = 3
 
@@ -72,12 +83,7 @@ def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
             by_kind.setdefault(identity.kind, []).append(template)
     for policy in fleet.propagation:
         selecting = claims.selecting.get(policy.ref, frozenset())
-        for index, selector in enumerate(policy.selectors):
-            elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
-            if index in selecting or elsewhere:  # a selector for another namespace was warned of when it was parsed
-                continue
-            if may_be_unread(fleet, policy.ref, selector):
-                continue
+        for index, selector in idle_selectors(fleet, policy, selecting):
             message = _selects_nothing(by_kind.get(selector.kind, ()), policy.ref, selector)
             yield warning(selector.source, f"spec.resourceSelectors[{index}]", "selector-matches-nothing", message)
 

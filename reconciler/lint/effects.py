@@ -325,10 +325,6 @@ def _size(effect: Effect, field: Field | None, value: Json) -> Size | None:
         return (
             ("entries", frozenset()) if field is not None and field.type.startswith(("list", "map")) else ("there", 0)
         )
-    return _measured(value)
-
-
-def _measured(value: Json) -> Size | None:
     if isinstance(value, bool | int | float):
         return "number", float(value)
     if isinstance(value, list):

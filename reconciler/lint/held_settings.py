@@ -77,7 +77,9 @@ def held_settings(
     digest = settings_digest(confirmable(changes, old, new)) if any(map(waits, found)) else ""
     is_confirmed = bool(digest) and digest == new.review_confirm and new.review_confirm != old.review_confirm
     told = tuple(
-        _told(replace(change, held=not is_confirmed and waits(change)), plan, who or {}, is_confirmed=is_confirmed)
+        _with_words(
+            replace(change, held=not is_confirmed and waits(change)), plan, who or {}, is_confirmed=is_confirmed
+        )
         for change in found
     )
     misfits = _misfits(told, old, new, digest, plan, confirms_losses=confirms_losses and has_held and not fits)
@@ -204,7 +206,7 @@ def _is_place(change: SettingChange) -> bool:
     return change.document.startswith(_KINDS) and change.path.startswith(_SELECTED_BY)
 
 
-def _told(change: SettingChange, plan: Plan, who: Mapping[str, str], *, is_confirmed: bool) -> SettingChange:
+def _with_words(change: SettingChange, plan: Plan, who: Mapping[str, str], *, is_confirmed: bool) -> SettingChange:
     if change.direction is not Direction.CONFIRMS and not change.path.startswith("spec.pin"):
         return change
     by = who.get(change.source.path, "")

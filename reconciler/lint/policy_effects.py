@@ -174,11 +174,3 @@ EFFECTS: Final[Mapping[str, Rows]] = {
 
 IGNORED: Final = Effect(meaning="files that the pattern matches are no part of the store, those that come as well")
 UNKNOWN: Final = Effect(meaning="no such field", looser=Looser.ALWAYS)
-
-
-def effect_of(kind: str, path: str, why_inert: str = "") -> Effect | None:
-    """Return the row of a field; None: there is none. `why_inert`: the reason why the schema gives it no effect."""
-    row = EFFECTS[kind].get(path)
-    if row is None and why_inert:
-        return Effect(meaning=f"no effect: {why_inert}")
-    return row

@@ -22,7 +22,7 @@ from reconciler.api.problem import Document, Source
 from reconciler.documents import Field, FieldSupport, FieldType, Shape
 from reconciler.fleet import KINDS, DocumentKind, ParsedFile, classify
 from reconciler.lint.effects import ADDED, REMOVED, Effect, Looser, direction, window_direction
-from reconciler.lint.policy_effects import IGNORED, UNKNOWN, effect_of
+from reconciler.lint.policy_effects import EFFECTS, IGNORED, UNKNOWN
 from reconciler.yaml import read_yaml
 
 _STEERS: Final = frozenset(DocumentKind) - {
@@ -167,7 +167,7 @@ class _DocumentDiff:
         shape = KINDS.get(self._kind)
         whole = _FieldPlace("", "", (), ())
         if self._before is None or self._after is None:
-            row = effect_of(self._kind, ADDED if self._before is None else REMOVED)
+            row = EFFECTS[self._kind].get(ADDED if self._before is None else REMOVED)
             yield self._change(whole, row or UNKNOWN, MISSING, MISSING)
             if shape is None or (self._kind != "Fleet" and self._after is None):
                 return
@@ -176,7 +176,7 @@ class _DocumentDiff:
                 if self._is_told(found):
                     yield found
         elif shape is None:
-            yield self._change(whole, effect_of(self._kind, "") or UNKNOWN, MISSING, MISSING)
+            yield self._change(whole, EFFECTS[self._kind].get("") or UNKNOWN, MISSING, MISSING)
         else:
             yield from self._fields(shape, whole, before, after)
 
@@ -185,7 +185,7 @@ class _DocumentDiff:
             return True  # It may change what is not there yet.
         if found.direction not in (Direction.LOOSENS, Direction.CONFIRMS):
             return False
-        row = effect_of(self._kind, found.path.partition("[")[0] if "annotations" not in found.path else found.path)
+        row = EFFECTS[self._kind].get(found.path.partition("[")[0] if "annotations" not in found.path else found.path)
         return row is not None and (row.is_always_held or row.has_scale)
 
     def _fields(self, shape: Shape, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
@@ -222,7 +222,7 @@ class _DocumentDiff:
                 if not _same(was, is_now):
                     name = f"[{key}]"
                     one = _FieldPlace(at.shown + name, at.row + name, (*at.before, key), (*at.after, key))
-                    row = effect_of(self._kind, one.row) or self._row(at)
+                    row = EFFECTS[self._kind].get(one.row) or self._row(at)
                     yield self._change(one, row, was, is_now, key)
 
     def _items(self, at: _FieldPlace, before: list[Json], after: list[Json]) -> Iterator[SettingChange]:
@@ -253,15 +253,12 @@ class _DocumentDiff:
             yield replace(change, direction=way)
 
     def _row(self, at: _FieldPlace) -> Effect:
-        field = at.field
-        inert = field.refused or field.no_effect if field is not None else ""
-        row = effect_of(self._kind, at.row, inert)
+        row, above = EFFECTS[self._kind].get(at.row), at.row
         # Below a field without effect, nothing has one.
-        above = at.row
-        while row is None and "." in above:
-            above = above.rpartition(".")[0].removesuffix("[]")
+        while row is None and above:
             inert = _inert_at(KINDS[self._kind], above)
             row = Effect(meaning=f"no effect: {inert}") if inert else None
+            above = above.rpartition(".")[0].removesuffix("[]")
         return row or UNKNOWN
 
     def _change(self, at: _FieldPlace, row: Effect, before: Json, after: Json, key: str = "") -> SettingChange:

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from reconciler.api.content import Json, Sealed
+from reconciler.api.content import Json, SopsMetadata
 from reconciler.api.fleet import Fleet, PlainSecrets, Template
 from reconciler.api.plan import MISSING, Direction, SettingChange
 from reconciler.api.problem import Problem, Severity, hint, warning
@@ -170,7 +170,7 @@ def sops_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
             yield from _of_block(before.sealed, after.sealed, after)
 
 
-def _of_block(before: Sealed, after: Sealed, template: Template) -> Iterator[SettingChange]:
+def _of_block(before: SopsMetadata, after: SopsMetadata, template: Template) -> Iterator[SettingChange]:
     row = partial(_row, template)
     if datetime.fromisoformat(after.last_modified) < datetime.fromisoformat(before.last_modified):
         yield row("lastmodified", before.last_modified, after.last_modified, _OLDER, _LOOSENS)

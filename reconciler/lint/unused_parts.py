@@ -8,7 +8,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.policies import ClusterAffinity, Division, OverridePolicy, Overriders, PropagationPolicy
 from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.lint.claims import may_be_unread
+from reconciler.lint.claims import idle_selectors
 from reconciler.policy import Claims, PolicyIndex, matching_clusters
 from reconciler.scheduler import is_descheduled
 from reconciler.templates import claims_of
@@ -124,7 +124,10 @@ def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
     places = {policy.ref: candidate_clusters(fleet, policy) for policy in fleet.propagation}
     for policy in fleet.overrides:
         yield from _itself(policy)
-        yield from _selectors(fleet, policy, selecting.get(policy.ref, set()))
+        for index, selector in idle_selectors(fleet, policy, selecting.get(policy.ref, set())):
+            what = f"{selector.api_version} {selector.kind}" + (f" {selector.name}" if selector.name else "")
+            message = f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
+            yield warning(selector.source, f"spec.resourceSelectors[{index}]", "override-selects-nothing", message)
         identities = selected.get(policy.ref, set())
         owners = {claims.claims[identity].policy for identity in identities if identity in claims.claims}
         # An unclaimed template may follow an owner to any cluster, so its overrides cannot be checked.
@@ -157,16 +160,6 @@ def _itself(policy: OverridePolicy) -> Iterator[Problem]:
         if rule.overriders == Overriders():
             message = "the rule has no overriders, so it changes nothing; write one, or take the rule out"
             yield warning(rule.source, f"spec.overrideRules[{index}]", "rule-without-overriders", message)
-
-
-def _selectors(fleet: Fleet, policy: OverridePolicy, selecting: set[int]) -> Iterator[Problem]:
-    for index, selector in enumerate(policy.selectors):
-        elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
-        if index not in selecting and not elsewhere and not may_be_unread(fleet, policy.ref, selector):
-            what = f"{selector.api_version} {selector.kind}" + (f" {selector.name}" if selector.name else "")
-            message = f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
-            path = f"spec.resourceSelectors[{index}]"
-            yield warning(selector.source, path, "override-selects-nothing", message)
 
 
 def _targets(fleet: Fleet, policy: OverridePolicy, places: frozenset[str]) -> Iterator[Problem]:

@@ -70,24 +70,21 @@ def keys_in(text: str) -> tuple[bytes, ...]:
     Raises:
         ConfigurationError: one is no base64, or shorter than 16 bytes. The message holds nothing of it.
     """
-    found = tuple(_key(line.strip()) for line in text.splitlines() if line.strip())
+    found = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        key = line.encode()
+        if line.startswith(_PREFIX):
+            try:
+                key = base64.b64decode(line.removeprefix(_PREFIX), validate=True)
+            except ValueError as error:
+                why = "the secret of the webhook begins with whsec_ and goes on with no base64"
+                raise ConfigurationError(why) from error
+        if len(key) < _KEY_MIN_BYTES:
+            raise ConfigurationError(f"the secret of the webhook is shorter than {_KEY_MIN_BYTES} bytes")
+        found.append(key)
     if not found:
         raise ConfigurationError("the secret of the webhook is empty")
-    return found
-
-
-def _key(line: str) -> bytes:
-    key = line.encode()
-    if line.startswith(_PREFIX):
-        try:
-            key = base64.b64decode(line.removeprefix(_PREFIX), validate=True)
-        except ValueError as error:
-            raise ConfigurationError(
-                "the secret of the webhook begins with whsec_ and goes on with no base64"
-            ) from error
-    if len(key) < _KEY_MIN_BYTES:
-        raise ConfigurationError(f"the secret of the webhook is shorter than {_KEY_MIN_BYTES} bytes")
-    return key
+    return tuple(found)
 
 
 def signed_headers(message_id: str, timestamp: int, body: bytes, keys: Sequence[bytes]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import orjson
 from msgspec import Struct
 
-from reconciler.api.rollout_progress import Paused, RolloutProgress, Skipped, StageDone, StageProgress
+from reconciler.api.rollout_progress import RolloutProgress, StageKind
 from reconciler.clock import Clock
 from reconciler.errors import ConfigurationError
 from reconciler.notify.post import Deliveries, Poster, Reply, pause_s
@@ -53,7 +53,7 @@ def commit_status(
     """
     said = f"{step.in_step} of {step.clusters} clusters in step"
     stages = [(found.rollout, stage) for found in rollouts if not found.is_done for stage in found.stages]
-    paused = [f"{name} paused in {stage.name}" for name, stage in stages if isinstance(stage.state, Paused)]
+    paused = [f"{name} paused in {stage.name}" for name, stage in stages if stage.state.kind is StageKind.PAUSED]
     troubles = [*paused, *_troubles(step)]
     if step.errors:
         verdict, words = CommitState.ERROR, [f"{_counted(step.errors, 'error')} in the store"]
@@ -65,7 +65,14 @@ def commit_status(
     elif troubles:
         verdict, words = CommitState.FAILURE, troubles
     else:
-        words = [*_under_way(stages), *_waits(step)]
+        # The first stage of each rollout that is not done: `default: eu in progress, 1 of 4`.
+        under_way = {name: stage for name, stage in reversed(stages) if not stage.state.is_over}
+        words = [
+            f"{name}: {under_way[name].name} {state_words(under_way[name].state)}"
+            for name in dict.fromkeys(name for name, _ in stages)
+            if name in under_way
+        ]
+        words += _waits(step)
         is_done = step.is_complete and not words
         verdict = CommitState.SUCCESS if is_done else CommitState.PENDING
     text = "; ".join([said, *([", ".join(words)] if words else [])])
@@ -80,16 +87,6 @@ def _troubles(step: RevisionStep) -> Iterator[str]:
         yield f"{step.waiting} held"
     if count := step.healths.get(HealthWord.DEGRADED, 0):
         yield f"{count} degraded"
-
-
-def _under_way(stages: Iterable[tuple[str, StageProgress]]) -> Iterator[str]:
-    """The first stage of each rollout that is not done: `default: eu in progress, 1 of 4`."""
-    told = set()
-    for name, stage in stages:
-        is_over = isinstance(stage.state, StageDone | Skipped)
-        if name not in told and not is_over:
-            told.add(name)
-            yield f"{name}: {stage.name} {state_words(stage)}"
 
 
 def _waits(step: RevisionStep) -> Iterator[str]:

@@ -11,7 +11,7 @@ import http.client
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, Protocol
 from urllib.error import HTTPError, URLError
@@ -34,18 +34,11 @@ class Comment(Struct, frozen=True, kw_only=True):
     is_outdated: bool = False
 
 
-class Conversation(Struct, frozen=True, kw_only=True):
-    """The comments of a pull request, oldest first, and its head commit; empty: not known."""
-
-    comments: tuple[Comment, ...]
-    head: str = ""
-
-
 class Forge(Protocol):
     """Comments of one pull request at a forge. Each method raises ForgeError."""
 
-    def conversation(self) -> Conversation:
-        """All comments."""
+    def conversation(self) -> tuple[list[Comment], str]:
+        """All comments, oldest first, and the head commit; empty: not known."""
         ...
 
     def create(self, body: str) -> None:
@@ -79,28 +72,24 @@ def publish(forge: Forge, body: str, *, head: str = "", creates: bool = True) ->
     """
     marker = marker_of(body)
     try:
-        found = forge.conversation()
+        comments, known_head = forge.conversation()
     except (KeyError, TypeError, AttributeError) as error:
         raise ForgeError(f"the forge answers with something else than comments: {error!r}") from error
-    if head and found.head and head != found.head:
+    if head and known_head and head != known_head:
         return PublishedComment.OVERTAKEN
-    ours = [one for one in found.comments if one.is_ours and not one.is_outdated and _first_line(one.body) == marker]
-    outcome = _written(forge, ours, body, creates=creates)
+    ours = [one for one in comments if one.is_ours and not one.is_outdated and _first_line(one.body) == marker]
+    outcome = PublishedComment.NOT_WANTED
+    if not ours and creates:
+        forge.create(body)
+        outcome = PublishedComment.CREATED
+    elif ours and _normal(ours[-1].body) == _normal(body):
+        outcome = PublishedComment.SAME
+    elif ours:
+        forge.update(ours[-1], body)
+        outcome = PublishedComment.UPDATED
     for old in ours[:-1]:
         forge.outdate(old)
     return outcome
-
-
-def _written(forge: Forge, ours: Sequence[Comment], body: str, *, creates: bool) -> PublishedComment:
-    if not ours:
-        if not creates:
-            return PublishedComment.NOT_WANTED
-        forge.create(body)
-        return PublishedComment.CREATED
-    if _normal(ours[-1].body) == _normal(body):
-        return PublishedComment.SAME
-    forge.update(ours[-1], body)
-    return PublishedComment.UPDATED
 
 
 def marker_of(body: str) -> str:

@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from msgspec import Struct
-
 from reconciler.errors import ForgeError
-from reconciler.notify.forge_comments import Comment, Conversation, Forge, Requests
+from reconciler.notify.forge_comments import Comment, Forge, Requests
 
 _COMMENTS = """query($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { headRefOid
@@ -50,12 +48,17 @@ class GitHub:
         self._graphql = Requests(graphql, headers, pause=pause)
         self._number = number
 
-    def conversation(self) -> Conversation:
+    def conversation(self) -> tuple[list[Comment], str]:
         """All comments."""
         found: list[Comment] = []
         after: str | None = None
         while True:
-            pull = self._pull(after)
+            variables = {"owner": self._owner, "name": self._name, "number": self._number, "after": after}
+            pull = (self._query(_COMMENTS, variables).get("repository") or {}).get("pullRequest")
+            if pull is None:
+                raise ForgeError(
+                    f"{self._owner}/{self._name} has no pull request {self._number} that the token may see"
+                )
             found.extend(
                 Comment(
                     key=node["id"],
@@ -67,16 +70,8 @@ class GitHub:
             )
             page = pull["comments"]["pageInfo"]
             if not page["hasNextPage"]:
-                return Conversation(comments=tuple(found), head=pull["headRefOid"])
+                return found, pull["headRefOid"]
             after = page["endCursor"]
-
-    def _pull(self, after: str | None) -> Mapping[str, Any]:
-        variables = {"owner": self._owner, "name": self._name, "number": self._number, "after": after}
-        data = self._query(_COMMENTS, variables)
-        pull = (data.get("repository") or {}).get("pullRequest")
-        if pull is None:
-            raise ForgeError(f"{self._owner}/{self._name} has no pull request {self._number} that the token may see")
-        return dict(pull)
 
     def create(self, body: str) -> None:
         """Add a comment; never tried twice, or there could be two."""
@@ -117,7 +112,7 @@ class GitLab:
         self._requests = Requests(api, {"PRIVATE-TOKEN": token}, pause=pause)
         self._path = f"/projects/{quote(project, safe='')}/merge_requests/{number}"
 
-    def conversation(self) -> Conversation:
+    def conversation(self) -> tuple[list[Comment], str]:
         """All notes that people or tokens wrote."""
         me = self._mapping("/user")["id"]
         head = self._mapping(self._path).get("sha") or ""
@@ -134,7 +129,7 @@ class GitLab:
             page = headers.get("x-next-page", "")
             if not page.isdigit():
                 break
-        return Conversation(comments=tuple(notes), head=head)
+        return notes, head
 
     def create(self, body: str) -> None:
         """Add a note; never tried twice, or there could be two."""
@@ -160,15 +155,8 @@ class GitLab:
 TOKEN = "RECONCILER_FORGE_TOKEN"  # noqa: S105 - the name of the variable
 
 
-class PullRequest(Struct, frozen=True):
-    """The target of the comment, and the commit of the job; empty: not known."""
-
-    forge: Forge
-    head: str
-
-
-def pull_request(environment: Mapping[str, str]) -> PullRequest:
-    """The pull request of this job.
+def pull_request(environment: Mapping[str, str]) -> tuple[Forge, str]:
+    """The pull request of this job, and the commit of the job; empty: not known.
 
     Raises:
         ForgeError: this is no job of a pull request, or there is no token.
@@ -180,9 +168,13 @@ def pull_request(environment: Mapping[str, str]) -> PullRequest:
     raise ForgeError("this is no job of GitHub Actions or GitLab CI, so there is no pull request to comment")
 
 
-def _of_github(environment: Mapping[str, str]) -> PullRequest:
-    event = _event(environment.get("GITHUB_EVENT_PATH", ""))
-    pull = event.get("pull_request")
+def _of_github(environment: Mapping[str, str]) -> tuple[Forge, str]:
+    path = environment.get("GITHUB_EVENT_PATH", "")
+    try:
+        event = json.loads(Path(path).read_bytes()) if path else {}
+    except (OSError, ValueError) as error:
+        raise ForgeError(f"{path}: the event of the job cannot be read: {error}") from error
+    pull = event.get("pull_request") if isinstance(event, dict) else None
     if not isinstance(pull, dict) or not isinstance(pull.get("number"), int):
         raise ForgeError("the event of this job is about no pull request; run it 'on: pull_request'")
     head = pull.get("head")
@@ -193,18 +185,10 @@ def _of_github(environment: Mapping[str, str]) -> PullRequest:
         number=pull["number"],
         token=_token(environment, "GITHUB_TOKEN"),
     )
-    return PullRequest(forge, str(head.get("sha", "")) if isinstance(head, dict) else "")
+    return forge, str(head.get("sha", "")) if isinstance(head, dict) else ""
 
 
-def _event(path: str) -> dict[str, Any]:
-    try:
-        event = json.loads(Path(path).read_bytes()) if path else {}
-    except (OSError, ValueError) as error:
-        raise ForgeError(f"{path}: the event of the job cannot be read: {error}") from error
-    return event if isinstance(event, dict) else {}
-
-
-def _of_gitlab(environment: Mapping[str, str]) -> PullRequest:
+def _of_gitlab(environment: Mapping[str, str]) -> tuple[Forge, str]:
     number = environment.get("CI_MERGE_REQUEST_IID", "")
     if not number.isdigit():
         raise ForgeError("this pipeline is about no merge request; run the job where one is the source")
@@ -216,7 +200,7 @@ def _of_gitlab(environment: Mapping[str, str]) -> PullRequest:
     )
     # A pipeline of the merged result runs for a commit that the merge request does not show.
     head = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", "")
-    return PullRequest(forge, head)
+    return forge, head
 
 
 def _token(environment: Mapping[str, str], *names: str) -> str:

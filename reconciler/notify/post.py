@@ -15,8 +15,7 @@ from yarl import URL
 
 from reconciler.clock import BackOff, epoch_s
 from reconciler.errors import ConfigurationError
-from reconciler.kube.connection.http_call import proxy_of_environment, retry_after_s
-from reconciler.kube.connection.session import aiohttp, system_tls
+from reconciler.kube.connection.session import aiohttp, proxy_of_environment, retry_after_s, system_tls
 from reconciler.secret_files import is_loopback
 
 BACK_OFF: Final = BackOff(least_s=1.0, most_s=300.0)

@@ -4,13 +4,12 @@ from reconciler.observations.availability import (
     Availability,
     Available,
     CopyAvailability,
-    Lacking,
-    Silence,
+    NotAvailable,
     UnknownAvailability,
+    UnknownReason,
     availability_as_told,
     availability_of,
 )
-from reconciler.observations.dump import dump_observations, pack, packed_placements, read_placements, unpack
 from reconciler.observations.instants import (
     age_s,
     event_moment,
@@ -22,15 +21,15 @@ from reconciler.observations.instants import (
     told_moment,
     wait_s,
 )
-from reconciler.observations.observations_reader import parse_observations
+from reconciler.observations.observations_table import dump_observations, parse_observations
 from reconciler.observations.waiting_moves import (
     MOVE_STALLED,
     PATIENCE_S,
-    Effective,
-    MoveMemory,
+    ActivePlacement,
+    CopyAtRest,
+    JobProgress,
+    RecordedMove,
     Replicas,
-    Rest,
-    Run,
     effective,
     gains,
     has_succeeded,

@@ -16,7 +16,7 @@ from reconciler.kinds.body_fields import is_stale, mapping
 from reconciler.kinds.interpreter import Interpreter
 
 
-class Silence(StrEnum):
+class UnknownReason(StrEnum):
     """The reason of unknown availability, in words that follow `it is unknown what m2 serves: `."""
 
     CLUSTER = "its cluster does not answer"
@@ -33,7 +33,7 @@ class Available(Struct, frozen=True):
     replicas: int | None = None
 
 
-class Lacking(Struct, frozen=True):
+class NotAvailable(Struct, frozen=True):
     """Not all desired replicas are available. `replicas`: their number; None: its kind does not count them."""
 
     replicas: int | None = 0
@@ -42,10 +42,10 @@ class Lacking(Struct, frozen=True):
 class UnknownAvailability(Struct, frozen=True):
     """Nothing is known about its availability."""
 
-    why: Silence
+    why: UnknownReason
 
 
-Availability = Available | Lacking | UnknownAvailability
+Availability = Available | NotAvailable | UnknownAvailability
 
 
 class CopyAvailability(Struct, frozen=True, kw_only=True):
@@ -81,17 +81,17 @@ def availability_of(live: JsonObject, interpreter: Interpreter) -> Availability:
     """Return the availability of a live object against its own spec, from its status."""
     is_healthy = interpreter.health(live) is Health.HEALTHY
     if not interpreter.counts_replicas:
-        return Available() if is_healthy else Lacking(None)
+        return Available() if is_healthy else NotAvailable(None)
     replicas = interpreter.available(live)
     if replicas is None:
-        return UnknownAvailability(Silence.STATUS)
+        return UnknownAvailability(UnknownReason.STATUS)
     if is_stale(mapping(live.get("status")), live):
-        return UnknownAvailability(Silence.NEWEST)
-    return Available(replicas) if is_healthy else Lacking(replicas)
+        return UnknownAvailability(UnknownReason.NEWEST)
+    return Available(replicas) if is_healthy else NotAvailable(replicas)
 
 
 def availability_as_told(told: LastHealth) -> Availability:
     """The same of an object without a status of its own."""
     if told.health is Health.UNKNOWN:
-        return UnknownAvailability(Silence.STATUS)
-    return Available(told.available) if told.health is Health.HEALTHY else Lacking(told.available)
+        return UnknownAvailability(UnknownReason.STATUS)
+    return Available(told.available) if told.health is Health.HEALTHY else NotAvailable(told.available)

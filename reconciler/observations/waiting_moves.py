@@ -34,22 +34,28 @@ from msgspec.structs import replace
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.plan import Change, HeldBy, Hold
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import condition, mapping
-from reconciler.observations.availability import Available, CopyAvailability, Lacking, Silence, UnknownAvailability
+from reconciler.observations.availability import (
+    Available,
+    CopyAvailability,
+    NotAvailable,
+    UnknownAvailability,
+    UnknownReason,
+)
 from reconciler.observations.instants import age_s
 
 Replicas = int | None
 
 _ASSUMED = CopyAvailability(availability=Available())
-_NOTHING = CopyAvailability(availability=Lacking(0))
-_SILENT_CLUSTERS = (UnknownAvailability(Silence.CLUSTER), UnknownAvailability(Silence.ELSEWHERE))
+_NOTHING = CopyAvailability(availability=NotAvailable(0))
+_SILENT_CLUSTERS = (UnknownAvailability(UnknownReason.CLUSTER), UnknownAvailability(UnknownReason.ELSEWHERE))
 
 NOBODY_TAKES_IT: Final = Hold(HeldBy.MOVE, "waits for a cluster that can take it")
 
 
-class Run(Enum):
+class JobProgress(Enum):
     """The progress of a Job or a bare Pod."""
 
     PENDING = "pending"
@@ -57,17 +63,17 @@ class Run(Enum):
     FINISHED = "finished"
 
 
-def run_of(live: JsonObject) -> Run:
+def run_of(live: JsonObject) -> JobProgress:
     """Return the progress of the live Job or Pod, from its status."""
     status = mapping(live.get("status"))
     if live.get("kind") == "Pod":
         if status.get("phase") in ("Succeeded", "Failed"):
-            return Run.FINISHED
-        return Run.STARTED if dig(live, "spec", "nodeName") else Run.PENDING
+            return JobProgress.FINISHED
+        return JobProgress.STARTED if dig(live, "spec", "nodeName") else JobProgress.PENDING
     if any(condition(live, kind).get("status") == "True" for kind in ("Complete", "Failed")):
-        return Run.FINISHED
+        return JobProgress.FINISHED
     begun = any(status.get(key) for key in ("active", "succeeded", "failed"))
-    return Run.STARTED if begun else Run.PENDING
+    return JobProgress.STARTED if begun else JobProgress.PENDING
 
 
 def has_succeeded(live: JsonObject) -> bool:
@@ -75,7 +81,7 @@ def has_succeeded(live: JsonObject) -> bool:
     return dig(live, "status", "phase") == "Succeeded" or condition(live, "Complete").get("status") == "True"
 
 
-class Effective(Struct, frozen=True, kw_only=True):
+class ActivePlacement(Struct, frozen=True, kw_only=True):
     """The active placement. `holds`: clusters whose reduction or deletion waits, with the reason.
 
     `waits`: clusters where nothing may be created yet, with the reason (a run that must end elsewhere first).
@@ -88,7 +94,7 @@ class Effective(Struct, frozen=True, kw_only=True):
 
 def effective(
     target: Mapping[str, Replicas], old: Mapping[str, Replicas], serving: Mapping[str, CopyAvailability]
-) -> Effective:
+) -> ActivePlacement:
     """The placement in force for `target`, given what lives where (`old`) and what the copies of both serve.
 
     Where a cluster is left, every target takes over and has to be available; one that is established with what is
@@ -99,13 +105,15 @@ def effective(
     """
     losers = [cluster for cluster in sorted(old) if gains(old, target, cluster)]
     if not losers:
-        return Effective(targets=target)
+        return ActivePlacement(targets=target)
     if not target:
-        return Effective(targets=old, holds=dict.fromkeys(losers, NOBODY_TAKES_IT))
-    giving = [c for c in losers if c not in target or _takes_away(target[c], serving[c])]
+        return ActivePlacement(targets=old, holds=dict.fromkeys(losers, NOBODY_TAKES_IT))
+    giving = [
+        c for c in losers if c not in target or target[c] is None or serving[c].may_serve_more_than(target[c] or 0)
+    ]
     pending = _pending(target, losers, serving) if giving else {}
     holds = {c: why for c in giving if (why := _waits_for({name: pending[name] for name in pending if name != c}))}
-    return Effective(targets={**target, **{c: old[c] for c in holds}}, holds=holds)
+    return ActivePlacement(targets={**target, **{c: old[c] for c in holds}}, holds=holds)
 
 
 def _pending(
@@ -131,11 +139,6 @@ def _pending(
     return lacking
 
 
-def _takes_away(wanted: Replicas, copy: CopyAvailability) -> bool:
-    """Return whether a shrinking copy may serve more than it is to keep, or did when all was well."""
-    return wanted is None or copy.may_serve_more_than(wanted)
-
-
 def _waits_for(pending: Mapping[str, CopyAvailability]) -> Hold | None:
     """Return the copies to wait for, with those of unknown availability; None: none."""
     if not pending:
@@ -148,21 +151,21 @@ def _waits_for(pending: Mapping[str, CopyAvailability]) -> Hold | None:
     return Hold(HeldBy.MOVE, "; ".join([f"waits for {', '.join(pending)} healthy", *unknown]))
 
 
-class MoveMemory(Struct, frozen=True, kw_only=True):
+class RecordedMove(Struct, frozen=True, kw_only=True):
     """The journal's facts of an object beside the applied row. Both as in `AppliedRow`."""
 
     established: int | None = None
     base: int | None = None
 
 
-def memory_of(row: AppliedRow | None, uid: str, replicas: Replicas) -> MoveMemory:
+def memory_of(row: AppliedRow | None, uid: str, replicas: Replicas) -> RecordedMove:
     """Return the record of an object once so many replicas are assigned to it: it serves no more than these."""
     if row is None or row.uid != uid:
-        return MoveMemory()
-    return MoveMemory(established=_at_most(row.established, replicas), base=_at_most(row.base, replicas))
+        return RecordedMove()
+    return RecordedMove(established=_at_most(row.established, replicas), base=_at_most(row.base, replicas))
 
 
-class Rest(Struct, frozen=True, kw_only=True):
+class CopyAtRest(Struct, frozen=True, kw_only=True):
     """A copy without pending writes: its target number, and whether all of them are available."""
 
     uid: str
@@ -170,7 +173,7 @@ class Rest(Struct, frozen=True, kw_only=True):
     is_available: bool
 
 
-def with_rest(row: AppliedRow, rest: Rest) -> AppliedRow:
+def with_rest(row: AppliedRow, rest: CopyAtRest) -> AppliedRow:
     """The row of a copy that was seen at rest; of another object than the recorded one nothing is learnt."""
     if row.uid != rest.uid:
         return row
@@ -185,10 +188,10 @@ def _at_most(number: int | None, replicas: Replicas) -> int | None:
 def pinned(
     target: Mapping[str, Replicas],
     old: Mapping[str, Replicas],
-    runs: Mapping[str, Run],
+    runs: Mapping[str, JobProgress],
     ticked: Collection[str],
     closed: Mapping[str, str] | None = None,
-) -> Effective:
+) -> ActivePlacement:
     """The placement in force of a Job or a bare Pod, which must not run twice: it goes before it comes elsewhere.
 
     `runs`: how far the copies got. A finished run stays where it is and nothing is created elsewhere. A started one
@@ -199,8 +202,8 @@ def pinned(
     leaving = {cluster: runs[cluster] for cluster in old if cluster not in target and cluster in runs}
     if not leaving:
         return effective(target, old, {**dict.fromkeys(target, _NOTHING), **dict.fromkeys(old, _ASSUMED)})
-    begun = {cluster for cluster, run in leaving.items() if run is not Run.PENDING}
-    finished = {cluster for cluster in begun if leaving[cluster] is Run.FINISHED}
+    begun = {cluster for cluster, run in leaving.items() if run is not JobProgress.PENDING}
+    finished = {cluster for cluster in begun if leaving[cluster] is JobProgress.FINISHED}
     word = "finished" if finished else "has started"
     hold = Hold(HeldBy.OTHERS, f"the run {word} and is not moved")
     if not finished and begun.issubset(ticked):
@@ -209,12 +212,12 @@ def pinned(
         if target and not refused:
             where = ", ".join(sorted(leaving))
             wait = Hold(HeldBy.OTHERS, f"waits until the run in {where} is gone")
-            return Effective(targets=target, waits=dict.fromkeys(arriving, wait))
+            return ActivePlacement(targets=target, waits=dict.fromkeys(arriving, wait))
         reasons = "; ".join(f"{cluster} cannot take the run over: {found}" for cluster, found in refused.items())
         hold = Hold(HeldBy.OTHERS, reasons) if reasons else NOBODY_TAKES_IT
     kept = {cluster: old[cluster] for cluster in leaving}
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
-    return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), hold))
+    return ActivePlacement(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), hold))
 
 
 def gains(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:
@@ -281,10 +284,5 @@ def stalled(changes: Iterable[Change], timers: Mapping[str, str], now: str) -> I
     for change in changes:
         since = timers.get(timer_of(change.identity, change.cluster))
         if since is not None and is_waiting(change) and age_s(since, now) >= PATIENCE_S:
-            yield Problem(
-                source=change.source,
-                code=MOVE_STALLED,
-                message=f"{change.identity} stays as it is since {since}: it {change.held}",
-                severity=Severity.WARNING,
-                cluster=change.cluster,
-            )
+            message = f"{change.identity} stays as it is since {since}: it {change.held}"
+            yield warning(change.source, "", MOVE_STALLED, message, change.cluster)

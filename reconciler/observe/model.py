@@ -7,7 +7,7 @@ design#descheduler: pods of the newest revision that the scheduler has no room f
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -74,20 +74,17 @@ def _resized(containers: list[Container], statuses: list[ContainerStatus] | None
         status.name: (status.allocated_resources, status.resources.requests if status.resources else None)
         for status in statuses or ()
     }
-    result = [_with_at_least(container, given.get(container.name, ())) for container in containers]
+    result = []
+    for container in containers:
+        asked: Mapping[str, Any] = container.resources.requests if container.resources else {}
+        largest = dict(asked)
+        for amounts in given.get(container.name, ()):
+            for name, amount in (amounts or {}).items():
+                if (exact(amount) or 0) > (exact(largest.get(name, 0)) or 0):
+                    largest[name] = amount
+        is_same, resized = largest == asked, Requirements(requests=largest)
+        result.append(container if is_same else msgspec.structs.replace(container, resources=resized))
     return None if all(new is old for new, old in zip(result, containers, strict=True)) else result
-
-
-def _with_at_least(container: Container, given: Iterable[Mapping[str, Any] | None]) -> Container:
-    asked: Mapping[str, Any] = container.resources.requests if container.resources else {}
-    largest = dict(asked)
-    for amounts in given:
-        for name, amount in (amounts or {}).items():
-            if (exact(amount) or 0) > (exact(largest.get(name, 0)) or 0):
-                largest[name] = amount
-    if largest == asked:
-        return container
-    return msgspec.structs.replace(container, resources=Requirements(requests=largest))
 
 
 def nodes_with_room(nodes: Iterable[NodeObject], pods: Iterable[Pod], requests: PodRequests) -> tuple[ClusterNode, ...]:
@@ -146,7 +143,7 @@ class Unscheduled(Struct, frozen=True, kw_only=True):
         return tuple(sorted({pod.namespace for pod in waiting}))
 
 
-def unscheduled(pods: Iterable[Pod]) -> Mapping[str, tuple[WaitingPods, ...]]:
+def unscheduled(pods: Collection[Pod]) -> Mapping[str, tuple[WaitingPods, ...]]:
     """Return pods with PodScheduled=False for reason Unschedulable, by the uid of their top-level owner."""
     found: defaultdict[str, list[WaitingPods]] = defaultdict(list)
     refused = [
@@ -218,7 +215,6 @@ def workload(
     interpreter: Interpreter,
     pods: Unscheduled,
     *,
-    previous: Workload | None,
     now: str,
     held: Mapping[str, Resources] | None = None,
     signs: PodSigns | None = None,
@@ -242,7 +238,7 @@ def workload(
         unschedulable=len(waiting),
         unschedulable_since=min((pod.since for pod in waiting if pod.since), default=now) if waiting else "",
         health=health,
-        unhealthy_since=_unhealthy_since(live.body, previous, now, stuck_since) if health is Health.UNHEALTHY else "",
+        unhealthy_since=_unhealthy_since(live.body, now, stuck_since) if health is Health.UNHEALTHY else "",
         ended_by_itself=outcome is RunOutcome.FAILED
         and (signs is None or interpreter.fails_by_itself(live.body, signs.failed, signs.disrupted)),
         assigned=owner.replicas if (owner := read_owner(live.body)) is not None else None,
@@ -276,10 +272,8 @@ def _ready(body: JsonObject) -> int:
     return count(status.get("readyReplicas"), 0)
 
 
-def _unhealthy_since(body: JsonObject, previous: Workload | None, now: str, stuck_since: str) -> str:
+def _unhealthy_since(body: JsonObject, now: str, stuck_since: str) -> str:
     """Since when it is known to be unhealthy; the latest bad condition, as an earlier one may have been a rollout."""
-    if previous is not None and previous.health is Health.UNHEALTHY and previous.unhealthy_since:
-        return previous.unhealthy_since
     if stuck_since:
         return min(stuck_since, now)
     bad = {**dict.fromkeys(_BAD_WHEN_FALSE, "False"), **dict.fromkeys(_BAD_WHEN_TRUE, "True")}

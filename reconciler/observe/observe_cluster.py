@@ -20,7 +20,6 @@ from reconciler.api.clusters import (
     Listed,
     LiveObject,
     PendingPods,
-    Quota,
     Unlisted,
     Workload,
 )
@@ -28,6 +27,7 @@ from reconciler.api.demand import Resources
 from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.containment import fault_fields
 from reconciler.errors import Forbidden, KindFault, KindNotServed, ObjectNotFound
+from reconciler.incremental import by_key
 from reconciler.kinds.pod_template import pod_shape
 from reconciler.kinds.registry import Registry
 from reconciler.kube.client import MemberCluster
@@ -90,23 +90,19 @@ async def observe(
     interpreters: Registry,
     *,
     now: str,
-    known: Mapping[Identity, LiveObject] | None = None,
-    previous: ClusterObservation | None = None,
 ) -> ClusterObservation:
     """Return the free capacity of the cluster and the state of the wanted workloads that exist there.
 
-    `known` are objects that have just been read and need not be read again; `previous` is the last observation, with
-    the time since which a workload is unhealthy. If nodes or pods cannot be read, `nodes` is None: free capacity is
-    unknown; `unlisted` has the reason, as for every other kind. Raises MemberClusterError when the cluster cannot be
-    read.
+    If nodes or pods cannot be read, `nodes` is None: free capacity is unknown; `unlisted` has the reason, as for every
+    other kind. Raises MemberClusterError when the cluster cannot be read.
     """
     failed: set[Unlisted] = set()
     discovery, nodes, pods, quotas, objects = await asyncio.gather(
         member.discover(refresh=True),
         _answered(NODE, member.nodes(), "free capacity is not known", failed),
         _answered(POD, member.pods(), "free capacity is not known", failed),
-        _quotas(member, failed),
-        _objects(member, tuple(wanted), known or {}, failed),
+        _answered(RESOURCE_QUOTA, member.list_objects(RESOURCE_QUOTA), "quotas are not counted", failed),
+        _objects(member, tuple(wanted), failed),
     )
     requests = PodRequests()
     waiting = await _unscheduled(member, pods or (), objects.values(), failed)
@@ -114,18 +110,10 @@ async def observe(
     counts = pod_counts(pods, owners(pods)) if pods is not None else None
     held = held_room(objects.values(), pods or (), waiting, requests)
 
-    def seen(identity: Identity, live: LiveObject) -> Workload:
+    def workload_of(identity: Identity, live: LiveObject) -> Workload:
         try:
             interpreter = interpreters.of(*identity[:2])
-            found = workload(
-                live,
-                interpreter,
-                waiting,
-                previous=previous.workloads.get(identity) if previous else None,
-                now=now,
-                held=held.get(identity),
-                signs=signs.get(identity),
-            )
+            found = workload(live, interpreter, waiting, now=now, held=held.get(identity), signs=signs.get(identity))
             return counts.told_of(live, interpreter, found) if counts is not None else found
         except Exception:
             log.exception(
@@ -143,9 +131,9 @@ async def observe(
         silent=discovery.stale,
         pending_requests=pending_requests,
         pending=pending,
-        quotas=quotas,
+        quotas=tuple(map(quota, sorted(quotas.objects, key=lambda live: live.identity))) if quotas is not None else (),
         nodes=room,
-        workloads={identity: seen(identity, live) for identity, live in sorted(objects.items())},
+        workloads={identity: workload_of(identity, live) for identity, live in sorted(objects.items())},
         pods=counts.made() if counts is not None else None,
         unlisted=tuple(sorted(failed)),
     )
@@ -160,35 +148,13 @@ async def _answered(gvk: GVK, reading: Awaitable[_T], consequence: str, failed: 
         return None
 
 
-async def _quotas(member: MemberCluster, failed: set[Unlisted]) -> tuple[Quota, ...]:
-    reading = member.list_objects(RESOURCE_QUOTA)
-    listing = await _answered(RESOURCE_QUOTA, reading, "quotas are not counted", failed)
-    return tuple(quota(live) for live in sorted(listing.objects, key=lambda live: live.identity)) if listing else ()
-
-
 async def _objects(
-    member: MemberCluster,
-    wanted: tuple[ResourceRef, ...],
-    known: Mapping[Identity, LiveObject],
-    failed: set[Unlisted],
+    member: MemberCluster, wanted: tuple[ResourceRef, ...], failed: set[Unlisted]
 ) -> Mapping[Identity, LiveObject]:
-    """The wanted objects that are there: one list for each kind and namespace that has some not yet known."""
     names = {ref.identity for ref in wanted}
-    places: defaultdict[GVK, set[str]] = defaultdict(set)
-    for ref in wanted:
-        if ref.identity not in known:
-            places[ref.gvk].add(ref.namespace)
-    lists = await asyncio.gather(
-        *(
-            _list(
-                member, gvk, namespace, [ref for ref in wanted if (ref.gvk, ref.namespace) == (gvk, namespace)], failed
-            )
-            for gvk, found in sorted(places.items())
-            for namespace in sorted(found)
-        )
-    )
-    objects = {live.identity: live for listed in lists for live in listed if live.identity in names}
-    return {**objects, **{identity: live for identity, live in known.items() if identity in names}}
+    places = by_key(((ref.gvk, ref.namespace), ref) for ref in wanted)
+    lists = await asyncio.gather(*(_list(member, *place, refs, failed) for place, refs in sorted(places.items())))
+    return {live.identity: live for listed in lists for live in listed if live.identity in names}
 
 
 async def _list(

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.clusters import LiveObject, RunOutcome, Workload
-from reconciler.api.content import JsonObject, dig
+from reconciler.api.content import dig
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import text
 from reconciler.kinds.interpreter import Interpreter
@@ -28,7 +28,7 @@ from reconciler.kinds.jobs import pods_wanted
 from reconciler.kube.pod_shapes import Condition, NodeObject, OwnerReference, Pod
 from reconciler.observations import age_s, event_moment, told_moment
 from reconciler.regex import regex
-from reconciler.state import EVICTED, TROUBLES, Degraded, Progressing, why_evicted, why_unschedulable, why_waiting
+from reconciler.state import EVICTED, TROUBLES, Degraded, Progressing, why_waiting, with_message
 
 FINISHED: Final = ("Succeeded", "Failed")
 SCHEDULE_WINDOW_S: Final = 15.0
@@ -58,13 +58,12 @@ class PodSigns(Struct, frozen=True, kw_only=True):
 
 
 def pod_signs(
-    objects: Iterable[LiveObject], pods: Iterable[Pod], nodes: Iterable[NodeObject] | None, now: str
+    objects: Iterable[LiveObject], pods: Collection[Pod], nodes: Iterable[NodeObject] | None, now: str
 ) -> Mapping[Identity, PodSigns]:
     """Return the pod diagnostics of every workload whose own status does not cover them.
 
     `nodes` None: they could not be read, and no pod is on a lost one.
     """
-    pods = tuple(pods)
     # The controllers of apps/v1 report ready pods, and a lost node makes its pods unready.
     identities = {live.uid: live.identity for live in objects if live.identity.group != "apps"}
     if not identities:
@@ -76,16 +75,15 @@ def pod_signs(
         identity = identities.get(owner.uid if owner is not None else pod.metadata.uid)
         if identity is not None:
             found[identity].append(pod)
-    lost = None if nodes is None else _NodeAnswers(nodes, now)
+    lost = None if nodes is None else _lost_since(nodes, now)
     return {identity: _signs(members, lost, now) for identity, members in found.items()}
 
 
-def owners(pods: Iterable[Pod]) -> OwnerOf:
+def owners(pods: Collection[Pod]) -> OwnerOf:
     """Return a function that finds the top-level owner of a pod; for a Spark executor, the owner of its driver.
 
     None for a bare pod.
     """
-    pods = tuple(pods)
     leaders = {owner.uid for pod in pods if (owner := controller(pod)) is not None and owner.kind == "Pod"}
     above = {pod.metadata.uid: controller(pod) for pod in pods if pod.metadata.uid in leaders} if leaders else {}
 
@@ -119,24 +117,17 @@ def refused_since(pod: Pod) -> str | None:
     return None if pod.spec.node_name or pod.status.phase in FINISHED else told_moment(condition.last_transition_time)
 
 
-class _NodeAnswers:
-    """The nodes that answer, and the time since which the others do not."""
-
-    def __init__(self, nodes: Iterable[NodeObject], now: str) -> None:
-        self._now = now
-        self._since: dict[str, str] = {}
-        for node in nodes:
-            ready = condition_of(node.status.conditions, "Ready")
-            is_ready = ready is not None and ready.status == "True"
-            since = told_moment(ready.last_transition_time) if ready is not None else ""
-            self._since[node.metadata.name] = "" if is_ready else since or now
-
-    def lost_since(self, name: str) -> str:
-        """Return since when the node has not answered; empty: it does. A deleted node counts as since now."""
-        return self._since.get(name, self._now)
+def _lost_since(nodes: Iterable[NodeObject], now: str) -> dict[str, str]:
+    """Return by node since when it does not answer; empty: it does. One that is not there is lost by now."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        ready = condition_of(node.status.conditions, "Ready")
+        since = told_moment(ready.last_transition_time) if ready is not None else ""
+        found[node.metadata.name] = "" if ready is not None and ready.status == "True" else since or now
+    return found
 
 
-def _signs(pods: Iterable[Pod], nodes: _NodeAnswers | None, now: str) -> PodSigns:
+def _signs(pods: Iterable[Pod], nodes: Mapping[str, str] | None, now: str) -> PodSigns:
     alive = succeeded = failed = disrupted = 0
     stuck: list[str] = []
     for pod in pods:
@@ -155,10 +146,10 @@ def _signs(pods: Iterable[Pod], nodes: _NodeAnswers | None, now: str) -> PodSign
     return PodSigns(alive=alive, stuck=tuple(stuck), succeeded=succeeded, failed=failed, disrupted=disrupted)
 
 
-def _stuck_since(pod: Pod, nodes: _NodeAnswers | None, now: str) -> str | None:
+def _stuck_since(pod: Pod, nodes: Mapping[str, str] | None, now: str) -> str | None:
     """Since when it cannot run, empty: it may find a node yet; None: it can."""
     if pod.spec.node_name:
-        return (nodes.lost_since(pod.spec.node_name) or None) if nodes is not None else None
+        return (nodes.get(pod.spec.node_name, now) or None) if nodes is not None else None
     since = refused_since(pod)
     if since is None:
         return None
@@ -189,7 +180,9 @@ class PodCounts(Struct, frozen=True, kw_only=True):
         if interpreter.outcome(live.body) is not RunOutcome.RUNS:
             return 0
         has = self.running if live.identity[:2] == ("batch", "Job") else self.made()
-        return max(0, _wanted(live.body, interpreter) - has.get(live.identity, 0))
+        is_job = live.body.get("kind") == "Job"
+        wanted = pods_wanted(live.body) if is_job else interpreter.demand(live.body).replicas or 0
+        return max(0, wanted - has.get(live.identity, 0))
 
     def told_of(self, live: LiveObject, interpreter: Interpreter, found: Workload) -> Workload:
         """Return the workload with the counts of its pods.
@@ -228,11 +221,6 @@ def workload_of(pod: Pod, owner: OwnerReference | None) -> Identity:
     return Identity(group, owner.kind, pod.metadata.namespace, owner.name)
 
 
-def _wanted(body: JsonObject, interpreter: Interpreter) -> int:
-    """Pods that should be there at once: of a Job, no more than the completions that are left."""
-    return pods_wanted(body) if body.get("kind") == "Job" else interpreter.demand(body).replicas or 0
-
-
 Trouble = Degraded | Progressing
 """A fault that waiting does not end is Degraded; a pod without a node may find one."""
 
@@ -247,12 +235,11 @@ _SECONDS: Final = len("2026-01-31T12:00:00")
 """Moments are compared by their seconds, which is all that an API server tells of when something was made."""
 
 
-def pod_troubles(pods: Iterable[Pod]) -> Mapping[Identity, Trouble]:
+def pod_troubles(pods: Collection[Pod]) -> Mapping[Identity, Trouble]:
     """The worst trouble of the pods of each workload that has any; of equal ones the first by its words.
 
     An eviction by a kubelet counts until a pod that was made after it has a node.
     """
-    pods = tuple(pods)
     owner_of = owners(pods)
     found: dict[Identity, Trouble] = {}
     replaced: dict[Identity, str] = {}
@@ -263,17 +250,20 @@ def pod_troubles(pods: Iterable[Pod]) -> Mapping[Identity, Trouble]:
     for pod in pods:
         for trouble in _troubles(pod):
             identity = workload_of(pod, owner_of(pod))
-            if trouble.reason == EVICTED and replaced.get(identity, "") >= _evicted_at(pod):
-                continue
+            if trouble.reason == EVICTED:
+                # It was evicted then at the earliest. Source: Kubernetes, "Pod disruption conditions".
+                target = condition_of(pod.status.conditions, "DisruptionTarget")
+                at = told_moment(target.last_transition_time) if target is not None else ""
+                if replaced.get(identity, "") >= (at or told_moment(pod.metadata.creation_timestamp)):
+                    continue
             known = found.get(identity)
             if known is None or _rank(trouble) < _rank(known):
                 found[identity] = trouble
     return found
 
 
-def starting(pods: Iterable[Pod], now: str) -> frozenset[Identity]:
+def starting(pods: Collection[Pod], now: str) -> frozenset[Identity]:
     """Return the workloads with a pod that was made so short a time ago that it need not be ready yet."""
-    pods = tuple(pods)
     owner_of = owners(pods)
     made = ((pod, told_moment(pod.metadata.creation_timestamp)) for pod in pods)
     return frozenset(workload_of(pod, owner_of(pod)) for pod, at in made if at and abs(age_s(at, now)) < _STARTS_S)
@@ -283,16 +273,9 @@ def _rank(trouble: Trouble) -> tuple[bool, str]:
     return (not isinstance(trouble, Degraded), trouble.why)
 
 
-def _evicted_at(pod: Pod) -> str:
-    """Return when a kubelet evicted a pod, at the earliest. Source: Kubernetes, "Pod disruption conditions"."""
-    target = condition_of(pod.status.conditions, "DisruptionTarget")
-    moment = target.last_transition_time if target is not None else None
-    return told_moment(moment) or told_moment(pod.metadata.creation_timestamp)
-
-
 def _troubles(pod: Pod) -> Iterator[Trouble]:
     if pod.status.phase == "Failed" and pod.status.reason == EVICTED:
-        yield Progressing(why_evicted(pod.status.message), reason=EVICTED)
+        yield Progressing(with_message("its pod was evicted", pod.status.message), reason=EVICTED)
     if pod.status.phase in FINISHED or pod.metadata.deletion_timestamp:
         return
     for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())):
@@ -301,16 +284,16 @@ def _troubles(pod: Pod) -> Iterator[Trouble]:
             yield Degraded(why_waiting(waiting.reason, waiting.message), reason=waiting.reason)
     scheduled = condition_of(pod.status.conditions, "PodScheduled")
     if scheduled is not None and (scheduled.status, scheduled.reason) == ("False", "Unschedulable"):
-        yield Progressing(why_unschedulable(scheduled.message), reason=scheduled.reason)
+        yield Progressing(with_message("no node has room for it", scheduled.message), reason=scheduled.reason)
 
 
-def refusals(events: Iterable[LiveObject], pods: Iterable[Pod], lacking: Collection[str]) -> Mapping[str, str]:
+def refusals(events: Iterable[LiveObject], pods: Collection[Pod], lacking: Collection[str]) -> Mapping[str, str]:
     """The reasons why pods are not made, by the uid of the workload. `lacking`: the uids of those that lack pods.
 
     The newest event counts, unless a pod of the workload was made after it: that it was refused is over then.
     """
     made: dict[str, str] = {}
-    owner_of = owners(pods := tuple(pods))
+    owner_of = owners(pods)
     for pod in pods:
         if (owner := owner_of(pod)) is not None:
             made[owner.uid] = max(made.get(owner.uid, ""), told_moment(pod.metadata.creation_timestamp)[:_SECONDS])

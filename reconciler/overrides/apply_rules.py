@@ -231,7 +231,6 @@ class ReplicaOverrides:
     """
 
     def __init__(self, fleet: Fleet, interpreters: Registry) -> None:
-        """Choose them; most fleets have none."""
         self._fleet, self._interpreters = fleet, interpreters
         policies = of_replicas(fleet.overrides)
         self._index = OverrideIndex(policies, fleet.clusters) if policies else None

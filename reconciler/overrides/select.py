@@ -66,8 +66,6 @@ class SelectedRule(Struct, frozen=True, kw_only=True):
 class OverrideIndex:
     """Override policies, found by kind and compiled once. Its caches never change a result."""
 
-    __slots__ = ("_by_cluster", "_by_matches", "_clusters", "_joined", "_policies", "_rules", "_same", "_total")
-
     def __init__(self, overrides: Iterable[OverridePolicy], clusters: Mapping[str, Cluster]) -> None:
         self._policies = PolicyIndex(overrides)
         self._clusters = tuple(clusters[name] for name in sorted(clusters))
@@ -111,7 +109,7 @@ class OverrideIndex:
     def _compiled(self, policy: OverridePolicy) -> tuple[SelectedRule, ...]:
         known = self._rules.get(id(policy))
         if known is None:
-            known = tuple(self._compile(policy, index, rule) for index, rule in enumerate(policy.rules))
+            known = tuple([self._compile(policy, index, rule) for index, rule in enumerate(policy.rules)])
             self._rules[id(policy)] = known
         return known
 

@@ -1,6 +1,17 @@
 """Owners of objects and of their fields: marks, field managers, adoption and release."""
 
-from reconciler.ownership.adoption import adopted, adoption_operations, release_operations, takeover_operations
+from reconciler.ownership.adoption import (
+    LAST_APPLIED,
+    adopted,
+    adoption_operations,
+    decoded,
+    hashed_leaves,
+    holds_hashes,
+    recorded_digest,
+    recorded_form,
+    release_operations,
+    takeover_operations,
+)
 from reconciler.ownership.directives import (
     DIRECTIVES,
     DirectiveEffect,
@@ -37,7 +48,6 @@ from reconciler.ownership.managed_fields import (
     subtree,
     union,
     with_entries_of_others,
-    with_live_replicas,
     yielded,
 )
 from reconciler.ownership.marks import (
@@ -49,6 +59,7 @@ from reconciler.ownership.marks import (
     TAKE_OVER,
     MarkPlace,
     OwnershipRecord,
+    as_marked,
     fleet_names,
     foreign_mark,
     is_marked_encrypted,
@@ -76,12 +87,4 @@ from reconciler.ownership.object_owner import (
     ownership_for,
     ownership_of,
     terminating,
-)
-from reconciler.ownership.recorded import (
-    LAST_APPLIED,
-    decoded,
-    hashed_leaves,
-    holds_hashes,
-    recorded_digest,
-    recorded_form,
 )

@@ -25,7 +25,7 @@ from typing import Any, Final
 import orjson
 
 from reconciler.api.content import Json, JsonObject, dig, with_value, without
-from reconciler.api.plan import FieldOwner, Manifest
+from reconciler.api.plan import FieldOwner
 from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import REPLICAS
 from reconciler.kinds.registry import Registry
@@ -117,15 +117,12 @@ def union(trees: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     for tree in trees:
         for raw, inner in tree.items():
             known = joined.get(raw)
-            joined[raw] = inner if known is None else _joined(known, inner)
+            if known is not None:
+                # An empty tree owns the place itself, as a tree with children does by a dot.
+                is_one_empty = bool(known) != bool(inner)
+                inner = {".": {}, **known, **inner} if is_one_empty else union([known, inner])  # noqa: PLW2901
+            joined[raw] = inner
     return joined
-
-
-def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
-    # An empty tree owns the place itself, as a tree with children does by a dot.
-    if bool(one) != bool(other):
-        return {".": {}, **one, **other}
-    return union([one, other])
 
 
 def difference(fields: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,15 +230,6 @@ def yielded(body: JsonObject, live: JsonObject, path: Path, manager: str) -> tup
         elif (current := dig(live, *found)) is not None:
             body = with_value(body, found, current)
     return body, tuple(map(path_text, paths))
-
-
-def with_live_replicas(manifest: Manifest, live: JsonObject, path: Path) -> JsonObject:
-    """Return the body of an object that replaces `live`, with the live replicas.
-
-    `path`: of the kind's replicas.
-    """
-    current = dig(live, *path) if manifest.replicas_yielded else None
-    return manifest.body if current is None else with_value(manifest.body, path, current)
 
 
 def steady_path(body: JsonObject, live: JsonObject, path: Path) -> Path:

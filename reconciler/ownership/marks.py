@@ -117,10 +117,23 @@ def read_owner(body: JsonObject) -> OwnershipRecord | None:
 @lru_cache(maxsize=8192)
 def _read_terms(text: str) -> OwnershipRecord | None:
     try:
-        read = orjson.loads(text)
+        terms = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    return _read(read) if isinstance(read, dict) else None
+    if not isinstance(terms, dict):
+        return None
+    policy, flavor, keep = terms.get("policy"), terms.get("api"), terms.get("keep")
+    replicas, dependency = terms.get("replicas"), terms.get("dependency", False)
+    if not isinstance(keep, bool) or not isinstance(dependency, bool):
+        return None
+    if not isinstance(flavor, str) or flavor not in _FLAVORS:
+        return None
+    if replicas is not None and (isinstance(replicas, bool) or count(replicas, -1) < 0):
+        return None
+    ref = policy_ref(policy) if isinstance(policy, str) else None
+    if policy is not None and ref is None:
+        return None
+    return OwnershipRecord(policy=ref, flavor=Flavor(flavor), keep=keep, replicas=replicas, dependency=dependency)
 
 
 def strip_marks(body: JsonObject) -> JsonObject:
@@ -143,6 +156,14 @@ def strip_marks(body: JsonObject) -> JsonObject:
     return body if stripped is metadata else {**body, "metadata": stripped}
 
 
+def as_marked(sent: JsonObject, answer: JsonObject) -> JsonObject:
+    """The sent body with null for each mark that its answer lacks: what the cluster stripped, nobody took off later."""
+    for path in (("metadata", "labels", FLEET_LABEL), ("metadata", "annotations", OWNER_ANNOTATION)):
+        if dig(answer, *path) is None:
+            sent = with_value(sent, path, None)
+    return sent
+
+
 def written_terms(owner: OwnershipRecord) -> str:
     """The value of the annotation for these terms."""
     terms = {
@@ -155,21 +176,6 @@ def written_terms(owner: OwnershipRecord) -> str:
     if not owner.dependency:
         del terms["dependency"]
     return orjson.dumps(terms, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def _read(terms: Mapping[str, Json]) -> OwnershipRecord | None:
-    policy, flavor, keep = terms.get("policy"), terms.get("api"), terms.get("keep")
-    replicas, dependency = terms.get("replicas"), terms.get("dependency", False)
-    if not isinstance(keep, bool) or not isinstance(dependency, bool):
-        return None
-    if not isinstance(flavor, str) or flavor not in _FLAVORS:
-        return None
-    if replicas is not None and (isinstance(replicas, bool) or count(replicas, -1) < 0):
-        return None
-    ref = policy_ref(policy) if isinstance(policy, str) else None
-    if policy is not None and ref is None:
-        return None
-    return OwnershipRecord(policy=ref, flavor=Flavor(flavor), keep=keep, replicas=replicas, dependency=dependency)
 
 
 def policy_ref(text: str) -> PolicyRef | None:

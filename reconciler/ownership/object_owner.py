@@ -22,7 +22,7 @@ from msgspec import Struct
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
-from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.problem import Problem, Source, warning
 from reconciler.ownership.managed_fields import fields_of, owns_within
 from reconciler.ownership.marks import (
     FLEET_LABEL,
@@ -107,12 +107,12 @@ def is_marked(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()
     return ownership_of(live, fleet, previous_names).standing is ObjectOwner.OURS
 
 
-def missing_marks(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
+def missing_marks(body: JsonObject, fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Our marks that the object lacks, as they are to be put back; one that states no terms that we can read is one."""
     names = (fleet, *previous_names)
-    is_labelled = dig(live.body, "metadata", "labels", FLEET_LABEL) in names
+    is_labelled = dig(body, "metadata", "labels", FLEET_LABEL) in names
     lacks_label = () if is_labelled else (f"the label {FLEET_LABEL}",)
-    return lacks_label if read_owner(live.body) is not None else (*lacks_label, f"the annotation {OWNER_ANNOTATION}")
+    return lacks_label if read_owner(body) is not None else (*lacks_label, f"the annotation {OWNER_ANNOTATION}")
 
 
 def holds_field(live: LiveObject, managers: tuple[str, ...]) -> bool:
@@ -177,13 +177,7 @@ def terminating(live: LiveObject, cluster: str, source: Source, *, is_wanted: bo
     keepers = finalizers_of(live)
     waits = f"; it waits for its finalizers {', '.join(keepers)}" if keepers else ""
     after = ", and is made anew when it is gone" if is_wanted else ""
-    return Problem(
-        source=source,
-        code="being-deleted",
-        message=f"{live.identity} is being deleted{after}{waits}",
-        severity=Severity.WARNING,
-        cluster=cluster,
-    )
+    return warning(source, "", "being-deleted", f"{live.identity} is being deleted{after}{waits}", cluster)
 
 
 CONFLICT_RESOLUTION: Final = "work.karmada.io/conflict-resolution"

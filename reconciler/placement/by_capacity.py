@@ -12,12 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.policies import Division
-from reconciler.placement.candidates import AffinityGroup, Candidate, CandidateFinder, Candidates, none_fits
+from reconciler.placement.candidates import AffinityGroup, CandidateFinder, Candidates, none_fits
 from reconciler.placement.capacity import RoomOf
 from reconciler.placement.copies import fill_tiers
 from reconciler.placement.divide import listed, total_of, webster, without_zeros
 from reconciler.placement.spread import keeps_to_maximum, ranked_by_room, select, spread_applies
-from reconciler.placement.values import Assignment, Shortfall, Situation, targets_of
+from reconciler.placement.values import Assignment, PlacementContext, Shortfall, targets_of
 
 CONSTRAINED_STAY = "constrained-replicas-stay"
 
@@ -36,7 +36,7 @@ class _PlacementAttempt(Struct, frozen=True, kw_only=True):
 
 
 def place_by_capacity(
-    situation: Situation, groups: Sequence[AffinityGroup], finder: CandidateFinder, room_of: RoomOf
+    situation: PlacementContext, groups: Sequence[AffinityGroup], finder: CandidateFinder, room_of: RoomOf
 ) -> Assignment:
     """Return a placement by free capacity; groups are given in the order in which they are tried.
 
@@ -72,11 +72,13 @@ def place_by_capacity(
         if not any(count > situation.caps.get(name, count) or name not in names for name, count in there_now):
             break  # Neither the affinity nor a tick takes anything away.
     assert first is not None, "at least one number of replicas is tried"
-    return _assignment(_kept(first, situation), situation, shortfalls, affinity_name=situation.group_in_use)
+    return _assignment(
+        _previous_placement(first, situation), situation, shortfalls, affinity_name=situation.group_in_use
+    )
 
 
 def _attempt(
-    replicas: int, situation: Situation, group: AffinityGroup, candidates: Candidates, room_of: RoomOf
+    replicas: int, situation: PlacementContext, group: AffinityGroup, candidates: Candidates, room_of: RoomOf
 ) -> _PlacementAttempt:
     members, had = candidates.members, situation.had
     attempt = _PlacementAttempt(group=group, candidates=candidates, counts={}, missing=replicas)
@@ -105,7 +107,14 @@ def _attempt(
             return replace(attempt, failure=Shortfall(code=code, text=selection.failure))
         by_name = {member.name: member for member in members}
         members = [by_name[name] for name in selection.names]
-    members = _with_what_they_keep(members, situation)
+    caps = situation.caps
+    if had or caps:
+        members = [
+            one._replace(keeps=min(had.get(one.name, 0), caps.get(one.name, _NO_CAP)), cap=caps.get(one.name))
+            if one.name in had or one.name in caps
+            else one
+            for one in members
+        ]
     share, unknown = fill_tiers(replicas, members, [tier.label for tier in group.tiers], room_of, situation)
     if unknown:
         text = f"the free capacity of {', '.join(unknown)} is not known"
@@ -117,19 +126,7 @@ def _attempt(
     return replace(tried, failure=Shortfall(code="not-enough-capacity", text=text))
 
 
-def _with_what_they_keep(members: Sequence[Candidate], situation: Situation) -> Sequence[Candidate]:
-    had, caps = situation.had, situation.caps
-    if not had and not caps:
-        return members
-    return [
-        member._replace(keeps=min(had.get(member.name, 0), caps.get(member.name, _NO_CAP)), cap=caps.get(member.name))
-        if member.name in had or member.name in caps
-        else member
-        for member in members
-    ]
-
-
-def _give_back(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAttempt:
+def _give_back(attempt: _PlacementAttempt, situation: PlacementContext) -> _PlacementAttempt:
     """Return the attempt with caps and exclusions only as far as others have capacity: the rest stays in place."""
     back = _what_stays(attempt, situation, {*situation.caps, *situation.excluded})
     if not back:
@@ -139,7 +136,7 @@ def _give_back(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAt
     return replace(attempt, counts=total_of(attempt.counts, back), missing=missing, texts=(*attempt.texts, text))
 
 
-def _that_stay(eased: _PlacementAttempt, situation: Situation) -> tuple[Shortfall, ...]:
+def _that_stay(eased: _PlacementAttempt, situation: PlacementContext) -> tuple[Shortfall, ...]:
     """Return the shortfall of replicas that a tick or a person wants away and nobody can take."""
     why = {**situation.cap_reasons, **situation.excluded}
     over = {
@@ -157,14 +154,14 @@ def _that_stay(eased: _PlacementAttempt, situation: Situation) -> tuple[Shortfal
     return (Shortfall(code=CONSTRAINED_STAY, text=text),)
 
 
-def _what_stays(attempt: _PlacementAttempt, situation: Situation, clusters: Collection[str]) -> dict[str, int]:
+def _what_stays(attempt: _PlacementAttempt, situation: PlacementContext, clusters: Collection[str]) -> dict[str, int]:
     """Return the old replicas in these clusters that find no place elsewhere."""
     left = {name: count - attempt.counts.get(name, 0) for name, count in situation.had.items() if name in clusters}
     over = {name: count for name, count in left.items() if count > 0}
     return without_zeros(webster(min(attempt.missing, sum(over.values())), over))
 
 
-def _kept(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAttempt:
+def _previous_placement(attempt: _PlacementAttempt, situation: PlacementContext) -> _PlacementAttempt:
     """The previous placement; when fewer replicas are asked for, less of it, first where it should leave anyway."""
     had, total = situation.had, min(situation.replicas, sum(situation.had.values()))
     names = {member.name for member in attempt.candidates.members}
@@ -181,7 +178,7 @@ def _kept(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAttempt
 
 def _assignment(
     attempt: _PlacementAttempt,
-    situation: Situation,
+    situation: PlacementContext,
     shortfalls: tuple[Shortfall, ...],
     affinity_name: str | None = None,
 ) -> Assignment:

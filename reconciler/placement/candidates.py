@@ -28,7 +28,7 @@ from reconciler.api.policies import (
 )
 from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import GVK, Identity
-from reconciler.placement.values import Assignment, Said, Shortfall, Situation
+from reconciler.placement.values import Assignment, PlacementContext, PolicyReasons, Shortfall
 from reconciler.policy import matches_cluster
 
 
@@ -155,12 +155,11 @@ class CandidateFinder:
     """Finds candidates and static weights; results that depend on policy and kind only are computed once."""
 
     def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
-        """Take the clusters of the store and their observations."""
         self._clusters = [clusters[name] for name in sorted(clusters)]
         self._observed = observed
         # With the policy and the group, so that the ids in the keys stay their own.
         self._grounds: dict[
-            tuple[int, GVK | None, int], tuple[PropagationPolicy, AffinityGroup, _SharedReach, Said]
+            tuple[int, GVK | None, int], tuple[PropagationPolicy, AffinityGroup, _SharedReach, PolicyReasons]
         ] = {}
         self._weights: dict[int, dict[str, int]] = {}
         self._gates: dict[tuple[object, ...], list[_Gate]] = {}
@@ -169,7 +168,7 @@ class CandidateFinder:
         # By the ids of lists of the two above, which are kept there.
         self._reached: dict[tuple[int, int], _SharedReach] = {}
 
-    def find(self, situation: Situation, group: AffinityGroup) -> Candidates:
+    def find(self, situation: PlacementContext, group: AffinityGroup) -> Candidates:
         """Return candidates of a group of clusters for one resource: replicas may stay where no new ones would come."""
         item = situation.item
         # The kind matters only where a cluster does not serve it.
@@ -177,11 +176,22 @@ class CandidateFinder:
         key = (id(item.policy), kind, id(group))
         ground = self._grounds.get(key)
         if ground is None:
-            gates, tiers = self._gates_of(item.policy, item.gvk), self._tiers_of(group)
+            placement = item.policy.placement
+            gates_key = (placement.tolerations, tuple(constraint.by_field for constraint in placement.spread), kind)
+            gates = self._gates.get(gates_key)
+            if gates is None:
+                gates = self._gates[gates_key] = [
+                    _gate(item.policy, item.gvk, one, self._observed.get(one.name)) for one in self._clusters
+                ]
+            # Many policies name the same clusters, each in a place of its own.
+            asked = tuple([(one.label, one.affinity and replace(one.affinity, source=NOWHERE)) for one in group.tiers])
+            tiers = self._tiers.get(asked)
+            if tiers is None:
+                tiers = self._tiers[asked] = [tier_of(cluster, group) for cluster in self._clusters]
             reached = self._reached.get((id(gates), id(tiers)))
             if reached is None:
                 reached = self._reached[id(gates), id(tiers)] = self._reach(gates, tiers)
-            ground = (item.policy, group, reached, Said(reached.said, item.policy.placement.source))
+            ground = (item.policy, group, reached, PolicyReasons(reached.said, item.policy.placement.source))
             self._grounds[key] = ground
         _, _, found, said = ground
         staying = [found.keeps[name] for name in situation.had if name in found.keeps] if found.keeps else []
@@ -237,25 +247,6 @@ class CandidateFinder:
                 )
         return reached
 
-    def _tiers_of(self, group: AffinityGroup) -> list[tuple[int | None, str]]:
-        """Tier of every cluster, with why. Many policies name the same clusters, each in a place of its own."""
-        key = tuple([(tier.label, tier.affinity and replace(tier.affinity, source=NOWHERE)) for tier in group.tiers])
-        tiers = self._tiers.get(key)
-        if tiers is None:
-            tiers = self._tiers[key] = [tier_of(cluster, group) for cluster in self._clusters]
-        return tiers
-
-    def _gates_of(self, policy: PropagationPolicy, gvk: GVK) -> list[_Gate]:
-        placement = policy.placement
-        properties = tuple(constraint.by_field for constraint in placement.spread)
-        key = (placement.tolerations, properties, None if self._is_everywhere(gvk) else gvk)
-        gates = self._gates.get(key)
-        if gates is None:
-            gates = self._gates[key] = [
-                _gate(policy, gvk, cluster, self._observed.get(cluster.name)) for cluster in self._clusters
-            ]
-        return gates
-
 
 def tier_of(cluster: Cluster, group: AffinityGroup) -> tuple[int | None, str]:
     """Index of the first tier of the group that the cluster matches, with a text; None and why not."""
@@ -291,12 +282,11 @@ def _gate(policy: PropagationPolicy, gvk: GVK, cluster: Cluster, seen: ClusterOb
 
 
 def _serves(seen: ClusterObservation, gvk: GVK) -> bool:
-    """Return whether a kind is served, as far as known."""
     return gvk.api_version not in seen.silent and (seen.apis is None or gvk in seen.apis)
 
 
 def stays_as_it_is(
-    situation: Situation,
+    situation: PlacementContext,
     candidates: Candidates,
     shortfall: Shortfall,
     targets: tuple[TargetCluster, ...],

@@ -28,7 +28,7 @@ from reconciler.incremental import by_key
 from reconciler.kinds.registry import Registry
 from reconciler.observations import is_in_force
 from reconciler.ownership import conflict_resolution, fleet_names
-from reconciler.placement.values import Situation
+from reconciler.placement.values import PlacementContext
 
 FLEET = "fleet"
 _BETWEEN = ":"
@@ -103,7 +103,13 @@ def bare(value: object) -> Any:
 
 def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
     """Return the reason of each write block, by scope."""
-    return {found.scope: _words(found) for found in suspensions}
+    closed = {}
+    for found in suspensions:
+        who = f" by {found.who}" if found.who else ""
+        until = f" until {found.until}" if found.until else ""
+        reason = f": {found.reason}" if found.reason else ""
+        closed[found.scope] = f"{found.scope} is suspended{who}{until}{reason}"
+    return closed
 
 
 def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str) -> Hold | None:
@@ -156,7 +162,7 @@ def obstacles(observations: Observations, constrained: Iterable[Identity]) -> di
     return found
 
 
-def with_closings(situation: Situation, closed: Mapping[str, str]) -> Situation:
+def with_closings(situation: PlacementContext, closed: Mapping[str, str]) -> PlacementContext:
     """Return the situation with write blocks: a blocked cluster keeps its replicas, and is no candidate otherwise.
 
     If the written copies are unknown, placed ones count as written.
@@ -190,10 +196,3 @@ def _closing(
     if resolution is ConflictResolution.OVERWRITE and not seen.of_fleet:
         return None
     return f"{identity} exists there and is not ours"
-
-
-def _words(found: SuspensionRecord) -> str:
-    who = f" by {found.who}" if found.who else ""
-    until = f" until {found.until}" if found.until else ""
-    reason = f": {found.reason}" if found.reason else ""
-    return f"{found.scope} is suspended{who}{until}{reason}"

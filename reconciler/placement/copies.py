@@ -33,11 +33,11 @@ from reconciler.placement.divide import (
     without_zeros,
 )
 from reconciler.placement.spread import SelectedClusters, ranked_by_room, select, spread_applies
-from reconciler.placement.values import Assignment, Shortfall, Situation, targets_of
+from reconciler.placement.values import Assignment, PlacementContext, Shortfall, targets_of
 
 
 def fill_tiers(
-    replicas: int, members: Sequence[Candidate], labels: Sequence[str], room_of: RoomOf, situation: Situation
+    replicas: int, members: Sequence[Candidate], labels: Sequence[str], room_of: RoomOf, situation: PlacementContext
 ) -> tuple[Share, list[str]]:
     """Divide the replicas tier by tier; return that, and the clusters with an unknown capacity that matters.
 
@@ -72,7 +72,6 @@ def fill_tiers(
 
 
 def _free_capacity(tier: Sequence[Candidate], room_of: RoomOf) -> list[tuple[str, int | None]]:
-    """Return capacity per cluster, within its cap."""
     growing = [m.name for m in tier if m.takes_more and (m.cap is None or m.cap > m.keeps)]
     known = dict(zip(growing, room_of(growing), strict=True))
     left = {m.name: m.cap - m.keeps for m in tier if m.cap is not None}
@@ -83,7 +82,12 @@ def _free_capacity(tier: Sequence[Candidate], room_of: RoomOf) -> list[tuple[str
 
 
 def _share(
-    replicas: int, tier: Sequence[Candidate], room: list[tuple[str, int]], situation: Situation, *, provides: bool
+    replicas: int,
+    tier: Sequence[Candidate],
+    room: list[tuple[str, int]],
+    situation: PlacementContext,
+    *,
+    provides: bool,
 ) -> Share:
     aggregated = situation.division is Division.AGGREGATED
     kept = {member.name: member.keeps for member in tier if member.keeps}
@@ -101,7 +105,7 @@ def _share(
 
 
 def in_order_of_trial(
-    groups: Sequence[AffinityGroup], situation: Situation, clusters: Mapping[str, Cluster]
+    groups: Sequence[AffinityGroup], situation: PlacementContext, clusters: Mapping[str, Cluster]
 ) -> tuple[AffinityGroup, ...]:
     """The groups with the one in use first; in their own order on first placement, afresh, or when they fail back.
 
@@ -124,7 +128,7 @@ def in_order_of_trial(
 
 
 def place_copies(
-    situation: Situation, groups: Sequence[AffinityGroup], finder: CandidateFinder, room_of: RoomOf
+    situation: PlacementContext, groups: Sequence[AffinityGroup], finder: CandidateFinder, room_of: RoomOf
 ) -> Assignment:
     """Return a placement in the first group with a candidate; without any, existing copies stay."""
     placement, wanted = situation.item.policy.placement, situation.replicas
@@ -160,7 +164,7 @@ def place_copies(
 
 
 def _placed(
-    situation: Situation,
+    situation: PlacementContext,
     group: AffinityGroup,
     candidates: Candidates,
     selection: SelectedClusters,

@@ -42,7 +42,12 @@ def _seats_won(seats: int, votes: Iterable[tuple[str, int]]) -> dict[str, int]:
         parties.sort(key=itemgetter(1), reverse=True)
         del parties[seats:]
     given = dict.fromkeys([name for name, _ in parties], 0)
-    left = seats - _hand_out_certain_seats(seats, parties, given)
+    # With divisor 2·Σvotes/(2·seats − parties) the rounded quotients sum up to `seats` at most, and every seat of an
+    # equal priority is among them, so they are the first seats of the one-by-one procedure.
+    numerator, total = 2 * seats - len(parties), sum(vote for _, vote in parties)
+    if numerator > 0:
+        given = {name: (vote * numerator // total + 1) // 2 for name, vote in parties}
+    left = seats - sum(given.values())
     queue = [(-((vote << _EXACT) // (2 * given[name] + 1)), given[name], name, vote) for name, vote in parties]
     heapq.heapify(queue)
     for _ in range(left):
@@ -51,21 +56,6 @@ def _seats_won(seats: int, votes: Iterable[tuple[str, int]]) -> dict[str, int]:
         given[name] = held
         heapq.heapreplace(queue, (-((vote << _EXACT) // (2 * held + 1)), held, name, vote))
     return given
-
-
-def _hand_out_certain_seats(seats: int, parties: Sequence[tuple[str, int]], given: dict[str, int]) -> int:
-    """Give everybody the seats whose priority reaches a divisor that is high enough not to hand out too many.
-
-    With divisor 2·Σvotes/(2·seats − parties) the rounded quotients sum up to `seats` at most, and every seat of an
-    equal priority is among them, so they are the first seats of the one-by-one procedure. Returns how many were given.
-    """
-    numerator = 2 * seats - len(parties)
-    if numerator <= 0:
-        return 0
-    total = sum(vote for _, vote in parties)
-    for name, vote in parties:
-        given[name] = (vote * numerator // total + 1) // 2
-    return sum(given[name] for name, _ in parties)
 
 
 class Share(Struct, frozen=True, kw_only=True):

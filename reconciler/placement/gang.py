@@ -27,20 +27,20 @@ from reconciler.placement.candidates import (
 )
 from reconciler.placement.capacity import ClusterRoom, FleetRoom, fit
 from reconciler.placement.divide import webster, without_zeros
-from reconciler.placement.values import Assignment, Shortfall, Situation, targets_of
+from reconciler.placement.values import Assignment, PlacementContext, Shortfall, targets_of
 
 _ENOUGH_SETS = 1000
 """More sets than this make no cluster better than another."""
 
 
-def components_of(situation: Situation) -> tuple[Component, ...]:
+def components_of(situation: PlacementContext) -> tuple[Component, ...]:
     """The parts that run together; a workload of one kind of pod is one part."""
     demand = situation.item.demand
     return demand.components or (Component(name="", replicas=demand.replicas or 0, shape=demand.shape),)
 
 
 def place_whole(
-    situation: Situation, groups: Sequence[AffinityGroup], finder: CandidateFinder, room: FleetRoom
+    situation: PlacementContext, groups: Sequence[AffinityGroup], finder: CandidateFinder, room: FleetRoom
 ) -> Assignment:
     """Return the one cluster for the whole set: in the first tier that has one, the one with most capacity.
 
@@ -81,7 +81,7 @@ def place_whole(
 
 
 def _home(
-    situation: Situation, members: Sequence[Candidate], components: Sequence[Component], room: FleetRoom
+    situation: PlacementContext, members: Sequence[Candidate], components: Sequence[Component], room: FleetRoom
 ) -> Candidate | None:
     """Return the cluster where the set is and may stay: still a candidate, not capped, with capacity for additions."""
     if situation.fresh:
@@ -103,7 +103,7 @@ def _home(
     return None
 
 
-def _sets(situation: Situation, cluster: str, components: Sequence[Component], room: FleetRoom) -> int:
+def _sets(situation: PlacementContext, cluster: str, components: Sequence[Component], room: FleetRoom) -> int:
     """Sets that fit there; -1 when that is not known."""
     here = room.of(cluster)
     if here is None or not here.is_known:
@@ -112,7 +112,7 @@ def _sets(situation: Situation, cluster: str, components: Sequence[Component], r
 
 
 def _nowhere(
-    situation: Situation, candidates: Candidates, components: Sequence[Component], unknown: Sequence[str]
+    situation: PlacementContext, candidates: Candidates, components: Sequence[Component], unknown: Sequence[str]
 ) -> Assignment:
     pods = sum(part.replicas for part in components)
     parts = " + ".join(f"{part.replicas} {part.name}".strip() for part in components)
@@ -124,14 +124,14 @@ def _nowhere(
     else:
         text = f"no cluster has room for the whole set of {pods} pods ({parts}) together"
         shortfall = Shortfall(code="not-enough-capacity", text=text)
-    kept = _kept(situation)
+    kept = _existing_replicas(situation)
     text = f"{shortfall.text}; it stays where it is" if kept else f"{shortfall.text}; nothing of it is placed"
     placed = sum(target.replicas or 0 for target in kept)
     unplaced = max(0, situation.replicas - placed) if kept else situation.replicas or pods
     return stays_as_it_is(situation, candidates, shortfall, kept, text, unplaced)
 
 
-def _kept(situation: Situation) -> tuple[TargetCluster, ...]:
+def _existing_replicas(situation: PlacementContext) -> tuple[TargetCluster, ...]:
     """Return the existing replicas, at most the template's number."""
     if situation.item.demand.replicas is None:
         return tuple(TargetCluster(cluster=name) for name in situation.had)
@@ -143,7 +143,7 @@ def _kept(situation: Situation) -> tuple[TargetCluster, ...]:
     return targets_of(without_zeros(counts) or counts)
 
 
-def _assignment(situation: Situation, group: str, candidates: Candidates, cluster: str, text: str) -> Assignment:
+def _assignment(situation: PlacementContext, group: str, candidates: Candidates, cluster: str, text: str) -> Assignment:
     return Assignment(
         targets=(TargetCluster(cluster=cluster, replicas=situation.item.demand.replicas),),
         affinity_name=group,
@@ -199,7 +199,7 @@ def fits_together(components: Sequence[Component], room: ClusterRoom, namespace:
         for resource, amount in part.shape.requests:
             if amount > 0:
                 needed[resource] = needed.get(resource, 0) + part.pods * amount
-    waiting = room.waiting()
+    waiting = room.waiting
     for resource, amount in needed.items():
         if sum(max(0, one.get(resource, 0)) for one in free.values()) - waiting.get(resource, 0) < amount:
             return False

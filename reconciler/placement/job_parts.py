@@ -17,14 +17,14 @@ from reconciler.api.content import JsonObject, dig
 from reconciler.api.policies import Division
 from reconciler.kinds.jobs import COMPLETIONS, PARALLELISM
 from reconciler.placement.divide import listed, webster
-from reconciler.placement.values import OPEN, Assignment, Shortfall, Situation, targets_of
+from reconciler.placement.values import OPEN, Assignment, PlacementContext, Shortfall, targets_of
 
 PARTS_STAY = "job-parts-stay"
 
-Decide = Callable[[Situation], Assignment]
+Decide = Callable[[PlacementContext], Assignment]
 
 
-def place_parts(situation: Situation, clusters: Collection[str], decide: Decide) -> Assignment:
+def place_parts(situation: PlacementContext, clusters: Collection[str], decide: Decide) -> Assignment:
     """Return the placement of a resource, which may be a Job whose completions have been divided among clusters.
 
     `decide` places anything as if it had no parts.
@@ -66,7 +66,7 @@ def place_parts(situation: Situation, clusters: Collection[str], decide: Decide)
 
 
 def _stay(
-    situation: Situation, staying: Mapping[str, int], clusters: Collection[str], decide: Decide, replicas: int
+    situation: PlacementContext, staying: Mapping[str, int], clusters: Collection[str], decide: Decide, replicas: int
 ) -> Mapping[str, int]:
     """The parallelism of the parts that stay, at least 1 for each. No cluster without a part gets any."""
     if replicas <= len(staying):
@@ -78,14 +78,14 @@ def _stay(
 
 
 def _with_replicas(
-    situation: Situation, replicas: int, had: Mapping[str, int], excluded: Mapping[str, str]
-) -> Situation:
+    situation: PlacementContext, replicas: int, had: Mapping[str, int], excluded: Mapping[str, str]
+) -> PlacementContext:
     item = replace(situation.item, demand=replace(situation.item.demand, replicas=replicas))
     return replace(situation, item=item, had=had, excluded=excluded, partial=False)
 
 
 def _joined(
-    situation: Situation, free: Assignment, counts: Mapping[str, int], shortfalls: tuple[Shortfall, ...]
+    situation: PlacementContext, free: Assignment, counts: Mapping[str, int], shortfalls: tuple[Shortfall, ...]
 ) -> Assignment:
     text = f"the parts of a Job move whole, since completions are fixed at creation: {listed(sorted(counts.items()))}"
     told = [situation.reason(found.code, found.text) for found in shortfalls]

@@ -39,11 +39,11 @@ from reconciler.placement.placement_tables import (
 from reconciler.placement.values import (
     OPEN,
     Assignment,
+    PlacementContext,
     PlacementItem,
     PlacementRequest,
     PlacementResult,
     Shortfall,
-    Situation,
 )
 
 
@@ -93,7 +93,22 @@ class _Round:
         tables, identity, situation = self._tables, item.identity, self._situation(item)
         before = tables.placed.get(identity)
         touched_room, was_by_room = tables.touches_room(identity), identity in tables.by_room
-        assignment = self._decide_without_room(situation) if looks_at_room(situation) else self._place_all(situation)
+        assignment: Assignment | None = None
+        if not looks_at_room(situation):
+            item, decided = situation.item, self._ground.decided
+            key = (
+                self._ground.id_of(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible,
+                item.has_completions, situation.group_in_use,
+                tuple(situation.had.items()), tuple(situation.excluded.items()),
+            )  # fmt: skip
+            assignment = decided.get(key)
+            if assignment is None:
+                assignment = decided[key] = self._decide_anew(situation, by_capacity=False)
+        elif situation.had:
+            questions = self._room.questions
+            found = self._decide_anew(situation, situation.needs_room)
+            # Existing replicas stay or shrink, so that capacity does not matter.
+            assignment = found if self._room.questions == questions else None
         if assignment is None:
             tables.by_room[identity] = None
             tables.set_taker(identity, takes=False)
@@ -113,9 +128,19 @@ class _Round:
         if needs_room:
             classes = {**BUILT_IN, **self._request.priority_classes}
             needs_room.sort(key=lambda found: (-classes.get(found.item.policy.priority_class, 0), found.item.identity))
-            takers = tables.all_takers()
+            if tables.takers is None:
+                apart = {one: each for one, each in tables.placed.items() if one not in tables.by_room}
+                tables.takers = {one: None for one, each in apart.items() if takes_room(each, tables.showing)}
+            takers = tables.takers
             for identity in sorted((*tables.by_room, *takers)) if tables.showing else ():
-                self._take_what_is_on_its_way(tables.placed[identity].situation)
+                situation = tables.placed[identity].situation
+                item = situation.item
+                # Earlier assigned replicas that the cluster does not show yet.
+                for cluster, missing in pending_writes(situation, tables.showing):
+                    for part in components_of(situation):
+                        # Which parts of a set are missing is not known, so of each as many as are missing at most.
+                        pods = min(missing, part.replicas) if item.demand.components else missing
+                        self._room.take(((cluster, pods),), part.shape, item.identity.namespace)
         else:
             takers = {}
         asks = [found.item.identity for found in situations if not found.needs_room]
@@ -153,7 +178,7 @@ class _Round:
             cluster_reasons=self._ground.outcomes(assignment),
         )
 
-    def _situation(self, item: PlacementItem) -> Situation:
+    def _situation(self, item: PlacementItem) -> PlacementContext:
         previous = self._previous.get(item.identity)
         if item.is_autoscaled and previous is not None:
             # As it was divided before; scaled to 0 it is all the same.
@@ -163,14 +188,14 @@ class _Round:
                 item = replace(item, demand=replace(item.demand, replicas=total))
         constraints = self._constraints.get(item.identity, ())
         if previous is None and not constraints:
-            return Situation(item=item, fresh=self._request.fresh, partial=self._request.settings.partial)
+            return PlacementContext(item=item, fresh=self._request.fresh, partial=self._request.settings.partial)
         scheduling = item.policy.placement.scheduling
         needs_capacity = scheduling.division.needs_capacity or scheduling.gang
         # A cap of 0 excludes, too, where replicas cannot be moved one by one.
         excluding = [c for c in constraints if c.excludes or (c.replicas_max <= 0 and not needs_capacity)]
         capping = [c for c in constraints if c not in excluding]
         targets = sorted(previous.targets) if previous is not None else []
-        situation = Situation(
+        situation = PlacementContext(
             item=item,
             had={target.cluster: target.replicas or 0 for target in targets if target.cluster in self._clusters},
             caps={c.cluster: max(0, c.replicas_max) for c in capping},
@@ -183,34 +208,14 @@ class _Round:
         )
         return with_closings(situation, self._request.closed.get(item.identity, {}))
 
-    def _place_all(self, situation: Situation) -> Assignment:
-        item = situation.item
-        key = (
-            self._ground.id_of(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible,
-            item.has_completions, situation.group_in_use,
-            tuple(situation.had.items()), tuple(situation.excluded.items()),
-        )  # fmt: skip
-        assignment = self._ground.decided.get(key)
-        if assignment is None:
-            assignment = self._ground.decided[key] = self._decide_anew(situation, by_capacity=False)
-        return assignment
-
-    def _decide_without_room(self, situation: Situation) -> Assignment | None:
-        """Return the assignment if existing replicas stay or shrink, so that capacity does not matter; else None."""
-        if not situation.had:
-            return None
-        questions = self._room.questions
-        assignment = self._decide_anew(situation, situation.needs_room)
-        return assignment if self._room.questions == questions else None
-
-    def _decide_anew(self, situation: Situation, by_capacity: bool) -> Assignment:
+    def _decide_anew(self, situation: PlacementContext, by_capacity: bool) -> Assignment:
         self._room.unknown.clear()
         assignment = place_parts(situation, self._clusters, partial(self._decide_plainly, by_capacity=by_capacity))
         if self._room.unknown and depends_on_room(situation, assignment):
             return replace(assignment, unknown_room=tuple(sorted(self._room.unknown)))
         return assignment
 
-    def _decide_plainly(self, situation: Situation, by_capacity: bool) -> Assignment:
+    def _decide_plainly(self, situation: PlacementContext, by_capacity: bool) -> Assignment:
         policy, finder = situation.item.policy, self._ground.finder
         # A workload scaled to 0 keeps the tiers that it was spread over.
         tiered = by_capacity or (situation.item.demand.replicas == 0 and situation.division.needs_capacity)
@@ -225,16 +230,7 @@ class _Round:
         room_of = self._room.asker(item.demand.shape, item.identity.namespace, item.gvk.group_kind, there=situation.had)
         return (place_by_capacity if by_capacity else place_copies)(situation, groups, finder, room_of)
 
-    def _take_what_is_on_its_way(self, situation: Situation) -> None:
-        """Reserve capacity for earlier assigned replicas that the cluster does not show yet."""
-        item = situation.item
-        for cluster, missing in pending_writes(situation, self._tables.showing):
-            for part in components_of(situation):
-                # Which parts of a set are missing is not known, so of each as many as are missing at most.
-                pods = min(missing, part.replicas) if item.demand.components else missing
-                self._room.take(((cluster, pods),), part.shape, item.identity.namespace)
-
-    def _take(self, situation: Situation, assignment: Assignment) -> None:
+    def _take(self, situation: PlacementContext, assignment: Assignment) -> None:
         """Reserve capacity for new replicas on each cluster. Removed ones free theirs only when their pods are gone."""
         item, had, room = situation.item, situation.had, self._room
         namespace = item.identity.namespace

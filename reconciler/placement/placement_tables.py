@@ -18,9 +18,12 @@ from reconciler.incremental import Table
 from reconciler.placement.candidates import AffinityGroup, CandidateFinder, groups_of, tier_of
 from reconciler.placement.capacity import Observed, pending_writes
 from reconciler.placement.spread import spread_applies
-from reconciler.placement.values import OPEN, Assignment, Outcomes, PlacementItem, Situation
+from reconciler.placement.values import OPEN, Assignment, Outcomes, PlacementContext, PlacementItem
 
 _MAX_STALE_POLICIES: Final = 1_000
+
+_READINGS: Final = attrgetter("reachable", "nodes", "workloads", "pods", "quotas", "pending_requests", "pending")
+"""All that the capacity of a cluster comes from."""
 
 UNDECIDED: Final = Assignment(targets=())
 """Placeholder for the assignment of objects placed by capacity, until their turn."""
@@ -29,7 +32,7 @@ UNDECIDED: Final = Assignment(targets=())
 class Placed(NamedTuple):
     """One resource with its placement."""
 
-    situation: Situation
+    situation: PlacementContext
     assignment: Assignment
 
 
@@ -86,7 +89,13 @@ class PlacementTables:
 
     def follow(self, observed: Mapping[str, ClusterObservation], priorities: Mapping[str, int]) -> None:
         """Take the observations; if any capacity or the order changed, compute anew which items take some."""
-        if self.observed is None or not _same_rooms(self.observed, observed) or priorities != self.priorities:
+        before = self.observed
+        is_same = before is observed or (
+            before is not None
+            and before.keys() == observed.keys()
+            and all(all(map(is_, _READINGS(seen), _READINGS(observed[name]))) for name, seen in before.items())
+        )
+        if not is_same or priorities != self.priorities:
             self.takers = None
         self.observed, self.priorities = observed, priorities
         self.showing = {
@@ -127,18 +136,8 @@ class PlacementTables:
         elif self.takers is not None:
             self.takers.pop(identity, None)
 
-    def all_takers(self) -> dict[Identity, None]:
-        """Yield items that take capacity without depending on it."""
-        if self.takers is None:
-            self.takers = {
-                identity: None
-                for identity, placed in self.placed.items()
-                if identity not in self.by_room and takes_room(placed, self.showing)
-            }
-        return self.takers
 
-
-def looks_at_room(situation: Situation) -> bool:
+def looks_at_room(situation: PlacementContext) -> bool:
     """Return whether free capacity decides its replicas, or the clusters that a spread constraint selects."""
     placement = situation.item.policy.placement
     scheduling = placement.scheduling
@@ -147,7 +146,7 @@ def looks_at_room(situation: Situation) -> bool:
     return situation.needs_room or spread_applies(placement)
 
 
-def depends_on_room(situation: Situation, assignment: Assignment) -> bool:
+def depends_on_room(situation: PlacementContext, assignment: Assignment) -> bool:
     """Return whether a placement made without knowing all capacity could differ with it.
 
     Not if every candidate was taken, nor if only clusters with existing replicas were taken: those come first.
@@ -196,14 +195,3 @@ def concerned_by(clusters: Iterable[Cluster], policies: Mapping[Identity, Propag
             reaches[id(policy)] = found
         if found:
             yield identity
-
-
-_READINGS: Final = attrgetter("reachable", "nodes", "workloads", "pods", "quotas", "pending_requests", "pending")
-
-
-def _same_rooms(one: Mapping[str, ClusterObservation], other: Mapping[str, ClusterObservation]) -> bool:
-    """Return whether the capacity of the clusters comes from the same readings."""
-    return one is other or (
-        one.keys() == other.keys()
-        and all(all(map(is_, _READINGS(seen), _READINGS(other[name]))) for name, seen in one.items())
-    )

@@ -73,7 +73,7 @@ OPEN: Final = ("candidate", "already-there")
 """Rules of clusters that may hold the resource, before any is chosen."""
 
 
-class Situation(Struct, frozen=True, kw_only=True):
+class PlacementContext(Struct, frozen=True, kw_only=True):
     """One resource at the moment of its placement.
 
     `had`: replicas of the previous placement on clusters of the store, in name order; 0 without replicas. `caps`: the
@@ -171,7 +171,7 @@ class LazyReasons(Mapping[str, Reason]):
         return repr(dict(self))
 
 
-class Said(LazyReasons):
+class PolicyReasons(LazyReasons):
     """The reasons of all clusters for one policy, before any cluster is chosen."""
 
     __slots__ = ("_said", "_source")
@@ -189,7 +189,7 @@ class Said(LazyReasons):
         return Reason(rule=rule, text=text, source=self._source, cluster=cluster)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Said):
+        if isinstance(other, PolicyReasons):
             return self._source == other._source and self._said == other._said
         return Mapping.__eq__(self, other)
 

@@ -8,6 +8,7 @@ from reconciler.planner.causes import (
     urls_of_two_hosts,
 )
 from reconciler.planner.deletion import INCOMPLETE, DeletionAction
+from reconciler.planner.diff_all import Round
 from reconciler.planner.guard import (
     former_windows,
     guard,
@@ -21,7 +22,6 @@ from reconciler.planner.guard import (
 from reconciler.planner.order import kept_waves, waves, waves_without
 from reconciler.planner.plan_moves import effective_after_failure, failures_of
 from reconciler.planner.plan_round import (
-    Round,
     compare_revisions,
     copies_in,
     plan_round,

@@ -10,14 +10,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from reconciler.api.binding import PreviousPlacement
 from reconciler.api.clusters import ClusterObservation, Member, NotRead, Read, Unlisted, UnlistedCause
 from reconciler.api.content import canonical_bytes, dig
 from reconciler.api.fleet import Fleet, Template
-from reconciler.api.plan import Action, Cause, Change, Manifest
+from reconciler.api.plan import Action, Cause, Change, Hold, Manifest
 from reconciler.api.policies import Division
-from reconciler.api.problem import NOWHERE, Problem, Severity, warning
+from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import Identity
-from reconciler.diff import overall_cause
+from reconciler.diff import Comparison, overall_cause
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.jobs import COMPLETIONS
 from reconciler.observations import Replicas, gains
@@ -77,8 +78,7 @@ def lack_of_completions(schedule: Schedule, identity: Identity, snapshot: FleetS
         f"{template.identity}: {lack} of its {total} completions run nowhere: those of the parts in {where} are fixed; "
         "give the Job another name to divide it anew, or another Job the rest"
     )
-    found = warning(template.source, "spec.completions", "completions-lost", message)
-    return (found,)
+    return (warning(template.source, "spec.completions", "completions-lost", message),)
 
 
 REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completions"})
@@ -97,8 +97,37 @@ def as_assigned(change: Change, before: Replicas, after: Replicas) -> Change:
     return replace(change, fields=fields, cause=overall_cause(fields))
 
 
+def as_arrived(
+    changes: Collection[Change], previous: PreviousPlacement | None, target: Collection[str], old: Collection[str]
+) -> list[Change]:
+    """The changes with the placement as the cause of new copies beside old ones.
+
+    Not of those that were to be there before, and could not be created.
+    """
+    is_same = previous is not None and set(old) <= set(target) == {cluster for cluster, _ in previous.targets}
+    moved = set(target) - set(old) if old and not is_same else set()
+    return [
+        replace(change, cause=Cause.PLACEMENT)
+        if change.cluster in moved and change.action is Action.CREATE and change.cause is Cause.DECLARED
+        else change
+        for change in changes
+    ]
+
+
+def reduced_later(now: Comparison, target: Comparison, hold: Hold) -> list[Change]:
+    """Return the change of everything but the smaller replica count, and that of the count, held."""
+    due = {change.path: change for change in target.change.fields} if target.change else {}
+    done = {change.path for change in now.change.fields} if now.change else set()
+    rest = [change for path, change in due.items() if path not in done or path in REPLICA_FIELDS]
+    found = [now.change] if now.change is not None else []
+    if target.change is not None and rest:
+        fields = tuple([replace(change, cause=Cause.PLACEMENT) for change in rest])
+        found.append(replace(target.change, hold=hold, fields=fields, cause=Cause.PLACEMENT))
+    return found
+
+
 def confirmed_shares(
-    schedule: Schedule, changes: list[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
+    schedule: Schedule, changes: Collection[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
 ) -> Iterator[Change]:
     """The changes, those marked that take replicas and leave their volumes while others take over elsewhere."""
     moves = any(gains(target, old, cluster) for cluster in target)
@@ -120,9 +149,7 @@ def new_in_no_policy(base: Fleet, schedule: Schedule) -> Iterator[Problem]:
     for name in sorted(new - used):
         message = "no policy places anything in this new cluster; name it in one, or give it a label that one selects"
         source = schedule.fleet.clusters[name].source
-        yield Problem(
-            source=source, code=CLUSTER_IN_NO_POLICY, message=message, cluster=name, severity=Severity.WARNING
-        )
+        yield warning(source, "", CLUSTER_IN_NO_POLICY, message, name)
 
 
 _SECOND_AT: Final = regex(rb"://[^\s\"'<>/@\\]*+@[^\s\"'<>/@\\]*+@")
@@ -160,7 +187,7 @@ def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObserva
     for member in members:
         if isinstance(member, NotRead):
             message = f"{member.why}; nothing is changed there"
-            yield replace(warning(NOWHERE, "", CLUSTER_NOT_READ, message), cluster=member.name)
+            yield warning(NOWHERE, "", CLUSTER_NOT_READ, message, member.name)
         seen = observed.get(member.name)
         listed = member.unlisted if isinstance(member, Read) else ()
         yield from (not_listed(member.name, found) for found in (*(seen.unlisted if seen else ()), *listed))
@@ -172,7 +199,7 @@ def not_listed(cluster: str, found: Unlisted) -> Problem:
     Source: design#missing-right; design#kind-not-read.
     """
     code = RIGHT_MISSING if found.cause is UnlistedCause.RIGHT_MISSING else KIND_NOT_READ
-    return Problem(source=NOWHERE, code=code, message=found.why, severity=Severity.WARNING, cluster=cluster)
+    return warning(NOWHERE, "", code, found.why, cluster)
 
 
 def of_other_scope(manifest: Manifest, member: Read) -> Problem:
@@ -182,7 +209,7 @@ def of_other_scope(manifest: Manifest, member: Read) -> Problem:
     return Problem(
         source=manifest.source,
         code="scope-differs",
-        message=f"{manifest.identity}: {manifest.gvk.shown} is served {served} there, and the store has it {wanted}",
+        message=f"{manifest.identity}: {manifest.gvk.text} is served {served} there, and the store has it {wanted}",
         cluster=member.name,
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -18,15 +19,17 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.clusters import LiveObject, Member, Read
+from reconciler.api.content import dig
 from reconciler.api.fleet import Template
 from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold
-from reconciler.api.problem import NOWHERE, Problem, Severity, Source
-from reconciler.api.refs import Identity
-from reconciler.diff import SeenCopies
+from reconciler.api.policies import PropagationPolicy
+from reconciler.api.problem import NOWHERE, Problem, warning
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.diff import FleetCopies
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.ownership import OwnershipRecord, is_terminating, managers_of_fleet, missing_witness, terminating
 from reconciler.placement import suspended_by
-from reconciler.policy import Claimants, FrozenReaches
+from reconciler.policy import FrozenReaches, PolicyIndex, winner
 from reconciler.scheduler import Schedule
 from reconciler.templates import why_confirmed
 
@@ -94,15 +97,28 @@ INCOMPLETE: Final = "the store could not be read completely"
 
 
 class LossInputs:
-    """The schedule that copies are lost under, with the claimants of templates without a policy, and broken files."""
-
-    __slots__ = ("broken", "claimants", "schedule")
+    """The schedule that copies are lost under, with its policies and broken files. Most rounds lose nothing."""
 
     def __init__(self, schedule: Schedule) -> None:
-        """Index the policies and the broken documents of the schedule's fleet."""
         self.schedule = schedule
-        self.claimants = Claimants(schedule.fleet.propagation)
         self.broken = FrozenReaches(schedule.fleet.frozen)
+
+    @cached_property
+    def _policies(self) -> tuple[PolicyIndex[PropagationPolicy], dict[PolicyRef, PropagationPolicy]]:
+        propagation = self.schedule.fleet.propagation
+        return PolicyIndex(propagation), {policy.ref: policy for policy in propagation}
+
+    def speaking(self, template: Template, owner: PolicyRef | None) -> tuple[PropagationPolicy, ...]:
+        """Return the policies that say whether a copy is kept: the one that governs its template.
+
+        Without one, the policy that would claim the template, and `owner`, the one that applied it.
+        """
+        governs = self.schedule.policies.get(template.identity)
+        if governs is not None:
+            return (governs,)
+        index, by_ref = self._policies
+        found = (winner(index.matches(template)), by_ref.get(owner) if owner is not None else None)
+        return tuple(policy for policy in found if policy is not None)
 
 
 class LostCopy(Struct, frozen=True, kw_only=True):
@@ -116,14 +132,9 @@ class LostCopy(Struct, frozen=True, kw_only=True):
     why: str
     hold: Hold | None = None
 
-    @property
-    def is_frozen(self) -> bool:
-        """Return whether a broken file may want it: it is left as it is."""
-        return self.fate is DeletionAction.FROZEN
-
 
 def lost_copies(
-    identity: Identity, seen: SeenCopies, members: Mapping[str, Member], inputs: LossInputs
+    identity: Identity, seen: FleetCopies, members: Mapping[str, Member], inputs: LossInputs
 ) -> Iterator[LostCopy]:
     """Our copies of an object that nothing wants where they are, each with its fate; frozen ones included.
 
@@ -143,8 +154,7 @@ def lost_copies(
         if loss is LossCause.UNKNOWN:
             yield LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=DeletionAction.FROZEN, why=why)
             continue
-        governs = inputs.schedule.policies.get(identity)
-        speaking = (governs,) if governs is not None else inputs.claimants.of(template, owner.policy)
+        speaking = inputs.speaking(template, owner.policy)
         keep = keep_in_force(applied=owner.keep, declared=any(policy.keep for policy in speaking))
         fate = fate_of(loss, keep=keep, is_ack=owner.is_ack)
         hold = next(filter(None, (suspended_by(policy, cluster) for policy in speaking)), None)
@@ -179,16 +189,15 @@ def _loss(cluster: str, seen: Template, owner: OwnershipRecord, inputs: LossInpu
 def lose(
     schedule: Schedule, snapshot: FleetSnapshot, lost: LostCopy, hold: Hold | None
 ) -> tuple[Change | None, Problem | None]:
-    """The change that a lost copy asks for, or the problem that stands in its way; neither where it is frozen.
+    """The change that a lost copy asks for, or the problem that stands in its way. It is not frozen.
 
     `hold`: what its move waits for, None: nothing.
     """
-    member = snapshot.members[lost.cluster]
-    if lost.is_frozen or not isinstance(member, Read):
-        return None, None
-    identity = lost.live.identity
+    member, identity = snapshot.members[lost.cluster], lost.live.identity
+    assert isinstance(member, Read), "of a member that was not read nothing is lost"
+    template, row = schedule.fleet.templates.get(identity), snapshot.journal.row(member.name, identity)
+    source = template.source if template is not None else row.source if row else NOWHERE
     if is_terminating(lost.live):
-        source = _source(schedule, snapshot, identity, member.name)
         return None, terminating(lost.live, member.name, source, is_wanted=False)
     # A Namespace that only follows what lives in it is never deleted by us, and nobody decided that it goes.
     follows = identity[:2] == ("", "Namespace") and lost.owner.policy is None
@@ -204,7 +213,7 @@ def lose(
         identity=identity,
         cause=_CAUSE[lost.loss],
         before=lost.live.body,
-        source=_source(schedule, snapshot, identity, member.name),
+        source=source,
         uid=lost.live.uid,
         resource_version=lost.live.resource_version,
         # Guards count what edits of the store cause. Moves by ticks have their own limit.
@@ -218,7 +227,6 @@ def lose(
     if not schedule.is_evicted(identity, lost.cluster):  # Then somebody asked for just that.
         moves = lost.loss in (LossCause.PLACEMENT_LEFT, LossCause.MOVED_BY_TICK)
         change = replace(change, confirm=why_confirmed(identity, lost.live.body, lost.cluster, moves=moves))
-    row = snapshot.journal.row(member.name, identity)
     settings = snapshot.fleet.settings
     managers = managers_of_fleet(settings.name, settings.previous_names)
     witness = missing_witness(lost.live, member, row.uid if row else None, managers)
@@ -227,15 +235,17 @@ def lose(
         return replace(change, hold=Hold(HeldBy.OTHERS, why)), None
     if witness:
         text = f"{identity} is no longer wanted but is not deleted: {witness}"
-        return None, Problem(
-            source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
-        )
-    return replace(change, hold=hold or suspended), None
+        return None, warning(source, "", "not-deleted", text, member.name)
+    return replace(change, hold=_of_other_scope(schedule, member.name, identity) or hold or suspended), None
 
 
-def _source(schedule: Schedule, snapshot: FleetSnapshot, identity: Identity, cluster: str) -> Source:
-    template = schedule.fleet.templates.get(identity)
-    if template is not None:
-        return template.source
-    row = snapshot.journal.row(cluster, identity)
-    return row.source if row else NOWHERE
+def _of_other_scope(schedule: Schedule, cluster: str, identity: Identity) -> Hold | None:
+    """Return the hold of an object whose kind changes its scope: no API server takes such an update of a definition."""
+    definition = schedule.definition_of(identity[:2])
+    if definition is None or cluster not in schedule.bindings[definition].clusters:
+        return None
+    is_namespaced = dig(schedule.fleet.templates[definition].body, "spec", "scope") == "Namespaced"
+    if is_namespaced == bool(identity.namespace):
+        return None
+    why = f"{definition} there has to be deleted first, for another scope; what takes its place cannot be made before"
+    return Hold(HeldBy.OTHERS, why)

@@ -66,8 +66,8 @@ def _is_due(change: Change) -> bool:
 def _owners(leaving: Sequence[Template], due: Sequence[Change], interpreters: Registry) -> Needs:
     """By object that is deleted what refers to it and is no longer wanted in the cluster either."""
     templates = {found.identity: _template(found.gvk, found.identity, found.before or {}) for found in due}
-    fleet = Fleet(revision="", templates=templates)
-    sources, companions = Sources.among(fleet, interpreters), CompanionIndex(fleet, interpreters)
+    sources = Sources.among(Fleet(revision="", templates=templates), interpreters)
+    companions = CompanionIndex(sources, interpreters)
     found: dict[Identity, list[Identity]] = {}
     for owner in leaving:
         # Its grant may have gone before, or stay.
@@ -90,7 +90,8 @@ def _finalized(
     """By part of an operator that is deleted the leaving objects that the operator has to finalize."""
     # An operator may have to act first. Deleting a definition deletes its objects.
     custom = [
-        (_finalized_kind(one), one.identity)
+        # A definition counts for the kind that it defines.
+        (defined_kind(one.body) if one.identity[:2] == _DEFINITION else one.identity[:2], one.identity)
         for one in leaving
         if one.identity[:2] not in BUILT_IN
         or one.identity[:2] == _DEFINITION
@@ -113,11 +114,6 @@ def _finalized(
         part: tuple(sorted(one for one in objects if one != part and not _waits_for(one, part, owners, found)))
         for part, objects in found.items()
     }
-
-
-def _finalized_kind(one: Template) -> tuple[str, str] | None:
-    """Return the kind whose operator finalizes an object: its own, and for a definition the kind that it defines."""
-    return defined_kind(one.body) if one.identity[:2] == _DEFINITION else one.identity[:2]
 
 
 def _waits_for(
@@ -152,7 +148,12 @@ def _judged(
     changes: Sequence[Change], cluster: str, owners: Needs, finalized: Needs, snapshot: FleetSnapshot
 ) -> Iterator[Change]:
     closed = snapshot.observations.closed
-    others = {change.identity: as_ordered(change, closed) for change in changes if change.cluster == cluster}
+    others = {
+        # As a person's orders leave it.
+        change.identity: replace(change, hold=change.hold or closed_by_order(closed, change.identity, cluster))
+        for change in changes
+        if change.cluster == cluster
+    }
     for change in changes:
         judged = change
         if change.cluster == cluster and _is_due(change):
@@ -161,11 +162,6 @@ def _judged(
             if _is_due(judged) and change.identity in finalized:
                 judged = _after_finalized(judged, finalized[change.identity], others, snapshot)
         yield judged
-
-
-def as_ordered(change: Change, closed: Mapping[str, str]) -> Change:
-    """The change as a person's orders leave it. `closed`: as of `closed_by_order`."""
-    return replace(change, hold=change.hold or closed_by_order(closed, change.identity, change.cluster))
 
 
 def _after(

@@ -1,7 +1,7 @@
 """The changes of each cluster: due ones, held ones, and problems.
 
-Every object is compared once; moves, losses and holds follow from the comparisons. Source: design#effective-placement;
-design#taken-over; design#cluster-leaves.
+Every object is compared once in each cluster; its moves, losses and holds follow from the comparisons, and changes from
+all of these. Source: design#effective-placement; design#taken-over; design#cluster-leaves.
 """
 
 from __future__ import annotations
@@ -12,53 +12,91 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.api.clusters import LiveObject, Member, NotRead, Read
-from reconciler.api.plan import Change, Manifest
+from reconciler.api.binding import Reason
+from reconciler.api.clusters import Absent, LiveObject, Member, NotRead, Present, Read, Unknown
+from reconciler.api.ledger import GuardsInForce
+from reconciler.api.plan import Cause, Change, Hold, Manifest, Plan
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Copy, Identity
-from reconciler.containment import INTERNAL_ERROR, Contained, try_call
-from reconciler.diff import Comparer, OwnershipIndex
-from reconciler.observations import Rest
-from reconciler.planner.causes import of_clusters
-from reconciler.planner.deletion import LossInputs
-from reconciler.planner.diff_object import ObjectPlan, diff_object
+from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.containment import INTERNAL_ERROR, TryResult, try_call
+from reconciler.diff import Comparer, Comparison, Copies, FleetCopies, OwnershipIndex
+from reconciler.documents import served_versions
+from reconciler.observations import CopyAtRest, Replicas
+from reconciler.ownership import Ownership, is_terminating, terminating
+from reconciler.planner.causes import (
+    as_arrived,
+    as_assigned,
+    confirmed_shares,
+    lack_of_completions,
+    not_served,
+    of_clusters,
+    of_other_scope,
+    reduced_later,
+    runs_elsewhere,
+)
+from reconciler.planner.deletion import DeletionAction, LossInputs, lose, lost_copies
+from reconciler.planner.guard import judged_by
+from reconciler.planner.plan_moves import plan_moves
 from reconciler.render import Manifests, fault_of
-from reconciler.scheduler import Schedule
+from reconciler.scheduler import Schedule, prerequisites, undecided_in, waits_for_prerequisite
 
 
-class PlanResult(Struct, frozen=True, kw_only=True):
-    """Changes in no particular order, the manifests in force per cluster, and the problems met.
+class Round(Struct, frozen=True, kw_only=True):
+    """One pass: the schedule, the manifests that are in force, and the plan that leads there.
 
-    `problems`: of each identity that has some. `cluster_problems`: of clusters as a whole.
+    `problems`: those of the plan that concern one object, by that object. A later round that looks at it replaces them.
     """
 
-    changes: tuple[Change, ...]
+    schedule: Schedule
     manifests: Mapping[str, Mapping[Identity, Manifest]]
-    problems: Mapping[Identity, tuple[Problem, ...]]
-    cluster_problems: tuple[Problem, ...] = ()
-    is_complete: bool
-    managed: Mapping[str, int] = field(default_factory=dict)
-    """Our objects per cluster that was read."""
-    at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
-    """New records of copies without pending writes, by cluster."""
+    plan: Plan
+    guards: GuardsInForce
+    problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
+    at_rest: Mapping[str, Mapping[Identity, CopyAtRest]] = field(default_factory=dict)
+    """New records of copies without pending writes, by cluster: to be recorded."""
     frozen: Mapping[Copy, str] = field(default_factory=dict)
     """The reasons why our undesired copies stay, by cluster and identity: a broken file may want them."""
+    rollouts: tuple[RolloutProgress, ...] = ()
+    """The state of Rollouts; the plan has only the changes that they let begin."""
 
 
-def diff_all(manifests: Manifests, schedule: Schedule, *, are_shared: bool = False) -> PlanResult:
-    """Compare every object with every cluster that was read. `are_shared`: as in `Comparer`."""
+class ObjectPlan(Struct, frozen=True, kw_only=True):
+    """The changes of one object, with its problems and records.
+
+    `instead`: active manifests that differ from the target's, by cluster; None: there is none. `is_sound` False: a
+    fault of the program is among the problems.
+    """
+
+    changes: tuple[Change, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    is_sound: bool = True
+    instead: Mapping[str, Manifest | None] = field(default_factory=dict)
+    holds: Mapping[str, Hold] = field(default_factory=dict)
+    at_rest: Mapping[str, CopyAtRest] = field(default_factory=dict)
+    copies: tuple[str, ...] = ()
+    """The clusters that have one of ours."""
+    frozen: Mapping[str, str] = field(default_factory=dict)
+
+
+def diff_all(manifests: Manifests, schedule: Schedule, *, are_shared: bool = False) -> tuple[Round, dict[str, int]]:
+    """Compare every object with every cluster that was read. `are_shared`: as in `Comparer`.
+
+    The plan has the changes in no particular order, and the problems of clusters as a whole. The second: our objects
+    per cluster.
+    """
     snapshot, inputs = manifests.snapshot, _Inputs(manifests, schedule, are_shared=are_shared)
     changes: list[Change] = []
     problems: dict[Identity, tuple[Problem, ...]] = {}
     ours: Counter[str] = Counter()
-    at_rest: dict[str, dict[Identity, Rest]] = {}
+    at_rest: dict[str, dict[Identity, CopyAtRest]] = {}
     frozen: dict[Copy, str] = {}
     instead: dict[str, dict[Identity, Manifest | None]] = {}
     is_sound = True
     bound = schedule.bindings.keys() if snapshot.only is None else schedule.bindings.keys() & snapshot.only
     for identity in sorted({*bound, *inputs.standings.identities}):
-        found, faults = inputs.plan(identity)
-        is_sound = is_sound and not faults
+        found = inputs.plan(identity)
+        is_sound = is_sound and found.is_sound
         changes += found.changes
         ours.update(found.copies)
         frozen.update({(cluster, identity): why for cluster, why in found.frozen.items()})
@@ -66,28 +104,35 @@ def diff_all(manifests: Manifests, schedule: Schedule, *, are_shared: bool = Fal
             instead.setdefault(cluster, {})[identity] = manifest
         for cluster, rest in found.at_rest.items():
             at_rest.setdefault(cluster, {})[identity] = rest
-        if found.problems or faults:
-            problems[identity] = (*found.problems, *faults)
+        if found.problems:
+            problems[identity] = found.problems
     in_force = {
         cluster: {i: one for i, one in {**manifests.by_cluster[cluster], **others}.items() if one is not None}
         for cluster, others in instead.items()
     }
     members, ledger = snapshot.members.values(), snapshot.journal.ledger
-    return PlanResult(
+    plan = Plan(
+        base="",
+        head=snapshot.fleet.revision,
         changes=tuple(changes),
-        manifests={**manifests.by_cluster, **in_force},
-        problems=problems,
-        cluster_problems=tuple(of_clusters(members, snapshot.observations.clusters)),
+        problems=tuple(of_clusters(members, snapshot.observations.clusters)),
         is_complete=is_sound and not any(isinstance(member, NotRead) or member.unread for member in members),
-        managed={
-            one.name: len(ledger.get(one.name, ()))
-            if isinstance(one, NotRead) or snapshot.only is not None
-            else ours[one.name]
-            for one in members
-        },
+    )
+    managed = {
+        one.name: len(ledger.get(one.name, ()))
+        if isinstance(one, NotRead) or snapshot.only is not None
+        else ours[one.name]
+        for one in members
+    }
+    return Round(
+        schedule=schedule,
+        manifests={**manifests.by_cluster, **in_force},
+        plan=plan,
+        guards=judged_by(snapshot.journal.losses.guards, snapshot.fleet, snapshot.now),
+        problems=problems,
         at_rest=at_rest,
         frozen=frozen,
-    )
+    ), managed
 
 
 class _Inputs:
@@ -101,19 +146,19 @@ class _Inputs:
         self._losses = LossInputs(schedule)
         self.standings = OwnershipIndex(manifests.snapshot)
 
-    def plan(self, identity: Identity) -> tuple[ObjectPlan, tuple[Problem, ...]]:
-        """Return the plan of one object, and the faults of the program that it brings out.
+    def plan(self, identity: Identity) -> ObjectPlan:
+        """Return the plan of one object, with the faults of the program that it brings out.
 
         Source: design#boundaries. A fault of our own, or of an interpreter that somebody installed, is met first by
         the object that brings it out; the objects beside it, and its copies in other clusters, go on.
         """
         left = self._manifests.of(identity, self._manifests.by_cluster)
         if identity in self._manifests.failed:
-            return ObjectPlan(instead=dict.fromkeys(left)), (self._manifests.failed[identity],)
+            return ObjectPlan(instead=dict.fromkeys(left), problems=(self._manifests.failed[identity],), is_sound=False)
         seen = self.standings.of(identity)
         found, fault = try_call(diff_object, self._manifests, self._comparer, self._losses, identity, seen)
         if found is not None:
-            return found, ()
+            return found
         # Without the copies that bring the fault out, which count as unread.
         fleet, members = self._schedule.fleet, self._manifests.snapshot.members
         clusters = [name for name, one in members.items() if isinstance(one, Read) and identity in one.objects]
@@ -125,10 +170,12 @@ class _Inputs:
         if faults:
             found, fault = self._plan_without(identity, list(faults))
             if found is not None:
-                return found, tuple([fault_of(fleet, identity, one, cluster) for cluster, one in faults.items()])
-        return ObjectPlan(instead=dict.fromkeys(left)), (fault_of(fleet, identity, fault),)
+                told = [fault_of(fleet, identity, one, cluster) for cluster, one in faults.items()]
+                return replace(found, problems=(*found.problems, *told), is_sound=False)
+        problems = (fault_of(fleet, identity, fault),)
+        return ObjectPlan(instead=dict.fromkeys(left), problems=problems, is_sound=False)
 
-    def _plan_without(self, identity: Identity, clusters: list[str]) -> Contained[ObjectPlan]:
+    def _plan_without(self, identity: Identity, clusters: list[str]) -> TryResult[ObjectPlan]:
         members: dict[str, Member] = dict(self._manifests.snapshot.members)
         for name in clusters:
             member = members[name]
@@ -159,3 +206,138 @@ class _Without(Mapping[Identity, LiveObject]):
 
     def __len__(self) -> int:
         return len(self._objects) - (self._hidden in self._objects)
+
+
+def diff_object(
+    manifests: Manifests, comparer: Comparer, losses: LossInputs, identity: Identity, seen: FleetCopies
+) -> ObjectPlan:
+    """Return the plan of one object: in its scheduled clusters, and of undesired copies."""
+    if identity in manifests.left:
+        return ObjectPlan(problems=(manifests.left[identity],), copies=tuple(seen.copies))
+    schedule, snapshot = comparer.schedule, comparer.snapshot
+    is_placed = identity in schedule.bindings and identity not in schedule.frozen
+    part = _diff_placed(manifests, comparer, identity, seen) if is_placed else ObjectPlan()
+    changes, problems, frozen = [*part.changes], [*part.problems], {}
+    for lost in lost_copies(identity, seen, snapshot.members, losses):
+        if lost.fate is DeletionAction.FROZEN:
+            frozen[lost.cluster] = lost.why
+            continue
+        change, problem = lose(schedule, snapshot, lost, part.holds.get(lost.cluster))
+        changes += [change] if change else []
+        problems += [problem] if problem else []
+    copies = tuple(seen.copies)
+    return replace(part, changes=tuple(changes), problems=tuple(problems), copies=copies, frozen=frozen)
+
+
+def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, seen: FleetCopies) -> ObjectPlan:
+    schedule, snapshot = comparer.schedule, comparer.snapshot
+    target = dict(schedule.bindings[identity].targets)
+    old = {**snapshot.placed_elsewhere(identity), **seen.copies} if snapshot.elsewhere else seen.copies
+    wanted = manifests.of(identity, target)
+    compared = {name: _compare(comparer, manifest, seen.owners.get(name)) for name, manifest in wanted.items()}
+    replicas = {name: (target[name], old.get(name)) for name in compared} if target != old else {}
+    held = _as_held(manifests, comparer, identity, replicas)
+    copies = Copies(
+        identity=identity,
+        schedule=schedule,
+        snapshot=snapshot,
+        target=target,
+        old=old,
+        compared=compared,
+        manifests=wanted,
+        held={name: comparison for name, (_, comparison) in held.items()},
+    )
+    state, at_rest = plan_moves(copies)
+    instead: dict[str, Manifest | None] = {}
+    changes: list[Change] = []
+    problems = [*manifests.problems.get(identity, ())]
+    for cluster, comparison in compared.items():
+        if cluster not in state.targets:
+            # A run that stays where it began is not begun a second time here.
+            instead[cluster] = None
+            continue
+        if cluster in state.holds:
+            if (smaller := held.get(cluster)) is not None:
+                instead[cluster] = smaller[0]
+                changes += reduced_later(smaller[1], comparison, state.holds[cluster])
+        elif comparison.change is not None:
+            change = as_assigned(comparison.change, old.get(cluster), target[cluster])
+            # It waits by itself, for a run elsewhere, or for its policy.
+            hold = change.hold or state.waits.get(cluster) or schedule.hold(identity, cluster)
+            changes.append(replace(change, hold=hold) if hold else change)
+        problems += [found for found in (comparison.problem, comparison.remark) if found is not None]
+        if comparison.live is not None and is_terminating(comparison.live):
+            source = (instead.get(cluster) or wanted[cluster]).source
+            problems.append(terminating(comparison.live, cluster, source, is_wanted=True))
+    problems += runs_elsewhere(schedule, snapshot, identity, target, state.targets)
+    problems += undecided_in(schedule, identity, snapshot.elsewhere & target.keys())
+    if identity[:2] == ("batch", "Job"):
+        problems += lack_of_completions(schedule, identity, snapshot)
+    if changes:
+        previous = snapshot.observations.previous.get(identity)
+        changes = list(confirmed_shares(schedule, as_arrived(changes, previous, target, old), target, old))
+    return ObjectPlan(
+        changes=tuple(changes),
+        problems=tuple(problems),
+        instead=instead,
+        holds=state.holds,
+        at_rest=at_rest,
+    )
+
+
+def _as_held(
+    manifests: Manifests,
+    comparer: Comparer,
+    identity: Identity,
+    wanted: Mapping[str, tuple[Replicas, Replicas]],
+) -> dict[str, tuple[Manifest, Comparison]]:
+    """Return copies that are to shrink: their manifests with the present replicas, and the differences from these.
+
+    `wanted`: from now on, until now.
+    """
+    found: dict[str, tuple[Manifest, Comparison]] = {}
+    for name, (after, before) in wanted.items():
+        is_less = after is not None and before is not None and after < before
+        manifest = manifests.with_replicas(identity, name, before) if is_less else None
+        if manifest is not None:
+            found[name] = manifest, _compare(comparer, manifest)
+    return found
+
+
+def _compare(comparer: Comparer, manifest: Manifest, ownership: Ownership | None = None) -> Comparison:
+    """Return the comparison in a cluster that was read: of kinds that are not served there, why."""
+    schedule, identity = comparer.schedule, manifest.identity
+    member = comparer.snapshot.members[manifest.cluster]
+    assert isinstance(member, Read), "there are manifests where it was read"
+    live, is_of_other_version = member.live(identity), False
+    is_served = manifest.gvk in member.served
+    if not is_served and manifest.gvk.api_version not in member.silent:
+        definition = schedule.definition_of(identity[:2])
+        if definition is None or member.name not in schedule.bindings[definition].clusters:
+            return Comparison(problem=not_served(manifest, member))
+        match member.live(definition):
+            case Present(object=found) if manifest.gvk.version in served_versions(found.body):
+                # An API server that has just started serves the kinds of definitions last, and keeps their objects.
+                live = Unknown(why=f"{manifest.gvk.text} is not served yet, although its definition is there")
+            case found:
+                live, is_of_other_version = Absent(), isinstance(found, Present)
+    elif is_served and bool(identity.namespace) != member.served[manifest.gvk]:
+        return Comparison(problem=of_other_scope(manifest, member))
+    comparison = comparer.compare(manifest, live, ownership)
+    is_free = schedule.hold(identity, member.name) is None
+    if is_free and isinstance(live, Absent) and comparison.change is not None:
+        # A Namespace can be seen; the definition of a kind is there where the kind is served.
+        there = [
+            needed
+            for needed in prerequisites(schedule, identity)
+            if (not isinstance(member.live(needed), Absent) if needed.kind == "Namespace" else is_served)
+        ]
+        wait = waits_for_prerequisite(schedule, identity, member.name, there)
+        if wait is not None:
+            return replace(comparison, change=replace(comparison.change, hold=wait))
+    if not is_served and comparison.change is not None:
+        reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
+        # It may be there, of a version that is served until then: nobody has deleted it.
+        cause = Cause.DECLARED if is_of_other_version else comparison.change.cause
+        return replace(comparison, change=replace(comparison.change, reason=reason, cause=cause))
+    return comparison

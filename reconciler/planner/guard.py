@@ -15,12 +15,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold
 from reconciler.api.ledger import GuardsInForce, Losses, RecordedLoss
-from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed, HeldBy, Hold
+from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed, HeldBy, Hold, Plan
 from reconciler.api.policies import Suspension
 from reconciler.api.refs import Copy, Identity
 from reconciler.api.rollouts import FleetWindow
@@ -51,19 +50,6 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 ChangeKey = tuple[str, str, Identity]
 """Action, cluster and identity."""
-
-
-class Guarded(Struct, frozen=True, kw_only=True):
-    """The changes, with holds on those that need confirmation.
-
-    `digest` confirms the held ones; empty: none. `confirmed`: the copies that would be held without a person's
-    confirmation. `left`: the confirmed changes that are not made yet, to be remembered.
-    """
-
-    changes: tuple[Change, ...]
-    digest: str = ""
-    confirmed: frozenset[Copy] = frozenset()
-    left: Confirmed = NOT_CONFIRMED
 
 
 def stricter(before: Guards, after: Guards) -> Guards:
@@ -171,15 +157,15 @@ def limit(guards: Guards, managed: int) -> int:
 
 
 def guard(
-    changes: tuple[Change, ...],
+    plan: Plan,
     guards: Guards,
     managed: Mapping[str, int],
     now: str,
     losses: Losses = NO_LOSSES,
     unread: Collection[str] = (),
     is_evaluated: Callable[[str, Identity], bool] = lambda cluster, identity: True,
-) -> Guarded:
-    """Hold what is too much at once.
+) -> Plan:
+    """Return the plan, what is too much at once held; with the digest that confirms it, what is confirmed, and `left`.
 
     `unread`: clusters that could not be read: what was held there is not due in this round, and waits all the same.
 
@@ -187,7 +173,7 @@ def guard(
     lately; a person's confirmation made it void, so that what was confirmed counts no more. `is_evaluated`: whether
     this round shows that a change of a copy is due no more.
     """
-    known = losses.confirmed
+    known, changes = losses.confirmed, plan.changes
     # Confirmed changes that may still be due although this round does not show them.
     kept: frozenset[ChangeKey] = frozenset()
     if known.digest == guards.confirm:
@@ -195,7 +181,7 @@ def guard(
     is_any = any(change.guarded or change.confirm for change in changes)
     reasons = _reasons(changes, guards, managed, losses, now, unread) if is_any else {}
     if not reasons:
-        return Guarded(changes=changes, left=_left(known.digest, kept))
+        return replace(plan, left=_left(known.digest, kept))
     # Replacements exist before the old copy goes: a confirmed move stays confirmed.
     losing = [change for change in map(changes.__getitem__, reasons) if change.guarded or change.confirm]
     due = frozenset((str(change.action), change.cluster, change.identity) for change in losing)
@@ -205,12 +191,12 @@ def guard(
     is_over = ends is not None and moment is not None and moment > ends
     if is_confirmed and not is_over:
         confirmed = frozenset(changes[index].copy for index in reasons)
-        return Guarded(changes=changes, confirmed=confirmed, left=_left(guards.confirm, due | kept))
+        return replace(plan, confirmed=confirmed, left=_left(guards.confirm, due | kept))
     held = tuple(
         replace(change, hold=Hold(HeldBy.GUARD, f"guard: {reasons[index]}")) if index in reasons else change
         for index, change in enumerate(changes)
     )
-    return Guarded(changes=held, digest=digest, left=_left(known.digest, kept | (due & known.changes)))
+    return replace(plan, changes=held, held_digest=digest, left=_left(known.digest, kept | (due & known.changes)))
 
 
 def _left(digest: str, changes: frozenset[ChangeKey]) -> Confirmed:

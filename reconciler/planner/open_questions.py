@@ -20,11 +20,11 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Cluster, LiveObject, Read
 from reconciler.api.content import Json
-from reconciler.api.plan import MISSING, FieldChange, Unjudged
+from reconciler.api.plan import MISSING, FieldChange, NotEvaluated
 from reconciler.api.policies import Division, PropagationPolicy
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.diff import SeenCopies, tree_changes
+from reconciler.diff import FleetCopies, tree_changes
 from reconciler.documents import builtin_schema
 from reconciler.incremental import changed_keys
 from reconciler.overrides import OverrideIndex
@@ -43,7 +43,7 @@ _FATES: Mapping[DeletionAction, str] = {
 _ANYWHERE = "the clusters where it runs"
 
 
-def not_evaluated(before: Schedule, after: Schedule) -> tuple[Unjudged, ...]:
+def not_evaluated(before: Schedule, after: Schedule) -> tuple[NotEvaluated, ...]:
     """Return objects placed by unknown capacity, and their followers, that differ between the revisions; sorted."""
     bindings = [(identity, one) for side in (before, after) for identity, one in side.bindings.items()]
     lacking = {identity: one.unknown_room for identity, one in bindings if one.unknown_room}
@@ -51,10 +51,13 @@ def not_evaluated(before: Schedule, after: Schedule) -> tuple[Unjudged, ...]:
         return ()
     reasons = {}
     for identity, clusters in lacking.items():
-        policy = after.policies.get(identity) or before.policies.get(identity)
-        reasons[identity] = (
-            f"{_way(policy)}, and the free room of {', '.join(clusters)} is not known without observations"
-        )
+        policy, way = after.policies.get(identity) or before.policies.get(identity), "it is placed by free room"
+        if policy is not None and policy.placement.scheduling.gang:
+            way = "a gang goes where all of it fits"
+        elif policy is not None:
+            chooses = "spread constraints choose clusters by free room"
+            way = _BY_DIVISION.get(policy.placement.scheduling.division, chooses)
+        reasons[identity] = f"{way}, and the free room of {', '.join(clusters)} is not known without observations"
     for identity, binding in bindings:
         owner = next((owner for owner in binding.owners if owner in lacking), None)
         if owner is not None:
@@ -70,15 +73,6 @@ _BY_DIVISION: Mapping[Division, str] = {
 }
 
 
-def _way(policy: PropagationPolicy | None) -> str:
-    if policy is None:
-        return "it is placed by free room"
-    scheduling = policy.placement.scheduling
-    if scheduling.gang:
-        return "a gang goes where all of it fits"
-    return _BY_DIVISION.get(scheduling.division, "spread constraints choose clusters by free room")
-
-
 class _Differences:
     """The differences of single resources."""
 
@@ -88,7 +82,7 @@ class _Differences:
         self._new = OverrideIndex(after.fleet.overrides, after.fleet.clusters)
         self._losses = LossInputs(after)
 
-    def of(self, identity: Identity, why: str) -> Unjudged | None:
+    def of(self, identity: Identity, why: str) -> NotEvaluated | None:
         """The entry of one resource; None when nothing about it differs."""
         was, is_now = self._before.fleet.templates.get(identity), self._after.fleet.templates.get(identity)
         template = is_now or was
@@ -105,10 +99,14 @@ class _Differences:
             notes.append("its template is new")
         policy_fields = self._policy(identity, notes)
         if identity in self._before.bindings:
-            notes += self._surroundings(identity) if identity in self._after.bindings else [self._fate(identity)]
+            notes += (
+                self._surroundings(identity)
+                if identity in self._after.bindings
+                else [self._effect_of_removal(identity)]
+            )
         if not notes:
             return None
-        return Unjudged(
+        return NotEvaluated(
             gvk=template.gvk,
             identity=identity,
             source=template.source,
@@ -148,7 +146,7 @@ class _Differences:
             hold = self._after.holds.get(identity)
             yield f"it {hold.why}" if hold else f"it no longer {self._before.holds[identity].why}"
 
-    def _fate(self, identity: Identity) -> str:
+    def _effect_of_removal(self, identity: Identity) -> str:
         """Return the effect on its copies, wherever they are."""
         template, policy = self._before.fleet.templates[identity], self._before.policies.get(identity)
         binding = self._before.bindings[identity]
@@ -157,7 +155,7 @@ class _Differences:
         keep = policy.keep or has_effect({"annotations": template.annotations}, DirectiveEffect.KEEP)
         owner = OwnershipRecord(policy.ref, policy.flavor, keep, None, binding.is_dependency)
         live = LiveObject(gvk=template.gvk, identity=identity, uid="", resource_version="", body=template.body)
-        seen = SeenCopies({_ANYWHERE: Ownership(standing=ObjectOwner.OURS, owner=owner)}, {_ANYWHERE: None})
+        seen = FleetCopies({_ANYWHERE: Ownership(standing=ObjectOwner.OURS, owner=owner)}, {_ANYWHERE: None})
         members = {_ANYWHERE: Read(name=_ANYWHERE, objects={identity: live})}
         (lost,) = lost_copies(identity, seen, members, self._losses)
         return f"{lost.why}: {_FATES[lost.fate]}"

@@ -3,11 +3,6 @@
 Source: design#waves: they follow the dependency graph and kind order (CRD and Namespace ready first), deletions in
 reverse; Karmada has no order and relies on retries.
 
-Changes in clusters that windows of the Fleet document close: they wait until one opens.
-
-What a tick or a person moves is not the store's doing and never waits; drift is put back unless a window says no.
-Source: ADR 18.
-
 Changes of packages with hooks or waves: what is not in turn waits. Source: ADR 26.
 """
 
@@ -21,13 +16,12 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Health, LiveObject, RunOutcome
 from reconciler.api.content import dig
-from reconciler.api.plan import FORMER_COUNTS, Action, Cause, Change, HeldBy, Hold, Manifest, Plan
+from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold, Manifest
 from reconciler.api.refs import Copy, Identity
 from reconciler.containment import try_call
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.observations import has_succeeded
 from reconciler.ownership import read_owner
-from reconciler.policy import Closed
 from reconciler.scheduler import Schedule
 from reconciler.templates import ONCE_HEALTHY, RUNS_ONCE, THE_REST, Turn, hook_of, package_of, turn_of
 
@@ -205,7 +199,6 @@ class TurnOrder:
     def _waiting(
         self, cluster: str, package: str, due: Mapping[Identity, Sequence[Change]]
     ) -> Iterator[tuple[Identity, Hold]]:
-        """Yield what waits in a cluster, with the reason."""
         turns: defaultdict[Turn, set[Identity]] = defaultdict(set)
         for identity in self._members[package]:
             if identity in due or self._schedule.is_bound(identity, cluster):
@@ -301,19 +294,3 @@ class TurnOrder:
         live, health = self._snapshot.live(cluster, identity), self._schedule.interpreters.of(*identity[:2]).health
         is_healthy = live is None or try_call(health, live.body).value is Health.HEALTHY
         return "" if is_healthy else f"waits for {identity} healthy"
-
-
-def held_by_windows(plan: Plan, closed: Mapping[str, Closed], moved: Collection[Identity]) -> Plan:
-    """The plan with every change held that a closed window covers. `moved`: what a tick or a person moves."""
-    if not closed:
-        return plan
-    changes = list(plan.changes)
-    for index, change in enumerate(changes):
-        window = closed.get(change.cluster)
-        if window is None or change.hold is not None or (change.cause is Cause.DRIFT and window.heals_drift):
-            continue
-        if change.cause is not Cause.PLACEMENT or change.identity not in moved:
-            until = f" until {window.until}" if window.until else ""
-            why = f"a window of the fleet is closed{until}{FORMER_COUNTS if window.is_former else ''}"
-            changes[index] = replace(change, hold=Hold(HeldBy.WINDOW, why))
-    return replace(plan, changes=tuple(changes), waves=waves_without(plan.waves, tuple(changes)))

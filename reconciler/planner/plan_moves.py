@@ -20,12 +20,12 @@ from reconciler.api.policies import ApplicationFailover, PurgeMode
 from reconciler.api.refs import Identity
 from reconciler.diff import Copies
 from reconciler.observations import (
+    ActivePlacement,
     Available,
+    CopyAtRest,
     CopyAvailability,
-    Effective,
+    JobProgress,
     Replicas,
-    Rest,
-    Run,
     effective,
     gains,
     pinned,
@@ -40,22 +40,31 @@ KEPT_BY_POLICY: Final = Hold(
 )
 
 
-def plan_moves(copies: Copies) -> tuple[Effective, Mapping[str, Rest]]:
+def plan_moves(copies: Copies) -> tuple[ActivePlacement, Mapping[str, CopyAtRest]]:
     """Return the placement in force for the target of an object, and its copies at rest as far as that is news."""
     identity, schedule, target, old = copies.identity, copies.schedule, copies.target, copies.old
     if is_run_of_hook(schedule.fleet.templates.get(identity)):
-        return Effective(targets=target), {}  # Each cluster has a run of its own.
+        return ActivePlacement(targets=target), {}  # Each cluster has a run of its own.
     if identity[:2] in RUNS_ONCE:
-        return run_kept_by_policy(schedule, identity, target, old) or _pinned(copies), {}
+        kept = run_kept_by_policy(schedule, identity, target, old)
+        if kept is not None:
+            return kept, {}
+        ticked = [cluster for cluster in old if (identity, cluster) in schedule.ticked]
+        whys = {cluster: _why_not_written(copies, cluster) for cluster in target if cluster not in old}
+        unwritten = {cluster: why for cluster, why in whys.items() if why is not None}
+        return pinned(target, old, {cluster: _run(copies, cluster) for cluster in old}, ticked, unwritten), {}
     if target == old:
         # Nothing moves. The usual case: the health of established copies is not needed.
-        return Effective(targets=target), copies.at_rest()
-    if schedule.bindings[identity].is_dependency or schedule.lingers(identity):
+        return ActivePlacement(targets=target), copies.at_rest()
+    lingers = schedule.staging is not None and identity in schedule.staging.lingering
+    if schedule.bindings[identity].is_dependency or lingers:
         # It follows its owners, whose move has been judged; what left the store moves nowhere.
-        return Effective(targets=target), {}
-    serving = {cluster: copies.serving(cluster) for cluster in (*target, *(name for name in old if name not in target))}
+        return ActivePlacement(targets=target), {}
+    serving = {
+        cluster: copies.availability(cluster) for cluster in (*target, *(name for name in old if name not in target))
+    }
     policy = schedule.policies.get(identity)
-    failed = failures_of(schedule.ticked, identity, old) if schedule.ticked else {}
+    failed = failures_of(schedule.ticked, identity, old)
     if failed and policy is not None and policy.application_failover is not None:
         observed, terms = copies.snapshot.observations.clusters, policy.application_failover
         with_nodes = [
@@ -67,25 +76,19 @@ def plan_moves(copies: Copies) -> tuple[Effective, Mapping[str, Rest]]:
     return state, copies.at_rest()
 
 
-def _pinned(copies: Copies) -> Effective:
-    """Return the active placement of objects that must not run twice."""
-    identity, schedule, target, old = copies.identity, copies.schedule, copies.target, copies.old
-    runs = {cluster: _run(copies, cluster) for cluster in old}
-    ticked = [cluster for cluster in old if (identity, cluster) in schedule.ticked]
-    arriving = [cluster for cluster in target if cluster not in old]
-    whys = {cluster: _why_not_written(copies, cluster) for cluster in arriving}
-    return pinned(target, old, runs, ticked, {cluster: why for cluster, why in whys.items() if why is not None})
-
-
-def _run(copies: Copies, cluster: str) -> Run:
+def _run(copies: Copies, cluster: str) -> JobProgress:
     live = copies.snapshot.live(cluster, copies.identity)
     if live is None:
         # Of a cluster that is not read, a run is assumed to be under way: it must not start twice.
-        return Run.STARTED
+        return JobProgress.STARTED
     run, ticked = run_of(live.body), copies.schedule.ticked.get((copies.identity, cluster))
-    if run is Run.FINISHED and ticked is not None and ticked.tick is Tick.FAILOVER:
+    if run is JobProgress.FINISHED and ticked is not None and ticked.tick is Tick.FAILOVER:
         # Its cluster interrupted it (or failover would have left it alone): it is to run to its end elsewhere.
-        return Run.FINISHED if copies.interpreter.outcome(live.body) is RunOutcome.SUCCEEDED else Run.STARTED
+        return (
+            JobProgress.FINISHED
+            if copies.interpreter.outcome(live.body) is RunOutcome.SUCCEEDED
+            else JobProgress.STARTED
+        )
     return run
 
 
@@ -116,7 +119,7 @@ def effective_after_failure(
     serving: Mapping[str, CopyAvailability],
     with_nodes: Collection[str],
     now: str,
-) -> Effective:
+) -> ActivePlacement:
     """The placement in force while an application leaves the clusters in which it `failed`, by what excluded it there.
 
     `serving`: what the copy in a cluster serves. `with_nodes`: clusters where all pods of the copy have nodes.
@@ -134,7 +137,9 @@ def effective_after_failure(
         # Once nothing holds these copies, which are on no target.
         gone = failed.keys() - effective(target, old, taken).holds.keys()
         targets = {cluster: replicas for cluster, replicas in state.targets.items() if cluster not in gone}
-        return Effective(targets=targets, holds={name: hold for name, hold in state.holds.items() if name not in gone})
+        return ActivePlacement(
+            targets=targets, holds={name: hold for name, hold in state.holds.items() if name not in gone}
+        )
     others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}
     state = effective(target, others, serving)
     hold = KEPT_BY_POLICY
@@ -149,19 +154,19 @@ def effective_after_failure(
 
 def run_kept_by_policy(
     schedule: Schedule, identity: Identity, target: Mapping[str, Replicas], old: Mapping[str, Replicas]
-) -> Effective | None:
+) -> ActivePlacement | None:
     """The placement in force while Never keeps a failed Job or bare Pod, None when it does not.
 
     It must not run twice, so that nothing takes over before a person has taken it away.
     """
     policy = schedule.policies.get(identity)
     terms = policy.application_failover if policy is not None else None
-    failed = failures_of(schedule.ticked, identity, old) if schedule.ticked else {}
+    failed = failures_of(schedule.ticked, identity, old)
     if not failed or terms is None or terms.purge_mode is not PurgeMode.NEVER:
         return None
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
     kept = {cluster: old[cluster] for cluster in failed}
-    return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), KEPT_BY_POLICY))
+    return ActivePlacement(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), KEPT_BY_POLICY))
 
 
 def failures_of(

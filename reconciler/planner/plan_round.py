@@ -9,78 +9,57 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.binding import PreviousPlacement, TargetCluster
 from reconciler.api.clusters import NotRead, Observations
 from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
-from reconciler.api.ledger import AppliedRow, GuardsInForce, SuspensionRecord
-from reconciler.api.plan import FORMER_COUNTS, HeldBy, Hold, Manifest, PlacementChange, Plan
-from reconciler.api.problem import Problem, with_problems
-from reconciler.api.refs import GVK, Copy, Identity
-from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.api.ledger import AppliedRow, SuspensionRecord
+from reconciler.api.plan import FORMER_COUNTS, Cause, Change, HeldBy, Hold, Manifest, PlacementChange, Plan
+from reconciler.api.problem import with_problems
+from reconciler.api.refs import GVK, Identity
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import Registry
-from reconciler.observations import Rest, moment_of
-from reconciler.placement import closed_by
+from reconciler.observations import moment_of
+from reconciler.placement import closed_by, closed_by_order
 from reconciler.planner.causes import new_in_no_policy, urls_of_two_hosts
-from reconciler.planner.deletion_order import after_owners, as_ordered
-from reconciler.planner.diff_all import PlanResult, diff_all
+from reconciler.planner.deletion_order import after_owners
+from reconciler.planner.diff_all import Round, diff_all
 from reconciler.planner.guard import guard, is_held_by_guard, is_stricter, judged_by, with_former_suspensions
+from reconciler.planner.members_after import written_by, written_in
 from reconciler.planner.open_questions import not_evaluated
-from reconciler.planner.order import TurnOrder, held_by_windows, waves, waves_without
-from reconciler.planner.revisions import named_alike, passage_between, with_stages
-from reconciler.planner.written import written_by, written_in
+from reconciler.planner.order import TurnOrder, waves, waves_without
+from reconciler.planner.revisions import as_offline_change, passage_between, with_stages
 from reconciler.policy import OBSERVED, closed_clusters
 from reconciler.render import (
     Manifests,
-    RenderCache,
     Rendered,
-    Renderer,
     Rendering,
+    RenderTables,
     decrypt,
     problems_in,
     render,
     render_all,
     render_copy,
-    render_inputs,
+    render_in_force,
 )
 from reconciler.scheduler import Schedule, schedule_fleet
 
+_NAMELESS: Final = "unnamed"
 _STRICTER: Final = "; limits that were loosened count from the next change on, once nothing is held"
-
-
-class Round(Struct, frozen=True, kw_only=True):
-    """One pass: the schedule, the manifests that are in force, and the plan that leads there.
-
-    `problems`: those of the plan that concern one object, by that object. A later round that looks at it replaces them.
-    """
-
-    schedule: Schedule
-    manifests: Mapping[str, Mapping[Identity, Manifest]]
-    plan: Plan
-    guards: GuardsInForce
-    problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
-    at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
-    """Copies without pending writes, by cluster: to be recorded."""
-    frozen: Mapping[Copy, str] = field(default_factory=dict)
-    """The reasons why our undesired copies stay, by cluster and identity: a broken file may want them."""
-    rollouts: tuple[RolloutProgress, ...] = ()
-    """The state of Rollouts; the plan has only the changes that they let begin."""
 
 
 def render_schedule(schedule: Schedule) -> Rendering:
     """Every manifest of the target placement, with the problems that prevented some."""
-    return render_all(render_inputs(schedule))
+    return render_all(RenderTables(schedule))
 
 
 def render_one(schedule: Schedule, identity: Identity) -> dict[str, Rendered]:
     """Return the rendering of one template in each cluster of its placement; empty if unbound."""
-    renderer, binding = Renderer(schedule), schedule.bindings.get(identity)
+    tables, binding = RenderTables(schedule), schedule.bindings.get(identity)
     targets = binding.targets if binding is not None else ()
-    return {cluster: renderer(identity, cluster, replicas) for cluster, replicas in targets}
+    return {cluster: render_in_force(tables, identity, cluster, replicas) for cluster, replicas in targets}
 
 
 def plan_round(snapshot: FleetSnapshot, schedule: Schedule | None = None) -> Round:
@@ -98,56 +77,45 @@ def plan_round(snapshot: FleetSnapshot, schedule: Schedule | None = None) -> Rou
             copies=copies_in(snapshot.journal.ledger),
         )
     manifests = render(schedule, snapshot)
-    manifests = decrypt(manifests, schedule)
-    result = diff_all(manifests, schedule)
+    manifests = decrypt(manifests)
+    found, managed = diff_all(manifests, schedule)
     placements = placement_changes(schedule, snapshot.observations.previous, snapshot.only)
-    return _round(manifests, schedule, result, placements)
+    return _ordered(found, manifests, managed, placements)
 
 
-def _round(target: Manifests, schedule: Schedule, result: PlanResult, placements: tuple[PlacementChange, ...]) -> Round:
-    snapshot = target.snapshot
-    settings, found = snapshot.fleet.settings, list(result.changes)
-    if settings.previous_names:
-        found = [replace(change, previous_names=settings.previous_names) for change in found]
-    found.sort(key=lambda one: (one.identity, one.cluster, one.hold is not None, one.action))
-    changes = after_owners(tuple(found), schedule, snapshot)
+def _ordered(
+    found: Round, target: Manifests, managed: Mapping[str, int], placements: tuple[PlacementChange, ...]
+) -> Round:
+    """Return the round with its changes in order, those held that wait or that a guard stops."""
+    snapshot, schedule, plan, guards = target.snapshot, found.schedule, found.plan, found.guards
+    names, due = snapshot.fleet.settings.previous_names, list(plan.changes)
+    if names:
+        due = [replace(change, previous_names=names) for change in due]
+    due.sort(key=lambda one: (one.identity, one.cluster, one.hold is not None, one.action))
     unread = [name for name, member in snapshot.members.items() if isinstance(member, NotRead)]
-    losses = snapshot.journal.losses
-    guards = judged_by(losses.guards, snapshot.fleet, snapshot.now)
-    guarded = guard(changes, guards.active, result.managed, snapshot.now, losses, unread, snapshot.shows)
-    changes = guarded.changes
-    if guarded.digest and is_stricter(guards):
+    plan = replace(plan, changes=after_owners(tuple(due), schedule, snapshot))
+    plan = guard(plan, guards.active, managed, snapshot.now, snapshot.journal.losses, unread, snapshot.shows)
+    changes = plan.changes
+    if plan.held_digest and is_stricter(guards):
         changes = tuple(
             replace(one, hold=replace(one.hold, why=f"{one.hold.why}{_STRICTER}"))
             if one.hold is not None and is_held_by_guard(one)
             else one
             for one in changes
         )
-    if guarded.digest:
+    if plan.held_digest:
         changes = after_owners(changes, schedule, snapshot)
     if schedule.packaged:
-        changes = TurnOrder(changes, schedule, snapshot, result.manifests).held()
-    plan = Plan(
-        base="",
-        head=snapshot.fleet.revision,
+        changes = TurnOrder(changes, schedule, snapshot, found.manifests).held()
+    plan = replace(
+        plan,
         changes=changes,
         waves=waves(changes, schedule.needs),
-        placements=with_overridden(placements, schedule, result.manifests, target.renderer),
-        problems=with_problems(schedule.problems, result.cluster_problems, *result.problems.values()),
-        is_complete=result.is_complete and schedule.fleet.is_complete,
-        held_digest=guarded.digest,
-        confirmed=guarded.confirmed,
-        left=guarded.left,
+        placements=with_overridden(placements, schedule, found.manifests, target.tables),
+        problems=with_problems(schedule.problems, plan.problems, *found.problems.values()),
+        is_complete=plan.is_complete and schedule.fleet.is_complete,
     )
-    return Round(
-        schedule=schedule,
-        manifests=result.manifests,
-        plan=plan,
-        guards=guards,
-        problems=result.problems,
-        at_rest=result.at_rest,
-        frozen=result.frozen,
-    )
+    return replace(found, plan=plan)
 
 
 def compare_revisions(
@@ -158,13 +126,16 @@ def compare_revisions(
     Dynamic placements depend on the observations; the previous placement of head is the result of base. If members are
     observed, base counts as applied to them.
     """
-    base, head = named_alike(base, head)
+    # A store without a name takes that of the other, so that both speak of one fleet.
+    name = base.settings.name or head.settings.name or _NAMELESS
+    base, head = (
+        one if one.settings.name else replace(one, settings=replace(one.settings, name=name)) for one in (base, head)
+    )
     was_guarded = judged_by(None, base, now)
     head = with_former_suspensions(head, was_guarded)
-    passage = passage_between(base, head, observations, now, interpreters)
-    before, after, only = passage.before, passage.after, passage.only
-    sides, caches = (render_inputs(before), render_inputs(after)), (RenderCache(), RenderCache())
-    was = render_all(sides[0], caches[0], only)
+    before, after, seen, placed, only = passage_between(base, head, observations, now, interpreters)
+    tables = RenderTables(before)
+    was = render_all(tables, only)
     members, journal = written_by(before, after, was.manifests, observations.clusters, only)
     # No journal here has recent losses: the guards count this plan alone, by the stricter limits of both.
     journal = replace(journal, losses=replace(journal.losses, guards=was_guarded))
@@ -173,30 +144,24 @@ def compare_revisions(
         interpreters=interpreters,
         now=now,
         members=members,
-        observations=passage.observations,
+        observations=seen,
         journal=journal,
         only=only,
     )
     # No cluster is met: encrypted values are compared as they are written.
     manifests = render(after, snapshot)
-    result = diff_all(manifests, after, are_shared=True)
+    found, _ = diff_all(manifests, after, are_shared=True)
     open_questions = not_evaluated(before, after)
-    silent = {found.identity for found in open_questions}
-    changes = tuple([passage.told(one) for one in result.changes if one.identity not in silent])
+    silent = {one.identity for one in open_questions}
+    changes = tuple(
+        [as_offline_change(one, before.fleet, after.fleet) for one in found.plan.changes if one.identity not in silent]
+    )
     # Guards ask for the size of the clusters only where something is to be deleted.
-    managed = (
-        written_in(before, sides[0], caches[0], observations.clusters)
-        if any(change.guarded for change in changes)
-        else {}
-    )
-    result = replace(
-        result,
-        changes=changes,
-        managed={name: managed.get(name, 0) for name in members},
-        cluster_problems=(*result.cluster_problems, *problems_in(sides[1], caches[1])),
-    )
-    placements = tuple([placed for placed in placement_changes(after, passage.placed) if placed.identity not in silent])
-    plan = _round(manifests, after, result, placements).plan
+    managed = written_in(tables, observations.clusters) if any(change.guarded for change in changes) else {}
+    problems = (*found.plan.problems, *problems_in(RenderTables(after)))
+    found = replace(found, plan=replace(found.plan, changes=changes, problems=problems))
+    placements = tuple([one for one in placement_changes(after, placed) if one.identity not in silent])
+    plan = _ordered(found, manifests, {name: managed.get(name, 0) for name in members}, placements).plan
     known = before.fleet.templates
     changed = [
         one
@@ -204,10 +169,12 @@ def compare_revisions(
         if identity not in known or known[identity].digest != one.digest
     ]
     plan = replace(
-        plan, problems=with_problems(plan.problems, new_in_no_policy(before.fleet, after), urls_of_two_hosts(changed))
+        plan,
+        base=base.revision,
+        problems=with_problems(plan.problems, new_in_no_policy(before.fleet, after), urls_of_two_hosts(changed)),
+        unjudged=open_questions,
+        is_complete=plan.is_complete and before.fleet.is_complete and not open_questions,
     )
-    is_complete = plan.is_complete and before.fleet.is_complete and not open_questions
-    plan = replace(plan, base=base.revision, unjudged=open_questions, is_complete=is_complete)
     return with_stages(plan, before, after)
 
 
@@ -223,21 +190,33 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
 def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str) -> Round:
     """The round as far as persons allow it: suspensions in force, closed windows, a fleet that is only observed.
 
-    A suspension works without Git, and may expire by itself. `now`: RFC 3339.
+    A suspension works without Git, and may expire by itself. What a tick or a person moves is not the store's doing and
+    never waits for a window; drift is put back unless a window says no. `now`: RFC 3339. Source: ADR 18.
     """
-    schedule, fleet, plan = planned.schedule, planned.schedule.fleet, planned.plan
-    former = planned.guards.former_windows
-    if orders := closed_by(suspensions):
-        changes = tuple(as_ordered(change, orders) for change in plan.changes)
-        plan = replace(plan, changes=changes, waves=waves_without(plan.waves, changes))
-    if OBSERVED in former and not fleet.settings.observe_only:
-        hold = Hold(HeldBy.SETTINGS, f"spec.mode is observe no more{FORMER_COUNTS}")
-        plan = replace(plan, changes=tuple([replace(one, hold=one.hold or hold) for one in plan.changes]), waves=())
+    fleet, plan, former = planned.schedule.fleet, planned.plan, planned.guards.former_windows
+    orders, is_observed = closed_by(suspensions), fleet.settings.observe_only
     closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now), former)
-    plan = held_by_windows(plan, closed, {identity for identity, _ in schedule.ticked})
-    if fleet.settings.observe_only:
-        plan = replace(plan, waves=())
-    return replace(planned, plan=plan)
+    moved = {identity for identity, _ in planned.schedule.ticked}
+    was_observed = OBSERVED in former and not is_observed
+
+    def hold_of(change: Change) -> Hold | None:
+        if (hold := change.hold or closed_by_order(orders, change.identity, change.cluster)) is not None:
+            return hold
+        if was_observed:
+            return Hold(HeldBy.SETTINGS, f"spec.mode is observe no more{FORMER_COUNTS}")
+        window = closed.get(change.cluster)
+        if window is None or (change.cause is Cause.DRIFT and window.heals_drift):
+            return None
+        if change.cause is Cause.PLACEMENT and change.identity in moved:
+            return None
+        until = f" until {window.until}" if window.until else ""
+        return Hold(HeldBy.WINDOW, f"a window of the fleet is closed{until}{FORMER_COUNTS if window.is_former else ''}")
+
+    if orders or closed or was_observed:
+        held = ((change, hold_of(change)) for change in plan.changes)
+        changes = tuple([change if hold is change.hold else replace(change, hold=hold) for change, hold in held])
+        plan = replace(plan, changes=changes, waves=waves_without(plan.waves, changes))
+    return replace(planned, plan=replace(plan, waves=()) if is_observed else plan)
 
 
 def placement_changes(
@@ -248,7 +227,12 @@ def placement_changes(
     `only`: these alone.
     """
     changes: list[PlacementChange] = []
-    for identity in sorted(_moved(schedule, previous) if only is None else only):
+    if only is None:
+        bindings = schedule.bindings
+        found = zip(bindings, bindings.values(), map(previous.get, bindings), strict=True)
+        moved = {identity for identity, binding, before in found if before is None or before.targets != binding.targets}
+        only = frozenset(moved | (previous.keys() - bindings.keys()))
+    for identity in sorted(only):
         if identity in schedule.frozen or (identity not in schedule.bindings and not schedule.fleet.is_complete):
             # A broken file may speak of it: where it is, it stays.
             continue
@@ -274,7 +258,7 @@ def with_overridden(
     placements: tuple[PlacementChange, ...],
     schedule: Schedule,
     manifests: Mapping[str, Mapping[Identity, Manifest]],
-    renderer: Renderer,
+    tables: RenderTables,
 ) -> tuple[PlacementChange, ...]:
     """The placements, with the replicas that overrides of HEAD make of those that are assigned."""
     overridden = {
@@ -282,26 +266,17 @@ def with_overridden(
     }
     if not any(placement.identity in overridden for placement in placements):
         return placements
-    inputs, cache = renderer.head
 
-    def told(placement: PlacementChange) -> PlacementChange:
+    def with_sent_replicas(placement: PlacementChange) -> PlacementChange:
         path = schedule.interpreters.of(*placement.identity[:2]).replicas_path
         if placement.identity not in overridden or not path:
             return placement
         found = []
         for cluster, replicas in placement.after:
-            manifest = render_copy(inputs, placement.identity, cluster, replicas, cache).manifest
+            manifest = render_copy(tables, placement.identity, cluster, replicas).manifest
             made = dig(manifest.body, *path) if manifest is not None and not manifest.replicas_yielded else None
             if isinstance(made, int) and made != replicas:
                 found.append(TargetCluster(cluster, made))
         return replace(placement, overridden=tuple(found))
 
-    return tuple(map(told, placements))
-
-
-def _moved(schedule: Schedule, previous: Mapping[Identity, PreviousPlacement]) -> set[Identity]:
-    """Whatever may have moved."""
-    bindings = schedule.bindings
-    found = zip(bindings, bindings.values(), map(previous.get, bindings), strict=True)
-    moved = {identity for identity, binding, before in found if before is None or before.targets != binding.targets}
-    return moved | (previous.keys() - bindings.keys())
+    return tuple(map(with_sent_replicas, placements))

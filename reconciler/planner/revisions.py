@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Mapping
 from operator import itemgetter
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, PreviousPlacement
@@ -21,45 +20,29 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action, Cause, Change, Engine, Plan
 from reconciler.api.refs import Identity
-from reconciler.api.rollout_progress import RolloutPlan, RolloutProgress, StagePlan
+from reconciler.api.rollout_progress import RolloutPlan, RolloutProgress, StagePlan, Staging
 from reconciler.api.rollouts import ChangeTime, Layout, Rollout, number_of
 from reconciler.diff import overall_cause
 from reconciler.kinds.registry import Registry
-from reconciler.planner.written import held_back, is_written
-from reconciler.render import changed_identities, render_all, render_inputs
-from reconciler.rollouts import RolloutSelection, lay_out, selected_of
+from reconciler.planner.members_after import held_back, is_written
+from reconciler.render import RenderTables, changed_identities, render_all
+from reconciler.rollouts import lay_out, selected_of
 from reconciler.scheduler import Schedule, ScheduleTables, package_mates, schedule_fleet, without_definition
 
-_NAMELESS = "unnamed"
 
-
-class Passage(Struct, frozen=True, kw_only=True):
-    """The schedules of two revisions.
-
-    `observations`: inputs of head's schedule, with the placements of base (`placed`) as the previous ones. `only`:
-    objects that may have to change; None: anything.
-    """
-
-    before: Schedule
-    after: Schedule
-    observations: Observations
-    placed: Mapping[Identity, PreviousPlacement]
-    only: frozenset[Identity] | None
-
-    def told(self, change: Change) -> Change:
-        """Return a change as an offline comparison shows it: with an equal template, its cause is an override."""
-        change = replace(change, engine=Engine.OFFLINE)
-        before, after = self.before.fleet.templates, self.after.fleet.templates
-        was, is_now = before.get(change.identity), after.get(change.identity)
-        if change.action not in (Action.UPDATE, Action.REPLACE) or was is None or is_now is None:
-            return change
-        if was.digest != is_now.digest or self.before.fleet.settings != self.after.fleet.settings:
-            return change
-        fields = tuple(
-            replace(field, cause=Cause.OVERRIDE) if field.cause in (Cause.DECLARED, Cause.REMOVED) else field
-            for field in change.fields
-        )
-        return replace(change, fields=fields, cause=overall_cause(fields) if not change.held else change.cause)
+def as_offline_change(change: Change, base: Fleet, head: Fleet) -> Change:
+    """Return a change as an offline comparison shows it: with an equal template, its cause is an override."""
+    change = replace(change, engine=Engine.OFFLINE)
+    was, is_now = base.templates.get(change.identity), head.templates.get(change.identity)
+    if change.action not in (Action.UPDATE, Action.REPLACE) or was is None or is_now is None:
+        return change
+    if was.digest != is_now.digest or base.settings != head.settings:
+        return change
+    fields = tuple(
+        replace(field, cause=Cause.OVERRIDE) if field.cause in (Cause.DECLARED, Cause.REMOVED) else field
+        for field in change.fields
+    )
+    return replace(change, fields=fields, cause=overall_cause(fields) if not change.held else change.cause)
 
 
 def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, PreviousPlacement]:
@@ -71,18 +54,16 @@ def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, Previous
     }
 
 
-def named_alike(base: Fleet, head: Fleet) -> tuple[Fleet, Fleet]:
-    """The revisions with a name each: a store without one takes that of the other, so that both speak of one fleet."""
-    old, new = base.settings, head.settings
-    other = old.name or new.name or _NAMELESS
-    base = base if old.name else replace(base, settings=replace(old, name=other))
-    return base, head if new.name else replace(head, settings=replace(new, name=other))
+Placed = Mapping[Identity, PreviousPlacement]
+_Passage = tuple[Schedule, Schedule, Observations, Placed, frozenset[Identity] | None]
 
 
-def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str, interpreters: Registry) -> Passage:
+def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str, interpreters: Registry) -> _Passage:
     """Schedule both revisions, the second from the state that the first leaves behind.
 
-    Objects of the first count as placed, so that its new unreadable files hold nothing back.
+    Objects of the first count as placed, so that its new unreadable files hold nothing back. Returns both schedules,
+    the observations of the second, the placements of the first (the previous ones), and the objects that may have to
+    change (None: any).
     """
     tables = ScheduleTables()
     base = replace(base, frozen=tuple(reach for reach in base.frozen if not reach.is_new))
@@ -102,7 +83,7 @@ def passage_between(base: Fleet, head: Fleet, observations: Observations, now: s
         # Equal objects are in sync already, unless they wait for something or their kind is not served.
         due = changed_identities(before, after, changed) | held_back(after) | without_definition(after)
         only = frozenset(due | package_mates(before.packaged, due) | package_mates(after.packaged, due))
-    return Passage(before=before, after=after, observations=seen, placed=placed, only=only)
+    return before, after, seen, placed, only
 
 
 def _left_behind(
@@ -116,7 +97,7 @@ def _left_behind(
             gone[identity] = set(was.clusters) - set(is_now.clusters)
     copies: dict[Identity, frozenset[str]] = {}
     # Unrendered objects were not written either.
-    for manifest in render_all(render_inputs(before), only=gone.keys()).manifests if gone else ():
+    for manifest in render_all(RenderTables(before), gone.keys()).manifests if gone else ():
         identity, cluster = manifest.identity, manifest.cluster
         if is_written(before, identity, cluster):
             copies[identity] = copies.get(identity, frozenset()) | {cluster}
@@ -157,7 +138,7 @@ def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
         plan,
         changes=changes,
         rollouts=tuple(
-            _told(rollout, layout, changes, plan, selection, is_new=rollout.name not in old)
+            _with_rollout_words(rollout, layout, changes, plan, selection, is_new=rollout.name not in old)
             for rollout, layout in sorted(layouts, key=lambda one: one[0].name)
         ),
         problems=tuple(sorted({*plan.problems, *problems, *selection.problems})),
@@ -178,12 +159,12 @@ def _staged(change: Change, places: Mapping[tuple[str, str], tuple[int, Rollout]
     return replace(change, stage=f"{rollout.name}/{rollout.stages[number].name}")
 
 
-def _told(
+def _with_rollout_words(
     rollout: Rollout,
     layout: Layout,
     changes: tuple[Change, ...],
     plan: Plan,
-    selection: RolloutSelection,
+    selection: Staging,
     *,
     is_new: bool,
 ) -> RolloutPlan:

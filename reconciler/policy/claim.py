@@ -7,7 +7,7 @@ it, which its copies name. Source: design#keep: a new value in the same commit c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import product
 from operator import is_not
@@ -23,7 +23,7 @@ from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.containment import try_call
 from reconciler.documents import CONTROL_GROUPS, is_never_distributed
-from reconciler.incremental import Dependents, Table, union
+from reconciler.incremental import Dependents, Table, by_key, union
 from reconciler.policy.indexes import PolicyIndex, TemplateIndex, best_matches
 from reconciler.policy.match import Bucket, Match
 
@@ -51,10 +51,7 @@ class FrozenReaches:
     Source: design#broken-input: no write, no delete, no new claim for an object that a broken document might select.
     """
 
-    __slots__ = ("_buckets", "_everything", "_identities", "_is_sorted_in", "_namespaces", "reaches")
-
     def __init__(self, reaches: Sequence[FrozenReach]) -> None:
-        """Take the broken documents in their order."""
         self.reaches = reaches
         self._is_sorted_in = False
         self._everything = len(reaches)
@@ -93,20 +90,14 @@ class FrozenReaches:
             self._namespaces.get(identity.namespace, nowhere) if identity.namespace else nowhere,
         )
         if first and self._buckets:
-            first = min([first, *self._selecting(template)])
+            # A selector with unknown version or kind may mean any.
+            gvk, found = template.gvk, list[Match[FrozenReach]]()
+            namespaces = (identity.namespace, "") if identity.namespace else ("",)
+            for key in product((gvk.api_version, ""), (gvk.kind, ""), namespaces):
+                if key in self._buckets:
+                    self._buckets[key].collect(identity.name, template.labels, found)
+            first = min([first, *(match.selector for match in found if match.selector is not None)])
         return self.reaches[first] if first < nowhere else None
-
-    def _selecting(self, template: Template) -> Iterable[int]:
-        """The numbers of the reaches with a selector that selects a template."""
-        gvk, identity = template.gvk, template.identity
-        namespaces = (identity.namespace, "") if identity.namespace else ("",)
-        found: list[Match[FrozenReach]] = []
-        # A selector with unknown version or kind may mean any.
-        for key in product((gvk.api_version, ""), (gvk.kind, ""), namespaces):
-            bucket = self._buckets.get(key)
-            if bucket is not None:
-                bucket.collect(identity.name, template.labels, found)
-        return [match.selector for match in found if match.selector is not None]
 
 
 PropagationMatch = Match[PropagationPolicy]
@@ -134,11 +125,6 @@ class ClaimTables:
     policy that claims each template.
     """
 
-    __slots__ = (
-        *("_by_ref", "_templates", "broken", "claims", "frozen", "index", "policies", "problems", "propagation"),
-        *("reasons", "selected", "templates", "touched", "unclaimed"),
-    )
-
     def __init__(self) -> None:
         self.templates = Table[Identity, Template]()
         self.touched: AbstractSet[Identity] = frozenset()
@@ -162,31 +148,22 @@ class ClaimTables:
         old_templates, old_policies, propagation = self.templates.rows, self._by_ref.rows, fleet.propagation
         self.templates.replace(fleet.templates)
         self._by_ref.replace({policy.ref: policy for policy in propagation})
-        self.touched = self._touched(old_templates, old_policies)
-        if fleet.frozen is not self.broken.reaches:
-            self.broken = FrozenReaches(fleet.frozen)
-        is_same = len(propagation) == len(self.propagation) and not any(map(is_not, propagation, self.propagation))
-        if not is_same:
-            self.propagation, self.index, self.reasons = propagation, PolicyIndex(propagation), _Reasons()
-
-    def _touched(
-        self, old_templates: Mapping[Identity, Template], old_policies: Mapping[PolicyRef, PropagationPolicy]
-    ) -> AbstractSet[Identity]:
         edited, new_templates = self.templates.changed, self.templates.rows
         if self._templates is not None:
             self._templates.remove(old_templates[identity] for identity in edited if identity in old_templates)
             self._templates.add(new_templates[identity] for identity in edited if identity in new_templates)
         elif old_templates and self._by_ref.changed:
             self._templates = TemplateIndex(new_templates)
-        if self._templates is None:
-            return edited
-        versions = [
-            policies[ref]
-            for policies in (old_policies, self._by_ref.rows)
-            for ref in self._by_ref.changed
-            if ref in policies
-        ]
-        return union(edited, *map(self._templates.selected_by, versions))
+        self.touched = edited
+        if self._templates is not None:
+            both = (old_policies, self._by_ref.rows)
+            versions = [policies[ref] for policies in both for ref in self._by_ref.changed if ref in policies]
+            self.touched = union(edited, *map(self._templates.selected_by, versions))
+        if fleet.frozen is not self.broken.reaches:
+            self.broken = FrozenReaches(fleet.frozen)
+        is_same = len(propagation) == len(self.propagation) and not any(map(is_not, propagation, self.propagation))
+        if not is_same:
+            self.propagation, self.index, self.reasons = propagation, PolicyIndex(propagation), _Reasons()
 
     def policy_of(self, identity: Identity) -> PropagationPolicy | None:
         """Return the policy that claims a template."""
@@ -233,7 +210,7 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None) -> Claims:
         unclaimed=tables.unclaimed.rows,
         frozen=tables.frozen.rows,
         problems=tuple(sorted(tables.problems.rows.values())),
-        selecting=_selecting(tables.selected.looked_at),
+        selecting={ref: frozenset(indexes) for ref, indexes in by_key(tables.selected.looked_at).items()},
         faults=faults,
     )
 
@@ -249,13 +226,13 @@ def _look_at(
     templates = tables.templates.rows
     found = [(identity, templates.get(identity)) for identity in tables.touched]
     # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
-    looked = try_call(lambda: [_look(tables, template) for _, template in found]).value
+    looked = try_call(lambda: [_matches(tables, template) for _, template in found]).value
     if looked is not None:
         for (identity, template), one in zip(found, looked, strict=True):
             yield identity, template, one
         return
     for identity, template in found:
-        one_looked, fault = try_call(_look, tables, template)
+        one_looked, fault = try_call(_matches, tables, template)
         if one_looked is not None:
             yield identity, template, one_looked
         else:
@@ -263,20 +240,13 @@ def _look_at(
             faults[identity] = fault
 
 
-def _look(tables: ClaimTables, template: Template | None) -> _Looked:
+def _matches(tables: ClaimTables, template: Template | None) -> _Looked:
     if template is None:
         return _GONE
     reach = tables.broken.by(template)
     if reach is None:
         return tables.index.matches(template), None
     return try_call(tables.index.matches, template).value or (), reach
-
-
-def _selecting(selectors: Iterable[tuple[PolicyRef, int]]) -> dict[PolicyRef, frozenset[int]]:
-    selecting: dict[PolicyRef, set[int]] = {}
-    for ref, index in selectors:
-        selecting.setdefault(ref, set()).add(index)
-    return {ref: frozenset(indexes) for ref, indexes in selecting.items()}
 
 
 def _claim(identity: Identity, matches: Sequence[PropagationMatch], reasons: _Reasons) -> Claim:
@@ -320,8 +290,6 @@ _Lost = tuple[PolicyRef, str]
 class _Reasons:
     """The reasons why selectors of one index win and lose: each made once, since thousands of templates share it."""
 
-    __slots__ = ("_known", "_ranks", "lost")
-
     def __init__(self) -> None:
         # All by the ids of matches, which the index keeps.
         self._known: dict[int, tuple[Reason, ...]] = {}
@@ -362,22 +330,3 @@ def _never_distributed(template: Template) -> Problem | None:
         where = identity.namespace or identity.name
         why = f"{identity} is never distributed: {where} is a system namespace; move it, or take it out of the store"
     return warning(template.source, "", "never-distributed", why)
-
-
-class Claimants:
-    """The claimants of one store. Computed on first use, since most rounds lose nothing."""
-
-    __slots__ = ("_by_ref", "_index", "_policies")
-
-    def __init__(self, policies: Sequence[PropagationPolicy]) -> None:
-        self._policies = policies
-        self._by_ref: dict[PolicyRef, PropagationPolicy] = {}
-        self._index: PolicyIndex[PropagationPolicy] | None = None
-
-    def of(self, gone: Template, owner: PolicyRef | None) -> tuple[PropagationPolicy, ...]:
-        """The policy that would claim a template, and `owner`, the one that applied it, where the store has them."""
-        if self._index is None:
-            self._by_ref = {policy.ref: policy for policy in self._policies}
-            self._index = PolicyIndex(self._policies)
-        found = (winner(self._index.matches(gone)), self._by_ref.get(owner) if owner is not None else None)
-        return tuple(policy for policy in found if policy is not None)

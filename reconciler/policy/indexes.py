@@ -47,8 +47,6 @@ class _Place(NamedTuple, Generic[AnyPolicy]):
 class PolicyIndex(Generic[AnyPolicy]):
     """Policies by their selectors. Building it takes one pass over them; a look-up takes about a microsecond."""
 
-    __slots__ = ("_buckets", "_places", "_unselective")
-
     def __init__(self, policies: Iterable[AnyPolicy]) -> None:
         self._buckets: dict[tuple[str, str, str], Bucket[AnyPolicy]] = {}
         self._unselective: dict[str, list[Match[AnyPolicy]]] = {}
@@ -80,7 +78,17 @@ class PolicyIndex(Generic[AnyPolicy]):
             namespace = f"//{namespace}"
         place = self._places.get((template.gvk, namespace))
         if place is None:
-            place = self._places[template.gvk, namespace] = self._find_place(template)
+            gvk, place = template.gvk, _Place((), (), frozenset(), (), {})
+            if not is_never_distributed(gvk, identity, is_admitted=template.is_admitted):
+                # Karmada: a cluster-scoped template only meets selectors without a namespace, of cluster policies.
+                spaces = (identity.namespace, "") if identity.namespace else ("",)
+                keys = ((gvk.api_version, gvk.kind, space) for space in spaces)
+                buckets = tuple(self._buckets[key] for key in keys if key in self._buckets)
+                everywhere = tuple(match for space in spaces for match in self._unselective.get(space, ()))
+                names = frozenset(chain.from_iterable(bucket.names for bucket in buckets))
+                label_keys = frozenset(chain.from_iterable(bucket.label_keys for bucket in buckets))
+                place = _Place(buckets, everywhere, names, tuple(sorted(label_keys)), {})
+            self._places[gvk, namespace] = place
         if not place.buckets:
             return place.everywhere
         labels = template.labels if place.label_keys else {}
@@ -96,19 +104,6 @@ class PolicyIndex(Generic[AnyPolicy]):
         if not is_named and len(place.alike) < _ALIKE_MAX:
             place.alike[key] = found
         return found
-
-    def _find_place(self, template: Template) -> _Place[AnyPolicy]:
-        """Karmada: a cluster-scoped template only meets selectors without a namespace, those of cluster policies."""
-        gvk, identity = template.gvk, template.identity
-        if is_never_distributed(gvk, identity, is_admitted=template.is_admitted):
-            return _Place((), (), frozenset(), (), {})
-        namespaces = (identity.namespace, "") if identity.namespace else ("",)
-        keys = ((gvk.api_version, gvk.kind, namespace) for namespace in namespaces)
-        buckets = tuple(self._buckets[key] for key in keys if key in self._buckets)
-        everywhere = tuple(match for namespace in namespaces for match in self._unselective.get(namespace, ()))
-        names = frozenset(chain.from_iterable(bucket.names for bucket in buckets))
-        label_keys = frozenset(chain.from_iterable(bucket.label_keys for bucket in buckets))
-        return _Place(buckets, everywhere, names, tuple(sorted(label_keys)), {})
 
 
 def best_matches(matches: Iterable[Match[AnyPolicy]]) -> list[Match[AnyPolicy]]:
@@ -131,8 +126,6 @@ class TemplateIndex:
 
     Templates are sorted by their labels when the first selector asks for one, and by their names likewise.
     """
-
-    __slots__ = ("_by_kind", "_by_label", "_by_name", "_by_place")
 
     def __init__(self, templates: Mapping[Identity, Template]) -> None:
         self._by_place: dict[tuple[str, str, str], _Templates] = {}

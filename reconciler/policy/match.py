@@ -173,7 +173,9 @@ class Bucket(Generic[Selecting]):
             found += [entry.match for entry in self._others if entry.number not in gone]
 
     def _sorted_in(self) -> dict[_Key, list[_SelectorEntry[Selecting]]]:
-        usage = Counter(key for _, labels in self._selectors for asked in _asked(labels) for key in _keys(asked))
+        usage = Counter(
+            key for _, labels in self._selectors for asked in _required_labels(labels) for key in _keys(asked)
+        )
         by_label: dict[_Key, list[_SelectorEntry[Selecting]]] = {}
         self._excluding, self._others = {}, []
         for number, (match, labels) in enumerate(self._selectors):
@@ -181,7 +183,7 @@ class Bucket(Generic[Selecting]):
                 if excludes.operator in (Operator.NOT_IN, Operator.DOES_NOT_EXIST):
                     for key in _keys(excludes):
                         self._excluding.setdefault(key, []).append(number)
-            asked = list(_asked(labels))
+            asked = list(_required_labels(labels))
             if not asked:
                 self._others.append(_SelectorEntry(number, match, None))
                 continue
@@ -194,7 +196,7 @@ class Bucket(Generic[Selecting]):
         return by_label
 
 
-def _asked(labels: LabelSelector) -> Iterator[LabelRequirement]:
+def _required_labels(labels: LabelSelector) -> Iterator[LabelRequirement]:
     """Return the labels that a selector requires."""
     return (found for found in labels.requirements if found.operator in (Operator.IN, Operator.EXISTS))
 

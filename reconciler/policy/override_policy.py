@@ -43,7 +43,7 @@ from reconciler.documents import (
     texts_field,
 )
 from reconciler.policy.placement_policy import read_target
-from reconciler.policy.selectors import parse_policy, read_selectors
+from reconciler.policy.propagation import parse_policy, read_selectors
 from reconciler.templates import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
 
 _OPERATORS = either_case("add", "replace", "remove", Add="add", Replace="replace", Remove="remove")

@@ -1,4 +1,7 @@
-"""`placement`: target clusters, tolerations, spread constraints and replica scheduling, with every default resolved."""
+"""`placement`: target clusters, tolerations, spread constraints and replica scheduling, with every default resolved.
+
+Label selectors of clusters and of resources.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from reconciler.api.policies import (
     ClusterAffinity,
     Division,
     LabelRequirement,
+    LabelSelector,
     Operator,
     Placement,
     ReplicaScheduling,
@@ -14,8 +18,11 @@ from reconciler.api.policies import (
     StaticWeight,
     Toleration,
 )
-from reconciler.documents import Fields, is_label_key
-from reconciler.policy.selectors import read_label_selector
+from reconciler.documents import (
+    Fields,
+    is_label_key,
+    is_label_value,
+)
 
 _FIELD_KEYS = ("provider", "region", "zone")
 _AFFINITY_NAME_MAX = 32
@@ -206,38 +213,66 @@ def _spread(placement: Fields) -> tuple[SpreadConstraint, ...]:
     """Spread constraints with Karmada's defaults: the field is cluster when nothing is named, and minGroups is 1."""
     constraints: list[SpreadConstraint] = []
     for fields in placement.children("spreadConstraints"):
-        constraint = _constraint(fields)
+        by_field, by_label = fields.text("spreadByField"), fields.text("spreadByLabel")
+        if by_field and by_label:
+            message = "one constraint counts by field or by label, not both; write two constraints"
+            fields.error("spread-field-and-label", message, "spreadByLabel")
+        if by_label and not is_label_key(by_label):
+            fields.error("label-key-illegal", f"{by_label!r} cannot be a label key", "spreadByLabel")
+        minimum, maximum = fields.integer("minGroups") or 0, fields.integer("maxGroups") or 0
+        for name, groups in (("minGroups", minimum), ("maxGroups", maximum)):
+            if groups < 0:
+                fields.error("spread-groups-negative", f"{name} is 0 or more, not {groups}", name)
+        if maximum > 0 and minimum > maximum:
+            message = f"maxGroups {maximum} is less than minGroups {minimum}; raise it, or lower minGroups"
+            fields.error("spread-max-below-min", message, "maxGroups")
+        constraint = SpreadConstraint(
+            by_field=by_field or ("" if by_label else "cluster"),
+            by_label=by_label,
+            min_groups=minimum or 1,
+            max_groups=maximum,
+            source=fields.source(),
+        )
         seen = {other.by_field for other in constraints if other.by_field}
         if constraint.by_field in seen:
             message = f"there is already a constraint on {constraint.by_field}; merge the two"
             fields.error("spread-field-repeated", message, "spreadByField")
         constraints.append(constraint)
-    by_field = {constraint.by_field for constraint in constraints if constraint.by_field}
-    if by_field and "cluster" not in by_field:
-        named = ", ".join(sorted(by_field))
+    fields_named = {constraint.by_field for constraint in constraints if constraint.by_field}
+    if fields_named and "cluster" not in fields_named:
+        named = ", ".join(sorted(fields_named))
         message = f"next to a constraint on {named} one on cluster is required; add spreadByField: cluster"
         placement.error("spread-cluster-missing", message, "spreadConstraints")
     return tuple(constraints)
 
 
-def _constraint(fields: Fields) -> SpreadConstraint:
-    by_field, by_label = fields.text("spreadByField"), fields.text("spreadByLabel")
-    if by_field and by_label:
-        message = "one constraint counts by field or by label, not both; write two constraints"
-        fields.error("spread-field-and-label", message, "spreadByLabel")
-    if by_label and not is_label_key(by_label):
-        fields.error("label-key-illegal", f"{by_label!r} cannot be a label key", "spreadByLabel")
-    minimum, maximum = fields.integer("minGroups") or 0, fields.integer("maxGroups") or 0
-    for name, groups in (("minGroups", minimum), ("maxGroups", maximum)):
-        if groups < 0:
-            fields.error("spread-groups-negative", f"{name} is 0 or more, not {groups}", name)
-    if maximum > 0 and minimum > maximum:
-        message = f"maxGroups {maximum} is less than minGroups {minimum}; raise it, or lower minGroups"
-        fields.error("spread-max-below-min", message, "maxGroups")
-    return SpreadConstraint(
-        by_field=by_field or ("" if by_label else "cluster"),
-        by_label=by_label,
-        min_groups=minimum or 1,
-        max_groups=maximum,
-        source=fields.source(),
-    )
+def read_label_selector(fields: Fields) -> LabelSelector:
+    """A label selector; matchLabels entries become In with one value. Illegal keys and values are errors."""
+    requirements = []
+    for key, value in fields.text_map("matchLabels").items():
+        _check_label(fields, key, (value,), *fields.path("matchLabels", key))
+        requirements.append(LabelRequirement(key=key, operator=Operator.IN, values=frozenset({value})))
+    found = map(_requirement, fields.children("matchExpressions"))
+    requirements += [requirement for requirement in found if requirement is not None]
+    return LabelSelector(requirements=tuple(requirements))
+
+
+def _requirement(fields: Fields) -> LabelRequirement | None:
+    key, operator, values = fields.text("key"), fields.text("operator"), fields.texts("values")
+    if not operator or not fields.has("key"):
+        return None  # reported as a missing field or an unknown value
+    _check_label(fields, key, values, *fields.path("key"))
+    takes_values = operator in (Operator.IN, Operator.NOT_IN)
+    if takes_values and not values:
+        fields.error("label-selector-invalid", f"{operator} needs at least one value", "values")
+    if not takes_values and values:
+        fields.error("label-selector-invalid", f"{operator} takes no values; take them out, or write In", "values")
+    return LabelRequirement(key=key, operator=Operator(operator), values=frozenset(values))
+
+
+def _check_label(fields: Fields, key: str, values: tuple[str, ...], *steps: str | int) -> None:
+    if not is_label_key(key):
+        fields.report.error("label-selector-invalid", f"{key!r} cannot be a label key", *steps)
+    for value in values:
+        if not is_label_value(value):
+            fields.report.error("label-selector-invalid", f"{value!r} cannot be the value of a label", *steps)

@@ -27,7 +27,7 @@ from reconciler.documents import (
     text_field,
 )
 from reconciler.policy.cron import begins_after, begins_until, parse_cron, zone_of
-from reconciler.policy.match import matches_cluster
+from reconciler.policy.match import matches_cluster, matching_clusters
 from reconciler.policy.placement_policy import read_affinity
 
 WINDOW_FIELDS = (
@@ -136,7 +136,7 @@ def opening(windows: Sequence[Window], now: datetime) -> Opening:
     moment, is_open, is_endless = now, True, False
     has_allowing = any(window.kind is WindowKind.ALLOW for window in windows)
     for step in range(_STEPS_MAX):
-        standings = [_standing(window, moment) for window in windows]
+        standings = [_window_at(window, moment) for window in windows]
         on = [window.kind for window, standing in zip(windows, standings, strict=True) if standing.is_on]
         found = WindowKind.DENY not in on and (not has_allowing or WindowKind.ALLOW in on)
         if step == 0:
@@ -182,7 +182,7 @@ def named_windows(settings: FleetSettings, clusters: Iterable[Cluster]) -> tuple
     """
     found, clusters = [OBSERVED] if settings.observe_only else [], tuple(clusters)
     for one in settings.windows:
-        names = tuple(sorted(each.name for each in clusters if matches_cluster(one.clusters, each)[0]))
+        names = tuple(sorted(matching_clusters(one.clusters, clusters)))
         if names:
             is_every = replace(one.clusters, source=NOWHERE) == ClusterAffinity()
             affinity = ClusterAffinity() if is_every else ClusterAffinity(cluster_names=names)
@@ -196,23 +196,22 @@ def _closed_by(windows: Sequence[FleetWindow], clusters: Iterable[Cluster], now:
     for cluster in clusters if windows else ():
         own = tuple([index for index, found in enumerate(windows) if matches_cluster(found.clusters, cluster)[0]])
         if own not in known:
-            known[own] = _closed([windows[index] for index in own], now)
+            here = [windows[index] for index in own]
+            state = opening([each.window for each in here], now)
+            known[own] = None
+            if not state.is_open:
+                on = [
+                    each for each in here if each.window.kind is WindowKind.DENY and _window_at(each.window, now).is_on
+                ]
+                closing = on or [each for each in here if each.window.kind is WindowKind.ALLOW]
+                known[own] = Closed(until=state.until_text, heals_drift=all(each.heals_drift for each in closing))
         found = known[own]
         if found is not None:
             closed[cluster.name] = found
     return closed
 
 
-def _closed(windows: Sequence[FleetWindow], now: datetime) -> Closed | None:
-    found = opening([each.window for each in windows], now)
-    if found.is_open:
-        return None
-    denying = [each for each in windows if each.window.kind is WindowKind.DENY and _standing(each.window, now).is_on]
-    closing = denying or [each for each in windows if each.window.kind is WindowKind.ALLOW]
-    return Closed(until=found.until_text, heals_drift=all(each.heals_drift for each in closing))
-
-
-def _standing(window: Window, moment: datetime) -> _OpenWindow:
+def _window_at(window: Window, moment: datetime) -> _OpenWindow:
     """Return whether a window is on at a moment, and the latest time of the next change."""
     zone, lasts = zone_of(window.time_zone), timedelta(seconds=window.duration_s)
     assert zone is not None, "its reader knew the zone"

@@ -137,7 +137,19 @@ def start(request: dict[str, Any]) -> tuple[int, int]:
     told, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(request, taken, tell)
+        try:
+            os.dup2(taken, 0)
+            # What Python ignores stays ignored. SIGXFSZ does: a program tells of a write that failed, not of its death.
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            os.chdir(request["folder"])
+            limit(request)
+            if request["writable"] is not None:
+                hide_files(request["writable"], [*request["readable"], request["argv"][0]])
+            os.execve(request["argv"][0], request["argv"], request["environ"])  # noqa: S606 - what this file is for
+        except OSError as error:
+            os.write(tell, (error.strerror or "").encode())
+        finally:
+            os._exit(127)
     os.close(taken)
     os.close(tell)
     with os.fdopen(told, "rb") as failure:
@@ -146,23 +158,6 @@ def start(request: dict[str, Any]) -> tuple[int, int]:
         os.waitpid(pid, 0)
         raise OSError(0, fault.decode())
     return pid, given
-
-
-def _become(request: dict[str, Any], stdin: int, tell: int) -> None:
-    """Become the program; write the reason to `tell` if that is impossible."""
-    try:
-        os.dup2(stdin, 0)
-        # What Python ignores stays ignored. SIGXFSZ does: a program tells of a write that failed, not of its death.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        os.chdir(request["folder"])
-        limit(request)
-        if request["writable"] is not None:
-            hide_files(request["writable"], [*request["readable"], request["argv"][0]])
-        os.execve(request["argv"][0], request["argv"], request["environ"])  # noqa: S606 - what this file is for
-    except OSError as error:
-        os.write(tell, (error.strerror or "").encode())
-    finally:
-        os._exit(127)
 
 
 def give(stdin: int, data: bytes) -> None:

@@ -35,7 +35,7 @@ class PromotionRefused(ConfigurationError):
     """Nothing is promoted. The message has the reason."""
 
 
-class Carried(Struct, frozen=True, kw_only=True):
+class DocumentPair(Struct, frozen=True, kw_only=True):
     """A document of the target with its counterpart. `subject`, `origin`: both in words, as `Deployment shop/web`.
 
     `moved`: fields that take over the origin's value; `differing`: those that do not, with both values.
@@ -52,7 +52,7 @@ class Promoted(Struct, frozen=True, kw_only=True):
     """The result of a promotion. `files`: those of the target that change. `left_out`: what has no counterpart."""
 
     files: Mapping[str, bytes]
-    carried: tuple[Carried, ...]
+    carried: tuple[DocumentPair, ...]
     left_out: tuple[str, ...]
 
 
@@ -102,7 +102,7 @@ def promoted(
     ]
     if not pairs:
         raise PromotionRefused(f"nothing of {rule.origin} has a counterpart in {rule.target}: {'; '.join(alone[:5])}")
-    carried: list[Carried] = []
+    carried: list[DocumentPair] = []
     bodies: dict[str, dict[int, JsonObject]] = {}
     for one, other in pairs:
         merge = _Merge(rule, one, other)
@@ -110,7 +110,7 @@ def promoted(
         if merge.moved:
             bodies.setdefault(other.document.path, {})[other.place] = body
         carried.append(
-            Carried(
+            DocumentPair(
                 subject=other.words,
                 origin=one.words,
                 source=other.document.source,

@@ -8,7 +8,7 @@ from reconciler.api.content import Json, is_same
 from reconciler.api.fleet import StoreFile
 from reconciler.api.plan import MISSING, Direction, FieldChange, SettingChange
 from reconciler.api.rollouts import Promotion
-from reconciler.promotion.promoted_fields import Carried, Promoted, PromotionRefused, goes_back, promoted
+from reconciler.promotion.promoted_fields import DocumentPair, Promoted, PromotionRefused, goes_back, promoted
 from reconciler.yaml import NotEdited
 
 HealthWords = Callable[[str, str], str]
@@ -91,12 +91,12 @@ def _rows(
 
 def _carried(
     rule: Promotion, origin: tuple[StoreFile, ...], target: tuple[StoreFile, ...], write: Callable[[Json], str]
-) -> Mapping[tuple[str, str], tuple[Carried, FieldChange]]:
+) -> Mapping[tuple[str, str], tuple[DocumentPair, FieldChange]]:
     found = promoted(rule, origin, target, write).carried
     return {(carried.subject, change.path): (carried, change) for carried in found for change in carried.moved}
 
 
-def _row(rule: Promotion, carried: Carried, path: str, before: Json, after: Json, told: str) -> SettingChange:
+def _row(rule: Promotion, carried: DocumentPair, path: str, before: Json, after: Json, told: str) -> SettingChange:
     return SettingChange(
         source=carried.source,
         document=f"Promotion {rule.name}: {carried.subject}",

@@ -12,94 +12,67 @@ policy brings to that cluster leaves the pods waiting for it, which is told.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
-from reconciler.api.binding import Binding
 from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Template
 from reconciler.api.policies import MapOverrider, OverrideOperator, PatchOperation
 from reconciler.api.problem import Document, Problem, Severity, dotted
 from reconciler.api.refs import GVK, Identity
-from reconciler.documents import Findings, Schema, builtin_schema, may_not_fit, pointer_tokens, schema_of_crd
-from reconciler.kinds.interpreter import Interpreter
+from reconciler.documents import Findings, Schema, builtin_schema, may_not_fit, pointer_tokens
 from reconciler.overrides import FieldOverride, SelectedRule
-from reconciler.scheduler import Makers, may_be_missing
+from reconciler.render.declared_body import RenderSubject, RenderTables, RenderTerms
+from reconciler.scheduler import Schedule, may_be_missing
 from reconciler.templates import has_rules_of_its_own, judge, may_be_refused
 
 
-class RenderCheck:
-    """Cached facts about kinds and rules of one rendering; it never changes a result."""
+def body_problems(
+    tables: RenderTables,
+    body: JsonObject,
+    template: Template,
+    rules: Iterable[SelectedRule],
+    trace: Iterable[FieldOverride],
+    defined: Schema | None,
+) -> tuple[Problem, ...]:
+    """Return the problems of a rendered body, each with the override that caused it, or else with the template.
 
-    __slots__ = ("_defined", "_doubtful", "_referring")
+    Warnings about fields that no override wrote were given when the template was parsed.
+    """
+    schema = defined or builtin_schema(template.gvk)
+    if defined is None and not _are_doubtful(tables, rules, template.gvk, schema):
+        return ()
+    findings = Findings(Document(path="", line=0, body=body, locate=lambda steps: 0))
+    judge(template.gvk, body, findings, defined)
+    written = {override.path: override for override in trace}
+    # A template of a built-in kind passed when it was parsed: an override is to blame.
+    last = next(reversed(written.values()), None) if defined is None else None
+    found = (
+        _problem(problem, steps, template, written, last)
+        for problem, steps in zip(findings.problems, findings.places, strict=True)
+    )
+    return tuple(problem for problem in found if problem is not None)
 
-    def __init__(self) -> None:
-        self._defined: dict[GVK, Schema | None] = {}
-        self._doubtful: dict[tuple[int, GVK], bool] = {}
-        self._referring: dict[int, bool] = {}
 
-    def defined(self, gvk: GVK, definition: Template | None) -> Schema | None:
-        """The schema that the store's own definition of a kind gives; None for every other kind."""
-        if definition is None:
-            return None
-        if gvk not in self._defined:
-            self._defined[gvk] = schema_of_crd(definition.body, gvk.version)
-        return self._defined[gvk]
-
-    def problems(
-        self,
-        body: JsonObject,
-        template: Template,
-        rules: Iterable[SelectedRule],
-        trace: Iterable[FieldOverride],
-        defined: Schema | None,
-    ) -> tuple[Problem, ...]:
-        """Return the problems of a rendered body, each with the override that caused it, or else with the template.
-
-        Warnings about fields that no override wrote were given when the template was parsed.
-        """
-        schema = defined or builtin_schema(template.gvk)
-        if defined is None and not self._are_doubtful(rules, template.gvk, schema):
-            return ()
-        findings = Findings(Document(path="", line=0, body=body, locate=lambda steps: 0))
-        judge(template.gvk, body, findings, defined)
-        written = {override.path: override for override in trace}
-        # A template of a built-in kind passed when it was parsed: an override is to blame.
-        last = next(reversed(written.values()), None) if defined is None else None
-        found = (
-            _problem(problem, steps, template, written, last)
-            for problem, steps in zip(findings.problems, findings.places, strict=True)
-        )
-        return tuple(problem for problem in found if problem is not None)
-
-    def may_refer(self, rules: Iterable[SelectedRule]) -> bool:
-        """Return whether a rule could make an object refer to something that its template does not."""
-        for rule in rules:
-            if rule.number not in self._referring:
-                self._referring[rule.number] = any(map(may_refer, rule.rule.overriders.plaintext))
-            if self._referring[rule.number]:
-                return True
-        return False
-
-    def _are_doubtful(self, rules: Iterable[SelectedRule], gvk: GVK, schema: Schema | None) -> bool:
-        """Return whether a rule could turn a valid object into an invalid one."""
-        for rule in rules:
-            key = (rule.number, gvk)
-            if key not in self._doubtful:
-                entries = (
-                    (field, *entry)
-                    for _, field, overrider in rule.steps
-                    if isinstance(overrider, MapOverrider)
-                    for entry in overrider.values
-                )
-                self._doubtful[key] = any(may_be_refused(*entry) for entry in entries) or any(
-                    _may_break(operation, gvk, schema) for operation in rule.rule.overriders.plaintext
-                )
-            if self._doubtful[key]:
-                return True
-        return False
+def _are_doubtful(tables: RenderTables, rules: Iterable[SelectedRule], gvk: GVK, schema: Schema | None) -> bool:
+    """Return whether a rule could turn a valid object into an invalid one."""
+    for rule in rules:
+        key = (rule.number, gvk)
+        if key not in tables.doubtful:
+            entries = (
+                (field, *entry)
+                for _, field, overrider in rule.steps
+                if isinstance(overrider, MapOverrider)
+                for entry in overrider.values
+            )
+            tables.doubtful[key] = any(may_be_refused(*entry) for entry in entries) or any(
+                _may_break(operation, gvk, schema) for operation in rule.rule.overriders.plaintext
+            )
+        if tables.doubtful[key]:
+            return True
+    return False
 
 
 def _may_break(operation: PatchOperation, gvk: GVK, schema: Schema | None) -> bool:
@@ -139,12 +112,21 @@ def _problem(
     if override is None:
         message = f"{template.identity}: {found.message}"
         return replace(found, source=template.source, path=where, message=message)
-    name = f"{override.policy} rule {override.rule} {override.overrider}"
-    return replace(
-        found,
+    message = f"makes {template.identity} unfit: {where}: {found.message}"
+    return caused_by(override, found.code, message, severity=found.severity)
+
+
+def caused_by(
+    override: FieldOverride, code: str, message: str, *, severity: Severity = Severity.ERROR, cluster: str = ""
+) -> Problem:
+    """Return a problem that an override causes. `message`: what it does, after its name."""
+    return Problem(
         source=override.source,
         path=f"spec.overrideRules[{override.rule}].overriders.{override.overrider}",
-        message=f"{name} makes {template.identity} unfit: {where}: {found.message}",
+        code=code,
+        message=f"{override.policy} rule {override.rule} {override.overrider} {message}",
+        severity=severity,
+        cluster=cluster,
     )
 
 
@@ -184,14 +166,6 @@ _REFERRING: Final = frozenset(
 """Fields under which something is referred to by its name."""
 
 
-class AddedReference(NamedTuple):
-    """Something that the template does not refer to, with the override that does."""
-
-    owner: Identity
-    ref: DependencyRef
-    override: FieldOverride
-
-
 def may_refer(operation: PatchOperation) -> bool:
     """Return whether an operation could add a reference: checked before any body is read."""
     if operation.operator is OverrideOperator.REMOVE:
@@ -201,40 +175,37 @@ def may_refer(operation: PatchOperation) -> bool:
 
 
 def added_references(
-    owner: Identity,
-    declared: JsonObject,
-    body: JsonObject,
+    tables: RenderTables, subject: RenderSubject, terms: RenderTerms, declared: JsonObject, body: JsonObject,
     trace: Iterable[FieldOverride],
-    interpreter: Interpreter,
-) -> tuple[AddedReference, ...]:
-    """Return the references of a rendered body that its template lacks, by target."""
+) -> tuple[tuple[Identity, DependencyRef, FieldOverride], ...]:  # fmt: skip
+    """Return the references of a rendered body that its template lacks, by target, with the override that adds them."""
+    for rule in terms.rules:
+        if rule.number not in tables.referring:
+            tables.referring[rule.number] = any(map(may_refer, rule.rule.overriders.plaintext))
+    if not any(tables.referring[rule.number] for rule in terms.rules):
+        return ()
+    owner, interpreter = subject.template.identity, subject.interpreter
     known = {ref.identity for ref in interpreter.dependencies(declared)}
     added = [ref for ref in interpreter.dependencies(body) if ref.identity not in known and not may_be_missing(ref)]
     written = list(trace)
     found = ((ref, _writer(ref.path, written)) for ref in added)
-    return tuple(AddedReference(owner, ref, override) for ref, override in found if override is not None)
+    return tuple((owner, ref, override) for ref, override in found if override is not None)
 
 
 def not_there(
-    references: Iterable[AddedReference], bindings: Mapping[Identity, Binding], makers: Makers, cluster: str
+    references: Iterable[tuple[Identity, DependencyRef, FieldOverride]], schedule: Schedule, cluster: str
 ) -> Iterator[Problem]:
     """A warning for each reference to something that neither goes to the cluster nor is made there."""
     for owner, ref, override in references:
-        sources = (ref.identity, *(maker.identity for maker in makers.of.get(ref.identity, ()) if maker.is_whole))
+        makers, bindings = schedule.makers.of.get(ref.identity, ()), schedule.bindings
+        sources = (ref.identity, *(maker.identity for maker in makers if maker.is_whole))
         if any(cluster in bindings[source].clusters for source in sources if source in bindings):
             continue
-        yield Problem(
-            source=override.source,
-            path=f"spec.overrideRules[{override.rule}].overriders.{override.overrider}",
-            code="reference-does-not-travel",
-            message=(
-                f"{override.policy} rule {override.rule} {override.overrider} makes {owner} refer to {ref.identity}, "
-                "which does not go to that cluster: what an override adds does not travel with the object; let a "
-                "policy bring it there, or make sure that the cluster has it"
-            ),
-            severity=Severity.WARNING,
-            cluster=cluster,
+        message = (
+            f"makes {owner} refer to {ref.identity}, which does not go to that cluster: what an override adds does not "
+            "travel with the object; let a policy bring it there, or make sure that the cluster has it"
         )
+        yield caused_by(override, "reference-does-not-travel", message, severity=Severity.WARNING, cluster=cluster)
 
 
 def _writer(path: str, written: list[FieldOverride]) -> FieldOverride | None:

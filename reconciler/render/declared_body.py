@@ -10,22 +10,21 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
-from reconciler.api.binding import Binding, TargetCluster
+from reconciler.api.binding import TargetCluster
 from reconciler.api.content import Content, JsonObject, dig, with_value, without
+from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.policies import Division, PropagationPolicy
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
-from reconciler.documents import Schema
+from reconciler.documents import Schema, schema_of_crd
 from reconciler.kinds.body_fields import with_count
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.jobs import COMPLETIONS, PARALLELISM, is_single_run
-from reconciler.kinds.registry import Registry
 from reconciler.overrides import FieldOverride, OverrideIndex, SelectedRule
 from reconciler.ownership import strip_marks
 from reconciler.placement import WORK_QUEUE, completions
-from reconciler.render.body_check import AddedReference, RenderCheck
-from reconciler.scheduler import NO_MAKERS, Makers, bare_namespace
+from reconciler.scheduler import Schedule, bare_namespace
 from reconciler.templates import images_of, is_built_in, is_run_of_hook
 
 
@@ -43,7 +42,12 @@ class DeclaredBody(Struct, eq=False):
         """
         if self.pruned is None:
             pruned = strip_marks(self.interpreter.sanitize(self.template.body))
-            self.pruned = _in_namespace(pruned, self.template.identity.namespace)
+            namespace, place = self.template.identity.namespace, ("metadata", "namespace")
+            if not namespace:
+                pruned = without(pruned, place)
+            elif dig(pruned, *place) != namespace:
+                pruned = with_value(pruned, place, namespace)
+            self.pruned = pruned
         body = self.pruned
         if completions == WORK_QUEUE:
             return with_count(body, PARALLELISM, 1 if replicas is None else replicas)
@@ -52,34 +56,8 @@ class DeclaredBody(Struct, eq=False):
         return body if completions is None else with_count(body, COMPLETIONS, completions)
 
 
-def _in_namespace(body: JsonObject, namespace: str) -> JsonObject:
-    if not namespace:
-        return without(body, ("metadata", "namespace"))
-    written = dig(body, "metadata", "namespace")
-    return body if written == namespace else with_value(body, ("metadata", "namespace"), namespace)
-
-
 _JOB: Final = ("batch", "Job")
 _NOWHERE: Final[frozenset[str]] = frozenset()
-
-
-class RenderInputs(Struct, frozen=True, kw_only=True):
-    """The inputs of rendering.
-
-    `policies`: the policy that governs each bound template, its own or the one inherited from owners. `yielded`: the
-    result of `scale_targets`. `fixed_completions`: completions that live parts of divided Jobs were created with.
-    `definitions`: the CustomResourceDefinition of each custom kind of the store. `makers`: objects that templates make.
-    """
-
-    fleet: Fleet
-    bindings: Mapping[Identity, Binding]
-    policies: Mapping[Identity, PropagationPolicy]
-    overrides: OverrideIndex
-    interpreters: Registry
-    yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
-    fixed_completions: Mapping[Identity, Mapping[str, int]] = field(default_factory=dict)
-    definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
-    makers: Makers = NO_MAKERS
 
 
 class RenderTerms(NamedTuple):
@@ -102,13 +80,14 @@ class Common(NamedTuple):
     """The shared rendering of clusters with the same terms.
 
     `shared`: the manifest but for its cluster and for the owner of its replicas; None when a rule failed. `problems`
-    and `trace` are those of `Overridden`; None for a lazy trace. `added`: references that only overrides make.
+    and `trace` are those of `Overridden`; None for a lazy trace. `added`: references of the object that only overrides
+    make, with these.
     """
 
     shared: tuple[GVK, Identity, Content, Source, PolicyRef | None, tuple[str, ...]] | None
     problems: tuple[Problem, ...] = ()
     trace: tuple[FieldOverride, ...] | None = ()
-    added: tuple[AddedReference, ...] = ()
+    added: tuple[tuple[Identity, DependencyRef, FieldOverride], ...] = ()
 
 
 class RenderSubject(Struct):
@@ -133,15 +112,27 @@ class RenderSubject(Struct):
 Groups = tuple[tuple[RenderTerms, tuple[str, ...]], ...]
 
 
-class RenderCache:
-    """Caches for one `RenderInputs`; they never change a result."""
+class RenderTables:
+    """A schedule to be rendered, with override policies compiled, and what was found out; that changes no result.
 
-    __slots__ = (
-        *("by_package", "check", "digests", "groups", "groups_of_same", "owners", "packages", "releases", "subjects"),
-    )
+    `fixed_completions`: by Job and cluster the completions that live parts were created with.
+    """
 
-    def __init__(self) -> None:
-        self.check = RenderCheck()
+    def __init__(
+        self, schedule: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
+    ) -> None:
+        """Nothing is rendered yet."""
+        self.schedule = schedule
+        self.fixed_completions = fixed_completions or {}
+        self.overrides = OverrideIndex(schedule.fleet.overrides, schedule.fleet.clusters)
+        self.older: dict[int, tuple[Fleet, RenderTables]] = {}
+        """Those of other revisions in force, by the identity of their fleet, which is kept here."""
+        self.schemas: dict[GVK, Schema | None] = {}
+        """Of kinds that the store defines."""
+        self.doubtful: dict[tuple[int, GVK], bool] = {}
+        """By number of a rule, whether it could break an object of a kind."""
+        self.referring: dict[int, bool] = {}
+        """By number of a rule, whether it could add references."""
         self.subjects: dict[Identity, RenderSubject] = {}
         self.groups: dict[tuple[tuple[TargetCluster, ...], int], Groups] = {}
         """The targets of a binding by their terms, by the targets and the id of the rules of the template."""
@@ -158,6 +149,55 @@ class RenderCache:
         self.digests: dict[tuple[Identity, int], str] = {}
         """Of members of such packages, by the id of the rules."""
 
+    def subject(self, identity: Identity) -> RenderSubject:
+        """Return the shared inputs of a bound template."""
+        subject = self.subjects.get(identity)
+        if subject is not None:
+            return subject
+        schedule = self.schedule
+        template = template_of(schedule.fleet, identity)
+        assert template is not None, f"{identity} is bound and has no template"
+        interpreter = schedule.interpreters.of(*identity[:2])
+        rules, binding = self.overrides.rules_of(template), schedule.bindings.get(identity)
+        defined = self._defined(template)
+        is_plain = defined is None and template.sealed is None and is_built_in(identity[:2], schedule.interpreters)
+        self.subjects[identity] = subject = RenderSubject(
+            template=template,
+            interpreter=interpreter,
+            declared=DeclaredBody(template, interpreter),
+            rules=rules,
+            completions=self._completions(template),
+            yielded=schedule.yielded.get(identity, _NOWHERE),
+            policy=schedule.policies.get(identity),
+            is_dependency=binding is not None and binding.is_dependency,
+            defined=defined,
+            images=images_of(template, schedule.interpreters) if rules and is_plain else None,
+        )
+        return subject
+
+    def _defined(self, template: Template) -> Schema | None:
+        """The schema that the store's own definition of a kind gives; None for every other kind."""
+        found, gvk = self.schedule.definitions.get(template.identity[:2]), template.gvk
+        definition = self.schedule.fleet.templates.get(found) if found is not None else None
+        if definition is not None and gvk not in self.schemas:
+            self.schemas[gvk] = schema_of_crd(definition.body, gvk.version)
+        return self.schemas.get(gvk)
+
+    def _completions(self, template: Template) -> Mapping[str, int]:
+        """The split of a divided Job, and parts that are work queues already; empty for everything else."""
+        identity = template.identity
+        if identity[:2] != _JOB or is_run_of_hook(template):
+            return {}
+        policy, binding = self.schedule.policies.get(identity), self.schedule.bindings.get(identity)
+        if binding is None or policy is None:
+            return {}
+        fixed = self.fixed_completions.get(identity, {})
+        if is_single_run(template.body):
+            return {cluster: share for cluster, share in fixed.items() if share == WORK_QUEUE}
+        if policy.placement.scheduling.division is Division.DUPLICATED:
+            return {}
+        return completions(template.body, binding.targets, fixed)
+
 
 def template_of(fleet: Fleet, identity: Identity) -> Template | None:
     """The template of the store, a bare Namespace where a Namespace has none, else None."""
@@ -165,49 +205,3 @@ def template_of(fleet: Fleet, identity: Identity) -> Template | None:
     if found is None and identity[:2] == ("", "Namespace"):
         return bare_namespace(identity.name)
     return found
-
-
-def known_subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> RenderSubject:
-    """Return the cached inputs of a bound template."""
-    subject = cache.subjects.get(identity)
-    if subject is None:
-        subject = cache.subjects[identity] = _subject(inputs, identity, cache)
-    return subject
-
-
-def _subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> RenderSubject:
-    template = template_of(inputs.fleet, identity)
-    assert template is not None, f"{identity} is bound and has no template"
-    interpreter = inputs.interpreters.of(*identity[:2])
-    rules, binding = inputs.overrides.rules_of(template), inputs.bindings.get(identity)
-    found = inputs.definitions.get(identity[:2]) if inputs.definitions else None
-    defined = cache.check.defined(template.gvk, inputs.fleet.templates.get(found) if found is not None else None)
-    is_plain = defined is None and template.sealed is None and is_built_in(identity[:2], inputs.interpreters)
-    return RenderSubject(
-        template=template,
-        interpreter=interpreter,
-        declared=DeclaredBody(template, interpreter),
-        rules=rules,
-        completions=_completions(inputs, template),
-        yielded=inputs.yielded.get(identity, _NOWHERE) if inputs.yielded else _NOWHERE,
-        policy=inputs.policies.get(identity),
-        is_dependency=binding is not None and binding.is_dependency,
-        defined=defined,
-        images=images_of(template, inputs.interpreters) if rules and is_plain else None,
-    )
-
-
-def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:
-    """The split of a divided Job, and parts that are work queues already; empty for everything else."""
-    identity = template.identity
-    if identity[:2] != _JOB or is_run_of_hook(template):
-        return {}
-    policy, binding = inputs.policies.get(identity), inputs.bindings.get(identity)
-    if binding is None or policy is None:
-        return {}
-    fixed = inputs.fixed_completions.get(identity, {})
-    if is_single_run(template.body):
-        return {cluster: share for cluster, share in fixed.items() if share == WORK_QUEUE}
-    if policy.placement.scheduling.division is Division.DUPLICATED:
-        return {}
-    return completions(template.body, binding.targets, fixed)

@@ -22,13 +22,13 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Binding
 from reconciler.api.content import digest_of
-from reconciler.api.fleet import Fleet, Template
+from reconciler.api.fleet import Template
 from reconciler.api.plan import Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
-from reconciler.api.rollout_progress import Stays
+from reconciler.api.rollout_progress import NothingWritten
 from reconciler.containment import try_call
-from reconciler.overrides import FieldOverride, OverrideIndex, apply_rules, are_quiet
+from reconciler.overrides import FieldOverride, apply_rules, are_quiet
 from reconciler.placement import groups_of, tier_of
 from reconciler.policy import ClaimTables, claim
 from reconciler.render.body_check import not_there
@@ -36,16 +36,12 @@ from reconciler.render.declared_body import (
     Common,
     DeclaredBody,
     Groups,
-    RenderCache,
-    RenderInputs,
     RenderSubject,
+    RenderTables,
     RenderTerms,
-    known_subject,
     template_of,
 )
 from reconciler.render.outcome import fault_of, only_follows, outcome_of
-from reconciler.render.signatures import render_inputs
-from reconciler.scheduler import Schedule
 from reconciler.templates import hook_of, images_of, is_run_of_hook, package_of
 
 
@@ -75,48 +71,61 @@ class Rendering(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def render_copy(
-    inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None, cache: RenderCache
-) -> Rendered:
+def render_copy(tables: RenderTables, identity: Identity, cluster: str, replicas: int | None) -> Rendered:
     """The manifest of a bound template in one cluster with this many replicas assigned to it; it never raises."""
-    rendered, fault = try_call(_render, inputs, identity, cluster, replicas, cache)
-    return rendered or Rendered(None, (fault_of(inputs.fleet, identity, fault, cluster),))
+    rendered, fault = try_call(_render, tables, identity, cluster, replicas)
+    return rendered or Rendered(None, (fault_of(tables.schedule.fleet, identity, fault, cluster),))
 
 
-def _render(
-    inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None, cache: RenderCache
-) -> Rendered:
-    subject = known_subject(inputs, identity, cache)
-    terms = _terms(inputs, subject, cluster, replicas, cache)
-    outcome = outcome_of(inputs, subject, terms, cache)
-    problems = _problems(inputs, outcome, cluster)
+def _render(tables: RenderTables, identity: Identity, cluster: str, replicas: int | None) -> Rendered:
+    subject = tables.subject(identity)
+    terms = _terms(tables, subject, cluster, replicas)
+    outcome = outcome_of(tables, subject, terms)
+    problems = _problems(tables, outcome, cluster)
     if outcome.shared is None:
         return Rendered(None, problems)
     manifest = Manifest(cluster, *outcome.shared, cluster in subject.yielded)
     return Rendered(manifest, problems, (outcome, subject.declared, terms))
 
 
-def render_all(
-    inputs: RenderInputs, cache: RenderCache | None = None, only: Collection[Identity] | None = None
-) -> Rendering:
+def render_in_force(tables: RenderTables, identity: Identity, cluster: str, replicas: int | None) -> Rendered:
+    """The manifest of a bound template of the revision in force in a cluster.
+
+    None without a problem: it stays as it is there.
+    """
+    staging = tables.schedule.staging
+    source = staging.of(identity, cluster) if staging is not None else None
+    if isinstance(source, NothingWritten):
+        return Rendered(None)
+    if source is not None:
+        if id(source) not in tables.older:
+            head = tables.schedule.fleet
+            named = replace(source, settings=head.settings, clusters=head.clusters)
+            older = RenderTables(replace(tables.schedule, fleet=named), tables.fixed_completions)
+            tables.older[id(source)] = source, older
+        tables = tables.older[id(source)][1]
+    return render_copy(tables, identity, cluster, replicas)
+
+
+def render_all(tables: RenderTables, only: Collection[Identity] | None = None) -> Rendering:
     """Every bound template, or those of `only`, on every cluster of its binding; it never raises."""
-    cache = cache or RenderCache()
+    bindings, fleet = tables.schedule.bindings, tables.schedule.fleet
     by_cluster: dict[str, list[Manifest]] = defaultdict(list)
     problems: list[Problem] = []
-    for identity in sorted(inputs.bindings if only is None else inputs.bindings.keys() & only):
-        binding = inputs.bindings[identity]
-        subject, fault = try_call(known_subject, inputs, identity, cache)
-        groups = _groups(inputs, subject, binding, cache) if subject is not None else ()
+    for identity in sorted(bindings if only is None else bindings.keys() & only):
+        binding = bindings[identity]
+        subject, fault = try_call(tables.subject, identity)
+        groups = _groups(tables, subject, binding) if subject is not None else ()
         if subject is None:
-            problems += (fault_of(inputs.fleet, identity, fault, cluster) for cluster, _ in binding.targets)
+            problems += (fault_of(fleet, identity, fault, cluster) for cluster, _ in binding.targets)
         for terms, clusters in groups:
             assert subject is not None, "without one there are no groups"
-            outcome, fault = try_call(outcome_of, inputs, subject, terms, cache)
+            outcome, fault = try_call(outcome_of, tables, subject, terms)
             if outcome is None:
-                problems += (fault_of(inputs.fleet, identity, fault, cluster) for cluster in clusters)
+                problems += (fault_of(fleet, identity, fault, cluster) for cluster in clusters)
                 continue
             if outcome.problems or outcome.added:
-                problems += (problem for name in clusters for problem in _problems(inputs, outcome, name))
+                problems += (problem for name in clusters for problem in _problems(tables, outcome, name))
             if outcome.shared is not None:
                 gvk, _, content, source, policy, names = outcome.shared
                 yielded = subject.yielded
@@ -127,91 +136,88 @@ def render_all(
     return Rendering(manifests=manifests, problems=tuple(sorted(problems)))
 
 
-def problems_in(inputs: RenderInputs, cache: RenderCache) -> tuple[Problem, ...]:
+def problems_in(tables: RenderTables) -> tuple[Problem, ...]:
     """The problems that `render_all` would report, without making manifests."""
-    found = (_problems(inputs, outcome, cluster) for cluster, outcome in _not_quiet(inputs, cache))
+    found = (_problems(tables, outcome, cluster) for cluster, outcome in _not_quiet(tables))
     return tuple(sorted(chain.from_iterable(found)))
 
 
-def _problems(inputs: RenderInputs, outcome: Common, cluster: str) -> tuple[Problem, ...]:
+def _problems(tables: RenderTables, outcome: Common, cluster: str) -> tuple[Problem, ...]:
     """Return the problems of a rendering in one cluster."""
     found = outcome.problems and tuple(replace(problem, cluster=cluster) for problem in outcome.problems)
-    return (*found, *not_there(outcome.added, inputs.bindings, inputs.makers, cluster)) if outcome.added else found
+    return (*found, *not_there(outcome.added, tables.schedule, cluster)) if outcome.added else found
 
 
-def managed_in(inputs: RenderInputs, cache: RenderCache) -> Mapping[str, int]:
+def managed_in(tables: RenderTables) -> Mapping[str, int]:
     """Return the number of manifests of `render_all` for each cluster: guards compare deletions with it."""
-    managed = Counter(cluster for binding in inputs.bindings.values() for cluster, _ in binding.targets)
-    managed.subtract(cluster for cluster, outcome in _not_quiet(inputs, cache) if outcome.shared is None)
+    managed = Counter(cluster for binding in tables.schedule.bindings.values() for cluster, _ in binding.targets)
+    managed.subtract(cluster for cluster, outcome in _not_quiet(tables) if outcome.shared is None)
     return managed
 
 
-def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, Common]]:
+def _not_quiet(tables: RenderTables) -> Iterator[tuple[str, Common]]:
     """Yield all renderings that overrides or a definition of the store may have problems with, by cluster.
 
     An object that cannot be rendered has problems and no manifest.
     """
-    for identity, binding in inputs.bindings.items():
-        found, fault = try_call(lambda *of: tuple(_outcomes(*of)), inputs, identity, binding, cache)
+    for identity, binding in tables.schedule.bindings.items():
+        found, fault = try_call(lambda *of: tuple(_outcomes(*of)), tables, identity, binding)
         if found is None:
             for cluster, _ in binding.targets:
-                yield cluster, Common(None, (fault_of(inputs.fleet, identity, fault, cluster),))
+                yield cluster, Common(None, (fault_of(tables.schedule.fleet, identity, fault, cluster),))
         else:
             yield from found
 
 
-def _outcomes(
-    inputs: RenderInputs, identity: Identity, binding: Binding, cache: RenderCache
-) -> Iterator[tuple[str, Common]]:
-    template = template_of(inputs.fleet, identity)
+def _outcomes(tables: RenderTables, identity: Identity, binding: Binding) -> Iterator[tuple[str, Common]]:
+    schedule = tables.schedule
+    template = template_of(schedule.fleet, identity)
     assert template is not None, f"{identity} is bound and has no template"
-    of_template = inputs.overrides.rules_of(template)
-    is_defined = bool(inputs.definitions) and identity[:2] in inputs.definitions
+    of_template = tables.overrides.rules_of(template)
+    is_defined = identity[:2] in schedule.definitions
     quiet = {id(()): not is_defined}
     for cluster, replicas in binding.targets if of_template or is_defined else ():
-        rules = inputs.overrides.rules_on(of_template, cluster)
+        rules = tables.overrides.rules_on(of_template, cluster)
         is_quiet = quiet.get(id(rules))
         if is_quiet is None:
             is_plain = not is_defined and template.sealed is None
-            is_quiet = is_plain and are_quiet(rules, images_of(template, inputs.interpreters))
+            is_quiet = is_plain and are_quiet(rules, images_of(template, schedule.interpreters))
             quiet[id(rules)] = is_quiet
         if not is_quiet:
-            subject = known_subject(inputs, identity, cache)
-            terms = _terms(inputs, subject, cluster, replicas, cache)
-            yield cluster, outcome_of(inputs, subject, terms, cache)
+            subject = tables.subject(identity)
+            terms = _terms(tables, subject, cluster, replicas)
+            yield cluster, outcome_of(tables, subject, terms)
 
 
-def _groups(inputs: RenderInputs, subject: RenderSubject, binding: Binding, cache: RenderCache) -> Groups:
+def _groups(tables: RenderTables, subject: RenderSubject, binding: Binding) -> Groups:
     """The targets of a binding by their terms. Templates that are placed and overridden alike share them."""
     if subject.completions or binding.identity.kind == "Namespace" or is_run_of_hook(subject.template):
-        return _grouped(inputs, subject, binding, cache)
+        return _grouped(tables, subject, binding)
     same = (id(binding.targets), id(subject.rules))
-    known = cache.groups_of_same.get(same)
+    known = tables.groups_of_same.get(same)
     if known is None:
         key = (binding.targets, id(subject.rules))
-        known = cache.groups.get(key)
+        known = tables.groups.get(key)
         if known is None:
-            known = cache.groups[key] = _grouped(inputs, subject, binding, cache)
-        cache.groups_of_same[same] = known
+            known = tables.groups[key] = _grouped(tables, subject, binding)
+        tables.groups_of_same[same] = known
     return known
 
 
-def _grouped(inputs: RenderInputs, subject: RenderSubject, binding: Binding, cache: RenderCache) -> Groups:
+def _grouped(tables: RenderTables, subject: RenderSubject, binding: Binding) -> Groups:
     groups: dict[tuple[int | None, int | None, int, bool, str], tuple[RenderTerms, list[str]]] = {}
     for cluster, replicas in binding.targets:
-        terms = _terms(inputs, subject, cluster, replicas, cache)
+        terms = _terms(tables, subject, cluster, replicas)
         groups.setdefault(terms.key, (terms, []))[1].append(cluster)
     return tuple([(terms, tuple(clusters)) for terms, clusters in groups.values()])
 
 
-def _terms(
-    inputs: RenderInputs, subject: RenderSubject, cluster: str, replicas: int | None, cache: RenderCache
-) -> RenderTerms:
+def _terms(tables: RenderTables, subject: RenderSubject, cluster: str, replicas: int | None) -> RenderTerms:
     identity = subject.template.identity
     share = subject.completions.get(cluster) if subject.completions else None
-    rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
-    follows = identity.kind == "Namespace" and only_follows(inputs.bindings.get(identity), cluster)
-    release = _release_of(inputs, cache, subject.template, cluster)
+    rules = tables.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
+    follows = identity.kind == "Namespace" and only_follows(tables.schedule.bindings.get(identity), cluster)
+    release = _release_of(tables, subject.template, cluster)
     key = (replicas, share, id(rules), follows, release)
     return RenderTerms(replicas, share, rules, follows, release, key)
 
@@ -220,7 +226,7 @@ _FIRST: Final = "first"
 """The release of a hook that runs with the first one alone."""
 
 
-def _release_of(inputs: RenderInputs, cache: RenderCache, template: Template, cluster: str) -> str:
+def _release_of(tables: RenderTables, template: Template, cluster: str) -> str:
     """Return the release of a hook in a cluster; empty: the template is no hook.
 
     It is a digest of what the templates of its package are there. Replicas do not count, nor does where ticks place
@@ -232,24 +238,24 @@ def _release_of(inputs: RenderInputs, cache: RenderCache, template: Template, cl
     if hook.is_first_only:
         return _FIRST
     key = (package_of(template.source.path), cluster)
-    known = cache.releases.get(key)
+    known = tables.releases.get(key)
     if known is None:
-        known = cache.releases[key] = _release_in(inputs, cache, *key)
+        known = tables.releases[key] = _release_in(tables, *key)
     return known
 
 
-def _release_in(inputs: RenderInputs, cache: RenderCache, package: str, cluster: str) -> str:
-    members = cache.packages.get(package)
+def _release_in(tables: RenderTables, package: str, cluster: str) -> str:
+    members = tables.packages.get(package)
     if members is None:
-        if not cache.by_package:
-            for identity, template in inputs.fleet.templates.items():
-                cache.by_package.setdefault(package_of(template.source.path), {})[identity] = template
-        tables, mine = ClaimTables(), cache.by_package[package]
-        claim(replace(inputs.fleet, templates=mine), tables)
-        members = cache.packages[package] = tuple((mine[each], tables.policies.rows.get(each)) for each in mine)
-    document = inputs.fleet.clusters[cluster]
+        if not tables.by_package:
+            for identity, template in tables.schedule.fleet.templates.items():
+                tables.by_package.setdefault(package_of(template.source.path), {})[identity] = template
+        claims, mine = ClaimTables(), tables.by_package[package]
+        claim(replace(tables.schedule.fleet, templates=mine), claims)
+        members = tables.packages[package] = tuple((mine[each], claims.policies.rows.get(each)) for each in mine)
+    document = tables.schedule.fleet.clusters[cluster]
     parts = {
-        str(template.identity): _member_digest(inputs, cache, template, cluster)
+        str(template.identity): _member_digest(tables, template, cluster)
         for template, policy in members
         if (
             policy is None
@@ -259,51 +265,15 @@ def _release_in(inputs: RenderInputs, cache: RenderCache, package: str, cluster:
     return digest_of(parts)
 
 
-def _member_digest(inputs: RenderInputs, cache: RenderCache, template: Template, cluster: str) -> str:
+def _member_digest(tables: RenderTables, template: Template, cluster: str) -> str:
     """Return the digest of a template's body in a cluster, with one replica."""
-    subject = known_subject(inputs, template.identity, cache)
-    rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
+    subject = tables.subject(template.identity)
+    rules = tables.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
     key = (template.identity, id(rules))
-    known = cache.digests.get(key)
+    known = tables.digests.get(key)
     if known is None:
         body = subject.declared.with_counts(1 if subject.interpreter.replicas_path else None, None)
         if rules:
             body = apply_rules(body, template.identity, rules, subject.interpreter).body or body
-        known = cache.digests[key] = digest_of(body)
+        known = tables.digests[key] = digest_of(body)
     return known
-
-
-_NOTHING = Rendered(None)
-
-
-class Renderer:
-    """Renders the copies of one schedule. The results of each revision are kept by itself."""
-
-    __slots__ = ("_older", "_schedule", "head")
-
-    def __init__(
-        self, schedule: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
-    ) -> None:
-        """`fixed_completions`: by cluster the completions that live parts of divided Jobs were created with."""
-        self._schedule = schedule
-        self.head = (render_inputs(schedule, fixed_completions), RenderCache())
-        self._older: dict[int, tuple[Fleet, RenderInputs, RenderCache]] = {}
-        """By the identity of the revision's fleet, which is kept here."""
-
-    def __call__(self, identity: Identity, cluster: str, replicas: int | None) -> Rendered:
-        """The manifest of a bound template in a cluster. None without a problem: it stays as it is there."""
-        staging = self._schedule.staging
-        source = staging.of(identity, cluster) if staging is not None else None
-        if isinstance(source, Stays):
-            return _NOTHING
-        inputs, cache = self.head if source is None else self._at(source)
-        return render_copy(inputs, identity, cluster, replicas, cache)
-
-    def _at(self, fleet: Fleet) -> tuple[RenderInputs, RenderCache]:
-        known = self._older.get(id(fleet))
-        if known is None:
-            head = self.head[0]
-            named = replace(fleet, settings=head.fleet.settings, clusters=head.fleet.clusters)
-            inputs = replace(head, fleet=named, overrides=OverrideIndex(fleet.overrides, head.fleet.clusters))
-            known = self._older[id(fleet)] = (fleet, inputs, RenderCache())
-        return known[1:]

@@ -16,8 +16,8 @@ from reconciler.api.refs import Identity, PolicyRef
 from reconciler.containment import internal_error
 from reconciler.overrides import FieldOverride, apply_quiet_rules, apply_rules, changing_quietly, may_add_fields
 from reconciler.ownership import DirectiveEffect, OwnershipRecord, has_effect, mark, strip_marks, written_terms
-from reconciler.render.body_check import AddedReference, added_references
-from reconciler.render.declared_body import Common, DeclaredBody, RenderCache, RenderInputs, RenderSubject, RenderTerms
+from reconciler.render.body_check import added_references, body_problems, caused_by
+from reconciler.render.declared_body import Common, DeclaredBody, RenderSubject, RenderTables, RenderTerms
 from reconciler.scheduler import NAMESPACE_FOLLOWS
 from reconciler.secrets import disturbed, with_stand_ins
 
@@ -47,7 +47,7 @@ class LazyContent(Content, eq=False, array_like=True):
         return self.tree
 
 
-def outcome_of(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms, cache: RenderCache) -> Common:
+def outcome_of(tables: RenderTables, subject: RenderSubject, terms: RenderTerms) -> Common:
     """Return the rendering on every cluster with these terms. Exceptions of an installed interpreter pass through."""
     known = subject.outcomes.get(terms.key)
     if known is None:
@@ -58,16 +58,16 @@ def outcome_of(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms,
             # that change something.
             template = subject.template
             # Rules that may add a directive are never quiet.
-            policy, written = _owner(subject, terms, cache, template.annotations)
-            content = LazyContent(source=(subject.declared, terms, inputs.fleet.settings.name, written))
+            policy, written = _owner(tables, subject, terms, template.annotations)
+            content = LazyContent(source=(subject.declared, terms, tables.schedule.fleet.settings.name, written))
             known = Common((template.gvk, template.identity, content, template.source, policy, names), trace=None)
         else:
-            known = _overridden(inputs, subject, terms, cache)
+            known = _overridden(tables, subject, terms)
         subject.outcomes[terms.key] = known
     return known
 
 
-def _overridden(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms, cache: RenderCache) -> Common:
+def _overridden(tables: RenderTables, subject: RenderSubject, terms: RenderTerms) -> Common:
     template, interpreter = subject.template, subject.interpreter
     declared = subject.declared.with_counts(terms.replicas, terms.share)
     body, names, trace, problems = apply_rules(declared, template.identity, terms.rules, interpreter)
@@ -78,21 +78,19 @@ def _overridden(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms
     if may_add_fields(terms.rules):  # What must never be sent may be there again.
         body = strip_marks(interpreter.sanitize(body))
     judged = body if template.sealed is None else with_stand_ins(body)
-    unfit = cache.check.problems(judged, template, terms.rules, trace, subject.defined)
+    unfit = body_problems(tables, judged, template, terms.rules, trace, subject.defined)
     problems = (*problems, *unfit)
     if any(problem.severity is Severity.ERROR for problem in unfit):
         return Common(None, problems, trace)
     annotations = dig(body, "metadata", "annotations") or {}
-    policy, written = _owner(subject, terms, cache, annotations)
-    added: tuple[AddedReference, ...] = ()
-    if cache.check.may_refer(terms.rules):
-        added = added_references(template.identity, declared, body, trace, interpreter)
-    content = Content(tree=mark(body, inputs.fleet.settings.name, written, terms.release))
+    policy, written = _owner(tables, subject, terms, annotations)
+    added = added_references(tables, subject, terms, declared, body, trace)
+    content = Content(tree=mark(body, tables.schedule.fleet.settings.name, written, terms.release))
     return Common((template.gvk, template.identity, content, template.source, policy, names), problems, trace, added)
 
 
 def _owner(
-    subject: RenderSubject, terms: RenderTerms, cache: RenderCache, annotations: Mapping[str, str]
+    tables: RenderTables, subject: RenderSubject, terms: RenderTerms, annotations: Mapping[str, str]
 ) -> tuple[PolicyRef | None, str]:
     """Return the owning policy, and the terms in the marks.
 
@@ -101,14 +99,14 @@ def _owner(
     policy = subject.policy
     keeps = has_effect({"annotations": annotations}, DirectiveEffect.KEEP)
     key = (id(policy), terms.replicas, subject.is_dependency, terms.follows, keeps)
-    known = cache.owners.get(key)
+    known = tables.owners.get(key)
     if known is None:
         owner = OwnershipRecord(policy=None)
         if policy is not None and not terms.follows:
             owner = OwnershipRecord(
                 policy.ref, policy.flavor, policy.keep or keeps, terms.replicas, subject.is_dependency
             )
-        known = cache.owners[key] = (owner.policy, written_terms(owner))
+        known = tables.owners[key] = (owner.policy, written_terms(owner))
     return known
 
 
@@ -141,12 +139,5 @@ def touched_ciphertext(
     if override is None:
         message = f"{template.identity}: an override changes {path}, which is encrypted"
         return (Problem(source=template.source, path=path, code=OVERRIDDEN_CIPHERTEXT, message=message),)
-    name = f"{override.policy} rule {override.rule} {override.overrider}"
-    return (
-        Problem(
-            source=override.source,
-            path=f"spec.overrideRules[{override.rule}].overriders.{override.overrider}",
-            code=OVERRIDDEN_CIPHERTEXT,
-            message=f"{name} changes {path} of {template.identity}, which is encrypted; leave it out of the override",
-        ),
-    )
+    message = f"changes {path} of {template.identity}, which is encrypted; leave it out of the override"
+    return (caused_by(override, OVERRIDDEN_CIPHERTEXT, message),)

@@ -20,7 +20,7 @@ from reconciler.overrides import OverrideIndex
 from reconciler.ownership import read_owner
 from reconciler.placement import fixed_share
 from reconciler.policy import PolicyIndex
-from reconciler.render.declared_body import RenderInputs, template_of
+from reconciler.render.declared_body import template_of
 from reconciler.render.outcome import only_follows
 from reconciler.scheduler import Schedule, dependents, differing_prerequisites, signature_of_prerequisites
 
@@ -185,26 +185,6 @@ def _terms(policy: PropagationPolicy | None) -> Hashable:
     if policy is None:
         return None
     return (policy.ref, policy.flavor, policy.digest, policy.keep, policy.conflict_resolution)
-
-
-def render_inputs(
-    schedule: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
-) -> RenderInputs:
-    """Return the inputs of rendering, with override policies compiled.
-
-    `fixed_completions`: by cluster the completions that live parts of divided Jobs were created with.
-    """
-    return RenderInputs(
-        fleet=schedule.fleet,
-        bindings=schedule.bindings,
-        policies=schedule.policies,
-        overrides=OverrideIndex(schedule.fleet.overrides, schedule.fleet.clusters),
-        interpreters=schedule.interpreters,
-        yielded=schedule.yielded,
-        fixed_completions=fixed_completions or {},
-        definitions=schedule.definitions,
-        makers=schedule.makers,
-    )
 
 
 def fixed_completions(schedule: Schedule, snapshot: FleetSnapshot) -> dict[Identity, dict[str, int]]:

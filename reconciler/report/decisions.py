@@ -15,7 +15,6 @@ from typing import Final
 from reconciler.api.binding import Binding, TargetCluster
 from reconciler.api.content import Json
 from reconciler.api.refs import GVK, Identity
-from reconciler.report.json_parts import sorted_targets
 from reconciler.report.mask import Masker
 from reconciler.report.render_json import Rendering
 
@@ -39,38 +38,29 @@ def placement_decisions(rendering: Rendering, namespaces: Mapping[str, str]) -> 
 
     `namespaces`: of the ClusterProfiles, by cluster; without one, a reference names the namespace of the decision.
     """
-    masker = Masker(show_secrets=False)
-    found = []
+    masker = Masker()
+    found: list[dict[str, Json]] = []
     for binding in sorted(rendering.bindings, key=lambda binding: binding.identity):
-        targets = sorted_targets(binding.targets)
+        identity, targets = binding.identity, sorted(binding.targets)
+        key = decision_key(identity)
         for index, start in enumerate(range(0, max(len(targets), 1), SLICE_MAX)):
             part = targets[start : start + SLICE_MAX]
-            found.append(_slice(binding, index, part, rendering.kinds, namespaces, masker))
+            labels = {_DECISION_KEY: key, _DECISION_INDEX: str(index), _PLACEMENT_KEY: placement_key(identity)}
+            found.append(
+                {
+                    "apiVersion": "multicluster.x-k8s.io/v1alpha1",
+                    "kind": "PlacementDecision",
+                    "metadata": {
+                        "name": f"{key}-{index}",
+                        "namespace": identity.namespace or "default",
+                        "labels": labels,
+                        "annotations": _annotations(binding, part, rendering.kinds, masker),
+                    },
+                    "decisions": [_cluster_decision(binding, target.cluster, namespaces, masker) for target in part],
+                    "schedulerName": SCHEDULER,
+                }
+            )
     return found
-
-
-def _slice(
-    binding: Binding,
-    index: int,
-    targets: list[TargetCluster],
-    kinds: Mapping[Identity, GVK],
-    namespaces: Mapping[str, str],
-    masker: Masker,
-) -> dict[str, Json]:
-    identity = binding.identity
-    key = decision_key(identity)
-    return {
-        "apiVersion": "multicluster.x-k8s.io/v1alpha1",
-        "kind": "PlacementDecision",
-        "metadata": {
-            "name": f"{key}-{index}",
-            "namespace": identity.namespace or "default",
-            "labels": {_DECISION_KEY: key, _DECISION_INDEX: str(index), _PLACEMENT_KEY: placement_key(identity)},
-            "annotations": _annotations(binding, targets, kinds, masker),
-        },
-        "decisions": [_decision(binding, target.cluster, namespaces, masker) for target in targets],
-        "schedulerName": SCHEDULER,
-    }
 
 
 def _annotations(
@@ -91,7 +81,7 @@ def _annotations(
     return found
 
 
-def _decision(binding: Binding, cluster: str, namespaces: Mapping[str, str], masker: Masker) -> dict[str, Json]:
+def _cluster_decision(binding: Binding, cluster: str, namespaces: Mapping[str, str], masker: Masker) -> dict[str, Json]:
     reference: dict[str, Json] = {"name": cluster}
     if namespaces.get(cluster):
         reference["namespace"] = namespaces[cluster]

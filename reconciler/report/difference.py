@@ -1,6 +1,6 @@
 """Values for people: one on a line, two of them by what differs, texts of many lines as a diff.
 
-Every output shows two values by `shown_pair` or `text_diff`: the difference is found before anything is cut, so that
+Every output shows two values by `value_texts` or `text_diff`: the difference is found before anything is cut, so that
 two different values never look the same.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from reconciler.api.content import canonical_bytes
 from reconciler.api.plan import MISSING
 from reconciler.regex import regex
-from reconciler.report.safe import alphabet, escape, visible
+from reconciler.report.safe_text import alphabet, escape, visible
 
 ABSENT = "(absent)"
 _READ_AT_ONCE = 80
@@ -38,26 +38,26 @@ _TWINS = str.maketrans("0I1|", "Olll")
 _TOKEN = regex(r"\\(?:x..|u....|U.{8}|N\{[^}]*\}|.)|\w+|[^\w\\]|\\")
 
 
-def shown(value: Any, chars_max: int) -> str:
+def value_text(value: Any, chars_max: int) -> str:
     """The value on one line, strings bare unless that misleads; beyond `chars_max` its beginning, length and digest."""
-    return shown_cut(_whole(value), chars_max)
+    return cut_text(_one_line(value), chars_max)
 
 
-def shown_pair(before: Any, after: Any, chars_max: int) -> tuple[str, str]:
+def value_texts(before: Any, after: Any, chars_max: int) -> tuple[str, str]:
     """Return two values on one line each, cut around their differences; they look different if they are.
 
     Differences of long values, and of those that look alike, are marked `[-so-]` and `{+so+}`, as
     `git diff --word-diff` does.
     """
     if before is MISSING or after is MISSING:
-        return shown(before, chars_max), shown(after, chars_max)
+        return value_text(before, chars_max), value_text(after, chars_max)
     if not isinstance(before, str) and not isinstance(after, str):
         one, other = _without_far_ends(compact_json(before), compact_json(after), chars_max)
         return _pair(visible(one), visible(other), chars_max)
     is_quoted = isinstance(before, str) and isinstance(after, str) and (_misleads(before) or _misleads(after))
     if isinstance(before, str) and isinstance(after, str):
         before, after = _without_far_ends(before, after, chars_max)
-    return _pair(_whole(before, is_quoted=is_quoted), _whole(after, is_quoted=is_quoted), chars_max)
+    return _pair(_one_line(before, is_quoted=is_quoted), _one_line(after, is_quoted=is_quoted), chars_max)
 
 
 def cut(text: str, chars_max: int) -> str:
@@ -73,7 +73,7 @@ def compact_json(value: Any) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _whole(value: Any, *, is_quoted: bool = False) -> str:
+def _one_line(value: Any, *, is_quoted: bool = False) -> str:
     if value is MISSING:
         return ABSENT
     if not isinstance(value, str):
@@ -85,11 +85,8 @@ def _whole(value: Any, *, is_quoted: bool = False) -> str:
 
 def _misleads(text: str) -> bool:
     is_framed = text.strip() != text or "  " in text or "→" in text or "->" in text
-    return is_framed or text.lower() in _LOOKS_ELSE or text[:1] in tuple('"[{') or _is_number(text)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text[:1] in tuple("+-.0123456789") and text.strip("+-.0123456789eE") == ""
+    is_number = text.isascii() and text[:1] in tuple("+-.0123456789") and text.strip("+-.0123456789eE") == ""
+    return is_framed or text.lower() in _LOOKS_ELSE or text[:1] in tuple('"[{') or is_number
 
 
 def _literal(text: str) -> str:
@@ -121,7 +118,7 @@ def _pair(before: str, after: str, chars_max: int) -> tuple[str, str]:
     length = max(len(before), len(after))
     is_alike = any(_look_alike(old, new) for old, new in changed)
     if not changed or (length <= min(chars_max, _READ_AT_ONCE) and not is_alike):
-        return shown_cut(before, chars_max), shown_cut(after, chars_max)
+        return cut_text(before, chars_max), cut_text(after, chars_max)
     is_cut, room = length > chars_max, max(chars_max // len(changed), _CONTEXT)
     sides: tuple[list[str], list[str]] = ([], [])
     for place, (old, new) in enumerate(pieces):
@@ -138,10 +135,10 @@ def _pair(before: str, after: str, chars_max: int) -> tuple[str, str]:
         for side, text in zip(sides, texts, strict=True):
             side.append(text)
     most = max(2 * chars_max, _LINE_CHARS_MAX)
-    return shown_cut("".join(sides[0]), most), shown_cut("".join(sides[1]), most)
+    return cut_text("".join(sides[0]), most), cut_text("".join(sides[1]), most)
 
 
-def shown_cut(text: str, chars_max: int) -> str:
+def cut_text(text: str, chars_max: int) -> str:
     """The text; beyond `chars_max` its beginning, the length of the rest and a digest of it."""
     return text if len(text) <= chars_max else f"{text[:chars_max]}…({_rest(text[chars_max:])})"
 
@@ -272,19 +269,15 @@ def text_diff(before: str, after: str, *, is_whole: bool = False) -> list[str]:
         lines += ["…"] if lines else []
         for kind, first, last, other_first, other_last in group:
             found = old[first:last], new[other_first:other_last]
-            lines += (
-                [f"| {_shown_equal(line, chars_max)}" for line in found[0]]
-                if kind == "equal"
-                else _changed_lines(*found, chars_max)
-            )
+            if kind != "equal":
+                lines += _changed_lines(*found, chars_max)
+                continue
+            for line in found[0]:
+                # One that is cut anyway is made visible as far as it is shown.
+                is_cut, text = len(line) > chars_max, _literal(line[:chars_max])
+                told = f"{text[:chars_max]}…({_rest(line[chars_max:])})" if is_cut else cut_text(text, chars_max)
+                lines.append(f"| {told}")
     return [*lines, *notes]
-
-
-def _shown_equal(line: str, chars_max: int) -> str:
-    """Return a line that both texts have: one that is cut anyway is made visible as far as it is shown."""
-    if len(line) <= chars_max:
-        return shown_cut(_literal(line), chars_max)
-    return f"{_literal(line[:chars_max])[:chars_max]}…({_rest(line[chars_max:])})"
 
 
 def _lines(text: str) -> tuple[list[str], str]:
@@ -311,7 +304,7 @@ def _changed_lines(old: Sequence[str], new: Sequence[str], chars_max: int) -> li
         [*shown_lines, *map(_line, lines[len(shown_lines) :])]
         for shown_lines, lines in zip(sides, (old, new), strict=True)
     )
-    return [f"{mark} {shown_cut(line, 3 * chars_max)}" for mark, side in (("-", gone), ("+", come)) for line in side]
+    return [f"{mark} {cut_text(line, 3 * chars_max)}" for mark, side in (("-", gone), ("+", come)) for line in side]
 
 
 def _line(text: str) -> str:
@@ -327,7 +320,7 @@ def _moved_lines(old: Sequence[str], new: Sequence[str], chars_max: int, *, is_w
     lines = [f"… {len(old):,} lines become {len(new):,} lines; those that are on one side alone:"]
     for mark, found, others in sides:
         kept = _oddest(found, others)
-        lines += [f"{mark}{shown_cut(_line(found[place]), chars_max)}" for place in sorted(kept)]
+        lines += [f"{mark}{cut_text(_line(found[place]), chars_max)}" for place in sorted(kept)]
         if rest := [line for place, line in enumerate(found) if place not in kept]:
             lines.append(f"… {len(rest):,} more of {mark.strip()} ({_rest(chr(10).join(rest))})")
     return lines

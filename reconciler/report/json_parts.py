@@ -15,7 +15,7 @@ from reconciler.api.plan import MISSING
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.report.mask import Masker
-from reconciler.report.safe import ascii_json
+from reconciler.report.safe_text import ascii_json
 
 _SEVERITIES = list(Severity)
 
@@ -38,12 +38,7 @@ def values_part(path: str, *values: Json) -> dict[str, Json]:
 
 def placement_part(targets: Iterable[TargetCluster]) -> list[Json]:
     """Return `[{cluster, replicas}]` by cluster name; replicas is null without replicas."""
-    return [{"cluster": target.cluster, "replicas": target.replicas} for target in sorted_targets(targets)]
-
-
-def sorted_targets(targets: Iterable[TargetCluster]) -> list[TargetCluster]:
-    """Targets by cluster name."""
-    return sorted(targets, key=lambda target: target.cluster)
+    return [{"cluster": target.cluster, "replicas": target.replicas} for target in sorted(targets)]
 
 
 def reasons_part(reasons: Iterable[Reason]) -> list[Json]:

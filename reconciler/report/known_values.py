@@ -5,11 +5,9 @@ from __future__ import annotations
 import base64
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote
-
-from reconciler.api.content import Json
 
 SHORTEST: Final = 4
 """Shorter values occur everywhere by chance."""
@@ -41,12 +39,12 @@ class KnownValues:
             return text
         shown: list[str] = []
         end = 0
-        for start, stop, placeholder in self._found(text):
+        for start, stop, placeholder in self._spans(text):
             shown += (text[end:start], placeholder)
             end = stop
         return "".join((*shown, text[end:])) if shown else text
 
-    def _found(self, text: str) -> list[tuple[int, int, str]]:
+    def _spans(self, text: str) -> list[tuple[int, int, str]]:
         found: list[tuple[int, int, str]] = []
         longest = 0
         for start in range(len(text) - SHORTEST + 1):
@@ -68,18 +66,6 @@ class KnownValues:
                 found.append((start, start + length, placeholder))
                 longest = length
         return found
-
-
-def texts_in(value: Json) -> Iterable[str]:
-    """Every text in a value; numbers and flags are too short to be looked for."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for below in value.values():
-            yield from texts_in(below)
-    elif isinstance(value, list):
-        for below in value:
-            yield from texts_in(below)
 
 
 def forms_of(raw: bytes) -> Iterable[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 
 import orjson
@@ -17,11 +18,11 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.content import CIPHERTEXT_MARK, Json, JsonObject, dig
-from reconciler.api.plan import MISSING, Action, Change, FieldChange, Plan, SettingChange, Unjudged
+from reconciler.api.plan import MISSING, Action, Change, FieldChange, NotEvaluated, Plan, SettingChange
 from reconciler.api.problem import Problem
 from reconciler.ownership import ENCRYPTED_ANNOTATION, LAST_APPLIED, decoded, is_marked_encrypted
 from reconciler.regex import regex
-from reconciler.report.known_values import SHORTEST, KnownValues, forms_of, texts_in
+from reconciler.report.known_values import SHORTEST, KnownValues, forms_of
 from reconciler.report.power import powers_in
 from reconciler.secrets import (
     BASE64_JSON,
@@ -44,6 +45,7 @@ from reconciler.secrets import (
     is_private_key,
     is_secret_kind,
     key_form,
+    leaves_in,
     lines_of_secrets,
     may_hold_credentials,
 )
@@ -53,14 +55,12 @@ SECRET_ANNOTATIONS = frozenset(
 )
 """Annotations in which tools keep whole manifests."""
 
-_CIPHERTEXT = CIPHERTEXT_MARK.encode()
 _SEALED_VALUE = "encrypted value"
-_ENCRYPTED = ENCRYPTED_ANNOTATION.encode()
 _NEVER_NEW = (Action.UPDATE, Action.DELETE)
 _OPEN_OF_SEALED = frozenset({"apiVersion", "kind", "metadata"})
 """The clear fields of an object with encrypted values: sops must not encrypt them."""
 
-_MARKS = tuple(name.encode() for name in sorted(SECRET_ANNOTATIONS))
+_MARKS = tuple(name.encode() for name in (CIPHERTEXT_MARK, ENCRYPTED_ANNOTATION, *sorted(SECRET_ANNOTATIONS)))
 _SHORTEST_KEY = 12
 """Shorter names of members are no credentials."""
 _OWN_MARK = regex(rf"«(?:{_SEALED_VALUE}|value) #\d+»")  # a text of the store that looks hidden
@@ -78,13 +78,27 @@ class Masker:
 
     def plan(self, plan: Plan) -> Plan:
         """The plan with every hidden value replaced; its changes carry no manifest, so that none can be sent."""
-        if self._shows:
-            return plan
-        changes = tuple(self._with_powers(change) for change in plan.changes)
+        changes = []
+        for change in plan.changes:
+            found, body = self.change(change), change.manifest
+            if body is not None and change.action not in _NEVER_NEW and not is_secret_kind(change.identity.kind):
+                # What an object that is made anew runs and may do.
+                powers = tuple(sorted(set(powers_in(self.manifest(body)))))
+                found = replace(found, powers=powers) if powers and not change.is_sealed else found
+            changes.append(found)
         return replace(
             plan,
             # Again, now that the values of all Secrets are known: reasons may quote them.
-            changes=tuple(self._worded(change) for change in changes),
+            changes=tuple(
+                replace(
+                    change,
+                    hold=change.hold and replace(change.hold, why=self.text(change.hold.why)),
+                    reason=change.reason and self.reason(change.reason),
+                )
+                if change.hold or change.reason
+                else change
+                for change in changes
+            ),
             placements=tuple(
                 replace(placement, reasons=tuple(map(self.reason, placement.reasons))) for placement in plan.placements
             ),
@@ -107,15 +121,7 @@ class Masker:
             meaning=self.text(found.meaning) if is_shown else found.meaning.partition(":")[0],
         )
 
-    def _with_powers(self, change: Change) -> Change:
-        """Return the redacted change with what an object that is made anew runs and may do."""
-        found = self.change(change)
-        if change.manifest is None or change.action in _NEVER_NEW or is_secret_kind(change.identity.kind):
-            return found
-        powers = sorted(set(powers_in(self.manifest(change.manifest))))
-        return replace(found, powers=tuple(powers)) if powers and not change.is_sealed else found
-
-    def _not_evaluated(self, found: Unjudged) -> Unjudged:
+    def _not_evaluated(self, found: NotEvaluated) -> NotEvaluated:
         is_secret = is_secret_kind(found.identity.kind)
         return replace(
             found,
@@ -125,8 +131,6 @@ class Masker:
 
     def change(self, change: Change) -> Change:
         """Return the change with its values redacted and without its manifest."""
-        if self._shows:
-            return change
         if change.is_sealed and not is_secret_kind(change.identity.kind):
             # A change of an object with encrypted values: all but its metadata is hidden, as it is of a Secret.
             for body in (change.manifest, change.before):
@@ -158,14 +162,15 @@ class Masker:
         """A field of an object with encrypted values; a value is learned in both forms that it may have."""
         root = path.partition(".")[0].partition("[")[0]
         if value is MISSING or value is None or root in _OPEN_OF_SEALED or is_ciphertext(value):
-            return self._walked(value)
-        for leaf in texts_in(value):
-            self._hidden_data(leaf, plain=True)
+            return self.document(value)
+        for _, leaf in leaves_in(value):
+            if isinstance(leaf, str):
+                self._hidden_data(leaf, plain=True)
         return self._hidden_data(value)
 
     def value(self, kind: str, path: str, value: Json) -> Json:
         """Return the redacted value of a field of an object of this kind. `path`: as people write it."""
-        return value if self._shows else self._at(path, value, is_secret_kind(kind))
+        return self._at(path, value, is_secret_kind(kind))
 
     def _field(self, field: FieldChange, is_secret: bool) -> FieldChange:
         before, after = (self._at(field.path, value, is_secret) for value in (field.before, field.after))
@@ -183,13 +188,13 @@ class Masker:
         if value is MISSING or value is None:
             return value
         if is_ciphertext(value):
-            return self._walked(value)
+            return self.document(value)
         if any(name in path for name in SECRET_ANNOTATIONS):
             return self._hidden(value)
         if not is_secret and path.startswith("stringData"):  # No other kind has such a field.
             return self._hidden_data(value, plain=True)
         if not is_secret:
-            return self._walked(value)
+            return self.document(value)
         if not path:
             return self.manifest(value) if isinstance(value, Mapping) else self._hidden(value)
         # A list of what may be shown: an unknown path of a Secret is hidden.
@@ -197,34 +202,21 @@ class Masker:
             return self._without_known(self._metadata(value))
         if not is_open_field(path, value):
             return self._hidden_data(value, plain=path.startswith("stringData"))
-        return self._without_known(self._walked(value))
+        return self._without_known(self.document(value))
 
     def manifest(self, body: JsonObject) -> JsonObject:
         """Return a manifest with its values redacted; itself when nothing is hidden. For eyes, never to be sent."""
-        if self._shows or not self._may_hide(body):
+        if self._shows:
             return body
-        masked = self._walked(body)
+        if not is_secret_kind(body.get("kind")):
+            # One search through the whole is a hundred times faster than a walk, and most manifests hide nothing.
+            with suppress(TypeError):
+                data = orjson.dumps(body)
+                if not (any(mark in data for mark in _MARKS) or may_hold_credentials(data)):
+                    return body
+        masked = self.document(body)
         assert isinstance(masked, Mapping), "a manifest is a mapping"
         return masked
-
-    def _may_hide(self, body: JsonObject) -> bool:
-        if is_secret_kind(body.get("kind")):
-            return True
-        # One search through the whole is a hundred times faster than a walk, and most manifests hide nothing.
-        try:
-            data = orjson.dumps(body)
-        except TypeError:
-            return True
-        return (
-            _CIPHERTEXT in data
-            or _ENCRYPTED in data
-            or any(mark in data for mark in _MARKS)
-            or may_hold_credentials(data)
-        )
-
-    def document(self, document: Json) -> Json:
-        """Return a document of ours that holds manifests somewhere inside, with their values redacted."""
-        return document if self._shows else self._walked(document)
 
     def text(self, text: str) -> str:
         """Words of ours or of an API server, without known Secret values, credentials in URLs, keys and tokens."""
@@ -235,7 +227,7 @@ class Masker:
     @property
     def knows_any(self) -> bool:
         """Return whether the value of a Secret is known."""
-        return not self._shows and self._known.has_any
+        return self._known.has_any
 
     def knows(self, text: str) -> bool:
         """Return whether a text quotes a known value of a Secret."""
@@ -261,20 +253,15 @@ class Masker:
         for part in ("data", "stringData"):
             self._hidden_data(dig(manifest, part), plain=part == "stringData")
 
-    def _worded(self, change: Change) -> Change:
-        if change.hold is None and change.reason is None:
-            return change
-        hold = replace(change.hold, why=self.text(change.hold.why)) if change.hold is not None else None
-        return replace(change, hold=hold, reason=change.reason and self.reason(change.reason))
-
-    def _walked(self, value: Json) -> Json:
+    def document(self, value: Json) -> Json:
+        """Return a value, or a document of ours that holds manifests somewhere inside, with its values redacted."""
         if isinstance(value, str):
             return self._cleaned(_OWN_MARK.sub(self._hide, value) if "«" in value else value)
         if isinstance(value, Mapping):
             masked = self._members(value)
             return masked if any(masked.get(name) is not value[name] for name in value) else value
         if isinstance(value, list):
-            items = [self._walked(item) for item in value]
+            items = [self.document(item) for item in value]
             return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
         return value
 
@@ -284,23 +271,23 @@ class Masker:
         is_secret = is_secret_kind(value.get("kind"))
         # A reference has a kind as well; with metadata or data it is a manifest, where a value may be anywhere.
         if is_secret and not value.keys().isdisjoint(("metadata", "data", "stringData")):
-            return {self._name(name): self._member_of_secret(name, below) for name, below in value.items()}
+            return {
+                self._name(name): self._metadata(below)
+                if name == "metadata" and isinstance(below, Mapping)
+                else self.document(below)
+                if is_open(name, below)
+                else self._hidden_data(below, plain=name == "stringData")
+                for name, below in value.items()
+            }
         return {self._name(name): self._member(name, below) for name, below in value.items()}
 
     def _name(self, name: str) -> str:
         return self._cleaned(name) if len(name) >= _SHORTEST_KEY else name
 
-    def _member_of_secret(self, name: str, value: Json) -> Json:
-        if name == "metadata" and isinstance(value, Mapping):
-            return self._metadata(value)
-        if is_open(name, value):
-            return self._walked(value)
-        return self._hidden_data(value, plain=name == "stringData")
-
     def _metadata(self, metadata: Mapping[str, Json]) -> dict[str, Json]:
         """Return the redacted metadata of a Secret: unknown fields may be misplaced data."""
         return {
-            name: self._walked(value)
+            name: self.document(value)
             if is_open_metadata(name, value)
             else self._hidden_data(value, plain=name == "stringData")
             for name, value in metadata.items()
@@ -311,16 +298,21 @@ class Masker:
             return self._hidden_data(value, plain=True)
         if name in SECRET_ANNOTATIONS:
             return self._hidden(value)
-        return self._walked(value)
+        return self.document(value)
 
     def _cleaned(self, text: str) -> str:
         if is_ciphertext(text):
             return self._numbered(text.encode(errors="surrogatepass"), _SEALED_VALUE)
         if is_file_of_secrets(text):
-            lines = [shown + self._hidden_line(rest) for shown, rest in lines_of_secrets(text)]
-            text = "".join(lines)
+            values = ((shown, rest.rstrip("\r\n"), rest) for shown, rest in lines_of_secrets(text))
+            text = "".join(
+                f"{shown}{self._hidden(value)}{rest[len(value) :]}" if value.strip() else shown + rest
+                for shown, value, rest in values
+            )
         if "://" in text and "@" in text:
-            text = USERINFO.sub(self._userinfo, text)
+            text = USERINFO.sub(
+                lambda found: f"://{self._hidden(found[1] or found[2])}@" if is_password(found) else found[0], text
+            )
         if "PRIVATE KEY" in text:
             text = PRIVATE_KEY.sub(lambda found: key_form(found[0]).sub(self._hide, found[0]), text)
         if "LS0tLS1CRUdJTi" in text:
@@ -336,9 +328,6 @@ class Masker:
             text = NAMED_KEY.sub(lambda found: found[1] + found[2] + self._hidden(found[3]), text)
         return BEARER.sub(lambda found: found[1] + self._hidden(found[2]), text)
 
-    def _userinfo(self, found: re.Match[str]) -> str:
-        return f"://{self._hidden(found[1] or found[2])}@" if is_password(found) else found[0]
-
     def _hide(self, found: re.Match[str]) -> str:
         return self._hidden(found[0])
 
@@ -351,10 +340,6 @@ class Masker:
         if isinstance(value, Mapping):
             return {name: self._without_known(below) for name, below in value.items()}
         return [self._without_known(item) for item in value] if isinstance(value, list) else value
-
-    def _hidden_line(self, rest: str) -> str:
-        value = rest.rstrip("\r\n")
-        return f"{self._hidden(value)}{rest[len(value) :]}" if value.strip() else rest
 
     def _hidden_data(self, value: Json, *, plain: bool = False) -> Json:
         if value is None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from reconciler.api.content import Json
 from reconciler.api.plan import MISSING, FieldChange
 from reconciler.api.refs import Identity
-from reconciler.report.difference import shown
-from reconciler.report.safe import visible
+from reconciler.report.difference import value_text
+from reconciler.report.safe_text import visible
 
 Holders = Mapping["Power", tuple[Identity, ...]]
 """The objects with each power."""
@@ -162,18 +162,9 @@ def _webhook(body: Mapping[str, Json]) -> tuple[str, str]:
     return "webhook", str(body.get("url") or place)
 
 
-def _tolerated(body: Mapping[str, Json]) -> tuple[str, str]:
-    return "privilege", "tolerates every taint" if body.get("operator") == "Exists" and not body.get("key") else ""
-
-
 def _opens(way: str) -> Callable[[Mapping[str, Json]], tuple[str, str]]:
     """A rule of a NetworkPolicy that names no peer is one for all of them."""
     return lambda body: ("network", f"{way} of everything" if body.keys() <= {"ports"} else "")
-
-
-def _variable(body: Mapping[str, Json]) -> tuple[str, str]:
-    name = str(body.get("name"))
-    return "env", f"{name}={body.get('value', '')}" if _STEERING_ENV.fullmatch(name) else ""
 
 
 _PARTS: Final[Mapping[str, Callable[[Mapping[str, Json]], tuple[str, str]]]] = {
@@ -184,8 +175,14 @@ _PARTS: Final[Mapping[str, Callable[[Mapping[str, Json]], tuple[str, str]]]] = {
     "subjects": lambda body: ("subject", _subject(body)),
     "clientConfig": _webhook,
     "sysctls": lambda body: ("privilege", f"sysctl {body.get('name')}"),
-    "tolerations": _tolerated,
-    "env": _variable,
+    "tolerations": lambda body: (
+        "privilege",
+        "tolerates every taint" if body.get("operator") == "Exists" and not body.get("key") else "",
+    ),
+    "env": lambda body: (
+        "env",
+        f"{body.get('name')}={body.get('value', '')}" if _STEERING_ENV.fullmatch(str(body.get("name"))) else "",
+    ),
     "hostAliases": lambda body: ("network", f"{_words(body.get('hostnames', []))} is {body.get('ip')}"),
     "aggregationRule": lambda body: ("rule", "aggregationRule: the rules of other roles, by their labels"),
     "serviceAccountToken": lambda body: ("secret", "" if body.get("audience") else "serviceAccountToken"),
@@ -225,8 +222,9 @@ def power_lines(holders: Holders, count: int, *, grave_max: int = _GRAVE_VALUES_
         found.sort(key=lambda one: (len(one[1]), _TELLS.search(one[0]) is None, one))
         most = grave_max if aspect in _GRAVE else _VALUES_MAX
         told = [
-            shown(value, _VALUE_CHARS_MAX) + ("" if len(held) == count else f" ({_holder_words(held)})")
+            value_text(value, _VALUE_CHARS_MAX) + ("" if len(held) == count else f" ({holders})")
             for value, held in found[:most]
+            for holders in [object_name(held[0]) if len(held) == 1 else f"{len(held):,} objects"]
         ]
         if more := len(found) - len(told):
             told.append(f"and {more:,} more")
@@ -235,10 +233,6 @@ def power_lines(holders: Holders, count: int, *, grave_max: int = _GRAVE_VALUES_
         if told:
             lines.append(f"{aspect}  {', '.join(told)}")
     return lines
-
-
-def _holder_words(held: Sequence[Identity]) -> str:
-    return object_name(held[0]) if len(held) == 1 else f"{len(held):,} objects"
 
 
 def object_name(identity: Identity) -> str:
@@ -250,6 +244,15 @@ def registry_of(image: str) -> str:
     """Return the registry that an image comes from. Source: the reference grammar of distribution."""
     host, slash, _ = image.partition("/")
     return host if slash and ("." in host or ":" in host or host == "localhost") else "docker.io"
+
+
+def joined_holders(found: Iterable[Holders]) -> Holders:
+    """Return the objects with each power of several holders, each object once."""
+    joined: dict[Power, dict[Identity, None]] = {}
+    for holders in found:
+        for power, held in holders.items():
+            joined.setdefault(power, {}).update(dict.fromkeys(held))
+    return {power: tuple(held) for power, held in joined.items()}
 
 
 def gravest(holders: Holders, count: int) -> str:
@@ -278,11 +281,6 @@ def _counted_registries(all_holders: Iterable[Holders], *, is_any: bool = False)
     return found if is_any or (found and 2 * found[0][1] > counts.total()) else []
 
 
-def has_image_of(holders: Holders, registries: frozenset[str]) -> bool:
-    """Return whether an image is of one of the registries."""
-    return any(power.aspect == "image" and registry_of(power.value) in registries for power in holders)
-
-
 def unlike_images(holders: Holders, *, is_any: bool = False) -> str:
     """`59 images of r.example.com, 1 of evil.example (shop/web)`; empty unless one registry has most, or `is_any`."""
     (first, most), *others = _counted_registries([holders], is_any=is_any) or [("", 0)]
@@ -290,8 +288,8 @@ def unlike_images(holders: Holders, *, is_any: bool = False) -> str:
         return ""
     named = {registry_of(power.value): held[0] for power, held in holders.items() if power.aspect == "image"}
     told = [
-        f"{number:,} of {shown(registry, _VALUE_CHARS_MAX)} ({object_name(named[registry])})"
+        f"{number:,} of {value_text(registry, _VALUE_CHARS_MAX)} ({object_name(named[registry])})"
         for registry, number in others
     ]
     more = [f"and {len(told) - _GRAVE_VALUES_MAX:,} more registries"] if len(told) > _GRAVE_VALUES_MAX else []
-    return ", ".join([f"{most:,} images of {shown(first, _VALUE_CHARS_MAX)}", *told[:_GRAVE_VALUES_MAX], *more])
+    return ", ".join([f"{most:,} images of {value_text(first, _VALUE_CHARS_MAX)}", *told[:_GRAVE_VALUES_MAX], *more])

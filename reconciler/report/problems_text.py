@@ -14,7 +14,7 @@ from reconciler.api.problem import Problem, Severity
 from reconciler.incremental import by_key
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import Masker
-from reconciler.report.safe import joined, visible
+from reconciler.report.safe_text import joined, visible
 from reconciler.report.terminal import PLAIN, Style
 
 _ALIKE_MAX = 5

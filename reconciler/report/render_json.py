@@ -23,7 +23,7 @@ from reconciler.planner import render_schedule
 from reconciler.render import fault_of
 from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
 from reconciler.report.mask import Masker
-from reconciler.report.safe import is_inert, visible
+from reconciler.report.safe_text import is_inert, visible
 from reconciler.scheduler import Schedule
 
 
@@ -58,7 +58,15 @@ def render_document(rendering: Rendering, *, show_secrets: bool = False) -> dict
             _binding(binding, kinds, rendering.policies, masker)
             for binding in sorted(rendering.bindings, key=lambda binding: binding.identity)
         ],
-        "objects": [_object(manifest, masker) for manifest in manifests],
+        "objects": [
+            {
+                "cluster": manifest.cluster,
+                "source": str(manifest.source),
+                "overrides": list(manifest.overrides),
+                "manifest": masker.manifest(manifest.body),
+            }
+            for manifest in manifests
+        ],
         "problems": problems_part(map(masker.problem, rendering.problems)),
     }
 
@@ -71,31 +79,18 @@ def sorted_manifests(manifests: tuple[Manifest, ...]) -> list[Manifest]:
 def _binding(
     binding: Binding, kinds: Mapping[Identity, GVK], policies: Mapping[PolicyRef, Source], masker: Masker
 ) -> dict[str, Json]:
-    identity = binding.identity
+    identity, policy = binding.identity, binding.policy
     gvk = kinds.get(identity, GVK(identity.group, "", identity.kind))
     return {
         "resource": resource_part(gvk, identity),
-        "policy": _policy(binding.policy, policies),
+        "policy": None if policy is None else {
+            "kind": policy.kind, "namespace": policy.namespace, "name": policy.name,
+            "source": str(policies.get(policy, NOWHERE)),
+        },
         "placement": placement_part(binding.targets),
         "unplaced": binding.unplaced,
         "reasons": reasons_part(map(masker.reason, binding.reasons)),
-    }
-
-
-def _policy(policy: PolicyRef | None, policies: Mapping[PolicyRef, Source]) -> Json:
-    if policy is None:
-        return None
-    source = str(policies.get(policy, NOWHERE))
-    return {"kind": policy.kind, "namespace": policy.namespace, "name": policy.name, "source": source}
-
-
-def _object(manifest: Manifest, masker: Masker) -> dict[str, Json]:
-    return {
-        "cluster": manifest.cluster,
-        "source": str(manifest.source),
-        "overrides": list(manifest.overrides),
-        "manifest": masker.manifest(manifest.body),
-    }
+    }  # fmt: skip
 
 
 def rendering(schedule: Schedule, clusters: frozenset[str] = frozenset(), *, with_bodies: bool = False) -> Rendering:
@@ -117,25 +112,19 @@ def rendering(schedule: Schedule, clusters: frozenset[str] = frozenset(), *, wit
         faults = {key: fault for key, fault in made.items() if fault is not None}
     failed = (found for found in shown if id(found.content) in faults)
     not_made = [fault_of(fleet, found.identity, faults[id(found.content)], found.cluster) for found in failed]
+    waiting = {
+        identity: replace(binding, reasons=(*binding.reasons, Reason(
+            rule="waits", text=f"not sent yet: it {hold.why}", source=schedule.policies[identity].source)))
+        for identity, hold in schedule.holds.items()
+        if (binding := schedule.bindings.get(identity)) is not None
+    }  # fmt: skip
     return Rendering(
         revision=fleet.revision,
-        bindings=tuple(
-            _rendering_binding(schedule, schedule.bindings[identity]) for identity in sorted(schedule.bindings)
-        ),
+        bindings=tuple(waiting.get(identity, schedule.bindings[identity]) for identity in sorted(schedule.bindings)),
         kinds={identity: template.gvk for identity, template in fleet.templates.items()},
         manifests=tuple(found for found in shown if id(found.content) not in faults),
         problems=tuple(sorted({*schedule.problems, *rendered.problems, *not_made})),
         policies={policy.ref: policy.source for policy in fleet.propagation},
-    )
-
-
-def _rendering_binding(schedule: Schedule, binding: Binding) -> Binding:
-    hold = schedule.holds.get(binding.identity)
-    if hold is None:
-        return binding
-    source = schedule.policies[binding.identity].source
-    return replace(
-        binding, reasons=(*binding.reasons, Reason(rule="waits", text=f"not sent yet: it {hold.why}", source=source))
     )
 
 
@@ -239,10 +228,8 @@ def _string(text: str) -> str:
     quoted = json.dumps(text, ensure_ascii=False)
     if not is_inert(text):
         quoted = quoted.replace("##", r"#\x23")
-    return "".join(char if char.isprintable() else _escaped(char) for char in quoted)
-
-
-def _escaped(char: str) -> str:
     # YAML, unlike JSON, knows no surrogate pairs.
-    code = ord(char)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return "".join(
+        char if char.isprintable() else f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+        for char in quoted
+    )

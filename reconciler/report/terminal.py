@@ -12,23 +12,14 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.api.plan import Action
-from reconciler.report.safe import inert, joined, visible
+from reconciler.report.safe_text import inert, joined, visible
 
 
 class Style(Struct, frozen=True, kw_only=True):
-    """`color`: ANSI colours. `unicode`: arrows and ellipses beyond ASCII, for a terminal that can show them.
-
-    `width`: columns of the terminal, in which tables fit; None: as wide as they are, for a pipe or a file.
-    """
+    """`color`: ANSI colours. `width`: of the terminal, in which tables fit; None: as wide as they are, for a pipe."""
 
     color: bool = False
-    unicode: bool = True
     width: int | None = None
-
-    @property
-    def arrow(self) -> str:
-        """Between before and after."""
-        return "→" if self.unicode else "->"
 
     def _painted(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.color and text else text
@@ -190,7 +181,10 @@ def table(
 
     `right`: columns that are aligned to the right. An empty cell shows `<none>`. Source: kubectl's printer.
     """
-    cells = [[name.upper() for name in header], *([_cell(value) for value in row] for row in rows)]
+    cells = [
+        [name.upper() for name in header],
+        *([visible("" if value is None else str(value)) or "<none>" for value in row] for row in rows),
+    ]
     return joined(aligned(cells, right=right, fit=fit))
 
 
@@ -250,11 +244,6 @@ def text_width(text: str) -> int:
         return len(text)
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text if not unicodedata.combining(char))
     return wide + sum(not unicodedata.combining(char) for char in text)
-
-
-def _cell(value: object) -> str:
-    text = "" if value is None else str(value)
-    return visible(text) if text else "<none>"
 
 
 _STYLES: Final = re.compile(r"\x1b\[[0-9;]*m")

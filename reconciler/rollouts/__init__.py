@@ -10,7 +10,7 @@ from reconciler.rollouts.gate import (
     sight_of,
     verdict_on,
 )
-from reconciler.rollouts.layout import RolloutSelection, lay_out, refused_without_revisions, select
+from reconciler.rollouts.layout import lay_out, refused_without_revisions, select
 from reconciler.rollouts.progress import adopted, progress
 from reconciler.rollouts.record_book import (
     Begun,
@@ -28,14 +28,4 @@ from reconciler.rollouts.release import is_looser, kept_problem, release_of_head
 from reconciler.rollouts.rollout_document import NotClear, approved, parse_rollout
 from reconciler.rollouts.rollout_fields import ROLLOUT_SHAPE
 from reconciler.rollouts.stage_slots import approved_since, with_ends
-from reconciler.rollouts.staged import staged
-from reconciler.rollouts.standing import (
-    ClusterSights,
-    Records,
-    Revisions,
-    RolloutStatus,
-    begun_with,
-    layouts_of,
-    revisions_of,
-    stand,
-)
+from reconciler.rollouts.staged import Records, begun_with, in_force, revisions_of, staged, stand

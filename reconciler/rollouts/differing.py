@@ -22,7 +22,7 @@ from reconciler.api.rollout_progress import Staging
 from reconciler.containment import try_call
 from reconciler.incremental import changed_keys, patched
 from reconciler.policy import PolicyIndex
-from reconciler.rollouts.layout import RolloutSelection, concerns_definitions, definitions_of, select
+from reconciler.rollouts.layout import concerns_definitions, definitions_of, select
 from reconciler.scheduler import Schedule, Sources, travel
 from reconciler.templates import references_of
 
@@ -32,9 +32,9 @@ class SelectedTables:
 
     def __init__(self) -> None:
         self._schedule: Schedule | None = None
-        self._selection = RolloutSelection()
+        self._selection = Staging()
 
-    def update(self, schedule: Schedule) -> RolloutSelection:
+    def update(self, schedule: Schedule) -> Staging:
         """Return the selection of a schedule; the same object as before if nothing differs."""
         before = self._schedule
         if before is not schedule:
@@ -43,7 +43,7 @@ class SelectedTables:
             self._schedule = schedule
         return self._selection
 
-    def _patched(self, before: Schedule, schedule: Schedule) -> RolloutSelection | None:
+    def _patched(self, before: Schedule, schedule: Schedule) -> Staging | None:
         """Return the selection with differences updated; None: that is not enough, since more may depend on it."""
         known = self._selection
         if before.fleet.rollouts != schedule.fleet.rollouts or known.problems:
@@ -66,7 +66,7 @@ class SelectedTables:
         return known if rollouts is known.rollouts else replace(known, rollouts=rollouts)
 
 
-def selected_of(schedule: Schedule) -> RolloutSelection:
+def selected_of(schedule: Schedule) -> Staging:
     """Return the Rollouts of a schedule's templates. A dependency has those of its owners; a Namespace none.
 
     Source: ADR 18.
@@ -74,11 +74,11 @@ def selected_of(schedule: Schedule) -> RolloutSelection:
     return _selected_among(schedule, None)
 
 
-def _selected_among(schedule: Schedule, identities: Collection[Identity] | None) -> RolloutSelection:
+def _selected_among(schedule: Schedule, identities: Collection[Identity] | None) -> Staging:
     """`identities`: these alone; None: all."""
     fleet = schedule.fleet
     if not fleet.rollouts:
-        return RolloutSelection()
+        return Staging()
     among = schedule.bindings if identities is None else identities
     owners: dict[Identity, tuple[Identity, ...]] = {}
     for identity in among:
@@ -184,7 +184,7 @@ def _side(head: Fleet, staging: Staging, name: str, revision: str) -> tuple[str,
     return (revision, fleet) if fleet is not None else None
 
 
-class KeptObject(Struct, frozen=True, kw_only=True):
+class RetainedObject(Struct, frozen=True, kw_only=True):
     """An object that HEAD does not have in some clusters, and that these keep. `owners`: those of a dependency."""
 
     template: Template
@@ -196,7 +196,7 @@ class KeptObject(Struct, frozen=True, kw_only=True):
 
 def needs_of(
     schedule: Schedule, staging: Staging, ledger: Mapping[str, Mapping[Identity, AppliedRow]]
-) -> tuple[dict[Identity, KeptObject], dict[Identity, frozenset[str]]]:
+) -> tuple[dict[Identity, RetainedObject], dict[Identity, frozenset[str]]]:
     """Return the needs of owners that are behind, as far as they differ from HEAD.
 
     First the objects that stay though HEAD does not place them there; then by object the clusters where HEAD places it
@@ -226,7 +226,7 @@ def needs_of(
             for identity in before & after:
                 needed[identity] |= clusters
     kept = {
-        identity: KeptObject(
+        identity: RetainedObject(
             template=template,
             policy=schedule.policies.get(min(owners[identity])),
             rollouts=tuple(sorted({name for owner in owners[identity] for name in staging.rollouts[owner]})),

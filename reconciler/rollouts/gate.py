@@ -18,21 +18,21 @@ import msgspec
 
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import Identity, ResourceRef
-from reconciler.api.rollout_progress import Complete, Met, Sight, Steady, Unmet, Unseen
+from reconciler.api.rollout_progress import Complete, GateMet, GateStatus, GateUnknown, GateUnmet, Steady
 from reconciler.api.rollouts import ConditionCheck, Gate, MetricCheck
-from reconciler.prepared import prepared
+from reconciler.decoding import prepared
 from reconciler.rollouts.record_book import RolloutRecords, later_of
 
-UNTOLD = Unseen("nothing is known of it yet")
+UNTOLD = GateUnknown("nothing is known of it yet")
 
 
-def note_success(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: RolloutRecords) -> None:
+def note_success(cluster: str, gate: Gate, book: RolloutRecords) -> None:
     """Note in the book when the time of success of a cluster begins or breaks off, and when it is complete."""
-    record, sight = book[cluster], sights.get(cluster, UNTOLD)
+    record, sight = book[cluster], book.sights.get(cluster, UNTOLD)
     if not record.revision or record.completed_at:
         return
-    if not (isinstance(sight, Met) and sight.revision == record.revision):
-        if record.steady_since and not (isinstance(sight, Unmet) and sight.is_scaling):
+    if not (isinstance(sight, GateMet) and sight.revision == record.revision):
+        if record.steady_since and not (isinstance(sight, GateUnmet) and sight.is_scaling):
             book.note(Steady(cluster, ""))
         return
     told = later_of(sight.since, record.steady_since) or book.text
@@ -43,28 +43,30 @@ def note_success(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: Ro
         book.note(Complete(cluster, book.text))
 
 
-def has_failed(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: RolloutRecords) -> bool:
+def has_failed(cluster: str, gate: Gate, book: RolloutRecords) -> bool:
     """Return whether a hook failed in a cluster, or it missed the deadline of its gate.
 
     One that meets it now has not failed.
     """
-    record, sight = book[cluster], sights.get(cluster, UNTOLD)
+    record, sight = book[cluster], book.sights.get(cluster, UNTOLD)
     if not record.revision or record.completed_at:
         return False
-    if isinstance(sight, Met) and sight.revision == record.revision:
+    if isinstance(sight, GateMet) and sight.revision == record.revision:
         return False
     return has_failed_hook(record.revision, sight) or book.is_over(record.begun_at, gate.timeout_s, cluster)
 
 
-def has_failed_hook(revision: str, sight: Sight) -> bool:
+def has_failed_hook(revision: str, sight: GateStatus) -> bool:
     """Return whether a hook of a revision failed, which no waiting mends. Source: ADR 26."""
-    return isinstance(sight, Unmet) and sight.failed == revision != ""
+    return isinstance(sight, GateUnmet) and sight.failed == revision != ""
 
 
-def is_too_late(cluster: str, revision: str, gate: Gate, away: Mapping[str, str], book: RolloutRecords) -> bool:
+def is_too_late(cluster: str, revision: str, gate: Gate, book: RolloutRecords) -> bool:
     """Return whether a cluster that cannot be changed has failed by the age of its turn."""
     record = book[cluster]
-    return record.turn == revision and cluster in away and book.is_over(record.turn_at, gate.timeout_s, cluster)
+    return (
+        record.turn == revision and cluster in book.facts.away and book.is_over(record.turn_at, gate.timeout_s, cluster)
+    )
 
 
 class GatedCopy(NamedTuple):
@@ -84,7 +86,7 @@ class GatedCopy(NamedTuple):
 
 def sight_of(
     gate: Gate, revision: str, copies: Iterable[GatedCopy], objects: Mapping[ResourceRef, JsonObject], since: str = ""
-) -> Sight:
+) -> GateStatus:
     """Return whether all copies are in step with the revision and the gate is met.
 
     `objects`: the found objects that its conditions name. `since`: RFC 3339 of the beginning of this state; empty:
@@ -93,16 +95,16 @@ def sight_of(
     found = sorted(copies, key=lambda copy: copy.identity)
     failed = next((copy for copy in found if copy.has_failed), None)
     if failed is not None:
-        return Unmet(f"{failed.identity} failed: {failed.why}", failed=revision)
+        return GateUnmet(f"{failed.identity} failed: {failed.why}", failed=revision)
     late = [copy for copy in found if not copy.is_in_step]
     unwell = [copy for copy in found if copy.is_in_step and not copy.is_healthy] if gate.healthy else []
     is_scaling = all(copy.is_scaling for copy in (*late, *unwell))
     if late:
-        return Unmet(f"{late[0].identity} is not as it is to be yet", is_scaling)
+        return GateUnmet(f"{late[0].identity} is not as it is to be yet", is_scaling)
     if unwell:
-        return Unmet(f"{unwell[0].identity}: {unwell[0].why or 'it is not healthy'}", is_scaling)
+        return GateUnmet(f"{unwell[0].identity}: {unwell[0].why or 'it is not healthy'}", is_scaling)
     why = next(filter(None, (_unmet(check, found, objects) for check in gate.checks)), "")
-    return Unmet(why) if why else Met(revision, since)
+    return GateUnmet(why) if why else GateMet(revision, since)
 
 
 def named_objects(gate: Gate) -> tuple[ResourceRef, ...]:
@@ -172,9 +174,9 @@ def range_query(check: MetricCheck, cluster: str, now_s: int) -> dict[str, str]:
     return {"query": query, "start": str(now_s - check.for_s), "end": str(now_s), "step": str(_step_s(check))}
 
 
-def verdict_on(check: MetricCheck, answer: bytes, prometheus: str, now_s: int) -> Sight | None:
+def verdict_on(check: MetricCheck, answer: bytes, prometheus: str, now_s: int) -> GateStatus | None:
     """Return why the metric does not hold, or cannot be told; None: every series had such a value all the time."""
-    unreadable = Unseen(f"the Prometheus {prometheus} gives no answer that can be read")
+    unreadable = GateUnknown(f"the Prometheus {prometheus} gives no answer that can be read")
     try:
         found = msgspec.json.decode(answer, type=_RangeAnswer)
         points = [(float(at), float(value)) for series in found.data.result for at, value in series.values]
@@ -185,12 +187,14 @@ def verdict_on(check: MetricCheck, answer: bytes, prometheus: str, now_s: int) -
     if not is_range or not all(start_s <= at <= now_s for at, _ in points):
         return unreadable
     if not points:
-        return Unmet(f"the query {_shown(check)} has no series")
+        return GateUnmet(f"the query {_short_query(check)} has no series")
     for _, value in points:
         if math.isnan(value) or not _COMPARE[check.comparison](value, check.threshold):
-            return Unmet(f"the query {_shown(check)} is {value:g}, not {check.comparison} {check.threshold:g}")
+            return GateUnmet(
+                f"the query {_short_query(check)} is {value:g}, not {check.comparison} {check.threshold:g}"
+            )
     if len({at for at, _ in points}) < check.for_s // _step_s(check) + 1:
-        return Unmet(f"the query {_shown(check)} has no value for a part of the last {check.for_s}s")
+        return GateUnmet(f"the query {_short_query(check)} has no value for a part of the last {check.for_s}s")
     return None
 
 
@@ -203,7 +207,7 @@ def refusal(answer: bytes) -> str:
     return f" ({said[:_SHOWN_CHARS]})" if isinstance(said, str) and said.isprintable() else ""
 
 
-def _shown(check: MetricCheck) -> str:
+def _short_query(check: MetricCheck) -> str:
     return check.query if len(check.query) <= _SHOWN_CHARS else f"{check.query[:_SHOWN_CHARS]}…"
 
 

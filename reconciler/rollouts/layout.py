@@ -13,13 +13,12 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import Struct, field
-
 from reconciler.api.clusters import Cluster
 from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity, PolicyRef, listed
+from reconciler.api.rollout_progress import Staging
 from reconciler.api.rollouts import Layout, Rollout, Stage, StageLayout, TemplateScope
 from reconciler.containment import try_call
 from reconciler.policy import matching_clusters
@@ -94,18 +93,6 @@ AT_ONCE = ""
 """In place of the name of a Rollout: none speaks for the template, and it changes everywhere at once."""
 
 
-class RolloutSelection(Struct, frozen=True, kw_only=True):
-    """The Rollouts of each template, by name; a template that is not in it changes at once.
-
-    Several: a dependency goes with the most advanced one in a cluster. `tied`: templates with two equally specific
-    Rollouts; they stay as they are.
-    """
-
-    rollouts: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
-    tied: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
-
-
 Definitions = Mapping[Identity, tuple[list[Identity], tuple[Identity, ...]]]
 """By CustomResourceDefinition its objects, and what serves its conversion webhook."""
 
@@ -117,14 +104,16 @@ def select(
     governing: Mapping[Identity, PolicyRef],
     owners: Mapping[Identity, Iterable[Identity]],
     definitions: Definitions = NO_DEFINITIONS,
-) -> RolloutSelection:
-    """Return the Rollout of each template of a fleet.
+) -> Staging:
+    """Return the Rollouts of each template of a fleet; a template without any changes at once.
+
+    Several: a dependency goes with the most advanced one in a cluster.
 
     `governing`: the propagation policy of each template that has one. `owners`: by dependency its owners; it goes with
     them, even if a Rollout selects it itself. `definitions`: by CustomResourceDefinition, which goes with its objects.
     """
     if not fleet.rollouts:
-        return RolloutSelection()
+        return Staging()
     own: dict[Identity, str] = {}
     tied: dict[Identity, tuple[str, ...]] = {}
     problems: list[Problem] = []
@@ -168,7 +157,7 @@ def select(
             "in each cluster it goes with the last of them, so that no live field is lost, and the others wait for it "
             "there",
         )
-    return RolloutSelection(
+    return Staging(
         rollouts={identity: names for identity, names in sorted(found.items()) if identity not in tied},
         tied=dict(sorted(tied.items())),
         problems=tuple(sorted(problems)),

@@ -16,21 +16,16 @@ from reconciler.api.refs import short_revision
 from reconciler.api.rollout_progress import (
     Begin,
     ClusterProgress,
-    Met,
-    Paused,
+    GateMet,
+    GateStatus,
+    GateUnmet,
     Phase,
-    Pinned,
     Record,
     ReleaseFacts,
     RolloutProgress,
-    Sight,
-    Skipped,
-    StageDone,
+    StageKind,
     StageProgress,
     StageState,
-    Unclear,
-    Unmet,
-    WaitsForStage,
 )
 from reconciler.api.rollouts import ChangeTime, Gate, Layout, Rollout, StageLayout
 from reconciler.rollouts.gate import UNTOLD, has_failed_hook, note_success
@@ -44,7 +39,7 @@ def progress(
     layout: Layout,
     head: str,
     records: Mapping[str, Record],
-    sights: Mapping[str, Sight],
+    sights: Mapping[str, GateStatus],
     now: str,
     facts: ReleaseFacts,
 ) -> RolloutProgress:
@@ -55,18 +50,17 @@ def progress(
     """
     known = layout.stage_of
     present = {*known, *layout.outside}
-    book = RolloutRecords({name: record for name, record in records.items() if name in present}, now)
+    book = RolloutRecords({name: one for name, one in records.items() if name in present}, now, sights, facts)
     for name, found in known.items():
-        note_success(name, found.stage.gate, sights, book)
+        note_success(name, found.stage.gate, book)
     pins = pins_in_force(rollout, layout, facts)
-    begin_pinned(pins, facts, book)
-    apart = frozenset(name for name, pin in pins.of_clusters.items() if pin.is_of_cluster)
-    release = release_under_way(rollout, layout, head, frozenset(pins.of_clusters), sights, facts, book)
+    begin_pinned(pins, book)
+    # A cluster that is pinned itself takes no part in its stage.
+    apart = frozenset(name for name, pin in pins.of_clusters.items() if pin.subject.startswith("cluster "))
+    release = release_under_way(rollout, layout, head, frozenset(pins.of_clusters), book)
     scene = StageInputs(
         release=release,
         approvals=rollout.approvals,
-        sights=sights,
-        facts=facts,
         # Clusters that stay as they are, since a revision is gone: the active one, or that of a pin.
         frozen=frozenset(
             {name for name in known if book[name].revision in facts.missing and name not in pins.of_clusters}
@@ -77,10 +71,10 @@ def progress(
     if layout.is_sound:
         _join(layout, pins, scene)
         free = [name for name in known if name not in pins.of_clusters and name not in scene.frozen]
-        begin_rolled_back(rollout, free, release, facts, book)
+        begin_rolled_back(rollout, free, release, book)
     states = _states(layout, pins, apart, scene)
-    is_waiting = any(isinstance(state, WaitsForStage | Unclear) for state in states)
-    is_done = layout.is_sound and all(isinstance(state, StageDone | Skipped) for state in states)
+    is_waiting = any(state.kind in (StageKind.WAITS_FOR_STAGE, StageKind.UNCLEAR) for state in states)
+    is_done = layout.is_sound and all(state.is_over for state in states)
     stages = tuple(
         StageProgress(name=found.stage.name, clusters=found.clusters, state=state)
         for found, state in zip(layout.stages, states, strict=True)
@@ -89,7 +83,7 @@ def progress(
         rollout=rollout.name,
         release=release,
         waiting=head if head != release else "",
-        clusters={name: _told(name, known.get(name), pins, scene) for name in sorted(present)},
+        clusters={name: _cluster_progress(name, known.get(name), pins, scene) for name in sorted(present)},
         stages=stages,
         changes=tuple(book.changes),
         records=book.records,
@@ -117,7 +111,7 @@ def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
     The release itself is proven by their own stage alone, so that no gate is left out, and then takes a slot there as
     it does with a turn.
     """
-    book, facts, release = scene.book, scene.facts, scene.release
+    book, facts, release = scene.book, scene.book.facts, scene.release
     places = {name: found.stage.name for found in layout.stages for name in found.clusters}
     new = [name for name in places if not book[name].revision and name not in pins.of_clusters]
     if not new:
@@ -135,7 +129,7 @@ def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
         start = newest(set(among), among, facts.order)
         if start and name not in facts.away and (start != release or members.has_room):
             book.note(Begin(name, start, book.text))
-            note_success(name, members.found.stage.gate, scene.sights, book)
+            note_success(name, members.found.stage.gate, book)
 
 
 def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInputs) -> list[StageState]:
@@ -145,31 +139,33 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInput
     for index, members in enumerate(all_members):
         name = members.found.stage.name
         pin = pins.of_stages.get(name)
-        state: StageState
         if not layout.is_sound:
-            state = Unclear()
-        elif pin is not None and pin.revision != scene.release:
-            state = Pinned(pin.written) if members.names else Skipped()
+            state = StageState(StageKind.UNCLEAR)
         elif not members.names:
-            state = Skipped()
+            state = StageState(StageKind.SKIPPED)
+        elif pin is not None and pin.revision != scene.release:
+            state = StageState(StageKind.PINNED, pinned=pin.written)
         elif blocking:
-            is_over = StageDone() if members.is_over else WaitsForStage(blocking)
-            state = Paused(members.failed) if members.is_paused else is_over
+            state = StageState(StageKind.WAITS_FOR_STAGE, stage=blocking)
+            if members.is_paused:
+                state = StageState(StageKind.PAUSED, failed=members.failed)
+            elif members.is_over:
+                state = StageState(StageKind.DONE)
             for waiting in members.names:
                 scene.reasons.setdefault(waiting, f"the stage {blocking} is not done")
         else:
             state = take_turns(members)
             # The conditions of a release that has come to all of them are not checked again.
             is_left = all(later.is_begun for later in all_members[index + 1 :])
-            if isinstance(state, StageDone) and not is_left:
+            if state.kind is StageKind.DONE and not is_left:
                 state = leave(members)
-        if not blocking and not isinstance(state, StageDone | Skipped):
+        if not blocking and not state.is_over:
             blocking = name
         states.append(state)
     return states
 
 
-def _told(name: str, found: StageLayout | None, pins: Pins, scene: StageInputs) -> ClusterProgress:
+def _cluster_progress(name: str, found: StageLayout | None, pins: Pins, scene: StageInputs) -> ClusterProgress:
     record, pin = scene.book[name], pins.of_clusters.get(name)
     if found is None:
         return ClusterProgress(revision=record.revision, phase=Phase.BEHIND, why="it is in no stage")
@@ -180,7 +176,7 @@ def _told(name: str, found: StageLayout | None, pins: Pins, scene: StageInputs) 
     elif pin is not None:
         phase, why = Phase.PINNED, f"the {pin.subject} is pinned to {pin.written}"
         if record.revision != pin.revision:
-            why = f"{why}, and it is away: {scene.facts.away.get(name, '')}"
+            why = f"{why}, and it is away: {scene.book.facts.away.get(name, '')}"
     return ClusterProgress(revision=record.revision, phase=phase, why=why, stage=found.stage.name)
 
 
@@ -189,23 +185,23 @@ def _phase(name: str, found: StageLayout, scene: StageInputs) -> tuple[Phase, st
     members = StageMembers(scene, StageLayout(found.stage, (name,)), frozenset())
     if members.is_done(name):
         return Phase.DONE, f"done since {record.completed_at}"
-    if has_failed_hook(scene.release, scene.sights.get(name, UNTOLD)):
-        return Phase.FAILED, _seen(name, gate, scene)
+    if has_failed_hook(scene.release, scene.book.sights.get(name, UNTOLD)):
+        return Phase.FAILED, _gate_words(name, gate, scene)
     if members.has_failed(name):
-        return Phase.FAILED, f"not within {gate.timeout_s}s: {_seen(name, gate, scene)}"
+        return Phase.FAILED, f"not within {gate.timeout_s}s: {_gate_words(name, gate, scene)}"
     if record.revision == scene.release:
-        return Phase.RUNNING, _seen(name, gate, scene)
+        return Phase.RUNNING, _gate_words(name, gate, scene)
     return Phase.BEHIND, scene.reasons.get(name, "its turn has not come")
 
 
-def _seen(name: str, gate: Gate, scene: StageInputs) -> str:
-    record, sight = scene.book[name], scene.sights.get(name, UNTOLD)
+def _gate_words(name: str, gate: Gate, scene: StageInputs) -> str:
+    record, sight = scene.book[name], scene.book.sights.get(name, UNTOLD)
     if record.revision != scene.release:
-        return scene.facts.away.get(name, "it cannot be changed")
-    if isinstance(sight, Met):
+        return scene.book.facts.away.get(name, "it cannot be changed")
+    if isinstance(sight, GateMet):
         is_of_it = sight.revision == record.revision
         return f"meets its gate since {record.steady_since}, for {gate.min_success_s}s" if is_of_it else "it begins"
-    return sight.why if isinstance(sight, Unmet) else f"it does not tell: {sight.why}"
+    return sight.why if isinstance(sight, GateUnmet) else f"it does not tell: {sight.why}"
 
 
 def _missing(rollout: Rollout, scene: StageInputs) -> list[Problem]:
@@ -219,5 +215,5 @@ def _missing(rollout: Rollout, scene: StageInputs) -> list[Problem]:
             cluster=name,
         )
         for name, revision in revisions.items()
-        if revision in scene.facts.missing
+        if revision in scene.book.facts.missing
     ]

@@ -16,19 +16,19 @@ from reconciler.api.rollout_progress import (
     Begin,
     Complete,
     EarlierRevision,
-    Paused,
+    GateStatus,
     Phase,
-    Pinned,
     Record,
     RecordChange,
+    ReleaseFacts,
     RolloutProgress,
+    StageKind,
     StageSlot,
     Steady,
-    WaitsForApproval,
 )
+from reconciler.decoding import prepared
 from reconciler.documents import is_dns_subdomain
 from reconciler.observations import instant, moment_of
-from reconciler.prepared import prepared
 
 Begun = tuple[EventKind, str]
 """An episode that lasts until an event ends it: its kind and its subject."""
@@ -90,17 +90,17 @@ def _lasting(progress: RolloutProgress) -> dict[Begun, dict[str, Any]]:
     for stage in progress.stages:
         subject, state = f"rollout {progress.rollout}/{stage.name}", stage.state
         data: dict[str, Any] = {"revision": progress.release}
-        match state:
-            case Paused(failed=failed):
-                data |= {"clusters": list(failed), "why": f"failed: {', '.join(failed)}"}
+        match state.kind:
+            case StageKind.PAUSED:
+                data |= {"clusters": list(state.failed), "why": f"failed: {', '.join(state.failed)}"}
                 found[EventKind.ROLLOUT_PAUSED, subject] = data
-            case WaitsForApproval(entry=entry, ended=ended):
-                why = f"the approval ended at {ended}; " if ended else ""
-                data |= {"entry": entry, "why": f"{why}add under spec.approvals: {entry}"}
+            case StageKind.WAITS_FOR_APPROVAL:
+                why = f"the approval ended at {state.ended}; " if state.ended else ""
+                data |= {"entry": state.entry, "why": f"{why}add under spec.approvals: {state.entry}"}
                 found[EventKind.APPROVAL_AWAITED, subject] = data
-            case Pinned(revision=revision):
+            case StageKind.PINNED:
                 pinned.add(stage.name)
-                data |= {"pinned": revision, "why": f"the stage is pinned to {revision}"}
+                data |= {"pinned": state.pinned, "why": f"the stage is pinned to {state.pinned}"}
                 found[EventKind.PINNED, subject] = data
     for name, cluster in progress.clusters.items():
         if cluster.phase is Phase.PINNED and cluster.stage not in pinned:
@@ -175,12 +175,17 @@ def record_of(entry: str) -> Record | None:
 
 
 class RolloutRecords:
-    """Records by cluster, the changes that were made to them, and when it is to be looked at them again."""
+    """Records by cluster, the changes that were made to them, and when it is to be looked at them again.
 
-    __slots__ = ("_looks", "changes", "now", "records", "text")
+    With what they are judged by: `sights` by cluster, and the facts of the release.
+    """
 
-    def __init__(self, records: Mapping[str, Record], now: str) -> None:
+    def __init__(
+        self, records: Mapping[str, Record], now: str, sights: Mapping[str, GateStatus], facts: ReleaseFacts
+    ) -> None:
         self.records = dict(records)
+        self.sights = sights
+        self.facts = facts
         self.changes: list[RecordChange] = []
         self._looks: dict[str, datetime] = {}
         """By what is looked at: a cluster, or a stage."""
@@ -188,7 +193,6 @@ class RolloutRecords:
         self.text = now
 
     def __getitem__(self, cluster: str) -> Record:
-        """The record of a cluster; an empty one where nothing is recorded."""
         return self.records.get(cluster, _NOTHING)
 
     def note(self, change: RecordChange) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reconciler.api.fleet import Fleet, LooseningHold
 from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import short_revision
-from reconciler.api.rollout_progress import Begin, Record, ReleaseFacts, Sight
+from reconciler.api.rollout_progress import Begin, Record, ReleaseFacts
 from reconciler.api.rollouts import (
     Amount,
     ChangeTime,
@@ -55,15 +55,7 @@ def newest(revisions: Set[str], begun_at: Mapping[str, str], order: Sequence[str
     return max(begun, key=lambda revision: (place.get(revision, -1), begun[revision], revision), default="")
 
 
-def release_under_way(
-    rollout: Rollout,
-    layout: Layout,
-    head: str,
-    apart: frozenset[str],
-    sights: Mapping[str, Sight],
-    facts: ReleaseFacts,
-    book: RolloutRecords,
-) -> str:
+def release_under_way(rollout: Rollout, layout: Layout, head: str, apart: frozenset[str], book: RolloutRecords) -> str:
     """Return the revision that goes over the clusters now. `apart`: clusters that are pinned and take no part.
 
     With `queue` the running one is finished first. It gives way when it cannot be: when its failures pause it, or when
@@ -71,7 +63,7 @@ def release_under_way(
     """
     if rollout.on_new_commit is OnNewCommit.RESTART:
         return head
-    known = {name for stage in layout.stages for name in stage.clusters} - apart
+    facts, known = book.facts, {name for stage in layout.stages for name in stage.clusters} - apart
     begun: dict[str, str] = {}
     for record in (book[name] for name in known if book[name].revision):
         begun[record.revision] = max(begun.get(record.revision, ""), record.begun_at)
@@ -89,8 +81,8 @@ def release_under_way(
             record = book[name]
             if record.revision == running and record.completed_at:
                 continue
-            failed = record.revision == running and has_failed(name, gate, sights, book)
-            if failed or is_too_late(name, running, gate, facts.away, book):
+            failed = record.revision == running and has_failed(name, gate, book)
+            if failed or is_too_late(name, running, gate, book):
                 late += 1
             else:
                 is_finished = False
@@ -112,10 +104,9 @@ def rolls_back(rollout: Rollout, record: Record, facts: ReleaseFacts, now: datet
     return not is_there and not facts.alike.isdisjoint(rollback_revisions(rollout, record, now))
 
 
-def begin_rolled_back(
-    rollout: Rollout, clusters: Iterable[str], release: str, facts: ReleaseFacts, book: RolloutRecords
-) -> None:
+def begin_rolled_back(rollout: Rollout, clusters: Iterable[str], release: str, book: RolloutRecords) -> None:
     """Begin the release in all of these that roll back to it: no stage, gate, approval or window of a stage counts."""
+    facts = book.facts
     for cluster in clusters:
         is_free = cluster not in facts.away and cluster not in facts.closed
         if is_free and release in facts.alike and rolls_back(rollout, book[cluster], facts, book.now):
@@ -128,11 +119,6 @@ class Pin(NamedTuple):
     subject: str
     written: str
     revision: str
-
-    @property
-    def is_of_cluster(self) -> bool:
-        """Return whether the cluster itself was pinned; such a cluster takes no part in its stage."""
-        return self.subject.startswith("cluster ")
 
 
 class Pins(NamedTuple):
@@ -175,10 +161,10 @@ def pins_in_force(rollout: Rollout, layout: Layout, facts: ReleaseFacts) -> Pins
     return Pins(of_clusters, of_stages, tuple(problems))
 
 
-def begin_pinned(pins: Pins, facts: ReleaseFacts, book: RolloutRecords) -> None:
+def begin_pinned(pins: Pins, book: RolloutRecords) -> None:
     """Make pinned revisions active wherever they are not; in an unreachable cluster, when it is back."""
     for cluster, pin in sorted(pins.of_clusters.items()):
-        if pin.revision and book[cluster].revision != pin.revision and cluster not in facts.away:
+        if pin.revision and book[cluster].revision != pin.revision and cluster not in book.facts.away:
             book.note(Begin(cluster, pin.revision, book.text))
 
 

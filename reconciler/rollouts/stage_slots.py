@@ -17,17 +17,9 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.refs import is_named_by, short_revision
 from reconciler.api.rollout_progress import (
     Begin,
-    Paused,
-    ReleaseFacts,
-    Sight,
-    Skipped,
-    StageDone,
-    StageRunning,
+    StageKind,
     StageSlot,
     StageState,
-    WaitsForApproval,
-    WaitsForTime,
-    WaitsForWindow,
 )
 from reconciler.api.rollouts import Approval, OnFailure, Rollout, StageLayout, number_of
 from reconciler.observations import is_in_force, later
@@ -48,8 +40,6 @@ class StageInputs(Struct, frozen=True, kw_only=True):
 
     release: str
     approvals: Sequence[Approval]
-    sights: Mapping[str, Sight]
-    facts: ReleaseFacts
     frozen: frozenset[str]
     book: RolloutRecords
     reasons: dict[str, str] = field(default_factory=dict)
@@ -76,13 +66,13 @@ class StageMembers:
         """Return whether it did not complete the release in time."""
         scene, gate = self.scene, self.found.stage.gate
         if scene.book[name].revision == scene.release:
-            return has_failed(name, gate, scene.sights, scene.book)
-        return is_too_late(name, scene.release, gate, scene.facts.away, scene.book)
+            return has_failed(name, gate, scene.book)
+        return is_too_late(name, scene.release, gate, scene.book)
 
     def is_flying(self, name: str) -> bool:
         """Return whether the release is in progress there, or its turn has come while it is unreachable."""
         scene, record = self.scene, self.scene.book[name]
-        has_turn = record.turn == scene.release and name in scene.facts.away
+        has_turn = record.turn == scene.release and name in scene.book.facts.away
         is_begun = record.revision == scene.release and not record.completed_at
         return (is_begun or has_turn) and not self.has_failed(name)
 
@@ -91,7 +81,7 @@ class StageMembers:
         scene, record = self.scene, self.scene.book[name]
         if record.revision in ("", scene.release) or record.completed_at:
             return self.is_flying(name)
-        return not has_failed(name, self.found.stage.gate, scene.sights, scene.book)
+        return not has_failed(name, self.found.stage.gate, scene.book)
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -104,11 +94,6 @@ class StageMembers:
         gate = self.found.stage.gate
         allowed = number_of(gate.max_failures, len(self.names), least=0)
         return gate.on_failure is OnFailure.PAUSE and len(self.failed) > allowed
-
-    @property
-    def done(self) -> tuple[str, ...]:
-        """Those that completed the release."""
-        return tuple(name for name in self.names if self.is_done(name))
 
     @property
     def has_room(self) -> bool:
@@ -130,22 +115,21 @@ class StageMembers:
 
 def take_turns(members: StageMembers) -> StageState:
     """Begin the due clusters of a stage, and return its state. Its earlier stages are over."""
-    if not members.names:
-        return Skipped()
     if members.is_paused:
-        return Paused(members.failed)
+        return StageState(StageKind.PAUSED, failed=members.failed)
     until = _begin(members)
     if members.is_over:
-        return StageDone()
+        return StageState(StageKind.DONE)
     if until is not None and not any(members.is_flying(name) for name in members.names):
-        return WaitsForWindow(until)
-    return StageRunning(len(members.done), len(members.names))
+        return StageState(StageKind.WAITS_FOR_WINDOW, until=until)
+    done = sum(map(members.is_done, members.names))
+    return StageState(StageKind.RUNNING, done=done, total=len(members.names))
 
 
 def _begin(members: StageMembers) -> str | None:
     """Begin as many as may be on their way at once. The end of a closed window, or None when none is closed."""
     scene, stage = members.scene, members.found.stage
-    book, facts = scene.book, scene.facts
+    book, facts = scene.book, scene.book.facts
     waiting = [name for name in members.names if book[name].revision != scene.release and name not in scene.frozen]
     if not waiting:
         return None
@@ -175,7 +159,7 @@ def _begin(members: StageMembers) -> str | None:
                 scene.reasons[name] = f"its turn has come, and it is away: {away}"
             else:
                 book.note(Begin(name, scene.release, book.text))
-                note_success(name, stage.gate, scene.sights, book)
+                note_success(name, stage.gate, book)
             for among, is_among in ((flying, members.is_flying), (disturbed, members.is_disturbed)):
                 (among.add if is_among(name) else among.discard)(name)
     return None
@@ -203,8 +187,9 @@ def leave(members: StageMembers) -> StageState:
         over = max((one.until for one in meant), default="")
         # The same entry once more would be the one that ended. By the day, so that not every look says another end.
         anew = later(f"{book.text[:10]}T00:00:00Z", _APPROVED_S + _DAY_S) if over else ""
-        return WaitsForApproval(f"- {approval_entry(name, short_revision(scene.release), anew)}", until, over)
-    return WaitsForTime(until) if until else StageDone()
+        entry = f"- {approval_entry(name, short_revision(scene.release), anew)}"
+        return StageState(StageKind.WAITS_FOR_APPROVAL, entry=entry, until=until, ended=over)
+    return StageState(StageKind.WAITS_FOR_TIME if until else StageKind.DONE, until=until)
 
 
 def approval_entry(stage: str, revision: str, until: str = "") -> str:

@@ -1,60 +1,134 @@
-"""A schedule with the active revisions: clusters that are behind keep their revision and its objects.
+"""The state of a schedule's Rollouts, and the schedule with the active revisions.
 
-Source: ADR 18: staged are bodies, their overrides, and dependencies with their owners; placement is HEAD's.
+Each Rollout is judged by itself, from records and observations. Clusters that are behind keep their revision and its
+objects. Source: ADR 18: staged are bodies, their overrides, and dependencies with their owners; placement is HEAD's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, PreviousPlacement, TargetCluster
 from reconciler.api.content import Content
-from reconciler.api.fleet import Template
+from reconciler.api.fleet import Fleet, Template
 from reconciler.api.ledger import AppliedRow, Ledger
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.problem import with_problems
 from reconciler.api.refs import Identity
-from reconciler.api.rollout_progress import Staging
+from reconciler.api.rollout_progress import Record, ReleaseFacts, RolloutProgress, Staging
+from reconciler.api.rollouts import Rollout
+from reconciler.observations import moment_of
 from reconciler.ownership import policy_ref
-from reconciler.rollouts.differing import KeptObject, needs_of
-from reconciler.rollouts.layout import best_of
-from reconciler.rollouts.standing import RolloutStatus
+from reconciler.rollouts.differing import RetainedObject, needs_of, stages_the_same
+from reconciler.rollouts.layout import best_of, lay_out
+from reconciler.rollouts.progress import adopted, progress
+from reconciler.rollouts.release import release_of_head, rollback_revisions
 from reconciler.scheduler import Schedule
 
 Value = TypeVar("Value")
 
+Records = Mapping[str, Mapping[str, Record]]
+"""By Rollout and cluster."""
+
+
+def stand(
+    schedule: Schedule, selection: Staging, records: Records, facts: ReleaseFacts, now: str
+) -> tuple[Staging, dict[str, RolloutProgress]]:
+    """Return the active revisions, and the state of each Rollout with the records to write. `now`: RFC 3339."""
+    fleet = schedule.fleet
+    found: dict[str, RolloutProgress] = {}
+    newest: dict[str, str] = {}
+    for rollout in fleet.rollouts:
+        known = records.get(rollout.name, {})
+        # Those of the revisions in force, or to which clusters may roll back, that stage the same as HEAD.
+        older = sorted(revisions_of(rollout, known, now) - {"", fleet.revision})
+        alike = frozenset(
+            revision
+            for revision in older
+            if (there := facts.fleets.get(revision)) is not None
+            and stages_the_same(there, schedule, _selects(schedule, selection, rollout, there, facts.applied))
+        )
+        of_rollout = replace(facts, alike=alike | {fleet.revision})
+        head = newest[rollout.name] = release_of_head(fleet.revision, alike, facts.order)
+        layout, sights = lay_out(rollout, fleet.clusters), facts.sights.get(rollout.name, {})
+        found[rollout.name] = progress(rollout, layout, head, known, sights, now, of_rollout)
+    recorded = in_force({name: each.records for name, each in found.items()})
+    return replace(selection, in_force=recorded, newest=newest, fleets=facts.fleets, order=facts.order), found
+
+
+def in_force(records: Records) -> dict[str, dict[str, str]]:
+    """Return the recorded revision of each cluster, by Rollout."""
+    return {name: {cluster: one.revision for cluster, one in known.items()} for name, known in records.items()}
+
+
+def begun_with(
+    schedule: Schedule,
+    selection: Staging,
+    records: Records,
+    applied: Collection[Identity],
+    before: str,
+    now: str,
+) -> dict[str, dict[str, Record]]:
+    """Return the records of new Rollouts over existing objects, those `applied`. `before`: the present revision.
+
+    A Rollout without any existing object has none: its first revision goes stage by stage.
+    """
+    new = [rollout for rollout in schedule.fleet.rollouts if before and not records.get(rollout.name)]
+    selected = selection.rollouts.items() if new else ()
+    running = {name for identity, names in selected if identity in applied for name in names}
+    layouts = {rollout.name: lay_out(rollout, schedule.fleet.clusters) for rollout in new if rollout.name in running}
+    return {name: adopted(layout, before, now) for name, layout in layouts.items()}
+
+
+def revisions_of(rollout: Rollout, records: Mapping[str, Record], now: str) -> set[str]:
+    """Return the revisions of a Rollout that are in force, and those to which clusters may roll back."""
+    earlier = (rollback_revisions(rollout, record, moment_of(now)) for record in records.values())
+    return {record.revision for record in records.values()}.union(*earlier)
+
+
+def _selects(
+    schedule: Schedule, selection: Staging, rollout: Rollout, older: Fleet, applied: Collection[Identity]
+) -> Callable[[Identity], bool]:
+    """Return a check whether a Rollout selects a template, also one gone from HEAD. Unplaced templates do not count."""
+    policies = dict.fromkeys(policy.ref for policy in (*older.propagation, *schedule.fleet.propagation))
+
+    def is_meant(identity: Identity) -> bool:
+        if identity in schedule.fleet.templates:
+            return identity in schedule.bindings and rollout.name in selection.rollouts.get(identity, ())
+        template = older.templates.get(identity)
+        if template is None or identity not in applied:
+            return False
+        # By which policy it was governed is not known any more: by any that a Rollout may name.
+        return any(
+            rollout.name in best_of(schedule.fleet.rollouts, template, policy)
+            for policy in (None, *(policies if rollout.templates.policies else ()))
+        )
+
+    return is_meant
+
 
 def staged(
     schedule: Schedule,
-    standing: RolloutStatus,
+    staging: Staging,
+    progress: Mapping[str, RolloutProgress],
     ledger: Ledger,
     copies: Mapping[Identity, Collection[str]],
     previous: Mapping[Identity, PreviousPlacement],
 ) -> Schedule:
-    """Return the schedule with each copy's revision, objects that stay until their turn, and waiting placements."""
-    in_force = {
-        name: {cluster: record.revision for cluster, record in standing.records.get(name, {}).items()}
-        for name in standing.progress
-    }
-    staging = Staging(
-        rollouts=standing.selection.rollouts,
-        in_force=in_force,
-        newest=standing.newest,
-        fleets=standing.fleets,
-        order=standing.order,
-        tied=standing.selection.tied,
-    )
-    said = (progress.problems for progress in standing.progress.values())
+    """Return the schedule with each copy's revision, objects that stay until their turn, and waiting placements.
+
+    `staging`, `progress`: of `stand`, or as recorded.
+    """
     schedule = replace(
         schedule,
-        bindings=_with_placement_held(schedule, standing, previous),
-        problems=with_problems(schedule.problems, standing.selection.problems, *said),
+        bindings=_with_placement_held(schedule, staging, progress, previous),
+        problems=with_problems(schedule.problems, staging.problems, *(each.problems for each in progress.values())),
     )
     needed, early = needs_of(schedule, staging, ledger)
-    left = dict(_lingering(schedule, standing, staging, ledger, copies))
+    left = dict(_lingering(schedule, progress, staging, ledger, copies))
     left |= dict(_definitions_of(schedule, left, staging, ledger, copies))
     kept = {**left, **needed}
     removed = {identity: one.rollouts for identity, one in kept.items() if one.rollouts}
@@ -85,11 +159,11 @@ def _sorted(mapping: dict[Identity, Value]) -> dict[Identity, Value]:
 
 def _lingering(
     schedule: Schedule,
-    standing: RolloutStatus,
+    progress: Mapping[str, RolloutProgress],
     staging: Staging,
     ledger: Ledger,
     copies: Mapping[Identity, Collection[str]],
-) -> Iterator[tuple[Identity, KeptObject]]:
+) -> Iterator[tuple[Identity, RetainedObject]]:
     """Yield objects that left the store and whose deletion is not due."""
     templates, bindings = schedule.fleet.templates, schedule.bindings
     for identity in sorted(each for each in copies if each not in templates and each not in bindings):
@@ -100,22 +174,22 @@ def _lingering(
         template, policy = _as_applied(schedule, staging, rows)
         ref = policy.ref if policy is not None else next(filter(None, (policy_ref(row.policy) for row in rows)), None)
         names = best_of(schedule.fleet.rollouts, template, ref)
-        due = [standing.progress[name].deletions_due for name in names if name in standing.progress]
+        due = [progress[name].deletions_due for name in names if name in progress]
         if not due:
             continue
         staying = frozenset(cluster for cluster in clusters if not any(cluster in each for each in due))
         staying &= schedule.fleet.clusters.keys()
         if staying:
-            yield identity, KeptObject(template=template, policy=policy, rollouts=names, clusters=staying)
+            yield identity, RetainedObject(template=template, policy=policy, rollouts=names, clusters=staying)
 
 
 def _definitions_of(
     schedule: Schedule,
-    left: Mapping[Identity, KeptObject],
+    left: Mapping[Identity, RetainedObject],
     staging: Staging,
     ledger: Ledger,
     copies: Mapping[Identity, Collection[str]],
-) -> Iterator[tuple[Identity, KeptObject]]:
+) -> Iterator[tuple[Identity, RetainedObject]]:
     """Yield definitions that left the store, in clusters where objects of their group stay: these would go with them.
 
     Source: Kubernetes: the name of a definition is that of its plural, a dot and its group.
@@ -128,7 +202,7 @@ def _definitions_of(
             names = tuple(sorted({name for found in objects for name in found.rollouts}))
             rows = [ledger[cluster][identity] for cluster in sorted(clusters)]
             template, policy = _as_applied(schedule, staging, rows)
-            yield identity, KeptObject(template=template, policy=policy, rollouts=names, clusters=clusters)
+            yield identity, RetainedObject(template=template, policy=policy, rollouts=names, clusters=clusters)
 
 
 def _as_applied(
@@ -151,7 +225,7 @@ def _as_applied(
     return Template(gvk=row.gvk, identity=identity, body=body, source=row.source), policy
 
 
-def _kept_binding(schedule: Schedule, identity: Identity, kept: KeptObject, ledger: Ledger) -> Binding:
+def _kept_binding(schedule: Schedule, identity: Identity, kept: RetainedObject, ledger: Ledger) -> Binding:
     """The binding of HEAD, if it has one, and the clusters that keep a copy, with the replicas that they have."""
     rows = {cluster: ledger.get(cluster, {}).get(identity) for cluster in sorted(kept.clusters)}
     own = schedule.bindings.get(identity) or Binding(
@@ -166,18 +240,21 @@ def _kept_binding(schedule: Schedule, identity: Identity, kept: KeptObject, ledg
 
 
 def _with_placement_held(
-    schedule: Schedule, standing: RolloutStatus, previous: Mapping[Identity, PreviousPlacement]
+    schedule: Schedule,
+    staging: Staging,
+    progress: Mapping[str, RolloutProgress],
+    previous: Mapping[Identity, PreviousPlacement],
 ) -> Mapping[Identity, Binding]:
     """Return the bindings, with held placements unchanged; clusters taken by a tick or a person go at once.
 
     Source: ADR 18, `placement: last`.
     """
-    waiting = {name for name, progress in standing.progress.items() if not progress.placement_due}
+    waiting = {name for name, each in progress.items() if not each.placement_due}
     if not waiting:
         return schedule.bindings
     ticked = {identity for identity, _ in schedule.ticked}
     held = {}
-    for identity, names in standing.selection.rollouts.items():
+    for identity, names in staging.rollouts.items():
         binding, before = schedule.bindings.get(identity), previous.get(identity)
         if binding is None or before is None or identity in ticked or not waiting.intersection(names):
             continue

@@ -21,5 +21,5 @@ from reconciler.scheduler.prerequisites import (
 )
 from reconciler.scheduler.schedule import KindSchemas, Schedule, schedule_fleet
 from reconciler.scheduler.schedule_tables import ScheduleTables, package_mates
-from reconciler.scheduler.tick import LOOKED, Proposal, Ticked, accept, propose, remembered_times, tick, told
+from reconciler.scheduler.tick import LOOKED, Proposal, Ticked, accept, propose, remembered_times, reported_key, tick
 from reconciler.templates import RUNS_ONCE

@@ -7,27 +7,26 @@ does not divide them again. Source: design#autoscaled-replicas; Karmada: the lab
 Ingresses and routes in front of those Services (with their references under propagateDeps), autoscalers that scale it,
 PodDisruptionBudgets of its pods. All of them are searched in the namespace of the workload: objects of another
 namespace are not its to move. Source: design#bring; Karmada carries none of these along, and its users ask for it.
+Gateway API: routes by their backends, and by a Service as their parent in a mesh, BackendTLSPolicy by its targets.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
-from itertools import chain
 from typing import Final
 
 from reconciler.api.binding import Binding, Reason
-from reconciler.api.content import dig
-from reconciler.api.fleet import Fleet, Template
-from reconciler.api.policies import Companion, PropagationPolicy
+from reconciler.api.content import Json, dig
+from reconciler.api.fleet import Template
+from reconciler.api.policies import Companion, LabelRequirement, LabelSelector, Operator, PropagationPolicy
 from reconciler.api.refs import Identity
 from reconciler.containment import try_call
 from reconciler.documents import BRING, parse_brings
-from reconciler.incremental import Dependents, Table
+from reconciler.incremental import Dependents, Table, by_key
+from reconciler.kinds.body_fields import mapping, mappings, text
 from reconciler.kinds.registry import Registry
-from reconciler.scheduler.following import Brought, Sources, following, inherited_policy, travel
-from reconciler.scheduler.grants import FRONTS, selected_by_labels, selected_by_selector, services_behind, why_in_front
+from reconciler.scheduler.following import FollowerPlacement, Sources, following, inherited_policy, travel
 from reconciler.templates import references_of, scale_target_of
 
 _RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
@@ -40,8 +39,6 @@ class Autoscaling:
     `scaled`: old and new targets of templates that changed, or whose policy did. `yielded`: for each target of a bound
     autoscaler, the clusters of that autoscaler.
     """
-
-    __slots__ = ("_scalers", "scaled", "yielded")
 
     def __init__(self) -> None:
         self._scalers = Dependents[Identity, Identity]()
@@ -83,12 +80,68 @@ class Autoscaling:
         return self.yielded.derive(clusters_of, self.scaled, self._scalers.on(bindings.changed))
 
 
+def selected_by_labels(labels: Mapping[str, str], selector: Json) -> bool:
+    """Return whether a Service selects pods with these labels. Without a selector it selects none."""
+    wanted = mapping(selector)
+    return bool(wanted) and all(labels.get(key) == value for key, value in wanted.items())
+
+
+def selected_by_selector(labels: Mapping[str, str], selector: Json) -> bool:
+    """Return whether a label selector selects pods with these labels: an empty one all, a missing one none."""
+    if not isinstance(selector, Mapping):
+        return False
+    if not selected_by_labels(labels, selector.get("matchLabels")) and mapping(selector.get("matchLabels")):
+        return False
+    requirements = []
+    for _, expression in mappings(selector.get("matchExpressions")):
+        operator, values = text(expression.get("operator")), expression.get("values")
+        if operator not in tuple(Operator):
+            return False
+        given = frozenset(one for one in values if isinstance(one, str)) if isinstance(values, list) else frozenset()
+        key = text(expression.get("key"))
+        requirements.append(LabelRequirement(key=key, operator=Operator(operator), values=given))
+    return LabelSelector(requirements=tuple(requirements)).matches(labels)
+
+
+_GATEWAYS: Final = "gateway.networking.k8s.io"
+_INGRESS: Final = ("networking.k8s.io", "Ingress")
+_BACKEND_TLS: Final = (_GATEWAYS, "BackendTLSPolicy")
+
+FRONTS: Final[Mapping[Companion, tuple[tuple[str, str], ...]]] = {
+    Companion.INGRESSES: (_INGRESS,),
+    Companion.ROUTES: (
+        *((_GATEWAYS, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")),
+        _BACKEND_TLS,
+    ),
+}
+"""Group and kind of each word of `fleet.reconciler/bring`."""
+
+
+def services_behind(front: Template, interpreters: Registry) -> frozenset[str]:
+    """Names of the Services of its own namespace that it leads to, or is about."""
+    kind = front.identity[:2]
+    if kind == _INGRESS:
+        backends = [dig(front.body, "spec", "defaultBackend")]
+        for _, rule in mappings(dig(front.body, "spec", "rules")):
+            backends += [path.get("backend") for _, path in mappings(dig(rule, "http", "paths"))]
+        return frozenset(name for backend in backends if (name := text(dig(backend, "service", "name"))))
+    if kind == _BACKEND_TLS:
+        services = (
+            target
+            for _, target in mappings(dig(front.body, "spec", "targetRefs"))
+            if target.get("kind") == "Service" and not target.get("group")
+        )
+        return frozenset(text(service.get("name")) for service in services)
+    refs = try_call(references_of, front, interpreters).value or ()
+    place = ("", "Service", front.identity.namespace)
+    return frozenset(ref.identity.name for ref in refs if ref.identity[:3] == place)
+
+
 COMPANION = "companion"
 """The rule of reasons that come from a workload with companions."""
 
 _SERVICE: Final = ("", "Service")
 _BUDGET: Final = ("policy", "PodDisruptionBudget")
-_LOOKED_FOR: Final = frozenset({_SERVICE, _BUDGET, *chain.from_iterable(FRONTS.values())})
 
 
 class CompanionTables:
@@ -97,8 +150,6 @@ class CompanionTables:
     `bindings` of companions, to be joined over the others. `policies` of companions without one of their own.
     """
 
-    __slots__ = ("bindings", "policies", "wanted")
-
     def __init__(self) -> None:
         self.wanted = Table[Identity, Collection[Companion]]()
         self.bindings = Table[Identity, Binding]()
@@ -106,7 +157,7 @@ class CompanionTables:
 
 
 def companions(
-    fleet: Fleet,
+    sources: Sources,
     templates: Table[Identity, Template],
     policies: Table[Identity, PropagationPolicy],
     bindings: Table[Identity, Binding],
@@ -116,10 +167,11 @@ def companions(
 ) -> CompanionTables:
     """Place companions with their workloads, besides the clusters of their own policy; return the tables.
 
-    `templates`: those of the fleet. `policies`: the policy that claims each. `bindings`: of everything so far,
-    dependencies included. `held`: the clusters where a workload's old copy still is. If any companions are wanted, all
-    are computed again.
+    `sources`: of the fleet. `templates`: its own. `policies`: the policy that claims each. `bindings`: of everything so
+    far, dependencies included. `held`: the clusters where a workload's old copy still is. If any companions are wanted,
+    all are computed again.
     """
+    fleet = sources.fleet
 
     def brings(identity: Identity) -> Collection[Companion] | None:
         if identity not in policies.rows:
@@ -131,7 +183,7 @@ def companions(
     # By companion the workloads that bring it along, each with why, as the end of the sentence "it …".
     brought: defaultdict[Identity, list[tuple[Identity, str]]] = defaultdict(list)
     if wanted:
-        index = CompanionIndex(fleet, interpreters)
+        index = CompanionIndex(sources, interpreters)
         for owner, kinds in wanted.items():
             for identity, why in index.of(fleet.templates[owner], kinds, policies.rows[owner].propagate_deps):
                 brought[identity].append((owner, why))
@@ -153,7 +205,7 @@ def companions(
             text = f"travels with {owner}"
             clusters = (*bindings.rows[owner].clusters, *sorted(held.rows.get(owner, ())))
             reason = Reason(rule=COMPANION, text=f"{text}: {why}", source=fleet.templates[owner].source)
-            found.append(Brought(owner, reason, [(text, clusters)]))
+            found.append(FollowerPlacement(owner, reason, [(text, clusters)]))
         return following(own, found)
 
     tables.policies.update(concerned, policy_of)
@@ -162,26 +214,28 @@ def companions(
 
 
 class CompanionIndex:
-    """Services, their fronts, and budgets by namespace; autoscalers by their targets."""
+    """Services, their fronts and budgets, by the sources of a fleet; autoscalers by their targets."""
 
-    def __init__(self, fleet: Fleet, interpreters: Registry) -> None:
-        """Look at every template of the fleet once."""
-        self._fleet, self._interpreters = fleet, interpreters
-        self._by_kind: dict[tuple[str, str, str], list[Template]] = defaultdict(list)
-        self._scalers: dict[Identity, list[Identity]] = defaultdict(list)
+    def __init__(self, sources: Sources, interpreters: Registry) -> None:
+        self._sources, self._interpreters = sources, interpreters
         self._behind: dict[Identity, frozenset[str]] = {}
-        for identity, template in sorted(fleet.templates.items()):
-            if identity[:2] in _LOOKED_FOR:
-                self._by_kind[identity[:3]].append(template)
-            target = scale_target_of(template, interpreters)
-            if target is not None:
-                self._scalers[target].append(identity)
+        scaled = ((scale_target_of(one, interpreters), one.identity) for one in sources.fleet.templates.values())
+        self._scalers = by_key(sorted((target, scaler) for target, scaler in scaled if target is not None))
 
     def of(
         self, workload: Template, brings: Collection[Companion], with_dependencies: bool
     ) -> Iterator[tuple[Identity, str]]:
         """Companions of a workload, each with why it is one."""
-        services = self._services(workload)
+        template = self._interpreters.of(*workload.identity[:2]).pod_template(workload.body)
+        labels = dig(template, "metadata", "labels")
+        pods: Mapping[str, str] = labels if isinstance(labels, Mapping) else {}
+        governing = dig(workload.body, "spec", "serviceName") if workload.identity.kind == "StatefulSet" else None
+        services: dict[Identity, str] = {}
+        for service in self._sources.at((*_SERVICE, workload.identity.namespace)):
+            if selected_by_labels(pods, dig(service.body, "spec", "selector")):
+                services[service.identity] = "it selects its pods"
+            elif service.identity.name == governing:
+                services[service.identity] = "it governs it by spec.serviceName"
         if Companion.SERVICES in brings:
             yield from services.items()
         for front in FRONTS:
@@ -190,46 +244,25 @@ class CompanionIndex:
         if Companion.AUTOSCALERS in brings:
             yield from ((identity, "it scales it") for identity in self._scalers.get(workload.identity, ()))
         if Companion.BUDGETS in brings:
-            labels = self._pod_labels(workload)
-            for budget in self._by_kind.get((*_BUDGET, workload.identity.namespace), ()):
-                if labels and selected_by_selector(labels, dig(budget.body, "spec", "selector")):
+            for budget in self._sources.at((*_BUDGET, workload.identity.namespace)):
+                if pods and selected_by_selector(pods, dig(budget.body, "spec", "selector")):
                     yield budget.identity, "it limits the disruption of its pods"
-
-    def _services(self, workload: Template) -> dict[Identity, str]:
-        """Services that select the pods, and the one that governs a StatefulSet."""
-        labels = self._pod_labels(workload)
-        governing = dig(workload.body, "spec", "serviceName") if workload.identity.kind == "StatefulSet" else None
-        found = {}
-        for service in self._by_kind.get((*_SERVICE, workload.identity.namespace), ()):
-            if selected_by_labels(labels, dig(service.body, "spec", "selector")):
-                found[service.identity] = "it selects its pods"
-            elif service.identity.name == governing:
-                found[service.identity] = "it governs it by spec.serviceName"
-        return found
 
     def _in_front_of(
         self, services: Collection[Identity], kinds: Iterable[tuple[str, str]], with_dependencies: bool
     ) -> Iterator[tuple[Identity, str]]:
         names = {service.name for service in services}
         for place in ((*kind, namespace) for kind in kinds for namespace in {found.namespace for found in services}):
-            for front in self._by_kind.get(place, ()):
+            for front in self._sources.at(place):
                 # Asked for each workload of its namespace.
                 known = self._behind.get(front.identity)
                 if known is None:
                     known = self._behind[front.identity] = services_behind(front, self._interpreters)
                 if behind := sorted(names & known):
-                    yield front.identity, why_in_front(front.identity, behind[0])
+                    is_about = front.identity[:2] == _BACKEND_TLS
+                    yield front.identity, f"it {'is about' if is_about else 'leads to'} Service {behind[0]}"
                     # An unreadable one is frozen by itself, and its workloads go on.
                     refs = try_call(references_of, front, self._interpreters).value if with_dependencies else None
                     going = travel(front, refs, self._sources, self._interpreters).found if refs else {}
                     for identity, ways in going.items():
-                        yield from ((identity, way.told(front.identity, identity)) for way in ways)
-
-    @cached_property
-    def _sources(self) -> Sources:
-        return Sources.among(self._fleet, self._interpreters)
-
-    def _pod_labels(self, workload: Template) -> Mapping[str, str]:
-        interpreter = self._interpreters.of(*workload.identity[:2])
-        labels = dig(interpreter.pod_template(workload.body), "metadata", "labels")
-        return labels if isinstance(labels, Mapping) else {}
+                        yield from ((identity, way.sentence(front.identity, identity)) for way in ways)

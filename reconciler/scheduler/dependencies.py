@@ -21,16 +21,16 @@ from reconciler.containment import with_subject
 from reconciler.incremental import Dependents, Table, among, union
 from reconciler.kinds.registry import Registry
 from reconciler.scheduler.following import (
-    Brought,
     DependencyPath,
+    FollowerPlacement,
     ResolvedReference,
     Sources,
-    Travel,
+    TemplateDependencies,
     following,
+    grants_place,
     inherited_policy,
     travel,
 )
-from reconciler.scheduler.grants import grants_place
 from reconciler.scheduler.makers import MakerTables
 from reconciler.templates import references_of
 
@@ -41,7 +41,7 @@ _Place = tuple[str, str, str]
 class Links(Struct, frozen=True, kw_only=True):
     """The references of one template. `needs`: its own targets in the store, or their makers there."""
 
-    going: Travel
+    going: TemplateDependencies
     needs: frozenset[Identity]
     problems: tuple[Problem, ...]
 
@@ -54,19 +54,16 @@ class LinkTables:
     dependencies or not. `makers`: objects that templates make.
     """
 
-    __slots__ = (
-        *("_problems", "_sought"),
-        *("bindings", "brought_by", "followed_by", "links", "makers", "needs", "policies"),
-    )
-
     def __init__(self) -> None:
         self.makers = MakerTables()
+        self.sources: Sources
+        """Of the last fleet."""
         self.links = Table[Identity, Links]()
         self.needs = Table[Identity, frozenset[Identity]]()
-        self._problems = Table[Identity, tuple[Problem, ...]]()
+        self.problems = Table[Identity, tuple[Problem, ...]]()
         self.bindings = Table[Identity, Binding]()
         self.policies = Table[Identity, PropagationPolicy]()
-        self._sought = Dependents[Identity, Identity | _Place]()
+        self.sought = Dependents[Identity, Identity | _Place]()
         """Owner to where its references look."""
         self.brought_by = Dependents[Identity, Identity]()
         """Owner to what it brings along."""
@@ -78,17 +75,6 @@ class LinkTables:
         """Return makers that are dependencies, and the dependencies of makers: all their references are followed."""
         return self.followed_by.looked_at
 
-    @property
-    def all_problems(self) -> list[Problem]:
-        """Return the problems of all links."""
-        return [problem for found in self._problems.rows.values() for problem in found]
-
-    def seekers(self, edited: Collection[Identity]) -> set[Identity]:
-        """Owners that may find something else, since templates came, went or changed, or have other makers."""
-        if not self._sought.looked_at:
-            return set()
-        return self._sought.of(edited) | self._sought.of({identity[:3] for identity in edited})
-
     def link(self, links: Mapping[Identity, Links | None]) -> None:
         """Take the links of owners."""
         self.links.put(links)
@@ -97,14 +83,14 @@ class LinkTables:
             going = found.going if found is not None else _NOWHERE
             sought: list[Identity | _Place] = [ref.identity[:3] if ref.labels else ref.identity for ref in going.refs]
             grants = [grants_place(ref) for ref in going.refs if ref.granted_to]
-            self._sought.put(owner, [*sought, *grants, *going.followed])
+            self.sought.put(owner, [*sought, *grants, *going.followed])
             self.brought_by.put(owner, going.found)
             if going.followed:
                 self.followed_by.put(owner, going.followed)
             else:
                 self.followed_by.drop(owner)
         self.needs.put({owner: found.needs if found else None for owner, found in changed.items()})
-        self._problems.put({owner: found.problems or None if found else None for owner, found in changed.items()})
+        self.problems.put({owner: found.problems or None if found else None for owner, found in changed.items()})
 
     def mentions(self, identities: Collection[Identity]) -> dict[Identity, list[tuple[Identity, DependencyPath]]]:
         """Return those that are a dependency of another template, each with its owners in order, never itself."""
@@ -119,7 +105,7 @@ class LinkTables:
         return found
 
 
-_NOWHERE = Travel({}, ())
+_NOWHERE = TemplateDependencies({}, ())
 
 
 DEPENDENCY = "dependency"
@@ -146,7 +132,7 @@ def dependencies(
     """
     dirty = union(templates.changed, policies.changed, bindings.changed, held.changed)
     stirred = tables.makers.follow(fleet.templates, dirty, interpreters)
-    sources = Sources(fleet, tables.makers.makers)
+    sources = tables.sources = Sources(fleet, tables.makers.makers)
 
     def links_of(owner: Identity) -> Links | None:
         template = fleet.templates.get(owner)
@@ -159,7 +145,9 @@ def dependencies(
         brings = is_bound and owner in policies.rows and policies.rows[owner].propagate_deps
         is_told = fleet.is_complete and (brings or is_followed)
         found = [sources.find(ref, owner) for ref in refs]
-        going = travel(template, refs, sources, interpreters, at_first=found) if brings else Travel({}, refs)
+        going = (
+            travel(template, refs, sources, interpreters, at_first=found) if brings else TemplateDependencies({}, refs)
+        )
         return _links(template, zip(refs, found, strict=True), going, is_told=is_told)
 
     def link(owners: Collection[Identity]) -> None:
@@ -171,7 +159,10 @@ def dependencies(
         }
         tables.link({owner: found for owner, found in computed.items() if found or owner in known})
 
-    owners = union(dirty, tables.seekers(union(dirty, stirred)))
+    # Owners may find something else where templates came, went or changed, or have other makers.
+    edited = union(dirty, stirred)
+    places = {identity[:3] for identity in edited} if tables.sought.looked_at else set()
+    owners = union(dirty, tables.sought.of({*edited, *places}) if places else ())
     left, released = tables.brought_by.on(owners), tables.followed_by.on(owners)
     link(owners)
     # The links of others show which objects are newly followed, or no more.
@@ -182,7 +173,11 @@ def dependencies(
 
 
 def _links(
-    owner: Template, refs: Iterable[tuple[DependencyRef, ResolvedReference]], going: Travel, *, is_told: bool
+    owner: Template,
+    refs: Iterable[tuple[DependencyRef, ResolvedReference]],
+    going: TemplateDependencies,
+    *,
+    is_told: bool,
 ) -> Links:
     """Return the references of a template, and its dependencies. `is_told`: missing ones are reported."""
     needs: set[Identity] = set()
@@ -235,11 +230,11 @@ def _follow_all(
         )
         found = []
         for owner, way in mentions[identity]:
-            reason = Reason(rule=DEPENDENCY, text=way.told(owner, identity), source=fleet.templates[owner].source)
+            reason = Reason(rule=DEPENDENCY, text=way.sentence(owner, identity), source=fleet.templates[owner].source)
             clusters: list[tuple[str, Iterable[str]]] = [(f"follows {owner}", bindings[owner].clusters)]
             if owner in held:
                 clusters.append((f"follows {owner}, whose old copy is still there", sorted(held[owner])))
-            found.append(Brought(owner, reason, clusters))
+            found.append(FollowerPlacement(owner, reason, clusters))
         return following(own, found)
 
     tables.policies.derive(policy_of, followers, within=[mentions])

@@ -7,7 +7,7 @@ across restarts, and a copy that recovers in time gets its former replicas back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -52,8 +52,18 @@ def kept_exclusions(
     for known in observations.constraints:
         if known.tick is not Tick.FAILOVER or not _is_of_now(known, schedule, observations, now):
             continue
-        if not _has_recovered(known, schedule, observations, now):
-            constraints.append(_outlasting(known, schedule, observations, now))
+        terms, workload = (
+            _terms(schedule, known.identity),
+            workload_in(observations.clusters, known.identity, known.cluster),
+        )
+        is_gracious = terms is not None and terms.purge_mode is PurgeMode.GRACIOUSLY
+        is_well = workload is not None and workload.health is Health.HEALTHY
+        if not (is_gracious and is_in_force(known, now) and is_well):
+            # It is prolonged while its copy is there, as the reason of the deletion; one that ended longer ago explains
+            # nothing of today.
+            has_ended = not is_in_force(known, now) and age_s(known.until, now) < EXCLUSION_S
+            is_explaining = has_ended and _leaves_a_copy(known, schedule, observations)
+            constraints.append(replace(known, until=later(now, EXCLUSION_S)) if is_explaining else known)
         elif known.identity not in restored or known.since < begun[known.identity]:
             begun[known.identity] = known.since
             restored[known.identity] = PreviousPlacement(identity=known.identity, targets=known.before)
@@ -72,16 +82,16 @@ def due_exclusions(
     often nobody did; those come later, or a few without a target would keep all others from their turn.
     """
     found = [
-        (tried.get((identity, name), 0), workload.unhealthy_since, identity, name)
-        for name, seen in observations.clusters.items()
-        for identity, workload in (seen.workloads.items() if seen.reachable else ())
-        if workload.health is Health.UNHEALTHY and _is_due(schedule, seen, workload, now)
+        (tried.get((identity, name), 0), since, identity, name)
+        for identity, name, since, patience_s in _failed(schedule, observations)
+        if age_s(since, now) > patience_s
     ]
     known = {(c.identity, c.cluster): c for c in observations.constraints if c.tick is Tick.FAILOVER}
     due: list[Constraint] = []
     for _, since, identity, name in sorted(found):
         last = known.get((identity, name))
         if last is None or not is_in_force(last, now):
+            span_s = EXCLUSION_S if last is None else min(EXCLUSION_S_MAX, 2 * int(age_s(last.since, last.until)))
             terms = _terms(schedule, identity)
             assert terms is not None, "what fails over has a policy that says so"
             due.append(
@@ -92,7 +102,7 @@ def due_exclusions(
                     excludes=True,
                     reason=f"unhealthy since {since}",
                     # A copy kept by Never is for a person to take away, so its cluster must not come back by itself.
-                    until="" if terms.purge_mode is PurgeMode.NEVER else _end(now, last),
+                    until="" if terms.purge_mode is PurgeMode.NEVER else later(now, max(EXCLUSION_S, span_s)),
                     tick=Tick.FAILOVER,
                     since=now,
                     basis=_basis(schedule.fleet.templates[identity], schedule.interpreters),
@@ -151,7 +161,6 @@ def handed_back(
 
 
 def _is_gone(found: Constraint, observations: Observations) -> bool:
-    """Return whether the copy that a constraint takes away is observed to be gone."""
     seen = observations.clusters.get(found.cluster)
     return seen is not None and seen.reachable and found.identity not in seen.workloads
 
@@ -197,20 +206,21 @@ def ends_of_patience(schedule: Schedule, observations: Observations) -> tuple[tu
     excluded = {(c.identity, c.cluster) for c in observations.constraints if c.tick is Tick.FAILOVER}
     return tuple(
         sorted(
-            (identity, name, later(workload.unhealthy_since, patience_s))
-            for name, seen in observations.clusters.items()
-            for identity, workload in (seen.workloads.items() if seen.reachable else ())
-            if workload.health is Health.UNHEALTHY
-            and workload.unhealthy_since
-            and (identity, name) not in excluded
-            and (patience_s := _patience_s(schedule, seen, workload)) is not None
+            (identity, name, later(since, patience_s))
+            for identity, name, since, patience_s in _failed(schedule, observations)
+            if since and (identity, name) not in excluded
         )
     )
 
 
-def _is_due(schedule: Schedule, seen: ClusterObservation, workload: Workload, now: str) -> bool:
-    patience_s = _patience_s(schedule, seen, workload)
-    return patience_s is not None and age_s(workload.unhealthy_since, now) > patience_s
+def _failed(schedule: Schedule, observations: Observations) -> Iterator[tuple[Identity, str, str, float]]:
+    """Yield failed applications with cluster, time of the failure, and the seconds for which they are tolerated."""
+    for name, seen in observations.clusters.items():
+        for identity, workload in seen.workloads.items() if seen.reachable else ():
+            if workload.health is Health.UNHEALTHY:
+                patience_s = _patience_s(schedule, seen, workload)
+                if patience_s is not None:
+                    yield identity, name, workload.unhealthy_since, patience_s
 
 
 def _patience_s(schedule: Schedule, seen: ClusterObservation, workload: Workload) -> float | None:
@@ -230,21 +240,6 @@ def _patience_s(schedule: Schedule, seen: ClusterObservation, workload: Workload
         if policy.ecs_provision and is_last_tier(policy, schedule.fleet.clusters[seen.name]):
             toleration_s = max(toleration_s, PROVISION_S)
     return toleration_s
-
-
-def _end(now: str, last: Constraint | None) -> str:
-    span_s = EXCLUSION_S if last is None else min(EXCLUSION_S_MAX, 2 * int(age_s(last.since, last.until)))
-    return later(now, max(EXCLUSION_S, span_s))
-
-
-def _outlasting(known: Constraint, schedule: Schedule, observations: Observations, now: str) -> Constraint:
-    """Return the exclusion, prolonged while its copy is there: it is the reason of the deletion.
-
-    An exclusion that ended longer ago explains nothing of today.
-    """
-    has_ended = not is_in_force(known, now) and age_s(known.until, now) < EXCLUSION_S
-    is_explaining = has_ended and _leaves_a_copy(known, schedule, observations)
-    return replace(known, until=later(now, EXCLUSION_S)) if is_explaining else known
 
 
 def _leaves_a_copy(known: Constraint, schedule: Schedule, observations: Observations) -> bool:
@@ -267,14 +262,6 @@ def _is_of_now(known: Constraint, schedule: Schedule, observations: Observations
     return known.basis == _basis(template, schedule.interpreters) or (
         is_kept and _leaves_a_copy(known, schedule, observations)
     )
-
-
-def _has_recovered(known: Constraint, schedule: Schedule, observations: Observations, now: str) -> bool:
-    terms = _terms(schedule, known.identity)
-    workload = workload_in(observations.clusters, known.identity, known.cluster)
-    is_gracious = terms is not None and terms.purge_mode is PurgeMode.GRACIOUSLY
-    is_there = workload is not None and workload.health is Health.HEALTHY
-    return is_gracious and is_in_force(known, now) and is_there
 
 
 def _terms(schedule: Schedule, identity: Identity) -> ApplicationFailover | None:

@@ -2,6 +2,10 @@
 
 A reference leads to a template of the store, or to its maker in the cluster. Source: Karmada: dependencies are not
 followed further. Those of a maker are: without its store, its issuer and their credentials it makes nothing.
+
+A namespace lets objects of other namespaces refer to its own by a ReferenceGrant that stands in it; without one the
+reference is refused, and a grant that decides is a dependency itself. Source: Gateway API: ReferenceGrant;
+design#grants.
 """
 
 from __future__ import annotations
@@ -10,21 +14,37 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, Reason, TargetCluster
+from reconciler.api.content import Json, dig
 from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Fleet, Template
-from reconciler.api.policies import ConflictResolution, PropagationPolicy, Suspension
+from reconciler.api.policies import (
+    ConflictResolution,
+    PropagationPolicy,
+    Suspension,
+)
 from reconciler.api.refs import Identity
 from reconciler.containment import with_subject
+from reconciler.kinds.body_fields import mappings, text
 from reconciler.kinds.registry import Registry
 from reconciler.placement import LazyReasons
-from reconciler.scheduler.grants import granting, grants_place, how
 from reconciler.scheduler.makers import Makers, MakerTables
 from reconciler.templates import references_of
+
+_GRANT: Final = ("gateway.networking.k8s.io", "ReferenceGrant")
+
+
+def grants_place(ref: DependencyRef) -> tuple[str, str, str]:
+    """Group, kind and namespace of the grants that may allow a reference."""
+    return (*_GRANT, ref.identity.namespace)
+
+
+def _texts_of(entry: Mapping[str, Json], *more: str) -> tuple[str, ...]:
+    return tuple(text(entry.get(field)) for field in ("group", "kind", *more))
 
 
 class ReferenceTarget(NamedTuple):
@@ -45,10 +65,7 @@ class ResolvedReference(NamedTuple):
 class Sources:
     """Finds the targets of a reference: one template and its makers, or all of a kind and namespace by labels."""
 
-    __slots__ = ("_by_place", "fleet", "makers")
-
     def __init__(self, fleet: Fleet, makers: Makers) -> None:
-        """Look in a fleet with these makers."""
         self.fleet = fleet
         self._by_place: dict[tuple[str, str, str], list[Template]] | None = None
         self.makers = makers
@@ -76,7 +93,7 @@ class Sources:
     def _with_name(self, ref: DependencyRef, owner: Identity) -> ResolvedReference:
         """Return the targets of a reference, sorted. An object that the owner makes itself needs no other maker."""
         if ref.labels:
-            there = self._at(ref.identity[:3])
+            there = self.at(ref.identity[:3])
             found = [one for one in there if all(one.labels.get(key) == value for key, value in ref.labels)]
             return ResolvedReference(tuple([ReferenceTarget(one.identity) for one in found]), bool(found))
         templates = (ReferenceTarget(ref.identity),) if ref.identity in self.fleet.templates else ()
@@ -90,9 +107,19 @@ class Sources:
         return ResolvedReference((*templates, *made), bool(templates) or any(maker.is_whole for maker in others))
 
     def _grants(self, ref: DependencyRef) -> tuple[Identity, ...]:
-        return granting(ref, self._at(grants_place(ref))) if ref.granted_to else ()
+        """Return the grants of the namespace that allow a reference."""
+        return tuple(
+            grant.identity
+            for grant in (self.at(grants_place(ref)) if ref.granted_to else ())
+            if ref.granted_to in (_texts_of(one, "namespace") for _, one in mappings(dig(grant.body, "spec", "from")))
+            and any(
+                _texts_of(one) == ref.identity[:2] and text(one.get("name")) in ("", ref.identity.name)
+                for _, one in mappings(dig(grant.body, "spec", "to"))
+            )
+        )
 
-    def _at(self, place: tuple[str, str, str]) -> Sequence[Template]:
+    def at(self, place: tuple[str, str, str]) -> Sequence[Template]:
+        """Return the templates of a group, a kind and a namespace, sorted."""
         if self._by_place is None:
             self._by_place = defaultdict(list)
             for identity, template in sorted(self.fleet.templates.items()):
@@ -107,15 +134,16 @@ class DependencyPath(NamedTuple):
     by: Identity | None = None
     made: Identity | None = None
 
-    def told(self, owner: Identity, dependency: Identity) -> str:
+    def sentence(self, owner: Identity, dependency: Identity) -> str:
         """Return why a dependency is placed with its owner, as a sentence about "it"."""
         refers, with_owner = (owner, "") if self.by is None else (self.by, f", which travels with {owner},")
         if self.made is None:
-            return f"{refers}{with_owner} {how(dependency, self.path)}"
+            is_granted = dependency[:2] == _GRANT
+            return f"{refers}{with_owner} refers {'by' if is_granted else 'to'} it in {self.path}"
         return f"it makes {self.made}, which {refers}{with_owner} refers to in {self.path}"
 
 
-class Travel(NamedTuple):
+class TemplateDependencies(NamedTuple):
     """The dependencies of one template.
 
     `found`: all of them, with the ways to each. `refs`: the references of the owner and of `followed` objects.
@@ -134,7 +162,7 @@ def travel(
     *,
     is_followed: bool = False,
     at_first: Sequence[ResolvedReference] | None = None,
-) -> Travel:
+) -> TemplateDependencies:
     """Return the dependencies of a template by its references. `is_followed`: as if it were a maker.
 
     `at_first`: the targets of its references, if known.
@@ -156,12 +184,14 @@ def travel(
                     followed[identity] = with_subject(identity, references_of, template, interpreters)
                     todo.append(identity)
     if len(followed) == 1:
-        return Travel(found, refs)
+        return TemplateDependencies(found, refs)
     beyond = [ref for identity, more in followed.items() if identity != owner.identity for ref in more]
-    return Travel(found, (*refs, *beyond), tuple([identity for identity in followed if identity != owner.identity]))
+    return TemplateDependencies(
+        found, (*refs, *beyond), tuple([identity for identity in followed if identity != owner.identity])
+    )
 
 
-class Brought(NamedTuple):
+class FollowerPlacement(NamedTuple):
     """One owner of a follower, the reason, and its clusters in groups with a text of their own."""
 
     owner: Identity
@@ -169,7 +199,7 @@ class Brought(NamedTuple):
     clusters: Sequence[tuple[str, Iterable[str]]]
 
 
-def following(own: Binding, mentions: Sequence[Brought]) -> Binding:
+def following(own: Binding, mentions: Sequence[FollowerPlacement]) -> Binding:
     """The binding with the clusters of its owners beside its own; the first owner gives the reason of a cluster."""
     if len(mentions) == 1 and not own.targets and not own.cluster_reasons and len(mentions[0].clusters) == 1:
         # A follower without own clusters and with one owner, as nearly all dependencies.
@@ -225,7 +255,6 @@ class SharedReason(LazyReasons):
 # Followers of owners with equal placement have equal targets, which rendering finds by comparing.
 @lru_cache(maxsize=4096)
 def _bare(clusters: tuple[str, ...]) -> tuple[TargetCluster, ...]:
-    """Targets without replicas."""
     return tuple([TargetCluster(cluster) for cluster in clusters])
 
 

@@ -43,7 +43,12 @@ def operator_parts(kind: GroupKind, objects: Bodies, interpreters: Registry) -> 
 
     `objects`: ours in the cluster, by identity.
     """
-    resources = _resources(kind, objects)
+    plural = guessed_plural(kind[1])
+    for identity, body in objects.items():
+        if identity.kind == "CustomResourceDefinition" and defined_kind(body) == kind:
+            plural = text(dig(body, "spec", "names", "plural")) or plural
+    # As rules name them, with subresources.
+    resources = {f"{name}{part}" for name in (plural, "*") for part in ("", "/status", "/finalizers", "/*")}
     roles = {one for one, body in objects.items() if one[:2] in _ROLES and _grants(body, kind[0], resources)}
     bindings = {identity for identity in objects if identity[:2] in _BINDINGS and _binds(identity, objects, roles)}
     accounts = {
@@ -69,15 +74,6 @@ def _grants(role: JsonObject, group: str, resources: Collection[str]) -> bool:
         and not _WRITES.isdisjoint(_texts(rule.get("verbs")))
         for _, rule in mappings(role.get("rules"))
     )
-
-
-def _resources(kind: GroupKind, objects: Bodies) -> frozenset[str]:
-    """Return the resource names of a kind in RBAC rules, with its subresources."""
-    plural = guessed_plural(kind[1])
-    for identity, body in objects.items():
-        if identity.kind == "CustomResourceDefinition" and defined_kind(body) == kind:
-            plural = text(dig(body, "spec", "names", "plural")) or plural
-    return frozenset(f"{name}{part}" for name in (plural, "*") for part in ("", "/status", "/finalizers", "/*"))
 
 
 def _binds(identity: Identity, objects: Bodies, roles: Collection[Identity]) -> bool:
@@ -111,8 +107,6 @@ NO_MAKERS: Final = Makers()
 
 class MakerTables:
     """The makers of this round, computed from those of the round before."""
-
-    __slots__ = ("_made", "_makers", "_of")
 
     def __init__(self) -> None:
         self._made = Table[Identity, tuple[Made, ...]]()

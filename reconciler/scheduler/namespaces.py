@@ -49,8 +49,6 @@ Targets = tuple[TargetCluster, ...]
 class NamespaceTables:
     """Bound objects of each namespace, and the Namespaces that followed."""
 
-    __slots__ = ("first", "followed", "inhabitants")
-
     def __init__(self) -> None:
         self.inhabitants: dict[str, dict[Identity, Targets]] = {}
         """By namespace, what is bound in it with its targets, in order."""

@@ -6,6 +6,7 @@ The schedule of the store, given observations of the members: claims, placements
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec import Struct, field
@@ -95,10 +96,6 @@ class Schedule(Struct, frozen=True, kw_only=True):
         order = self.ticked.get((identity, cluster))
         return order is not None and order.tick is Tick.EVICTION
 
-    def lingers(self, identity: Identity) -> bool:
-        """Return whether HEAD does not have it any more, and stages alone keep its copies."""
-        return self.staging is not None and identity in self.staging.lingering
-
     def definition_of(self, kind: tuple[str, str]) -> Identity | None:
         """The placed CustomResourceDefinition of a (group, kind) of the store; None: the store brings none."""
         definition = self.definitions.get(kind)
@@ -159,7 +156,7 @@ def _schedule(inputs: ScheduleInputs, tables: ScheduleTables) -> Schedule:
 
     held = tables.held.derive(old_copies, tables.copies, placed)
     followers = dependencies(fleet, templates, policies, tables.places.bindings, held, tables.links, interpreters)
-    company = companions(fleet, templates, policies, followers.bindings, held, tables.company, interpreters)
+    company = companions(followers.sources, templates, policies, followers.bindings, held, tables.company, interpreters)
     accompanied = tables.accompanied.overlay(company.bindings, followers.bindings)
     spaces = namespaces(fleet, templates, accompanied, tables.spaces)
 
@@ -179,7 +176,8 @@ def _schedule(inputs: ScheduleInputs, tables: ScheduleTables) -> Schedule:
         }
     )
     tables.end(inputs)
-    problems = (claims.problems, placements.problems, followers.all_problems, unknown_classes, waiting)
+    linked = chain.from_iterable(followers.problems.rows.values())
+    problems = (claims.problems, placements.problems, linked, unknown_classes, waiting)
     return Schedule(
         fleet=fleet,
         interpreters=interpreters,
@@ -191,7 +189,7 @@ def _schedule(inputs: ScheduleInputs, tables: ScheduleTables) -> Schedule:
         holds=holds,
         ticked=tables.ticked.rows,
         needs=followers.needs.rows,
-        makers=followers.makers.makers,
+        makers=followers.sources.makers,
         followed=frozenset(followers.followed),
         definitions=tables.definitions,
         yielded=yielded.rows,
@@ -279,8 +277,6 @@ def _waits_for_overrides(
 
 class KindSchemas:
     """Looks schemas up, each once."""
-
-    __slots__ = ("_described", "_known", "_schedule")
 
     def __init__(self, schedule: Schedule, described: Mapping[GVK, Schema] | None = None) -> None:
         """`described`: of kinds that neither Kubernetes nor the store defines."""

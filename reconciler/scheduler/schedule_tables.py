@@ -32,7 +32,7 @@ from reconciler.policy import ClaimTables
 from reconciler.scheduler.companions import Autoscaling, CompanionTables
 from reconciler.scheduler.dependencies import LinkTables
 from reconciler.scheduler.namespaces import NamespaceTables
-from reconciler.templates import check_all_facts, check_facts, has_turn, is_hook, package_of
+from reconciler.templates import check_facts, has_turn, is_hook, package_of
 
 
 class ScheduleInputs(NamedTuple):
@@ -49,8 +49,6 @@ class ScheduleInputs(NamedTuple):
 class PackageTables:
     """The package of each hook or object with a wave, and that of each template beside one, by the last schedule."""
 
-    __slots__ = ("members", "turns")
-
     def __init__(self) -> None:
         self.turns = Table[Identity, str]()
         self.members = Table[Identity, str]()
@@ -59,11 +57,11 @@ class PackageTables:
         """Take the templates of a schedule."""
         rows, before = templates.rows, frozenset(self.turns.rows.values())
 
-        def turn(identity: Identity) -> str | None:
+        def hook_package(identity: Identity) -> str | None:
             template = rows.get(identity)
             return package_of(template.source.path) if template is not None and has_turn(template) else None
 
-        self.turns.derive(turn, templates)
+        self.turns.derive(hook_package, templates)
         packages = frozenset(self.turns.rows.values())
 
         def member(identity: Identity) -> str | None:
@@ -190,8 +188,6 @@ def package_mates(packaged: Mapping[Identity, str], identities: Collection[Ident
 class TemplateFaults:
     """The faults so far. A template is tried again when the store has another version of it."""
 
-    __slots__ = ("_found",)
-
     def __init__(self) -> None:
         self._found: dict[Identity, tuple[Template, FrozenReach, Problem]] = {}
 
@@ -227,8 +223,8 @@ class TemplateFaults:
         found = self._found
         templates = [one for one in there if one is not None and not (found and one.identity in found)]
         # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
-        if try_call(check_all_facts, templates, interpreters).fault is not None:
-            checked = ((template.identity, try_call(check_facts, template, interpreters)) for template in templates)
+        if try_call(check_facts, templates, interpreters).fault is not None:
+            checked = ((template.identity, try_call(check_facts, (template,), interpreters)) for template in templates)
             unread = {identity: found.fault for identity, found in checked if found.fault is not None}
             unclaimed = {**unclaimed, **unread}
         if unclaimed:

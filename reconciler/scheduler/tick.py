@@ -107,7 +107,7 @@ LOOKED = "looked for replicas without a node"
 """Timer key: the first descheduling check after a start of the service."""
 
 
-def told(event: str, identity: Identity, cluster: str) -> str:
+def reported_key(event: str, identity: Identity, cluster: str) -> str:
     """Return the timer key: a failed application has been reported."""
     return f"{event} {identity} @ {cluster}"
 

@@ -35,4 +35,4 @@ from reconciler.secrets.credentials import (
     names_secrets,
 )
 from reconciler.secrets.sops_block import BLOCK, TAMPERED, UNKNOWN, read_block
-from reconciler.secrets.value_order import OrderUnknown, Value, go_float, values_in_order
+from reconciler.secrets.value_order import OrderUnknown, go_float, values_in_order

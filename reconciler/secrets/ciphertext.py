@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from reconciler.api.content import CIPHERTEXT_MARK as MARK
 from reconciler.api.content import Json, JsonObject, Leaf, Step
 from reconciler.regex import regex
 
 _FORM: Final = regex(
-    r"ENC\[AES256_GCM,data:([A-Za-z0-9+/=]+),iv:([A-Za-z0-9+/=]+),tag:([A-Za-z0-9+/=]+),type:([a-z]+)\]"
+    r"ENC\[AES256_GCM,data:(?P<data>[A-Za-z0-9+/=]+),iv:([A-Za-z0-9+/=]+),tag:([A-Za-z0-9+/=]+),type:(?P<type>[a-z]+)\]"
 )
 _STAND_INS: Final = {"str": "eA==", "int": 1, "float": 1.5, "bool": True, "time": "2006-01-02T15:04:05Z"}
 """Placeholders for validating unreadable values: right by type, and base64 for a text."""
@@ -20,24 +20,14 @@ TYPES: Final = frozenset(_STAND_INS)
 """Types of values that become part of an object. Source: sops 3.13, aes/cipher.go."""
 
 
-class CiphertextParts(NamedTuple):
-    """An encrypted value taken apart; all but the type are base64."""
-
-    data: str
-    iv: str
-    tag: str
-    type: str
-
-
 def is_ciphertext(value: Json) -> bool:
     """Return whether a value begins like those that sops encrypted; it may be cut off."""
     return isinstance(value, str) and value.startswith(MARK)
 
 
-def parts_of(text: str) -> CiphertextParts | None:
-    """The parts of an encrypted value; None: it is cut off, or of another form."""
-    found = _FORM.fullmatch(text)
-    return CiphertextParts(*found.groups()) if found is not None else None
+def parts_of(text: str) -> re.Match[str] | None:
+    """The groups of an encrypted value: `data`, iv and tag in base64, and `type`; None: it is of another form."""
+    return _FORM.fullmatch(text)
 
 
 def names_of(steps: tuple[Step, ...]) -> tuple[str, ...]:
@@ -93,7 +83,7 @@ def with_stand_ins(body: JsonObject) -> JsonObject:
 
     def of(leaf: Leaf) -> tuple[Json] | None:
         parts = parts_of(leaf[1])
-        return (_STAND_INS[parts.type],) if parts is not None and parts.type in _STAND_INS else None
+        return (_STAND_INS[parts["type"]],) if parts is not None and parts["type"] in _STAND_INS else None
 
     return replaced(body, of)[0]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from reconciler.api.content import Json, KeyGroup, Sealed, Step
+from reconciler.api.content import Json, KeyGroup, SopsMetadata, Step
 from reconciler.api.fleet import StoreFile
 from reconciler.api.problem import Document, Problem
 from reconciler.regex import regex
@@ -64,7 +64,7 @@ UNKNOWN: Final = "sops-unknown-form"
 TAMPERED: Final = "sops-tampered"
 
 
-def read_block(document: Document, file: StoreFile) -> tuple[Sealed | None, tuple[Problem, ...]]:
+def read_block(document: Document, file: StoreFile) -> tuple[SopsMetadata | None, tuple[Problem, ...]]:
     """Return the metadata of sops of a document, and its problems; None if unusable. No key is needed."""
     block = document.body[BLOCK]
     assert isinstance(block, Mapping), "the document was taken for an encrypted one because of it"
@@ -72,7 +72,7 @@ def read_block(document: Document, file: StoreFile) -> tuple[Sealed | None, tupl
     problems = tuple(document.problem(code, message, *steps) for code, message, steps in faults)
     if problems:
         return None, problems
-    sealed = Sealed(
+    sealed = SopsMetadata(
         blob=file.blob,
         data=file.data,
         is_json=file.path.endswith(".json"),
@@ -104,7 +104,7 @@ def _of_block(block: Mapping[str, Json]) -> Iterator[_Fault]:
             (BLOCK, "lastmodified"),
         )
     found = parts_of(mac) if isinstance(mac, str) else None
-    if found is None or found.type != "str":
+    if found is None or found["type"] != "str":
         yield TAMPERED, "the code that authenticates the file is missing or cut off; restore the file", (BLOCK, "mac")
     if not isinstance(block.get("mac_only_encrypted", False), bool):
         yield UNKNOWN, "mac_only_encrypted is true or false", (BLOCK, "mac_only_encrypted")
@@ -175,8 +175,8 @@ def _of_values(body: Mapping[str, Json], block: Mapping[str, Json]) -> Iterator[
         found = parts_of(value)
         if found is None:
             yield TAMPERED, "an encrypted value is cut off, or changed; restore it", steps
-        elif found.type not in TYPES:
-            yield UNKNOWN, f"a value of type {found.type} is not known here", steps
+        elif found["type"] not in TYPES:
+            yield UNKNOWN, f"a value of type {found['type']} is not known here", steps
         elif meant is False:
             yield TAMPERED, "ciphertext stands where nothing is to be encrypted; restore the value", steps
         elif steps[0] in _CLEAR:

@@ -101,18 +101,14 @@ def _clear_bytes(node: ScalarNode) -> bytes | None:
     tag: str | None = node.tag  # The composer resolves nothing.
     if tag is not None:
         if tag == f"{_TAG}binary":
-            return _binary(text)
+            try:
+                return base64.b64decode("".join(text.split()), validate=True)
+            except binascii.Error as error:
+                raise OrderUnknown("a value under !!binary is no base64") from error
         if tag != f"{_TAG}str":
             raise OrderUnknown("it has tags other than !!str and !!binary")
         return text.encode()
     return text.encode() if node.style else plain_bytes(text)
-
-
-def _binary(text: str) -> bytes:
-    try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except binascii.Error as error:
-        raise OrderUnknown("a value under !!binary is no base64") from error
 
 
 def plain_bytes(text: str) -> bytes | None:
@@ -138,14 +134,14 @@ def plain_bytes(text: str) -> bytes | None:
     plain = text.replace("_", "")
     found = _INTEGER.fullmatch(plain)
     if found is not None:
-        number = _whole(found)
+        number = _integer(found)
         if number in _INT64:
             return str(number).encode()
         raise OrderUnknown("it has an integer of more than 64 bits")
     return go_float(float(plain)) if _FLOAT.fullmatch(plain) else text.encode()
 
 
-def _whole(found: re.Match[str]) -> int:
+def _integer(found: re.Match[str]) -> int:
     sign, hexadecimal, binary, octal, decimal = found.groups()
     number = int(hexadecimal or binary or octal or decimal, 16 if hexadecimal else 2 if binary else 8 if octal else 10)
     return -number if sign == "-" else number

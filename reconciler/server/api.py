@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
@@ -20,41 +21,53 @@ from reconciler.controller.tasks import first_of
 from reconciler.controller.vitals.status_store import StatusStore
 from reconciler.errors import ConfigurationError, NotShown
 from reconciler.observations import told_moment
-from reconciler.report.views.questions import FILTERS, FOLDS, ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
-from reconciler.report.views.view_shapes import ObjectView
-from reconciler.server.limits import ReaderLimits, Slots, keep_buffer_small
+from reconciler.report.views.queries import FILTERS, FOLDS, ROWS_MAX, HistoryQuery, MatrixQuery, NotFound
 from reconciler.server.live_views import LiveViews
-from reconciler.server.routes import HEADERS, Answerer, Packed, PageRequest, Route, fault, packed, tagged
+from reconciler.server.routes import (
+    HEADERS,
+    Answerer,
+    Packed,
+    PageRequest,
+    ReaderLimits,
+    Route,
+    Slots,
+    fault,
+    packed,
+    tagged,
+)
 
 _LIMIT_MAX: Final = 10_000
 _NUMBER_MAX: Final = 2**53
 _NUMBER: Final = re.compile(r"[0-9]{1,16}")
 _NO_NAMESPACE: Final = "-"
+_OF_MATRIX: Final = (*(each.name for each in FILTERS), "troubles", *FOLDS, "offset", "limit")
 
 
-class BadQuestion(Exception):
+class BadQuery(Exception):
     """A parameter is not understood. `str()` names it and its allowed values."""
 
 
-def matrix_question(query: Mapping[str, str]) -> MatrixQuestion:
-    """Return the question about the matrix: filters and folding. Raises BadQuestion."""
-    only(query, *(each.name for each in FILTERS), "troubles", *FOLDS, "offset", "limit")
+def matrix_question(query: Mapping[str, str]) -> MatrixQuery:
+    """Return the question about the matrix: filters and folding. Raises BadQuery."""
+    only(query, *_OF_MATRIX)
     for name, known in FOLDS.items():
         if query.get(name, "") not in ("", *known):
-            raise BadQuestion(f"{name}: write {' or '.join(known)}")
+            raise BadQuery(f"{name}: write {' or '.join(known)}")
+    if query.get("troubles", "0") not in ("0", "1"):
+        raise BadQuery("troubles: write 1 or 0")
     texts: dict[str, Any] = {name: query.get(name, "") for name in (*(each.name for each in FILTERS), *FOLDS)}
-    return MatrixQuestion(
+    return MatrixQuery(
         **texts,
-        troubles=_flag(query, "troubles"),
+        troubles=query.get("troubles", "0") == "1",
         offset=offset(query),
         limit=_number(query, "limit", ROWS_MAX, least=1, most=_LIMIT_MAX),
     )
 
 
-def history_question(query: Mapping[str, str], now: str) -> HistoryQuestion:
-    """Return the question about the history. `now`: RFC 3339, the end of spans. Raises BadQuestion."""
+def history_question(query: Mapping[str, str], now: str) -> HistoryQuery:
+    """Return the question about the history. `now`: RFC 3339, the end of spans. Raises BadQuery."""
     only(query, "resource", "namespace", "cluster", "since", "until", "limit", "after")
-    return HistoryQuestion(
+    return HistoryQuery(
         resource=query.get("resource", ""),
         namespace=query.get("namespace", ""),
         cluster=query.get("cluster", ""),
@@ -72,7 +85,7 @@ def object_in_path(parts: Mapping[str, str]) -> tuple[str, str, str]:
 
 
 def offset(query: Mapping[str, str]) -> int:
-    """The row from which on is asked. Raises BadQuestion."""
+    """The row from which on is asked. Raises BadQuery."""
     return _number(query, "offset", 0, most=_NUMBER_MAX)
 
 
@@ -81,14 +94,14 @@ def only(query: Mapping[str, str], *names: str) -> None:
     unknown = sorted(query.keys() - set(names))
     if unknown:
         known = f"there is {', '.join(names)}" if names else "there is none here"
-        raise BadQuestion(f"a parameter is not known here; {known}")
+        raise BadQuery(f"a parameter is not known here; {known}")
 
 
 def day_by(query: Mapping[str, str]) -> str:
-    """Return the grouping of the day: `cluster` or `object`. Raises BadQuestion."""
+    """Return the grouping of the day: `cluster` or `object`. Raises BadQuery."""
     found = query.get("by", "cluster")
     if found not in ("cluster", "object"):
-        raise BadQuestion("by: write cluster or object")
+        raise BadQuery("by: write cluster or object")
     return found
 
 
@@ -99,14 +112,7 @@ def _moment(query: Mapping[str, str], name: str, now: str) -> str:
     try:
         return rfc3339(epoch_s(now) - seconds_in(text))
     except ConfigurationError as error:
-        raise BadQuestion(f"{name}: it is no time and no span; write 2h, 2d or 2026-11-21T18:00:00Z") from error
-
-
-def _flag(query: Mapping[str, str], name: str) -> bool:
-    text = query.get(name, "0")
-    if text not in ("0", "1"):
-        raise BadQuestion(f"{name}: write 1 or 0")
-    return text == "1"
+        raise BadQuery(f"{name}: it is no time and no span; write 2h, 2d or 2026-11-21T18:00:00Z") from error
 
 
 def _number(query: Mapping[str, str], name: str, default: int, *, least: int = 0, most: int) -> int:
@@ -114,7 +120,7 @@ def _number(query: Mapping[str, str], name: str, default: int, *, least: int = 0
     if text is None:
         return default
     if not _NUMBER.fullmatch(text) or not least <= int(text) <= most:
-        raise BadQuestion(f"{name}: it is no number from {least} to {most}")
+        raise BadQuery(f"{name}: it is no number from {least} to {most}")
     return int(text)
 
 
@@ -134,59 +140,48 @@ class Api:
 
     def routes(self) -> Sequence[Route]:
         """All of them."""
+        views = self._views
         by_path = {
-            "fleet": self._whole(self._views.fleet),
-            "status": self._whole(self._views.status),
-            "matrix": self._matrix,
-            "problems": self._whole(self._views.problems),
+            "fleet": self._answer(lambda _: views.fleet()),
+            "status": self._answer(lambda _: views.status()),
+            "matrix": self._answer(lambda asked: views.matrix(matrix_question(asked.query)), *_OF_MATRIX),
+            "problems": self._answer(lambda _: views.problems()),
             "history": self._history,
-            "day": self._day,
-            "explain/{kind}/{namespace}/{name}": self._explain,
-            "objects/{kind}/{namespace}/{name}": self._object,
-            "live/{cluster}/{kind}/{namespace}/{name}": self._live,
-            "clusters": self._whole(self._views.clusters),
+            "day": self._answer(lambda asked: views.day(day_by(asked.query)), "by"),
+            "explain/{kind}/{namespace}/{name}": self._answer(self._explanation),
+            "objects/{kind}/{namespace}/{name}": self._answer(lambda asked: views.object(*object_in_path(asked.parts))),
+            "live/{cluster}/{kind}/{namespace}/{name}": self._answer(
+                lambda asked: views.live(asked.parts["cluster"], *object_in_path(asked.parts))
+            ),
+            "clusters": self._answer(lambda _: views.clusters()),
             "clusters/{name}": self._cluster,
         }
         patterns = {f"{BASE}/{path}": answer for path, answer in by_path.items()}
         # The address that the counts had before there was an API.
         patterns["/status.json"] = by_path["status"]
-        found = [Route(pattern=path, answer=_told(answer), slots=self._slots) for path, answer in patterns.items()]
-        return [*found, Route(pattern=f"{BASE}/events", answer=self._stream, slots=self._events.slots)]
+        found = [
+            Route(pattern=path, answer=_with_faults(answer), slots=self._slots) for path, answer in patterns.items()
+        ]
+        return [*found, Route(pattern=f"{BASE}/events", answer=self._events.stream, slots=self._events.slots)]
 
-    def _whole(self, view: Callable[[], Awaitable[Any]]) -> Answerer:
+    def _answer(self, view: Callable[[PageRequest], Awaitable[Any]], *names: str) -> Answerer:
+        """`names`: of the parameters."""
+
         async def answer(asked: PageRequest) -> web.StreamResponse:
-            only(asked.query)
-            return await self._json(asked, await view())
+            only(asked.query, *names)
+            return await self._json(asked, await view(asked))
 
         return answer
-
-    async def _matrix(self, asked: PageRequest) -> web.StreamResponse:
-        return await self._json(asked, await self._views.matrix(matrix_question(asked.query)))
 
     async def _history(self, asked: PageRequest) -> web.StreamResponse:
         found = await self._views.history(history_question(asked.query, self._clock.now()))
         told, headers = (found, None) if isinstance(found, NotFound) else (found[0], {LAST: str(found[1])})
         return await self._json(asked, told, headers)
 
-    async def _day(self, asked: PageRequest) -> web.StreamResponse:
-        only(asked.query, "by")
-        return await self._json(asked, await self._views.day(day_by(asked.query)))
-
-    async def _explain(self, asked: PageRequest) -> web.StreamResponse:
-        found = await self._found(asked)
+    async def _explanation(self, asked: PageRequest) -> Any:
+        found = await self._views.object(*object_in_path(asked.parts))
         gone = NotFound(why="the store has it no longer, so there is nothing to explain")
-        return await self._json(asked, found if isinstance(found, NotFound) else found.explanation or gone)
-
-    async def _object(self, asked: PageRequest) -> web.StreamResponse:
-        return await self._json(asked, await self._found(asked))
-
-    async def _found(self, asked: PageRequest) -> ObjectView | NotFound:
-        only(asked.query)
-        return await self._views.object(*object_in_path(asked.parts))
-
-    async def _live(self, asked: PageRequest) -> web.StreamResponse:
-        only(asked.query)
-        return await self._json(asked, await self._views.live(asked.parts["cluster"], *object_in_path(asked.parts)))
+        return found if isinstance(found, NotFound) else found.explanation or gone
 
     async def _cluster(self, asked: PageRequest) -> web.StreamResponse:
         only(asked.query, "offset")
@@ -195,9 +190,6 @@ class Api:
             names = ", ".join(head.name for head in (await self._views.clusters())[:_NAMED])
             return await self._json(asked, NotFound(why=f"there is no such cluster; there is {names or 'none'}"))
         return await self._json(asked, found)
-
-    async def _stream(self, asked: PageRequest) -> web.StreamResponse:
-        return await self._events.stream(asked.request)
 
     async def _json(self, asked: PageRequest, value: Any, headers: Mapping[str, str] | None = None) -> web.Response:
         """Return the value as JSON; reuse the bytes of the same value."""
@@ -214,11 +206,11 @@ class Api:
         return tagged(asked.request, known[1], headers)
 
 
-def _told(answer: Answerer) -> Answerer:
+def _with_faults(answer: Answerer) -> Answerer:
     async def answered(asked: PageRequest) -> web.StreamResponse:
         try:
             return await answer(asked)
-        except BadQuestion as error:
+        except BadQuery as error:
             return fault(HTTPStatus.BAD_REQUEST, str(error), "docs/reference/api.md says what may be asked")
         except NotShown as error:
             todo = "ask again in a moment; `/readyz` says how it is"
@@ -231,6 +223,7 @@ def _told(answer: Answerer) -> Answerer:
 
 BEAT_S: Final = 15.0
 """Interval of comments that show a living connection without events."""
+_STREAM_BUFFER_BYTES: Final = 16_384
 
 
 class Events:
@@ -245,8 +238,9 @@ class Events:
         """End all streams now, and begin none."""
         self._stopped.set()
 
-    async def stream(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def stream(self, asked: PageRequest) -> web.StreamResponse:
         """Send `event: round` with the round and its time: at once, and at each change of the view."""
+        request = asked.request
         if self._stopped.is_set():
             return fault(HTTPStatus.SERVICE_UNAVAILABLE, "nobody more can listen now", "ask again in a moment")
         headers = {**HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
@@ -255,7 +249,10 @@ class Events:
         if request.method == "HEAD":
             await answer.prepare(request)
             return answer
-        keep_buffer_small(request.transport)
+        peer = request.transport.get_extra_info("socket") if request.transport is not None else None
+        if peer is not None:
+            # Have the kernel keep little of a stream whose reader falls behind.
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _STREAM_BUFFER_BYTES)
         # A reader that went, or takes nothing any more.
         with suppress(ConnectionResetError, TimeoutError):
             async with asyncio.timeout(self._limits.stream_s):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -24,13 +25,16 @@ from reconciler.errors import ConfigurationError
 from reconciler.secret_files import credential_file, is_loopback, token_in
 from reconciler.server import site as signs
 from reconciler.server.api import Api, Events
-from reconciler.server.limits import ReaderLimits, Slots, TooMany, address_of, end_if_not_read
 from reconciler.server.live_objects import LiveObjects
 from reconciler.server.live_views import LiveViews
 from reconciler.server.routes import (
     CREDENTIAL,
     PageRequest,
+    ReaderLimits,
     Route,
+    Slots,
+    TooMany,
+    address_of,
     fault,
     has_token,
     is_for_us,
@@ -38,12 +42,14 @@ from reconciler.server.routes import (
     route_of,
 )
 from reconciler.server.site import Site
-from reconciler.store.uncommitted import Commits
+from reconciler.store.source import Commits
 
 log = logging.getLogger("reconciler")
 
 _LONGEST_LINE: Final = 4096
 _HEADERS_MAX: Final = 64
+_SILENCE_MS: Final = 60_000
+"""The kernel ends a connection whose reader takes nothing of what was sent for so long."""
 _LINGER_S: Final = 1.0
 """A body is of no use here: for so long it is read, so that its sender sees the answer."""
 _RETRY_S: Final = "5"
@@ -143,7 +149,10 @@ class _Connection(web.RequestHandler):
             transport.close()
             return
         self.address = address
-        end_if_not_read(transport)
+        peer = transport.get_extra_info("socket")
+        if peer is not None and peer.family != socket.AF_UNIX and hasattr(socket, "TCP_USER_TIMEOUT"):
+            # Have the kernel end it if its reader takes nothing any more. Source: tcp(7), TCP_USER_TIMEOUT.
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENCE_MS)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:

@@ -18,7 +18,7 @@ from reconciler.clock import Clock
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
-from reconciler.report.views.live_view import LiveReading, ReadLog, container_states, is_broken, owner_uid
+from reconciler.report.views.live_view import LiveLog, LiveReading, container_states, is_broken, owner_uid
 
 LOOK_S: Final = 5.0
 """A look ends by then, with what it has."""
@@ -52,7 +52,7 @@ class LiveObjects:
         self._slots = asyncio.Semaphore(_LOOKS_MAX)
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def look(self, cluster: str, gvk: GVK, identity: Identity) -> LiveReading:
+    async def read(self, cluster: str, gvk: GVK, identity: Identity) -> LiveReading:
         """Return what is there now, or was a moment ago; `why` says why nothing is known."""
         key, now_s = (cluster, identity), self._clock.monotonic_s()
         self._kept = {each: found for each, found in self._kept.items() if now_s - found[0] < KEPT_S}
@@ -61,7 +61,7 @@ class LiveObjects:
                 return LiveReading(
                     at=self._clock.now(), why="too many objects are looked at now; ask again in a moment"
                 )
-            self._kept[key] = now_s, asyncio.create_task(self._look(cluster, gvk, identity))
+            self._kept[key] = now_s, asyncio.create_task(self._read_live(cluster, gvk, identity))
         # A reader that goes ends no look of others.
         return await asyncio.shield(self._kept[key][1])
 
@@ -72,7 +72,7 @@ class LiveObjects:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _look(self, cluster: str, gvk: GVK, identity: Identity) -> LiveReading:
+    async def _read_live(self, cluster: str, gvk: GVK, identity: Identity) -> LiveReading:
         at, member = self._clock.now(), self._vitals.members.get(cluster)
         if member is None:
             return LiveReading(at=at, why="this process has no access to the cluster now")
@@ -99,7 +99,10 @@ class _CopyReader:
     async def around(self) -> LiveReading:
         owned = await self._part("pods", self._owned(), ())
         broken = [each for each in (self._live, *owned) if is_broken(each)][:_BROKEN_MAX]
-        about = {each.uid: each for each in (self._live, *broken, *_newest(owned))}
+        # The newest between a workload and its pods tells why pods are not made.
+        between = [each for each in owned if each.identity.kind != "Pod"]
+        between.sort(key=lambda each: str(dig(each.body, "metadata", "creationTimestamp")))
+        about = {each.uid: each for each in (self._live, *broken, *between[-1:])}
         events, logs = await asyncio.gather(
             self._part("events", self._events(about.values()), ()),
             asyncio.gather(*(self._part(f"log of {pod.identity.name}", self._tails(pod), ()) for pod in broken)),
@@ -149,7 +152,7 @@ class _CopyReader:
         )
         return tuple(event for events in found for event in events)
 
-    async def _tails(self, pod: LiveObject) -> tuple[ReadLog, ...]:
+    async def _tails(self, pod: LiveObject) -> tuple[LiveLog, ...]:
         if not self._logs:
             return ()
         found = []
@@ -162,7 +165,7 @@ class _CopyReader:
                 pod.identity.namespace, pod.identity.name, name,
                 lines=_LOG_LINES, bytes_max=_LOG_BYTES, is_previous=is_previous,
             )  # fmt: skip
-            found.append(ReadLog(pod=pod.identity.name, container=name, text=text, is_previous=is_previous))
+            found.append(LiveLog(pod=pod.identity.name, container=name, lines=(text,), is_previous=is_previous))
         return tuple(found)
 
 
@@ -171,9 +174,3 @@ _NEVER_RAN: Final = frozenset(
      "CreateContainerConfigError", "CreateContainerError"}
 )  # fmt: skip
 """Reasons of containers that have not run, so that they have no log."""
-
-
-def _newest(owned: Iterable[LiveObject]) -> list[LiveObject]:
-    """Return the newest of the objects between a workload and its pods: it tells why pods are not made."""
-    between = [each for each in owned if each.identity.kind != "Pod"]
-    return sorted(between, key=lambda each: str(dig(each.body, "metadata", "creationTimestamp")))[-1:]

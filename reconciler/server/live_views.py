@@ -13,8 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from reconciler import __version__
-from reconciler.api.naming import called, close_to
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import GVK, Identity, called, close_to
 from reconciler.clock import Clock
 from reconciler.controller.service.signals import is_progressing
 from reconciler.controller.vitals.journal_documents import JournalReader
@@ -25,11 +24,11 @@ from reconciler.observations import age_s
 from reconciler.report.mask import scrub_text
 from reconciler.report.status.history_text import itself, no_words
 from reconciler.report.status.remedies import STANDBY
-from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view, problems_view
+from reconciler.report.views.cluster_views import ProcessState, cluster_view, fleet_view, problems_view
 from reconciler.report.views.live_view import LiveView, live_view
 from reconciler.report.views.matrix import matrix_view
 from reconciler.report.views.object_view import ENTRIES_MAX, object_view
-from reconciler.report.views.questions import DayView, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views.queries import DayView, HistoryQuery, MatrixQuery, NotFound, hours_of
 from reconciler.report.views.view_inputs import JournalRows, ViewModel, heads
 from reconciler.report.views.view_shapes import (
     ClusterHead,
@@ -45,7 +44,6 @@ _KEPT_MAX: Final = 64
 """So many answers of one moment are kept."""
 _STALE_S: Final = 10.0
 """A view counts as current this long: ended suspensions and the like disappear after that."""
-_HOUR_CHARS: Final = len("2026-11-23T10")
 _NOTHING_NOTED: Final = JournalRows()
 _EARLY: Final = "no round has ended yet; it will be shown as soon as one has"
 
@@ -71,9 +69,9 @@ class LiveViews:
 
     async def fleet(self) -> FleetView:
         """Return whether and since when all is in step, by which commit; alerts; timers."""
-        return await self.apart(self._fleet, self._vitals.shown, self._signs())
+        return await self.apart(self._fleet, self._vitals.snapshot, self._signs())
 
-    async def matrix(self, question: MatrixQuestion) -> MatrixView:
+    async def matrix(self, question: MatrixQuery) -> MatrixView:
         """Workloads by clusters."""
         return await self._view(question, matrix_view, question)
 
@@ -88,7 +86,7 @@ class LiveViews:
         if isinstance(found, NotFound):
             return found
         gvk, identity = found
-        reading = await self._looks.look(cluster, gvk, identity)
+        reading = await self._looks.read(cluster, gvk, identity)
         return await self._view(("live", cluster, identity, reading.at), live_view, identity, cluster, reading)
 
     async def clusters(self) -> tuple[ClusterHead, ...]:
@@ -103,14 +101,13 @@ class LiveViews:
         """All problems of the store and of the last round."""
         return await self._view("problems", problems_view)
 
-    async def history(self, question: HistoryQuestion) -> tuple[dict[str, Any], int] | NotFound:
+    async def history(self, question: HistoryQuery) -> tuple[dict[str, Any], int] | NotFound:
         """Return the document of `history -o json`, and the number to continue after."""
         return await self.apart(lambda: self._desk_or_not().history(question))
 
     async def day(self, by: str) -> DayView:
         """Return the events of the last 24 hours by the hour. `by`: `cluster` or `object`."""
-        hour = self._clock.now()[:_HOUR_CHARS]
-        return await self._view(("day", by, hour), lambda _: self._desk_or_not().day(by))
+        return await self._view(("day", by, hours_of(self._clock.now())), lambda _: self._desk_or_not().day(by))
 
     async def status(self) -> dict[str, Any]:
         """The document of `status -o json`."""
@@ -129,11 +126,11 @@ class LiveViews:
 
     async def _view(self, key: Hashable, make: Callable[..., _Answer], *of: Any) -> _Answer:
         """Make an answer from the current snapshot in the thread, or take the one that is kept."""
-        return await self.apart(self._of, self._vitals.shown, self._signs(), key, make, *of)
+        return await self.apart(self._of, self._vitals.snapshot, self._signs(), key, make, *of)
 
-    def _signs(self) -> Signs:
+    def _signs(self) -> ProcessState:
         vitals = self._vitals
-        return Signs(
+        return ProcessState(
             reconciler=__version__,
             fleet=vitals.fleet,
             is_ready=vitals.is_ready and not vitals.journal_error,
@@ -143,8 +140,7 @@ class LiveViews:
             source_read_at=vitals.source_read_at,
             source_error=vitals.source_error,
             journal_error=vitals.journal_error,
-            rounds=vitals.rounds,
-            last_round_at=vitals.shown.last_round_at,
+            last_round_at=vitals.snapshot.last_round_at,
             leads=vitals.leads,
             commit_url=vitals.commit_url,
             file_url=vitals.file_url,
@@ -157,8 +153,8 @@ class LiveViews:
             raise NotShown("there is no journal to tell of")
         return self._desk
 
-    def _fleet(self, shown: StatusSnapshot, signs: Signs) -> FleetView:
-        noted = self._desk.noted() if self._desk is not None else _NOTHING_NOTED
+    def _fleet(self, shown: StatusSnapshot, signs: ProcessState) -> FleetView:
+        noted = self._desk.rows() if self._desk is not None else _NOTHING_NOTED
         if shown.picture is None:
             return fleet_view(signs, None, noted)
         sight = self._looked(shown, signs)
@@ -169,7 +165,7 @@ class LiveViews:
         return replace(view, **now, source=replace(view.source, read_at=signs.source_read_at or None))
 
     def _of(
-        self, shown: StatusSnapshot, signs: Signs, key: Hashable, make: Callable[..., _Answer], *of: Any
+        self, shown: StatusSnapshot, signs: ProcessState, key: Hashable, make: Callable[..., _Answer], *of: Any
     ) -> _Answer:
         if shown.picture is None:
             raise NotShown(_EARLY if signs.leads else f"{scrub_text(signs.phase)}: {STANDBY}")
@@ -184,9 +180,9 @@ class LiveViews:
         found: _Answer = self._kept[key]
         return found
 
-    def _looked(self, shown: StatusSnapshot, signs: Signs) -> ViewModel:
+    def _looked(self, shown: StatusSnapshot, signs: ProcessState) -> ViewModel:
         """Return the view model of this moment. A new moment discards the one before."""
-        picture, noted = shown.picture, self._desk.noted() if self._desk is not None else _NOTHING_NOTED
+        picture, noted = shown.picture, self._desk.rows() if self._desk is not None else _NOTHING_NOTED
         assert picture is not None, "a round has ended"
         now, before = self._clock.now(), self._sight
         made_of = (id(shown), id(noted), signs.source_error, signs.journal_error)
@@ -208,7 +204,7 @@ class LiveViews:
         return before
 
     def _view_of(self, sight: ViewModel, resource: str, namespace: str) -> ObjectView | NotFound:
-        found = _known(sight, resource, namespace)
+        found = _object_called(sight, resource, namespace)
         if isinstance(found, NotFound):
             return found
         desk, about = self._desk, str(found)
@@ -223,7 +219,7 @@ class LiveViews:
 
 def _copy_of(sight: ViewModel, cluster: str, resource: str, namespace: str) -> tuple[GVK, Identity] | NotFound:
     """Return the object, with the version that its copy in a cluster has."""
-    found = _known(sight, resource, namespace)
+    found = _object_called(sight, resource, namespace)
     if isinstance(found, NotFound):
         return found
     gvk = sight.picture.state.gvk(cluster, found)
@@ -232,7 +228,7 @@ def _copy_of(sight: ViewModel, cluster: str, resource: str, namespace: str) -> t
     return gvk, found
 
 
-def _known(sight: ViewModel, resource: str, namespace: str) -> Identity | NotFound:
+def _object_called(sight: ViewModel, resource: str, namespace: str) -> Identity | NotFound:
     """The object of the store, or with copies still, that is called so."""
     known = {*sight.facts.schedule.fleet.templates, *sight.facts.schedule.bindings}
     for cluster in sight.clusters.values():

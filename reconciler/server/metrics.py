@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, get_args
+from typing import Final
 
 from msgspec import Struct
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
 from reconciler import __version__
-from reconciler.api.rollout_progress import Phase, RolloutProgress, StageState
+from reconciler.api.rollout_progress import Phase, StageKind
 from reconciler.clock import epoch_s
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.controller.vitals.service_vitals import Histograms, Vitals
-from reconciler.report.plan.stages import state_word
 from reconciler.state import HealthWord, Lag
 
 PREFIX: Final = "fleet_reconciler_"
@@ -69,16 +67,8 @@ def _by_state(counts: Mapping[str, Mapping[str, int]], states: Sequence[str]) ->
             yield (name, state), float(found.get(state, 0))
 
 
-def _waiting_since_s(vitals: Vitals) -> float | None:
-    """Return the time since which the active revision waits: Prometheus computes the span."""
-    shown = vitals.shown
-    if shown.step is None:
-        return None
-    return 0.0 if shown.step.is_settled or shown.is_told_in_step else _moment(shown.revision_seen_at)
-
-
 def _of_process(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
-    problems, severities = vitals.shown.problems, Counter(str(found.severity) for found in vitals.shown.problems)
+    problems, severities = vitals.snapshot.problems, Counter(str(found.severity) for found in vitals.snapshot.problems)
     return (
         _gauge("build_info", "1, with the version that runs.", _each([(__version__, 1.0)]), "version"),
         _gauge("start_time_seconds", "When the process began, as Unix time.", _one(_moment(vitals.started_at))),
@@ -100,14 +90,14 @@ def _of_process(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
                _one(sum(found.code == INTERNAL_ERROR for found in problems))),
         _counter("rounds_total", "Rounds of the control loop.", _one(vitals.rounds)),
         _gauge("last_round_timestamp_seconds", "When the last round ended, as Unix time.",
-               _one(_moment(vitals.shown.last_round_at))),
+               _one(_moment(vitals.snapshot.last_round_at))),
         _gauge("round_duration_seconds", "Seconds that each phase of the last round took.",
                _each(sorted(vitals.durations_s.items())), "phase"),
     )  # fmt: skip
 
 
 def _of_clusters(vitals: Vitals) -> tuple[MetricRow, ...]:
-    clusters = sorted(vitals.shown.clusters.items())
+    clusters = sorted(vitals.snapshot.clusters.items())
     # None of a cluster that left the store: no alert may wait for it.
     return (
         _gauge("cluster_up", "1 when the cluster answered the last time.",
@@ -130,12 +120,12 @@ def _of_clusters(vitals: Vitals) -> tuple[MetricRow, ...]:
 
 
 def _of_changes(vitals: Vitals) -> tuple[MetricRow, ...]:
-    names, step = sorted(vitals.shown.clusters), vitals.shown.step
+    names, step = sorted(vitals.snapshot.clusters), vitals.snapshot.step
     return (
         _counter("changes_total", "Changes made in the cluster.", sorted(vitals.changes.items()),
                  "cluster", "action", "result"),
         _gauge("changes_held", "Changes that wait, by kind of reason: guard, move, suspended, other.",
-               _each(sorted(vitals.shown.held.items())), "reason"),
+               _each(sorted(vitals.snapshot.held.items())), "reason"),
         _counter("drift_total", "Edits by other hands that were found.",
                  _each((name, vitals.drifts[name]) for name in names), "cluster"),
         _counter("watches_ended_early_total", "Watches that ended before their time, or failed.",
@@ -146,7 +136,9 @@ def _of_changes(vitals: Vitals) -> tuple[MetricRow, ...]:
         _gauge("commit_waiting_since_timestamp_seconds",
                "When the revision in force was seen, as Unix time, while not all was in step with it yet and more than "
                "a Rollout holds it up; else 0.",
-               _one(_waiting_since_s(vitals))),
+               # Prometheus computes the span.
+               _one(None if step is None else 0.0 if step.is_settled or vitals.snapshot.is_told_in_step
+                    else _moment(vitals.snapshot.revision_seen_at))),
     )  # fmt: skip
 
 
@@ -177,12 +169,19 @@ def _of_rollouts(vitals: Vitals) -> tuple[MetricRow, ...]:
     return (
         _gauge("rollout_stage_state", "1 for what each stage of a Rollout does: done, running, waits-for-stage, "
                "waits-for-time, waits-for-approval, waits-for-window, paused, pinned, skipped, unclear; 0 for the "
-               "others.", stage_states(vitals.shown.rollouts), "rollout", "stage", "state"),
+               "others.", (
+                   # Zeros too, since an alert needs the series before it fires.
+                   ((found.rollout, stage.name, str(kind)), float(kind is stage.state.kind))
+                   for found in vitals.snapshot.rollouts for stage in found.stages for kind in StageKind
+               ), "rollout", "stage", "state"),
         _gauge("rollout_clusters", "Clusters of a Rollout by how they are beside its revision: behind, running, "
-               "done, failed, pinned, frozen.", clusters_by_phase(vitals.shown.rollouts), "rollout", "phase"),
+               "done, failed, pinned, frozen.", (
+                   ((found.rollout, str(phase)), float(sum(one.phase is phase for one in found.clusters.values())))
+                   for found in vitals.snapshot.rollouts for phase in Phase
+               ), "rollout", "phase"),
         _gauge("rollout_done", "1 when the revision of a Rollout is completed in every stage.",
-               _each((found.rollout, found.is_done) for found in vitals.shown.rollouts), "rollout"),
-        _gauge("suspended_scopes", "Scopes that are suspended now.", _one(len(vitals.shown.suspended))),
+               _each((found.rollout, found.is_done) for found in vitals.snapshot.rollouts), "rollout"),
+        _gauge("suspended_scopes", "Scopes that are suspended now.", _one(len(vitals.snapshot.suspended))),
     )  # fmt: skip
 
 
@@ -203,7 +202,7 @@ class HistogramRow(Struct, frozen=True):
 
 def histograms(vitals: Vitals) -> tuple[HistogramRow, ...]:
     """Return every histogram, in the order in which it is shown."""
-    vitals.requests.keep(frozenset(vitals.shown.clusters))
+    vitals.requests.keep(frozenset(vitals.snapshot.clusters))
     return (
         HistogramRow("round_phase_seconds", "Seconds of each phase of the rounds.", vitals.phases.histograms,
                      ("phase",)),
@@ -238,9 +237,7 @@ class VitalsCollector(Collector):
 
 def exposition(vitals: Vitals, now_s: float) -> bytes:
     """Return the text that Prometheus reads. `now_s`: monotonic."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(VitalsCollector(vitals, now_s))
-    return generate_latest(registry)
+    return generate_latest(VitalsCollector(vitals, now_s))
 
 
 def reference() -> str:
@@ -271,22 +268,3 @@ Histograms have `…_bucket` with the label `le`, `…_sum` and `…_count`. `ve
 
 
 Sample = tuple[Sequence[str], float]
-
-_STAGE_STATES: Final = tuple(str(found.__struct_config__.tag) for found in get_args(StageState))
-
-
-def stage_states(rollouts: Iterable[RolloutProgress]) -> Iterator[Sample]:
-    """1 for the state of each stage; zeros too, since an alert needs the series before it fires."""
-    for found in rollouts:
-        for stage in found.stages:
-            word = state_word(stage.state)
-            for state in _STAGE_STATES:
-                yield (found.rollout, stage.name, state), float(state == word)
-
-
-def clusters_by_phase(rollouts: Iterable[RolloutProgress]) -> Iterator[Sample]:
-    """Return the number of clusters in each phase."""
-    for found in rollouts:
-        counts = Counter(cluster.phase for cluster in found.clusters.values())
-        for phase in Phase:
-            yield (found.rollout, str(phase)), float(counts[phase])

@@ -1,10 +1,12 @@
 """Paths and their handlers, access by the Host header and by the token, and answers with the headers that all carry.
 
-A path has parts in braces, each of which matches one part of the request's path.
+A path has parts in braces, each of which matches one part of the request's path. And the limits of readers:
+connections, requests and streams, over all and of one address.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import gzip
@@ -12,9 +14,11 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -24,8 +28,7 @@ from aiohttp.abc import AbstractStreamWriter
 from msgspec import Struct
 
 from reconciler.report.json_parts import json_text
-from reconciler.report.safe import ascii_json
-from reconciler.server.limits import Slots
+from reconciler.report.safe_text import ascii_json
 
 
 class PageRequest(NamedTuple):
@@ -54,25 +57,15 @@ class Route(Struct, frozen=True, kw_only=True):
 
 def route_of(routes: Sequence[Route], raw_path: str) -> tuple[Route, Mapping[str, str]] | None:
     """Return the first route that fits a path, and its parts; None: unknown. `raw_path`: as sent, with `%2F` a name."""
-    given = raw_path.split("/")
+    given = list(map(unquote, raw_path.split("/")))
     for route in routes:
         pattern = route.pattern.split("/")
-        if len(pattern) == len(given) and (parts := _parts(pattern, given)) is not None:
-            return route, parts
+        if len(pattern) == len(given) and all(
+            text if wanted.startswith("{") else wanted == text for wanted, text in zip(pattern, given, strict=True)
+        ):
+            pairs = zip(pattern, given, strict=True)
+            return route, {wanted[1:-1]: text for wanted, text in pairs if wanted.startswith("{")}
     return None
-
-
-def _parts(pattern: Sequence[str], given: Sequence[str]) -> dict[str, str] | None:
-    found: dict[str, str] = {}
-    for wanted, raw in zip(pattern, given, strict=True):
-        text = unquote(raw)
-        if wanted.startswith("{"):
-            if not text:
-                return None
-            found[wanted[1:-1]] = text
-        elif wanted != text:
-            return None
-    return found
 
 
 CREDENTIAL: Final = "listen-token"
@@ -211,3 +204,76 @@ def tagged(
     if found.packed and "gzip" in codings:
         sent["Content-Encoding"], body = "gzip", found.packed
     return web.Response(status=status, body=_Pieces(body), content_type=content_type, charset="utf-8", headers=sent)
+
+
+class ReaderLimits(Struct, frozen=True, kw_only=True):
+    """The most of each, over all and of one address.
+
+    `answer_s`: an answer is taken within it, else the connection ends. `idle_s`: so does one that sends no whole
+    request. `stream_s`: a stream ends, and its reader opens the next one.
+    """
+
+    connections: int = 512
+    connections_of_one: int = 128
+    requests: int = 64
+    requests_of_one: int = 32
+    streams: int = 256
+    streams_of_one: int = 64
+    answer_s: float = 120.0
+    idle_s: float = 30.0
+    stream_s: float = 3600.0
+
+
+class TooMany(Exception):
+    """No slot is free. `status`: 429 if those of the address are taken, 503 if all are. `str()`: the reason."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Slots:
+    """So many of something at once, and of one address."""
+
+    def __init__(self, noun: str, most: int, most_of_one: int) -> None:
+        """None is taken. `noun`: in the plural."""
+        self._noun, self._most, self._most_of_one = noun, most, most_of_one
+        self._taken: Counter[str] = Counter()
+
+    @contextmanager
+    def slot(self, address: str) -> Iterator[None]:
+        """A slot until the block ends. Raises TooMany."""
+        self.take(address)
+        try:
+            yield
+        finally:
+            self.give_back(address)
+
+    def take(self, address: str) -> None:
+        """Take a slot. Raises TooMany. An empty address may have all there are."""
+        if address and self._taken[address] >= self._most_of_one:
+            why = f"there are {self._most_of_one} {self._noun} of your address already"
+            raise TooMany(HTTPStatus.TOO_MANY_REQUESTS, why)
+        if self._taken.total() >= self._most:
+            raise TooMany(HTTPStatus.SERVICE_UNAVAILABLE, f"there are {self._most} {self._noun} already")
+        self._taken[address] += 1
+
+    def give_back(self, address: str) -> None:
+        """Give a slot back."""
+        self._taken[address] -= 1
+        if not self._taken[address]:
+            del self._taken[address]
+
+
+def address_of(transport: asyncio.BaseTransport | None) -> str:
+    """Return what counts as one reader: an IPv4 address, 64 bits of an IPv6 address; empty for a Unix socket.
+
+    It is of whoever connects: headers name anybody.
+    """
+    peer = transport.get_extra_info("peername") if transport is not None else None
+    if not isinstance(peer, tuple):
+        return ""
+    found = ip_address(peer[0].partition("%")[0])
+    if isinstance(found, IPv6Address):
+        return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
+    return str(found)

@@ -18,10 +18,9 @@ from reconciler.controller.service.signals import is_progressing
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import NotShown
 from reconciler.report.mask import scrub_text
-from reconciler.report.views.questions import NotFound
+from reconciler.report.views.queries import NotFound
 from reconciler.report.views.view_shapes import MatrixView
-from reconciler.server.api import BadQuestion, day_by, history_question, matrix_question, object_in_path, offset, only
-from reconciler.server.limits import Slots
+from reconciler.server.api import BadQuery, day_by, history_question, matrix_question, object_in_path, offset, only
 from reconciler.server.live_views import LiveViews
 from reconciler.server.metrics import CONTENT_TYPE, exposition
 from reconciler.server.pages import (
@@ -36,7 +35,18 @@ from reconciler.server.pages import (
     object_page,
     problems_page,
 )
-from reconciler.server.routes import HEADERS, Answerer, Packed, PageRequest, Route, document, packed_text, plain, tagged
+from reconciler.server.routes import (
+    HEADERS,
+    Answerer,
+    Packed,
+    PageRequest,
+    Route,
+    Slots,
+    document,
+    packed_text,
+    plain,
+    tagged,
+)
 
 _HTML: Final = "text/html"
 _PAGE_HEADERS: Final = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
@@ -77,7 +87,7 @@ class Site:
             fleet = await self._views.fleet()
             try:
                 status, draw, of = await page(self._views, asked)
-            except BadQuestion as error:
+            except BadQuery as error:
                 status, draw, of = _nothing(NotFound(why=str(error)), HTTPStatus.BAD_REQUEST)
             except NotShown as error:
                 status, draw, of = HTTPStatus.SERVICE_UNAVAILABLE, not_shown_page, (str(error),)
@@ -183,7 +193,7 @@ def routes(vitals: Vitals, clock: Clock) -> Sequence[Route]:
 def readiness(vitals: Vitals) -> dict[str, str]:
     """Return each check with `ok` or its fault. A cluster that does not answer degrades, it does not fail."""
     # Where all answering clusters are owned by a copy of the journal, nothing can be written.
-    answering = {name for name, cluster in vitals.shown.clusters.items() if cluster.is_up and not cluster.is_left}
+    answering = {name for name, cluster in vitals.snapshot.clusters.items() if cluster.is_up and not cluster.is_left}
     is_held = bool(answering) and answering <= {problem.cluster for problem in _held_elsewhere(vitals)}
     return {
         "source": "ok" if vitals.is_ready else scrub_text(vitals.source_error) or "the store is not loaded yet",
@@ -193,19 +203,19 @@ def readiness(vitals: Vitals) -> dict[str, str]:
 
 
 def _held_elsewhere(vitals: Vitals) -> list[Problem]:
-    return [problem for problem in vitals.shown.problems if problem.code == "fleet-held-elsewhere"]
+    return [problem for problem in vitals.snapshot.problems if problem.code == "fleet-held-elsewhere"]
 
 
 def degradations(vitals: Vitals) -> list[str]:
     """Return the faults that do not make the daemon unready."""
     found = [
         f"cluster {name}: {cluster.why or 'does not answer'}"
-        for name, cluster in sorted(vitals.shown.clusters.items())
+        for name, cluster in sorted(vitals.snapshot.clusters.items())
         if not cluster.is_up and not cluster.is_left
     ]
     found += [
         f"cluster {name}: {cluster.why}; {sum(cluster.objects.values())} of our objects are there still"
-        for name, cluster in sorted(vitals.shown.clusters.items())
+        for name, cluster in sorted(vitals.snapshot.clusters.items())
         if cluster.is_left
     ]
     found += [f"cluster {problem.cluster}: {problem.message}" for problem in _held_elsewhere(vitals)]

@@ -21,7 +21,7 @@ import pyrage
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from reconciler.api.content import Json, KeyGroup, Leaf, Opened, Sealed
+from reconciler.api.content import DecryptedValues, Json, KeyGroup, Leaf, SopsMetadata
 from reconciler.secrets import TAMPERED, UNKNOWN, OrderUnknown, go_float, parts_of, values_in_order
 
 _REDUCED_BY: Final = 0x11B
@@ -37,7 +37,14 @@ def joined(shares: Sequence[bytes]) -> bytes | None:
     places = [share[-1] for share in shares]
     if len(set(places)) != len(places) or 0 in places:
         return None
-    weights = [_weight(place, [other for other in places if other != place]) for place in places]
+    weights = []
+    for place in places:
+        # The weight of a share at zero: Lagrange's polynomial.
+        weight = 1
+        for other in places:
+            if other != place:
+                weight = _times(weight, _times(other, _inverse(place ^ other)))
+        weights.append(weight)
     found = bytearray()
     for values in zip(*(share[:-1] for share in shares), strict=True):
         total = 0
@@ -45,14 +52,6 @@ def joined(shares: Sequence[bytes]) -> bytes | None:
             total ^= _times(value, weight)
         found.append(total)
     return bytes(found)
-
-
-def _weight(place: int, others: Sequence[int]) -> int:
-    """Return the weight of a share at zero: Lagrange's polynomial."""
-    weight = 1
-    for other in others:
-        weight = _times(weight, _times(other, _inverse(place ^ other)))
-    return weight
 
 
 def _times(left: int, right: int) -> int:
@@ -105,35 +104,29 @@ class NotOpenedError(Exception):
         self.refused = DecryptRefused(code, message)
 
 
-def decrypted_file(sealed: Sealed, identities: Iterable[Any]) -> Opened | DecryptRefused:
+def decrypted_file(sealed: SopsMetadata, identities: Iterable[Any]) -> DecryptedValues | DecryptRefused:
     """The values of a file, or why there are none. Nothing of a file is used unless all of it is authentic."""
+    found: dict[Leaf, Json] = {}
+    total = hashlib.sha512(_MAC_ONLY_ENCRYPTED if sealed.mac_only_encrypted else b"")
     try:
-        return _decrypted_values(sealed, tuple(identities))
+        cipher = AESGCM(_data_key(sealed, tuple(identities)))
+        for names, ciphertext, clear in values_in_order(sealed.data, is_json=sealed.is_json):
+            if ciphertext is None:
+                total.update(b"" if sealed.mac_only_encrypted else clear)
+                continue
+            found[names, ciphertext], authentic = value_of(*_plain(cipher, ciphertext, ":".join(names) + ":"))
+            total.update(authentic)
+        mac, _ = _plain(cipher, sealed.mac, sealed.last_modified)
+        if not hmac.compare_digest(mac, total.hexdigest().upper().encode()):
+            raise _tampered("the file was changed without sops: its values are not those that it was encrypted with")
     except NotOpenedError as error:
         return error.refused
     except OrderUnknown as error:
         return DecryptRefused(UNKNOWN, f"{error}; encrypt it anew with sops")
+    return DecryptedValues(values=found)
 
 
-def _decrypted_values(sealed: Sealed, identities: tuple[Any, ...]) -> Opened:
-    cipher = AESGCM(_data_key(sealed, identities))
-    found: dict[Leaf, Json] = {}
-    total = hashlib.sha512(_MAC_ONLY_ENCRYPTED if sealed.mac_only_encrypted else b"")
-    for names, ciphertext, clear in values_in_order(sealed.data, is_json=sealed.is_json):
-        if ciphertext is None:
-            total.update(b"" if sealed.mac_only_encrypted else clear)
-            continue
-        raw, type_ = _plain(cipher, ciphertext, ":".join(names) + ":")
-        value, authentic = value_of(raw, type_)
-        found[names, ciphertext] = value
-        total.update(authentic)
-    mac, _ = _plain(cipher, sealed.mac, sealed.last_modified)
-    if not hmac.compare_digest(mac, total.hexdigest().upper().encode()):
-        raise _tampered("the file was changed without sops: its values are not those that it was encrypted with")
-    return Opened(values=found)
-
-
-def _data_key(sealed: Sealed, identities: tuple[Any, ...]) -> bytes:
+def _data_key(sealed: SopsMetadata, identities: tuple[Any, ...]) -> bytes:
     share_bytes = _KEY_BYTES if len(sealed.groups) == 1 else _KEY_BYTES + 1
     shares = [share for group in sealed.groups if (share := _share(group, identities, share_bytes)) is not None]
     if len(shares) >= sealed.threshold:
@@ -160,7 +153,7 @@ def _share(group: KeyGroup, identities: tuple[Any, ...], size: int) -> bytes | N
     return None
 
 
-def _missing_keys(sealed: Sealed, shares: int, *, has_identities: bool) -> str:
+def _missing_keys(sealed: SopsMetadata, shares: int, *, has_identities: bool) -> str:
     """Return why there is no data key, with the remedy."""
     recipients = ", ".join(sealed.recipients)
     if not any(group.age for group in sealed.groups):
@@ -179,13 +172,13 @@ def _plain(cipher: AESGCM, ciphertext: str, about: str) -> tuple[bytes, str]:
     if parts is None:
         raise _tampered("an encrypted value is cut off")
     try:
-        data, nonce, tag = (base64.b64decode(part, validate=True) for part in parts[:3])
+        data, nonce, tag = (base64.b64decode(part, validate=True) for part in parts.groups()[:3])
     except binascii.Error:
         raise _tampered("an encrypted value is no base64") from None
     if len(tag) != _TAG_BYTES or len(nonce) not in _NONCE_BYTES:
         raise _tampered("an encrypted value is cut off")
     try:
-        return cipher.decrypt(nonce, data + tag, about.encode()), parts.type
+        return cipher.decrypt(nonce, data + tag, about.encode()), parts["type"]
     except InvalidTag:
         raise _tampered("an encrypted value was changed, or moved to another field") from None
 

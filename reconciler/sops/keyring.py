@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from pyrage import x25519
 
-from reconciler.api.content import Opened, Sealed
+from reconciler.api.content import DecryptedValues, SopsMetadata
 from reconciler.api.fleet import Template
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
@@ -26,7 +26,7 @@ from reconciler.errors import ConfigurationError
 from reconciler.secret_files import credential_file, read_secret_file
 from reconciler.secrets import TAMPERED, UNKNOWN
 from reconciler.sops.decrypt import NO_KEY, DecryptRefused, decrypted_file
-from reconciler.sops.program import Program, Ran, unfit, values_of
+from reconciler.sops.program import Program, ProgramResult, unfit, values_of
 
 _MAC_MISMATCH: Final = 51
 _MAC_NOT_FOUND: Final = 52
@@ -57,8 +57,8 @@ class _KeyQueue:
     """
 
     def __init__(self) -> None:
-        self.waiting: dict[Sealed, None] = {}
-        self.running: dict[Sealed, int] = {}
+        self.waiting: dict[SopsMetadata, None] = {}
+        self.running: dict[SopsMetadata, int] = {}
         self.workers = 0
         self.failed: _Failed | None = None
 
@@ -70,10 +70,10 @@ class Attempts:
         self._program, self._back_off = program, back_off
         self._changed = threading.Condition()
         self._lines: dict[_Keys, _KeyQueue] = {}
-        self._answers: dict[Sealed, Opened | DecryptRefused] = {}
-        self._failed: dict[Sealed, _Failed] = {}
-        self._about: dict[Sealed, set[Identity]] = {}
-        self._awaited: frozenset[Sealed] = frozenset()
+        self._answers: dict[SopsMetadata, DecryptedValues | DecryptRefused] = {}
+        self._failed: dict[SopsMetadata, _Failed] = {}
+        self._about: dict[SopsMetadata, set[Identity]] = {}
+        self._awaited: frozenset[SopsMetadata] = frozenset()
         self._told: Told = lambda _: None
         self._renewals = 0
 
@@ -85,13 +85,13 @@ class Attempts:
         """Somebody says that things are otherwise now: what failed is tried at once when it is asked for next."""
         with self._changed:
             self._renewals += 1
-            self._answers = {part: found for part, found in self._answers.items() if isinstance(found, Opened)}
+            self._answers = {part: found for part, found in self._answers.items() if isinstance(found, DecryptedValues)}
             self._failed.clear()
             for line in self._lines.values():
                 line.failed = None
             self._changed.notify_all()
 
-    def keep(self, parts: Collection[Sealed]) -> None:
+    def keep(self, parts: Collection[SopsMetadata]) -> None:
         """Forget all other files."""
         with self._changed:
             self._answers = {part: found for part, found in self._answers.items() if part in parts}
@@ -102,7 +102,9 @@ class Attempts:
             self._lines = {keys: line for keys, line in self._lines.items() if line.waiting or line.workers}
             self._changed.notify_all()
 
-    def ask(self, wanted: Mapping[Sealed, Iterable[Identity]], wait_s: float) -> dict[Sealed, Opened | DecryptRefused]:
+    def ask(
+        self, wanted: Mapping[SopsMetadata, Iterable[Identity]], wait_s: float
+    ) -> dict[SopsMetadata, DecryptedValues | DecryptRefused]:
         """Return the result of each file, after at most so many seconds. Later results are reported."""
         with self._changed:
             for part, identities in wanted.items():
@@ -110,15 +112,18 @@ class Attempts:
                 if part not in self._answers:
                     self._begin(part)
             self._awaited = frozenset(wanted)
-            self._changed.wait_for(lambda: all(self._is_settled(part) for part in wanted), wait_s)
+            self._changed.wait_for(
+                # Until it is answered, or it or its keys are paused.
+                lambda: all(
+                    part in self._answers or part in self._failed or self._lines[part.recipients].failed is not None
+                    for part in wanted
+                ),
+                wait_s,
+            )
             self._awaited = frozenset()
-            return {part: self._known(part) for part in wanted}
+            return {part: self._cached_answer(part) for part in wanted}
 
-    def _is_settled(self, part: Sealed) -> bool:
-        """Return whether waiting is useless: it is answered, or it or its keys are paused."""
-        return part in self._answers or part in self._failed or self._lines[part.recipients].failed is not None
-
-    def _known(self, part: Sealed) -> Opened | DecryptRefused:
+    def _cached_answer(self, part: SopsMetadata) -> DecryptedValues | DecryptRefused:
         answer = self._answers.get(part)
         if answer is not None:
             return answer
@@ -126,7 +131,7 @@ class Attempts:
         why = failed.why if failed is not None else "sops was asked to open it, and has not answered yet"
         return DecryptRefused(NO_KEY, f"{why}; it is encrypted for {', '.join(part.recipients)}")
 
-    def _begin(self, part: Sealed) -> None:
+    def _begin(self, part: SopsMetadata) -> None:
         why = unfit(part.data, self._program.environ, is_json=part.is_json)
         if why:
             self._answers[part] = DecryptRefused(NO_KEY, f"sops is not asked: {why}")
@@ -153,7 +158,7 @@ class Attempts:
             if about:
                 self._told(about)
 
-    def _next(self, line: _KeyQueue) -> Sealed | None:
+    def _next(self, line: _KeyQueue) -> SopsMetadata | None:
         """The next file that may be asked about, once there is one; None: this worker is not needed."""
         with self._changed:
             while line.waiting:
@@ -171,10 +176,10 @@ class Attempts:
             line.workers -= 1
             return None
 
-    def _take_in(self, line: _KeyQueue, part: Sealed, answer: Opened | DecryptRefused) -> bool:
+    def _take_in(self, line: _KeyQueue, part: SopsMetadata, answer: DecryptedValues | DecryptRefused) -> bool:
         """Note what came of a file; whether that is something else than was known."""
         is_old = line.running.pop(part) != self._renewals
-        if isinstance(answer, Opened) or answer.code != NO_KEY:
+        if isinstance(answer, DecryptedValues) or answer.code != NO_KEY:
             line.failed = None
             self._failed.pop(part, None)
             self._answers[part] = answer
@@ -196,7 +201,7 @@ class Attempts:
         return _Failed(why, failures, time.monotonic() + self._back_off.pause_s(failures))
 
 
-def _answer(part: Sealed, ran: Ran) -> Opened | DecryptRefused:
+def _answer(part: SopsMetadata, ran: ProgramResult) -> DecryptedValues | DecryptRefused:
     if ran.code == 0:
         return values_of(part, ran.output)
     if ran.code in (_MAC_MISMATCH, _MAC_NOT_FOUND):
@@ -235,19 +240,18 @@ def read_identities(file: Path, environ: Mapping[str, str]) -> Identities:
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
         text = line.strip()
         if text and not text.startswith("#"):
-            keys.append(_identity(text, f"{_OPTION} {file}:{number}"))
+            where = f"{_OPTION} {file}:{number}"
+            if not text.startswith(_BEGIN):
+                raise ConfigurationError(
+                    f"{where}: no identity of age; one begins with {_BEGIN}, others are not known here"
+                )
+            try:
+                keys.append(x25519.Identity.from_str(text))
+            except Exception:
+                raise ConfigurationError(f"{where}: an identity that is cut off, or changed") from None
     if not keys:
         raise ConfigurationError(f"{_OPTION} {file}: it holds no identity; `age-keygen` makes one")
     return Identities(tuple(keys), hashlib.sha256(data).digest())
-
-
-def _identity(text: str, where: str) -> Any:
-    if not text.startswith(_BEGIN):
-        raise ConfigurationError(f"{where}: no identity of age; one begins with {_BEGIN}, others are not known here")
-    try:
-        return x25519.Identity.from_str(text)
-    except Exception:
-        raise ConfigurationError(f"{where}: an identity that is cut off, or changed") from None
 
 
 class Keyring:
@@ -268,9 +272,9 @@ class Keyring:
         self._named = named
         self._attempts, self._wait_s = attempts, wait_s
         self._environ = os.environ if environ is None else environ
-        self._known: dict[Sealed, Opened | DecryptRefused] = {}
+        self._known: dict[SopsMetadata, DecryptedValues | DecryptRefused] = {}
         self._digest = b""
-        self._recent: set[Sealed] = set()
+        self._recent: set[SopsMetadata] = set()
 
     def check(self) -> None:
         """Read the identities once, before anything is begun.
@@ -280,7 +284,7 @@ class Keyring:
         """
         self._identities()
 
-    def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, Opened | Problem]:
+    def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
         """The values of each encrypted template, or why there are none.
 
         `is_all`: these are all of the fleet, so that nothing else need be remembered.
@@ -294,7 +298,7 @@ class Keyring:
             self._known.clear()
             self.again()
             self._digest = identities.digest
-        known: dict[Sealed, Opened | DecryptRefused] = {}
+        known: dict[SopsMetadata, DecryptedValues | DecryptRefused] = {}
         for template in sealed:
             part = template.sealed
             assert part is not None, "these are encrypted"
@@ -306,11 +310,11 @@ class Keyring:
             self._recent.clear()
         self._recent |= known.keys()
         told = {**known, **self._answered(sealed, known)}
-        found: dict[Identity, Opened | Problem] = {}
+        found: dict[Identity, DecryptedValues | Problem] = {}
         for template in sealed:
             assert template.sealed is not None, "these are encrypted"
             made = told[template.sealed]
-            found[template.identity] = _told(template, made, fault) if isinstance(made, DecryptRefused) else made
+            found[template.identity] = _problem_of(template, made, fault) if isinstance(made, DecryptRefused) else made
         return found
 
     def listen(self, told: Told) -> None:
@@ -324,12 +328,12 @@ class Keyring:
             self._attempts.again()
 
     def _answered(
-        self, sealed: Iterable[Template], known: Mapping[Sealed, Opened | DecryptRefused]
-    ) -> Mapping[Sealed, Opened | DecryptRefused]:
+        self, sealed: Iterable[Template], known: Mapping[SopsMetadata, DecryptedValues | DecryptRefused]
+    ) -> Mapping[SopsMetadata, DecryptedValues | DecryptRefused]:
         """Return the results of the operator's sops for files that age alone does not decrypt."""
         if self._attempts is None:
             return {}
-        wanted: dict[Sealed, set[Identity]] = {}
+        wanted: dict[SopsMetadata, set[Identity]] = {}
         for template in sealed:
             part = template.sealed
             assert part is not None, "these are encrypted"
@@ -343,7 +347,7 @@ class Keyring:
         return read_identities(file, self._environ) if file is not None else Identities()
 
 
-def _told(template: Template, why: DecryptRefused, fault: str | None) -> Problem:
+def _problem_of(template: Template, why: DecryptRefused, fault: str | None) -> Problem:
     message = f"{fault}: {why.message}" if fault and why.code == NO_KEY else why.message
     return Problem(
         source=template.source,

@@ -28,7 +28,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from reconciler.api.content import Json, Leaf, Opened, Sealed
+from reconciler.api.content import DecryptedValues, Json, Leaf, SopsMetadata
 from reconciler.errors import ConfigurationError
 from reconciler.processes.run_program import Command, Exited, Limits, Terminated, Termination, run
 from reconciler.secrets import BLOCK, UNKNOWN, OrderUnknown, parts_of, values_in_order
@@ -40,7 +40,7 @@ _OTHERWISE: Final = DecryptRefused(
 )
 
 
-def values_of(sealed: Sealed, answer: bytes) -> Opened | DecryptRefused:
+def values_of(sealed: SopsMetadata, answer: bytes) -> DecryptedValues | DecryptRefused:
     """The values that an answer has in place of the ciphertext of a file, or why none of it is used."""
     found: dict[Leaf, Json] = {}
     try:
@@ -55,12 +55,12 @@ def values_of(sealed: Sealed, answer: bytes) -> Opened | DecryptRefused:
                 continue
             parts = parts_of(ours.ciphertext or "")
             try:
-                length = len(base64.b64decode(parts.data, validate=True)) if parts is not None else -1
+                length = len(base64.b64decode(parts["data"], validate=True)) if parts is not None else -1
             except binascii.Error:
                 length = -1
             if parts is None or len(theirs.clear) != length:
                 raise NotOpenedError(*_OTHERWISE)
-            value = value_of(theirs.clear, parts.type)[0]
+            value = value_of(theirs.clear, parts["type"])[0]
             if (ours.names, ours.ciphertext) in found and found[ours.names, ours.ciphertext] != value:
                 return _OTHERWISE
             found[ours.names, ours.ciphertext] = value
@@ -68,7 +68,7 @@ def values_of(sealed: Sealed, answer: bytes) -> Opened | DecryptRefused:
         return error.refused
     except OrderUnknown:
         return _OTHERWISE
-    return Opened(values=found)
+    return DecryptedValues(values=found)
 
 
 _SEGMENT: Final = r"[A-Za-z0-9_.-]{1,200}"
@@ -104,7 +104,17 @@ _FORMS: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
 def unfit(data: bytes, environ: Mapping[str, str], *, is_json: bool) -> str:
     """Return why sops may not be asked about a file; empty: it may. `environ`: for sops."""
     try:
-        blocks = [_json_block(data)] if is_json else [_yaml_block(root) for root in compose(data)]
+        if is_json:
+            # Go takes names of fields in any case, and the last of several.
+            root = json.loads(data, object_pairs_hook=_once, parse_int=str, parse_float=str)
+            if not isinstance(root, dict) or [name for name in root if name.lower() == BLOCK] != [BLOCK]:
+                raise _AmbiguousError("it was not encrypted, or twice")
+            blocks = [root[BLOCK]]
+        else:
+            found = [[below for key, below in _entries(root) if key == BLOCK] for root in compose(data)]
+            if any(len(blocks) != 1 for blocks in found):
+                raise _AmbiguousError("a document of it was not encrypted, or twice")
+            blocks = [_plain(block, set()) for (block,) in found]
     except (YamlRefused, ValueError, RecursionError) as error:
         return str(error) if isinstance(error, _AmbiguousError) else "it is no whole file of sops"
     if not blocks or any(block != blocks[0] for block in blocks):
@@ -142,13 +152,6 @@ class _AmbiguousError(ValueError):
     """Two readers could read it differently."""
 
 
-def _yaml_block(root: Node) -> Any:
-    found = [below for key, below in _entries(root) if key == BLOCK]
-    if len(found) != 1:
-        raise _AmbiguousError("a document of it was not encrypted, or twice")
-    return _plain(found[0], set())
-
-
 def _entries(node: Node) -> Iterator[tuple[str, Node]]:
     if not isinstance(node, MappingNode):
         raise _AmbiguousError("a document of it is no object")
@@ -173,14 +176,6 @@ def _plain(node: Node, seen: set[int]) -> Any:
     if isinstance(node, SequenceNode):
         return [_plain(item, seen) for item in node.value]
     return _once([(name, _plain(below, seen)) for name, below in _entries(node)])
-
-
-def _json_block(data: bytes) -> Any:
-    # Go takes names of fields in any case, and the last of several.
-    root = json.loads(data, object_pairs_hook=_once, parse_int=str, parse_float=str)
-    if not isinstance(root, dict) or [name for name in root if name.lower() == BLOCK] != [BLOCK]:
-        raise _AmbiguousError("it was not encrypted, or twice")
-    return root[BLOCK]
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -210,7 +205,7 @@ _SAID_CHARACTERS: Final = 400
 LIMITS: Final = Limits(wall_s=30.0, cpu_s=30, file_bytes=2**20, output_bytes=16 * 2**20, error_bytes=256 * 1024)
 
 
-class Ran(NamedTuple):
+class ProgramResult(NamedTuple):
     """The result of a run. `code`: of its exit; None: it was ended, or could not be started, for the reason in `why`.
 
     `said`: the end of stderr, on one line and without its credentials.
@@ -232,7 +227,7 @@ class Program(NamedTuple):
     sha256: str = ""
     limits: Limits = LIMITS
 
-    def decrypt(self, data: bytes, *, is_json: bool) -> Ran:
+    def decrypt(self, data: bytes, *, is_json: bool) -> ProgramResult:
         """A run over a file, whose output has the form of the file."""
         form = "json" if is_json else "yaml"
         # No file of configuration and no service of keys but those that the file names takes part.
@@ -279,11 +274,11 @@ class Program(NamedTuple):
             if digest != self.sha256.removeprefix("sha256:").lower():
                 raise ConfigurationError(f"{where} is not the binary that {_OPTION}-sha256 names: it has {digest}")
 
-    def _run(self, arguments: list[str], data: bytes) -> Ran:
+    def _run(self, arguments: list[str], data: bytes) -> ProgramResult:
         try:
             self.check()
         except ConfigurationError as error:
-            return Ran(None, why=str(error))
+            return ProgramResult(None, why=str(error))
         command = Command([str(self.path), *arguments], self.environ, "/", data)
         match run(command, self.limits):
             case Exited(code, output, complaint):
@@ -291,15 +286,15 @@ class Program(NamedTuple):
                 for name, value in self.environ.items():
                     if _SECRET_NAME.search(name) and len(value) >= _SECRET_LEAST:
                         said = said.replace(value, "***")
-                return Ran(code, output, said[-_SAID_CHARACTERS:])
+                return ProgramResult(code, output, said[-_SAID_CHARACTERS:])
             case Terminated(Termination.LATE):
-                return Ran(None, why=f"it did not end within {self.limits.wall_s:g} s")
+                return ProgramResult(None, why=f"it did not end within {self.limits.wall_s:g} s")
             case Terminated(Termination.FLOODING):
-                return Ran(None, why=f"it wrote more than {self.limits.output_bytes:,} bytes", is_large=True)
+                return ProgramResult(None, why=f"it wrote more than {self.limits.output_bytes:,} bytes", is_large=True)
             case Terminated(Termination.LOST):
-                return Ran(None, why="what holds it was ended")
+                return ProgramResult(None, why="what holds it was ended")
             case _:
-                return Ran(None, why="it cannot be started")
+                return ProgramResult(None, why="it cannot be started")
 
 
 def program_of(

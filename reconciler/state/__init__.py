@@ -7,14 +7,12 @@ from reconciler.state.health import (
     copies_of,
     health_of,
     says_more,
-    why_evicted,
-    why_unschedulable,
     why_waiting,
+    with_message,
 )
 from reconciler.state.judge import (
     Condition,
     ConditionEnd,
-    Holds,
     Verdict,
     degraded,
     frozen,
@@ -51,5 +49,4 @@ from reconciler.state.state_values import (
     Synced,
     SyncState,
     UnknownHealth,
-    by_copy,
 )

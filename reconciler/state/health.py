@@ -5,7 +5,7 @@ and of pods; kstatus for kinds without a rule of their own.
 
 Health probes of a Rollout's copies in a cluster, from the state of the fleet.
 
-Source: ADR 18; `stages.state`: copies that are not kept are Synced and Healthy.
+Source: ADR 18; `state.judge`: copies that are not kept are Synced and Healthy.
 """
 
 from __future__ import annotations
@@ -151,14 +151,9 @@ def why_waiting(reason: str, message: str) -> str:
     return _cut(f"{_WAITING[reason]} ({detail})" if reason in _WAITING else detail)
 
 
-def why_unschedulable(message: str) -> str:
-    """Return why a pod has no node, with the scheduler's message."""
-    return _cut(f"no node has room for it ({message})" if message else "no node has room for it")
-
-
-def why_evicted(message: str) -> str:
-    """Return that a pod was evicted, with the kubelet's message."""
-    return _cut(f"its pod was evicted ({message})" if message else "its pod was evicted")
+def with_message(words: str, message: str) -> str:
+    """Return words with the message of whoever decided so."""
+    return _cut(f"{words} ({message})" if message else words)
 
 
 def _is_past_deadline(live: JsonObject) -> bool:

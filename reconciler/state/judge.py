@@ -13,15 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Final, Generic, TypeVar
-
-from msgspec import Struct
+from typing import Final, TypeAlias, TypeVar
 
 from reconciler.api.clusters import Read
 from reconciler.api.plan import Change, HeldBy
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Copy, Identity
-from reconciler.api.rollout_progress import Stays
+from reconciler.api.rollout_progress import NothingWritten
 from reconciler.state.state_values import (
     HEALTHY,
     NOMINAL,
@@ -130,7 +128,7 @@ def _not_rendered(facts: StateFacts, cluster: str, identity: Identity, problems:
     if any(found.severity is Severity.ERROR for found in problems):
         return _failed(problems)
     source = staging.of(identity, cluster) if (staging := facts.schedule.staging) is not None else None
-    if isinstance(source, Stays):
+    if isinstance(source, NothingWritten):
         return Held(HeldBy.STAGE, source.why)
     # What is bound and not rendered without a fault stays where it runs, in another cluster.
     return None
@@ -156,12 +154,6 @@ FOR_A_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.REPLACEMENT})
 """Holds that a person has to confirm or to allow. A suspension has an alert of its own."""
 
 
-class Holds(Struct, Generic[T], frozen=True):
-    """It is so, and how."""
-
-    value: T
-
-
 class ConditionEnd(Enum):
     """It is not known to be so now."""
 
@@ -171,8 +163,9 @@ class ConditionEnd(Enum):
     """Nobody looked: it is as it was known to be."""
 
 
-Verdict = Holds[T] | ConditionEnd
-Condition = Callable[[StateFacts, Copy, "ObjectState | None"], "Holds[T] | ConditionEnd"]
+Verdict: TypeAlias = T | ConditionEnd
+"""The state in which a condition holds, or that it is not known to."""
+Condition: TypeAlias = Callable[[StateFacts, Copy, ObjectState | None], Verdict[T]]
 """Evaluates one copy. The state is None if nominal, or neither there nor desired."""
 
 
@@ -193,7 +186,7 @@ def is_evaluated(facts: StateFacts, copy: Copy, state: ObjectState | None) -> bo
 def refused(facts: StateFacts, copy: Copy, state: ObjectState | None) -> Verdict[Refused]:
     """Return whether an object that is not ours blocks it."""
     found = state.sync if state is not None else None
-    return Holds(found) if isinstance(found, Refused) else _ending(facts, copy, state)
+    return found if isinstance(found, Refused) else _ending(facts, copy, state)
 
 
 def held_for_person(facts: StateFacts, copy: Copy, state: ObjectState | None) -> Verdict[Held]:
@@ -201,7 +194,7 @@ def held_for_person(facts: StateFacts, copy: Copy, state: ObjectState | None) ->
     ending = _ending(facts, copy, state)
     for change in facts.changes.get(copy, ()) if ending is ConditionEnd.OVER else ():
         if (hold := change.hold) is not None and hold.by in FOR_A_PERSON:
-            return Holds(Held(hold.by, hold.why))
+            return Held(hold.by, hold.why)
     return ending
 
 
@@ -209,7 +202,7 @@ def degraded(facts: StateFacts, copy: Copy, state: ObjectState | None) -> Verdic
     """Return whether an object is degraded. One that makes progress has not recovered yet."""
     health = state.health if state is not None else None
     if isinstance(health, Degraded):
-        return Holds(health)
+        return health
     if isinstance(health, Progressing | UnknownHealth) or (state is None and not is_evaluated(facts, copy, state)):
         return ConditionEnd.NOT_EVALUATED
     return ConditionEnd.OVER
@@ -218,7 +211,7 @@ def degraded(facts: StateFacts, copy: Copy, state: ObjectState | None) -> Verdic
 def frozen(facts: StateFacts, copy: Copy, state: ObjectState | None) -> Verdict[Frozen]:
     """Return whether a broken file freezes it. A complete reading of the store ends it in any case."""
     if state is not None and isinstance(state.sync, Frozen):
-        return Holds(state.sync)
+        return state.sync
     return ConditionEnd.OVER if facts.schedule.fleet.is_complete else _ending(facts, copy, state)
 
 

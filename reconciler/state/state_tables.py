@@ -67,7 +67,7 @@ class FleetState(Struct, frozen=True, kw_only=True):
         """The state of one copy; None: there is none, and none is wanted."""
         return state_of(self.facts, cluster, identity)
 
-    def seen(self, cluster: str, identity: Identity) -> ObjectState | None:
+    def last_state(self, cluster: str, identity: Identity) -> ObjectState | None:
         """The same, without judging it again."""
         there = self.clusters.get(cluster)
         if there is None:
@@ -150,11 +150,11 @@ class StateTables:
         table = self._tables[name]
         known = table.rows
 
-        def kept(identity: Identity) -> ObjectState | None:
+        def noteworthy_state(identity: Identity) -> ObjectState | None:
             found = state_of(facts, name, identity)
             return None if found is NOMINAL else found
 
-        table.update(keys, kept)
+        table.update(keys, noteworthy_state)
         for identity in sorted(table.changed):
             before, after = known.get(identity), table.rows.get(identity)
             table.count(before, -1)

@@ -7,7 +7,7 @@ Source: Argo CD, "Resource Health" and the sync statuses of an Application.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import ClassVar, Final, NamedTuple
 
@@ -63,11 +63,7 @@ class Synced(Struct, frozen=True):
     lag: ClassVar[Lag] = Lag.SYNCED
     sync: ClassVar[Sync] = Sync.SYNCED
     is_evaluated: ClassVar[bool] = True
-
-    @property
-    def why(self) -> str:
-        """Nothing to say."""
-        return ""
+    why: ClassVar[str] = ""
 
 
 class Pending(Struct, frozen=True):
@@ -98,7 +94,8 @@ class Failed(Struct, frozen=True):
     """A change of it failed; or its change cannot be computed, and it is not evaluated.
 
     `is_altered`: it was made, and the cluster altered it. `todo`: the remedy, as of the error; empty: any. `revision`:
-    with which it failed so first; empty: not known. `code`: of the problem that keeps it from being computed.
+    with which it failed so first; empty: not known. `code`: of the problem that keeps it from being computed. `fault`:
+    it failed for a fault of the program.
     """
 
     why: str
@@ -107,6 +104,7 @@ class Failed(Struct, frozen=True):
     todo: str = ""
     revision: str = ""
     code: str = ""
+    fault: Problem | None = None
     lag: ClassVar[Lag] = Lag.FAILED
     sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
 
@@ -163,11 +161,7 @@ class Left(Struct, frozen=True):
     lag: ClassVar[Lag] = Lag.LEFT
     sync: ClassVar[Sync] = Sync.UNKNOWN
     is_evaluated: ClassVar[bool] = False
-
-    @property
-    def why(self) -> str:
-        """Return the reason."""
-        return "the store has no Cluster document for it any more; what was applied there is left as it is"
+    why: ClassVar[str] = "the store has no Cluster document for it any more; what was applied there is left as it is"
 
 
 LookedAt = Synced | Pending | Held | Failed | Fought | Refused | NotKnown
@@ -200,11 +194,7 @@ class Healthy(Struct, frozen=True):
     """It works."""
 
     word: ClassVar[HealthWord] = HealthWord.HEALTHY
-
-    @property
-    def why(self) -> str:
-        """Nothing to say."""
-        return ""
+    why: ClassVar[str] = ""
 
 
 class Progressing(Struct, frozen=True):
@@ -241,11 +231,7 @@ class Missing(Struct, frozen=True):
     """It is wanted and not there."""
 
     word: ClassVar[HealthWord] = HealthWord.MISSING
-
-    @property
-    def why(self) -> str:
-        """Return the reason."""
-        return "it is not there"
+    why: ClassVar[str] = "it is not there"
 
 
 class UnknownHealth(Struct, frozen=True):
@@ -321,12 +307,3 @@ class StateFacts(Struct, frozen=True, kw_only=True):
     def is_left(self, cluster: str) -> bool:
         """Return whether the store has no document of the cluster."""
         return cluster not in self.schedule.fleet.clusters
-
-
-def by_copy(changes: Iterable[Change]) -> Changes:
-    """The changes of each copy."""
-    found: dict[Copy, tuple[Change, ...]] = {}
-    for change in changes:
-        copy = change.copy
-        found[copy] = (*found[copy], change) if copy in found else (change,)
-    return found

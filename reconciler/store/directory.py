@@ -11,21 +11,23 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Collection, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Snapshot, StoreFile
+from reconciler.api.rollouts import Ancestry
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.errors import StoreError, StoreFault, StoreUnsettled
 from reconciler.fleet import Earlier
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, read_tree, resolved
 from reconciler.store.scan import StoreCopy, scan
-from reconciler.yaml import MAX_BYTES
 
+Value = TypeVar("Value")
 _ATTEMPTS: Final = 5
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -41,7 +43,7 @@ def read_directory(root: Path) -> Snapshot:
     for _ in range(_ATTEMPTS):
         before = scan(root)
         with DirectoryTree(root) as tree:
-            found = read_tree("", tree, MAX_BYTES + 1)
+            found = read_tree("", tree)
         if scan(root) == before:
             digest = hashlib.blake2b(digest_size=16)
             for file in found.files:
@@ -201,11 +203,27 @@ def _obstacle(tree: StoreTree, path: str) -> str:
     return ""
 
 
-def store_fault(name: str, fault: Exception) -> StoreFault:
+def store_fault(name: str, fault: Exception) -> StoreError:
     """The fault as an error of the store. The text of the exception is left out: it may quote a value of the store."""
+    if isinstance(fault, OSError):
+        return StoreError(f"{fault.filename or name}: {fault.strerror or fault}")
     found = StoreFault(f"{name}: {INTERNAL_ERROR}: it cannot be read: {type(fault).__name__}; please report it")
     found.__cause__ = fault
     return found
+
+
+def store_call(name: str, work: Callable[..., Value], *given: Any) -> Value:
+    """Return what work gives.
+
+    Raises:
+        StoreError: it raised that, or any exception, which is a fault of the program.
+    """
+    try:
+        return work(*given)
+    except StoreError:
+        raise
+    except Exception as error:
+        raise store_fault(name, error) from error
 
 
 class StorePast:
@@ -232,6 +250,95 @@ class StorePast:
         `ignore_files`: unreadable ones of the revision, so that the ignored paths are unknown.
         """
         return {}
+
+
+class StoreSource(StorePast, ABC):
+    """One store, with its past. One task may wait in `changed` while another one is in `read`.
+
+    Without another word of a subclass it has no revisions but the present one, as a directory.
+    Source: design#revisions.
+    """
+
+    name: str
+    """The store as another command finds it from anywhere: an absolute path, or the URL without credentials."""
+    description: str
+    """The followed store, without credentials: `https://host/fleet.git branch main`."""
+
+    @property
+    def note(self) -> str:
+        """Return a remark on the following for operators; empty if all is well."""
+        return ""
+
+    @abstractmethod
+    async def changed(self) -> None:
+        """Return when the store may have changed since it was last read, or when a failed reading is due again.
+
+        Each change is reported once. It can be cancelled at any time: the next call reports the rest.
+        """
+
+    @abstractmethod
+    async def ask_now(self) -> None:
+        """Return when `read` gives the store's content of this moment or later. Only while nobody waits in `changed`.
+
+        Raises:
+            StoreError: it cannot be asked; `read` gives what is known of it.
+        """
+
+    @abstractmethod
+    async def read(self) -> Snapshot | None:
+        """The store now; None when it is what the last successful reading gave.
+
+        Raises:
+            StoreError: it cannot be read; the caller keeps the last good snapshot in force.
+        """
+
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Note that a revision that was read is in force from now on, and keep what a restart will need. Writes files.
+
+        `good_blobs`: path to the blob in force, which differs from that of the revision where a file of it is broken.
+        """
+
+    @abstractmethod
+    def recall(self, revision: str) -> Snapshot | None:
+        """A revision that was accepted once; None when the store no longer has it. Reads files.
+
+        It may be called while another task is in `read`. Raises nothing: what cannot be read is not there.
+        """
+
+    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
+        """Return what came after a revision up to HEAD, the oldest first: each commit along first parents.
+
+        HEAD alone where the former is none of these, or too far away. Reads files; raises nothing.
+        """
+        return (head,)
+
+    def ancestry(self, revisions: Collection[str], head: str) -> Ancestry:
+        """Return the ancestry of revisions to a head. Reads files, up to a second of history for a new question.
+
+        Raises nothing: unreadable ones are missing. A plain directory has no order, and all are missing.
+        """
+        return Ancestry(missing=frozenset({*revisions, head}))
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """Text to full commit id: of those that are an id, seven or more letters of one, or the name of a tag.
+
+        Only commits that are there; a text that names two is left out, and no expression of Git is read. A clone of a
+        URL has no tags. Reads files; raises nothing.
+        """
+        return {}
+
+    def keep(self, revisions: Collection[str]) -> None:
+        """Keep these revisions, and of those that were kept before no other. Writes files.
+
+        Only in a clone of our own: whose repository it is else, that person's garbage collection decides.
+
+        Raises:
+            StoreError: the clone cannot be written.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop watching."""
 
 
 class DirectoryPast(StorePast):

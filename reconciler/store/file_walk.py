@@ -31,6 +31,7 @@ from reconciler.store.ignore import (
     looks_like_document,
     with_rules,
 )
+from reconciler.yaml import MAX_BYTES
 
 MAX_FILES: Final = 200_000
 MAX_FOLDERS: Final = 100_000
@@ -40,6 +41,8 @@ MAX_FOLDER_DEPTH: Final = 200
 MAX_TOTAL_BYTES: Final = 2**30
 MAX_IGNORE_WORK: Final = 5_000_000_000
 """Characters of ignore patterns times characters of the names that they are matched with: seconds, at worst."""
+_READ_BYTES: Final = MAX_BYTES + 1
+"""So much is read of a file that is too large, for its parser to see that it is."""
 _MAX_HOPS: Final = 40
 _LOOKED_AT_MAX: Final = 20
 _LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
@@ -69,6 +72,10 @@ class Unreadable(Exception):
     """One entry cannot be read; the message is for people."""
 
 
+class LfsPointer(Unreadable):
+    """Git LFS keeps the content elsewhere."""
+
+
 class StoreTree(Protocol):
     """A source of files. Paths are relative to the store's root, without links in them; "" is the root.
 
@@ -95,7 +102,6 @@ class _Walk(Struct):
     """The entries found so far. Keys of `real` are real paths; links come last, when all of it is known."""
 
     tree: StoreTree
-    limit: int
     known: Collection[str] = ()
     files: dict[str, tuple[str, FolderEntry]] = field(default_factory=dict)
     """Shown path to real path and entry."""
@@ -146,12 +152,8 @@ def as_read(file: StoreFile) -> StoreFile:
     return file
 
 
-def read_tree(
-    revision: str, tree: StoreTree, limit: int, known: Collection[str] = (), take: Taker = as_read
-) -> Snapshot:
+def read_tree(revision: str, tree: StoreTree, known: Collection[str] = (), take: Taker = as_read) -> Snapshot:
     """Return the store's files in path order, unreadable ones with their faults, remarks, and the ignore files.
-
-    Files end after `limit` bytes.
 
     `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data. `take`: gets the
     others one by one.
@@ -159,7 +161,7 @@ def read_tree(
     Raises:
         StoreError: there are more files, folders, names or bytes than a store can have.
     """
-    walk = _Walk(tree, limit, known)
+    walk = _Walk(tree, known)
     _visit(walk, "", "")
     while walk.links:
         _follow(walk, *walk.links.popleft())
@@ -258,7 +260,7 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
         if walk.misnamed < _LOOKED_AT_MAX and entry.kind is EntryKind.FILE and is_misnamed(entry.name):
             walk.misnamed += 1
             with suppress(Unreadable):
-                if looks_like_document(walk.tree.read(real, entry, walk.limit)[1]):
+                if looks_like_document(walk.tree.read(real, entry, _READ_BYTES)[1]):
                     message = "it looks like a document, and only files that end with .yaml, .yml or .json are read"
                     walk.remark(_printable(shown), "file-not-read", f"{message}; rename it", Severity.HINT)
     elif entry.kind is EntryKind.SPECIAL:
@@ -347,20 +349,22 @@ def _read(walk: _Walk, path: str, real: str, entry: FolderEntry) -> StoreFile | 
         if memo_key(file) in walk.known:
             return file
     try:
-        blob, data = walk.tree.read(real, entry, walk.limit)
+        return read_file(walk.tree, path, real, entry)
     except Unreadable as error:
-        walk.refuse(path, "file-unreadable", str(error))
+        walk.refuse(path, "lfs-pointer" if isinstance(error, LfsPointer) else "file-unreadable", str(error))
         return None
-    if is_lfs_pointer(data):
-        message = "a Git LFS pointer stands in place of the content; store the file in Git itself"
-        walk.refuse(path, "lfs-pointer", message)
-        return None
+
+
+def read_file(tree: StoreTree, path: str, real: str, entry: FolderEntry) -> StoreFile:
+    """Return a file of a tree, cut off behind the most that a file may have where that is cheaper.
+
+    Raises:
+        Unreadable: it cannot be read, or its content is elsewhere.
+    """
+    blob, data = tree.read(real, entry, _READ_BYTES)
+    if data.startswith(_LFS_POINTER):
+        raise LfsPointer("a Git LFS pointer stands in place of the content; store the file in Git itself")
     return StoreFile(path=path, blob=blob, data=data)
-
-
-def is_lfs_pointer(data: bytes) -> bool:
-    """Return whether Git LFS keeps the content elsewhere."""
-    return data.startswith(_LFS_POINTER)
 
 
 def _join(folder: str, name: str) -> str:

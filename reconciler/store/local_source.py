@@ -1,4 +1,4 @@
-"""Sources on this machine: a cheap look detects changes, hints only bring it forward; and a directory that is followed.
+"""Sources on this machine, a directory or a Git repository: a cheap look detects changes, hints only bring it forward.
 
 Hints of the kernel that something below a folder changed may come late, twice, or never: of a directory, a scan of
 names and stamps is the truth.
@@ -8,33 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from watchfiles import awatch
 
 from reconciler.api.fleet import Snapshot
-from reconciler.api.rollouts import Lineage
 from reconciler.clock import BackOff, Clock, wait_for
 from reconciler.errors import StoreError
-from reconciler.store.directory import DirectoryPast, read_directory, store_fault
+from reconciler.store.directory import DirectoryPast, StoreSource, read_directory, store_call
+from reconciler.store.git.git_past import GitPast, SnapshotReader
+from reconciler.store.git.repository import reference_folders
+from reconciler.store.git.snapshot import GitStore
+from reconciler.store.location import StoreKind, StoreLocation, locate_store, refuse_unsettled
 from reconciler.store.scan import RACY_NS, ScanState, StoreCopy, scan
 
 _BACK_OFF: Final = BackOff(least_s=2.0, most_s=30.0)
 
 
-@dataclass(frozen=True, slots=True)
-class FailedScan:
-    """A look that failed, and how: the same failure twice is no change."""
-
-    message: str
-    error: StoreError = field(compare=False)
-
-
-class LocalSource(ABC):
+class LocalSource(StoreSource):
     """Compares looks. `changed` returns once for every new look; `read` makes its look the known one."""
 
     def __init__(self, clock: Clock) -> None:
@@ -46,27 +40,17 @@ class LocalSource(ABC):
         self._again_s: float | None = None
         self._failures = 0
 
-    @property
     @abstractmethod
-    def name(self) -> str:
-        """The store as people name it."""
-
-    @property
-    def note(self) -> str:
-        """Nothing."""
-        return ""
-
-    @abstractmethod
-    def look(self) -> Any:
+    def probe(self) -> Any:
         """Something comparable that differs when the store differs. Runs in a thread; may raise StoreError."""
 
     @abstractmethod
     def load(self, seen: Any) -> Snapshot:
         """The snapshot that goes with a look. Runs in a thread; may raise StoreError."""
 
-    @abstractmethod
     def unripe_s(self, seen: Any) -> float | None:
         """In how many seconds to read again because this look is too young to be trusted; None: it is sound."""
+        return None
 
     @abstractmethod
     async def pause(self) -> None:
@@ -76,10 +60,10 @@ class LocalSource(ABC):
         """Return when the store may have changed since it was last read, or a failed reading is due again."""
         while True:
             self.hint.clear()
-            seen = await asyncio.to_thread(self._look)
+            told, _ = await self._try_look()
             # No await between this note and the return, so a cancelled call has reported nothing.
-            if seen != self._told:
-                self._told = seen
+            if told != self._told:
+                self._told = told
                 return
             if self.is_due:
                 self._again_s = None
@@ -90,12 +74,6 @@ class LocalSource(ABC):
         """Nothing is asked: each reading looks anew."""
         self._again_s = None
 
-    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:  # noqa: B027 - not every source keeps one
-        """Nothing: a repository keeps its commits."""
-
-    def keep(self, revisions: Collection[str]) -> None:  # noqa: B027 - likewise
-        """Nothing: a directory has no revisions, and a person's repository no reference of ours."""
-
     @property
     def is_due(self) -> bool:
         """Return whether a reading that failed, or was too recent to be trusted, is to be tried again."""
@@ -103,11 +81,12 @@ class LocalSource(ABC):
 
     async def read(self) -> Snapshot | None:
         """The store now; None when it is what the last successful reading gave."""
-        self._told = seen = await asyncio.to_thread(self._look)
+        self._told, fault = await self._try_look()
+        seen = self._told[0]
         try:
-            if isinstance(seen, FailedScan):
-                raise seen.error
-            snapshot = await asyncio.to_thread(self._load, seen)
+            if fault is not None:
+                raise fault
+            snapshot: Snapshot = await asyncio.to_thread(store_call, self.name, self.load, seen)
         except StoreError:
             self._failures += 1
             self._again_s = self.clock.monotonic_s() + _BACK_OFF.pause_s(self._failures)
@@ -116,29 +95,15 @@ class LocalSource(ABC):
         wait = self.unripe_s(seen)
         self._again_s = self.clock.monotonic_s() + wait if wait is not None else None
         before, self.snapshot = self.snapshot, snapshot
-        is_same = before is not None and _identity(before) == _identity(snapshot)
+        is_same = before and (before.revision, before.problems) == (snapshot.revision, snapshot.problems)
         return None if is_same else snapshot
 
-    def _look(self) -> Any:
+    async def _try_look(self) -> tuple[tuple[Any, str], StoreError | None]:
+        """Return the look, or how it failed: the same failure twice is no change."""
         try:
-            return self.look()
+            return (await asyncio.to_thread(store_call, self.name, self.probe), ""), None
         except StoreError as error:
-            return FailedScan(str(error), error)
-        except Exception as error:
-            found = store_fault(self.name, error)
-            return FailedScan(str(found), found)
-
-    def _load(self, seen: Any) -> Snapshot:
-        try:
-            return self.load(seen)
-        except StoreError:
-            raise
-        except Exception as error:
-            raise store_fault(self.name, error) from error
-
-
-def _identity(snapshot: Snapshot) -> Hashable:
-    return snapshot.revision, snapshot.problems
+            return (None, str(error)), error
 
 
 _QUIET_MS: Final = 20
@@ -191,26 +156,17 @@ _SCAN_WITHOUT_EVENTS_S: Final = 5.0
 _TICK_S: Final = 1.0
 
 
-class DirectorySource(LocalSource):
+class DirectorySource(DirectoryPast, LocalSource):
     """Follows the files of a directory as they lie."""
 
     def __init__(self, root: Path, clock: Clock, state_folder: Path) -> None:
-        super().__init__(clock)
-        self._root = root
-        self._copy = StoreCopy(state_folder, root)
-        self.past = DirectoryPast(root, self._copy)
+        DirectoryPast.__init__(self, root, StoreCopy(state_folder, root))
+        LocalSource.__init__(self, clock)
+        self.name = str(root.absolute())
+        """A link on the way stays one."""
+        self.description = f"directory {root}"
         self._inode = _inode(root)
         self._watch = Watch([root], self.hint, clock)
-
-    @property
-    def name(self) -> str:
-        """The folder's absolute path; a link on the way stays one."""
-        return str(self._root.absolute())
-
-    @property
-    def description(self) -> str:
-        """The folder."""
-        return f"directory {self._root}"
 
     @property
     def note(self) -> str:
@@ -218,7 +174,7 @@ class DirectorySource(LocalSource):
         fault = self._watch.fault
         return f"{fault}; the directory is scanned every {_SCAN_WITHOUT_EVENTS_S:.0f} s instead" if fault else ""
 
-    def look(self) -> ScanState:
+    def probe(self) -> ScanState:
         """Names and stamps of all files: 33 ms for ten thousand."""
         return scan(self._root)
 
@@ -253,18 +209,6 @@ class DirectorySource(LocalSource):
         """The copy, when it is of that revision."""
         return self._copy.snapshot(revision)
 
-    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
-        """The head alone: a directory has no commits."""
-        return (head,)
-
-    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
-        """No order, and all are missing: a directory has no revisions."""
-        return Lineage(missing=frozenset({*revisions, head}))
-
-    def resolve(self, texts: Collection[str]) -> dict[str, str]:
-        """Nothing is named."""
-        return {}
-
     async def close(self) -> None:
         """Stop watching."""
         await self._watch.close()
@@ -276,3 +220,74 @@ def _inode(root: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+_LOOK_S: Final = 1.0
+
+
+_SeenCommit = tuple[str, Path, str]
+"""A commit, and the repository and folder where it was found: the path may lead to another work tree by now."""
+
+
+class RepositorySource(GitPast, LocalSource):
+    """Follows a revision of a work tree or bare repository, or whatever branch is checked out.
+
+    Whoever can rewrite a branch here works on this machine and means it, so a rewritten branch is followed; a URL is
+    another matter (`source_url`). The repository is a person's: no reference of ours may appear in it, or keep deleted
+    commits. While its reflog names it, Git keeps a commit that no branch has any more, by default for 30 days. One that
+    a garbage collection takes is missing then, and its clusters stay as they are.
+    """
+
+    def __init__(self, location: StoreLocation, rev: str | None, clock: Clock) -> None:
+        """Begin to watch its references. Without a revision: the checked-out one, or HEAD of a bare repository."""
+        assert location.repository is not None
+        GitPast.__init__(self, location.repository, location.subdir)
+        LocalSource.__init__(self, clock)
+        self.name = str(location.path.absolute())
+        """The folder of the work tree, or of the bare repository; a link on the way stays one."""
+        self.description = f"{location.kind} {location} at {rev or 'HEAD'}"
+        self._location = self._found = location
+        self._rev = rev
+        self._watched = location.repository
+        self._watches = self._watch()
+
+    def _watch(self) -> list[Watch]:
+        return [
+            Watch([folder], self.hint, self.clock, recursive=recursive)
+            for folder, recursive in reference_folders(self._watched)
+        ]
+
+    def probe(self) -> _SeenCommit:
+        """The commit id: 0.4 ms. Links are followed and the repository is opened anew, so that a swap is seen."""
+        location = self._found = locate_store(str(self._location.path), known=self._found)
+        if location.repository is None:
+            raise StoreError(f"{location}: is no Git work tree any more; with --dir it would be read as it lies")
+        with GitStore(location.repository) as store:
+            if self._rev is not None or location.kind is not StoreKind.WORK_TREE:
+                return store.resolve(self._rev or "HEAD"), location.repository, location.subdir
+            refuse_unsettled(location, store)
+            commit = store.resolve("HEAD")
+            # An operation that began or ended meanwhile may have moved HEAD to an intermediate commit.
+            refuse_unsettled(location, store)
+            return commit, location.repository, location.subdir
+
+    def load(self, seen: _SeenCommit) -> Snapshot:
+        """The files of the commit."""
+        commit, repository, subdir = seen
+        if subdir != self.subdir:
+            self._reader = SnapshotReader(subdir)
+        self.repository, self.subdir = repository, subdir
+        with GitStore(repository) as store:
+            return self._reader.read(store, commit)
+
+    async def pause(self) -> None:
+        """Until a reference was written, or a second."""
+        if self._watched != self.repository:
+            await self.close()
+            self._watched = self.repository
+            self._watches = self._watch()
+        await wait_for(self.hint, _LOOK_S, self.clock)
+
+    async def close(self) -> None:
+        """Stop watching."""
+        await asyncio.gather(*(watch.close() for watch in self._watches))

@@ -12,22 +12,23 @@ import os
 import sqlite3
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from reconciler import __version__
 from reconciler.api.fleet import StoreFile
 from reconciler.fleet import ParsedFile, memo_key
 from reconciler.store.parse_cache_rows import Unpacker, is_cacheable, packed_file
 
+Value = TypeVar("Value")
 _PACKAGE: Final = Path(__file__).parents[1]
 PARTS: Final = (
     "api", "documents", "fleet", "hydration", "kinds", "observations", "overrides", "ownership", "policy", "rollouts",
-    "secrets", "store", "templates", "yaml", "containment.py", "incremental.py", "prepared.py", "regex.py",
+    "secrets", "store", "templates", "yaml", "containment.py", "incremental.py", "decoding.py", "regex.py",
 )  # fmt: skip
 """The parts of the package that determine the parse result of a text and its form in the cache."""
 _SUFFIXES: Final = (".py", ".json")
@@ -85,52 +86,50 @@ class ParseCache:
 
     def keys(self) -> frozenset[str]:
         """Return the keys of the rows, including broken ones, which `load` skips."""
-        try:
-            with self._connection() as connection:
-                return frozenset(key for (key,) in connection.execute("SELECT key FROM files"))
-        except (sqlite3.Error, OSError) as error:
-            self._discard_if_corrupt(error)
-            return frozenset()
+        return self._query(_keys_in, frozenset())
 
     def load(self, files: Iterable[StoreFile]) -> dict[str, ParsedFile]:
         """Return the cached results of these files; the others must be parsed."""
-        keys = {memo_key(file) for file in files}
-        found: dict[str, ParsedFile] = {}
-        try:
-            with self._connection() as connection:
-                unpacker = Unpacker()
-                for key, checksum, body in connection.execute("SELECT key, checksum, body FROM files"):
-                    if key in keys and isinstance(body, bytes) and _checksum(key, body) == checksum:
-                        file = unpacker.file(body)
-                        if file is not None:
-                            found[key] = file
-        except (sqlite3.Error, OSError) as error:
-            self._discard_if_corrupt(error)
-            return {}
-        return found
+        keys, unpacker = {memo_key(file) for file in files}, Unpacker()
+
+        def read(connection: sqlite3.Connection) -> dict[str, ParsedFile]:
+            rows = connection.execute("SELECT key, checksum, body FROM files")
+            files = (
+                (key, unpacker.file(body))
+                for key, checksum, body in rows
+                if key in keys and isinstance(body, bytes) and _checksum(key, body) == checksum
+            )
+            return {key: file for key, file in files if file is not None}
+
+        return self._query(read, {})
 
     def save(self, parsed: Mapping[str, ParsedFile]) -> None:
         """Keep these files, and others as long as they are few. A full disk or a locked file leaves it as it was."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            kept = _keys_in(connection)
+            new = ((key, file) for key, file in parsed.items() if key not in kept and is_cacheable(file))
+            packed = ((key, packed_file(file)) for key, file in new)
+            rows = ((key, _checksum(key, body), body) for key, body in packed if body is not None)
+            connection.execute("BEGIN IMMEDIATE")
+            is_full = len(kept | parsed.keys()) > _REVISIONS * len(parsed)
+            gone = [(key,) for key in sorted(kept - parsed.keys())] if is_full else []
+            connection.executemany("DELETE FROM files WHERE key = ?", gone)
+            connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
+            connection.execute("COMMIT")
+
+        self._query(write, None)
+
+    def _query(self, ask: Callable[[sqlite3.Connection], Value], otherwise: Value) -> Value:
+        """Return what is found; a file that is no valid database is deleted, so that the next run creates it again."""
         try:
             with self._connection() as connection:
-                kept = {key for (key,) in connection.execute("SELECT key FROM files")}
-                new = ((key, file) for key, file in parsed.items() if key not in kept and is_cacheable(file))
-                packed = ((key, packed_file(file)) for key, file in new)
-                rows = ((key, _checksum(key, body), body) for key, body in packed if body is not None)
-                connection.execute("BEGIN IMMEDIATE")
-                is_full = len(kept | parsed.keys()) > _REVISIONS * len(parsed)
-                gone = [(key,) for key in sorted(kept - parsed.keys())] if is_full else []
-                connection.executemany("DELETE FROM files WHERE key = ?", gone)
-                connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
-                connection.execute("COMMIT")
+                return ask(connection)
         except (sqlite3.Error, OSError) as error:
-            self._discard_if_corrupt(error)
-
-    def _discard_if_corrupt(self, error: Exception) -> None:
-        """Delete a file that is no valid database, so that the next run creates it again."""
-        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            for suffix in ("", "-wal", "-shm"):
-                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+                for suffix in ("", "-wal", "-shm"):
+                    self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+            return otherwise
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -149,6 +148,10 @@ class ParseCache:
             yield connection
         finally:
             connection.close()
+
+
+def _keys_in(connection: sqlite3.Connection) -> frozenset[str]:
+    return frozenset(key for (key,) in connection.execute("SELECT key FROM files"))
 
 
 def _checksum(key: str, body: bytes) -> int:

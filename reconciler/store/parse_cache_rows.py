@@ -19,10 +19,10 @@ from reconciler.api.policies import ResourceSelector
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.containment import INTERNAL_ERROR
+from reconciler.decoding import prepared
 from reconciler.documents import OVERRIDE_KINDS
 from reconciler.fleet import ParsedFile
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.prepared import prepared
 from reconciler.secrets import holds_credential, is_secret_kind, may_hold_credentials
 from reconciler.templates import facts_of
 
@@ -72,7 +72,7 @@ def may_hold_keys(packed: bytes) -> bool:
     return any(mark in packed for mark in _NEVER)
 
 
-class KeptTemplate(Struct, frozen=True, array_like=True):
+class CachedTemplate(Struct, frozen=True, array_like=True):
     """A template. Its group and kind are those of its identity, its path is that of its file."""
 
     group: str
@@ -84,7 +84,7 @@ class KeptTemplate(Struct, frozen=True, array_like=True):
     content: Content
 
 
-class KeptProblem(Struct, frozen=True, array_like=True):
+class CachedProblem(Struct, frozen=True, array_like=True):
     """A problem of a file. Its path is that of the file."""
 
     line: int
@@ -96,11 +96,11 @@ class KeptProblem(Struct, frozen=True, array_like=True):
 
 
 @prepared
-class KeptFile(ParsedFile, frozen=True, kw_only=True, array_like=True):
+class CachedFile(ParsedFile, frozen=True, kw_only=True, array_like=True):
     """A parsed file whose templates and problems are kept in short."""
 
-    templates: tuple[KeptTemplate, ...] = ()  # type: ignore[assignment]  # Never taken for a parsed file.
-    problems: tuple[KeptProblem, ...] = ()  # type: ignore[assignment]  # Likewise.
+    templates: tuple[CachedTemplate, ...] = ()  # type: ignore[assignment]  # Never taken for a parsed file.
+    problems: tuple[CachedProblem, ...] = ()  # type: ignore[assignment]  # Likewise.
 
 
 class Unpacker:
@@ -123,7 +123,7 @@ class Unpacker:
         told["problems"] = tuple([self._problem(problem, path) for problem in kept.problems])
         return ParsedFile(**told)
 
-    def _problem(self, kept: KeptProblem, path: str) -> Problem:
+    def _problem(self, kept: CachedProblem, path: str) -> Problem:
         """Thousands of files may deserve the same hint."""
         return Problem(
             source=Source(path, kept.line),
@@ -134,7 +134,7 @@ class Unpacker:
             cluster=kept.cluster,
         )
 
-    def _template(self, kept: KeptTemplate, path: str) -> Template:
+    def _template(self, kept: CachedTemplate, path: str) -> Template:
         told = (kept.group, kept.version, kept.kind, kept.namespace)
         shared = self._places.get(told)
         if shared is None:
@@ -149,7 +149,7 @@ class Unpacker:
         )
 
 
-_decoder = cache(lambda: msgspec.msgpack.Decoder(KeptFile))
+_decoder = cache(lambda: msgspec.msgpack.Decoder(CachedFile))
 
 
 def packed_file(file: ParsedFile) -> bytes | None:
@@ -159,7 +159,7 @@ def packed_file(file: ParsedFile) -> bytes | None:
             return None  # It would have to be kept as a whole, since that is what sops authenticates.
         bodies = [msgspec.msgpack.encode(template.body) for template in file.templates]
         problems = tuple(
-            KeptProblem(one.source.line, one.path, one.code, one.message, one.severity, one.cluster)
+            CachedProblem(one.source.line, one.path, one.code, one.message, one.severity, one.cluster)
             for one in file.problems
         )
         said = [part for part in (problems, file.overrides) if part]
@@ -167,8 +167,8 @@ def packed_file(file: ParsedFile) -> bytes | None:
             return None
         if any(holds_secrets(msgspec.to_builtins(part), msgspec.msgpack.encode(part)) for part in said):
             return None
-        templates = tuple(map(_kept, file.templates, bodies))
-        kept = KeptFile(**{**asdict(file), "templates": templates, "problems": problems})
+        templates = tuple(map(_cached_template, file.templates, bodies))
+        kept = CachedFile(**{**asdict(file), "templates": templates, "problems": problems})
         packed = msgspec.msgpack.encode(kept)
     except (OverflowError, UnicodeEncodeError):
         return None  # An integer beyond 64 bits, or half a surrogate pair.
@@ -180,11 +180,11 @@ def packed_file(file: ParsedFile) -> bytes | None:
     return packed
 
 
-def _kept(template: Template, body: bytes) -> KeptTemplate:
+def _cached_template(template: Template, body: bytes) -> CachedTemplate:
     gvk, identity = template.gvk, template.identity
     assert (gvk.group, gvk.kind) == identity[:2], "a template is what its document says"
     facts_of(template, BUILT_IN_KINDS)
-    return KeptTemplate(
+    return CachedTemplate(
         group=gvk.group,
         version=gvk.version,
         kind=gvk.kind,

@@ -16,30 +16,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Snapshot, StoreFile
+from reconciler.decoding import prepared
 from reconciler.errors import StoreError
 from reconciler.fleet import is_store_file, withheld_blob, without_secrets
-from reconciler.prepared import prepared
 from reconciler.store.ignore import IGNORE_FILE, is_hidden_folder
 
 RACY_NS: Final = 2_000_000_000
 """A file changed so shortly before a scan may change again without a new stamp: file systems count in ticks."""
 
 
-class Stamp(NamedTuple):
-    """The state of a file without its content. Folders have only their inode."""
-
-    device: int
-    inode: int
-    size: int = 0
-    modified_ns: int = 0
-    changed_ns: int = 0
+Stamp = tuple[int, ...]
+"""Device, inode, size, and times of a change of content and of state (ns). Folders have only the first two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +56,14 @@ def scan(root: Path) -> ScanState:
     stamps: dict[str, tuple[Stamp, ...]] = {}
     try:
         top = root.stat()
-        stamps[""] = (Stamp(top.st_dev, top.st_ino),)
+        stamps[""] = ((top.st_dev, top.st_ino),)
         pending = [("", str(root))]
         while pending:
             shown, folder = pending.pop()
             _scan_folder(shown, folder, stamps, pending)
     except OSError as error:
         raise StoreError(f"{root}: {error.strerror or error}; the store is a directory that can be read") from error
-    youngest = max((stamp.modified_ns for found in stamps.values() for stamp in found), default=0)
+    youngest = max((time for found in stamps.values() for stamp in found for time in stamp[3:4]), default=0)
     return ScanState(stamps, youngest > now_ns - RACY_NS)
 
 
@@ -88,7 +82,7 @@ def _scan_folder(shown: str, folder: str, stamps: dict[str, tuple[Stamp, ...]], 
             name = entry.name
             if entry.is_dir(follow_symlinks=False):
                 if not is_hidden_folder(name):
-                    stamps[prefix + name] = (Stamp(0, entry.inode()),)
+                    stamps[prefix + name] = ((0, entry.inode()),)
                     pending.append((prefix + name, entry.path))
             elif entry.is_symlink():
                 own = _stamps(entry)
@@ -107,7 +101,7 @@ def _stamps(entry: os.DirEntry[str]) -> tuple[Stamp, ...]:
 
 
 def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 _DIGEST_BYTES = 32

@@ -1,106 +1,25 @@
-"""A followed store: it reports possible changes, and reads the present content.
-
-Source: design#events-are-nudges; design#revisions.
-"""
+"""The store that STORE names: opened to be followed, its uncommitted files, and the words of its commits."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Final
 
-from reconciler.api.fleet import Snapshot
-from reconciler.api.rollouts import Lineage
+from reconciler.api.refs import CommitWords
 from reconciler.clock import Clock
-from reconciler.errors import ConfigurationError, StoreError
-from reconciler.store.directory import StorePast
+from reconciler.errors import ConfigurationError, ReconcilerError, StoreError
+from reconciler.hydration import blob_id
+from reconciler.store.directory import StoreSource
+from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.url import check_revision, is_git_url, parse_git_url
-from reconciler.store.location import locate_store
+from reconciler.store.local_source import DirectorySource, RepositorySource
+from reconciler.store.location import StoreKind, StoreLocation, locate_store, open_store
 from reconciler.store.scan import StoreCopy
-
-
-class StoreSource(Protocol):
-    """One store. One task may wait in `changed` while another one is in `read`."""
-
-    @property
-    def name(self) -> str:
-        """The store as another command finds it from anywhere: an absolute path, or the URL without credentials."""
-
-    @property
-    def description(self) -> str:
-        """Return the followed store, without credentials: `https://host/fleet.git branch main`."""
-
-    @property
-    def past(self) -> StorePast:
-        """Return the past of the store, valid while it is followed."""
-
-    @property
-    def note(self) -> str:
-        """Return a remark on the following for operators; empty if all is well."""
-
-    async def changed(self) -> None:
-        """Return when the store may have changed since it was last read, or when a failed reading is due again.
-
-        Each change is reported once. It can be cancelled at any time: the next call reports the rest.
-        """
-
-    async def ask_now(self) -> None:
-        """Return when `read` gives the store's content of this moment or later. Only while nobody waits in `changed`.
-
-        Raises:
-            StoreError: it cannot be asked; `read` gives what is known of it.
-        """
-
-    async def read(self) -> Snapshot | None:
-        """The store now; None when it is what the last successful reading gave.
-
-        Raises:
-            StoreError: it cannot be read; the caller keeps the last good snapshot in force.
-        """
-
-    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
-        """Note that a revision that was read is in force from now on, and keep what a restart will need. Writes files.
-
-        `good_blobs`: path to the blob in force, which differs from that of the revision where a file of it is broken.
-        """
-
-    def recall(self, revision: str) -> Snapshot | None:
-        """A revision that was accepted once; None when the store no longer has it. Reads files.
-
-        It may be called while another task is in `read`. Raises nothing: what cannot be read is not there.
-        """
-
-    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
-        """Return what came after a revision up to HEAD, the oldest first: each commit along first parents.
-
-        HEAD alone where the former is none of these, or too far away. Reads files; raises nothing.
-        """
-
-    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
-        """Return the ancestry of revisions to a head. Reads files, up to a second of history for a new question.
-
-        Raises nothing: unreadable ones are missing. A plain directory has no order, and all are missing.
-        """
-
-    def resolve(self, texts: Collection[str]) -> dict[str, str]:
-        """Text to full commit id: of those that are an id, seven or more letters of one, or the name of a tag.
-
-        Only commits that are there; a text that names two is left out, and no expression of Git is read. A clone of a
-        URL has no tags. Reads files; raises nothing.
-        """
-
-    def keep(self, revisions: Collection[str]) -> None:
-        """Keep these revisions, and of those that were kept before no other. Writes files.
-
-        Only in a clone of our own: whose repository it is else, that person's garbage collection decides.
-
-        Raises:
-            StoreError: the clone cannot be written.
-        """
-
-    async def close(self) -> None:
-        """Stop watching."""
+from reconciler.store.url_source import UrlSource, clone_of
 
 
 async def open_source(  # noqa: PLR0913
@@ -123,12 +42,9 @@ async def open_source(  # noqa: PLR0913
         ConfigurationError: the URL or a combination of options cannot be used.
         StoreError: there is no such folder.
     """
-    # Imported where they are needed: pygit2 costs 90 ms, which a plain directory need not pay.
     if is_git_url(text):
         if as_directory:
             raise ConfigurationError("--dir reads a folder as it lies; STORE is a URL")
-        from reconciler.store.url_source import UrlSource  # noqa: PLC0415
-
         url = parse_git_url(text)
         if url.is_artifact and rev is not None:
             raise ConfigurationError(f"--rev is for Git; name the tag or digest in STORE: {url.address}:TAG")
@@ -141,8 +57,6 @@ async def open_source(  # noqa: PLR0913
             accept_rewinds=accept_rewinds,
             environ=environ,
         )
-    from reconciler.store.local_source import DirectorySource  # noqa: PLC0415
-
     try:
         location = locate_store(text, as_directory=as_directory)
     except StoreError:
@@ -154,6 +68,88 @@ async def open_source(  # noqa: PLR0913
         if rev is not None:
             raise ConfigurationError(f"{location}: --rev needs a Git repository, and this is read as a plain directory")
         return DirectorySource(location.path, clock, state_folder)
-    from reconciler.store.repository_source import RepositorySource  # noqa: PLC0415
-
     return RepositorySource(location, rev, clock)
+
+
+def uncommitted(location: StoreLocation) -> dict[str, str]:
+    """Return the files that differ from the commit at HEAD, by path, as `web.yaml (changed)`; none without a work tree.
+
+    The files are those of `diff`, so every file that it shows and a commit lacks is among them.
+
+    Raises:
+        StoreError: the files or the commit cannot be read.
+    """
+    if location.kind is not StoreKind.WORK_TREE:
+        return {}
+    lying = {file.path: blob_id(file.data) for file in open_store(location, as_files=True).files}
+    committed = {file.path: file.blob for file in open_store(location, rev="HEAD").files}
+    return {
+        path: f"{path} ({'new' if path not in committed else 'changed' if path in lying else 'deleted'})"
+        for path in sorted(lying.keys() | committed.keys())
+        if lying.get(path) != committed.get(path)
+    }
+
+
+_CHANGES_MAX: Final = 10_000
+_COMMIT_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+class Commits:
+    """The commits of a store; one that is no repository, or is not there, has none. For one thread."""
+
+    def __init__(self, store: str, clones: Callable[[], Iterable[Path]]) -> None:
+        """Nothing is opened before the first question. `clones`: folders in which a URL may have been fetched."""
+        self.store = store
+        self._clones = clones
+        self._repository: GitStore | None = None
+        self._is_opened = False
+        self._known: dict[str, CommitWords | None] = {}
+        self._changes: dict[tuple[str, str], str] = {}
+
+    def last_change(self, revision: str, path: str) -> str:
+        """Return the last commit up to a revision that changed a file of the store; the revision if none is known."""
+        if not path or self.words(revision) is None:
+            return revision
+        if (revision, path) not in self._changes:
+            if len(self._changes) >= _CHANGES_MAX:
+                self._changes.clear()
+            found = revision
+            with suppress(ReconcilerError):
+                repository = self._open()
+                within = "" if is_git_url(self.store) else locate_store(self.store).subdir
+                whole = f"{within}/{path}" if within else path
+                found = repository.last_change(revision, whole) if repository is not None else revision
+            self._changes[revision, path] = found
+        return self._changes[revision, path]
+
+    def words(self, revision: str) -> CommitWords | None:
+        """Author, subject and time of a revision; None when it is no commit that can be found."""
+        if not self.store or not _COMMIT_ID.fullmatch(revision):
+            return None
+        if revision not in self._known:
+            self._known[revision] = None
+            with suppress(ReconcilerError):
+                repository = self._open()
+                self._known[revision] = repository.words(revision) if repository is not None else None
+        return self._known[revision]
+
+    def look_again(self) -> None:
+        """Forget missing revisions: they may have been fetched since."""
+        self._known = {revision: found for revision, found in self._known.items() if found is not None}
+        self._is_opened = self._repository is not None
+
+    def _open(self) -> GitStore | None:
+        """The repository: that of the folder, or the clone of a URL that the service or a command has fetched."""
+        if not self._is_opened:
+            self._is_opened = True
+            if is_git_url(self.store):
+                url = parse_git_url(self.store)
+                clones = (clone_of(url, folder / "git") for folder in self._clones())
+                folder = next((clone for clone in clones if clone.is_dir()), None)
+            else:
+                folder = locate_store(self.store).repository
+            self._repository = GitStore(folder) if folder is not None else None
+        return self._repository
+
+
+NO_COMMITS: Final = Commits("", tuple)

@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import random
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from reconciler.api.fleet import Snapshot
 from reconciler.api.refs import short_revision
 from reconciler.clock import BackOff, Clock, wait_for
 from reconciler.errors import StoreError
-from reconciler.store.directory import store_fault
+from reconciler.store.directory import StoreSource, store_call, store_fault
 from reconciler.store.file_walk import Taker, as_read
 from reconciler.store.git.commit_history import (
     Relation,
@@ -31,7 +32,7 @@ from reconciler.store.git.commit_history import (
     relation,
 )
 from reconciler.store.git.fetch import Fetched, FetchRequest, fetch
-from reconciler.store.git.git_past import GitRevisions
+from reconciler.store.git.git_past import GitPast
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.url import GitUrl, check_revision
 
@@ -49,7 +50,7 @@ _REFUSED: Final = {
 }
 
 
-class UrlSource(GitRevisions):
+class UrlSource(GitPast, StoreSource):
     """Follows a branch or tag of a Git server, or stays at a commit of it."""
 
     def __init__(
@@ -66,7 +67,7 @@ class UrlSource(GitRevisions):
         key = hashlib.sha256((rev or "HEAD").encode()).hexdigest()[:16]
         self._url = url
         self._folder = clone_of(url, state_folder / "git")
-        super().__init__(self._folder, url.subdir)
+        GitPast.__init__(self, self._folder, url.subdir)
         self._wanted = FetchRequest(url=url, rev=rev, folder=self._folder, into=f"refs/fleet/fetched/{key}")
         self._pin = f"refs/fleet/in-force/{key}"
         self._kept = kept_below(rev, url.subdir)
@@ -74,7 +75,8 @@ class UrlSource(GitRevisions):
         self._clock = clock
         self._accepts_rewinds = accept_rewinds
         self._environ = environ
-        self._reference = rev or ("" if url.is_artifact else "default branch")
+        self.name = str(url)
+        self.description = self._described(rev or ("" if url.is_artifact else "default branch"))
         self._remedy = "another artifact" if url.is_artifact else "a commit that follows from that (git revert)"
         self._snapshot: Snapshot | None = None
         self._note = ""
@@ -88,19 +90,12 @@ class UrlSource(GitRevisions):
         self._next_s = clock.monotonic_s()
 
     @property
-    def name(self) -> str:
-        """The URL without credentials."""
-        return str(self._url)
-
-    @property
-    def description(self) -> str:
-        """Return the URL without credentials, and the followed reference."""
-        return f"{self._url} {self._reference.removeprefix('refs/heads/')}".rstrip()
-
-    @property
     def note(self) -> str:
         """Says so while an older reading stands in for a server that does not answer, or answers slowly."""
         return self._note
+
+    def _described(self, reference: str) -> str:
+        return f"{self._url} {reference.removeprefix('refs/heads/')}".rstrip()
 
     async def changed(self) -> None:
         """Return when the server was asked again, or when asking it takes long."""
@@ -168,7 +163,7 @@ class UrlSource(GitRevisions):
             self._is_wanted.set()
         self._is_read = True
         try:
-            snapshot = await asyncio.to_thread(self._advanced, self._outcome)
+            snapshot = await asyncio.to_thread(store_call, self.name, self._advance, self._outcome)
         except StoreError as error:
             if self._snapshot is not None or (snapshot := await asyncio.to_thread(self._recall)) is None:
                 raise
@@ -179,20 +174,12 @@ class UrlSource(GitRevisions):
             self._snapshot = snapshot
         return snapshot
 
-    def _advanced(self, fetched: Fetched | StoreError | None) -> Snapshot | None:
-        try:
-            return self._advance(fetched)
-        except StoreError:
-            raise
-        except Exception as error:
-            raise store_fault(self.name, error) from error
-
     def _advance(self, fetched: Fetched | StoreError | None) -> Snapshot | None:
         if fetched is None:
             raise StoreError(f"{self._url}: the first fetch is still running: {self._told}")
         if isinstance(fetched, StoreError):
             raise fetched
-        self._reference = fetched.reference or fetched.commit
+        self.description = self._described(fetched.reference or fetched.commit)
         before = in_force(self._folder, self._pin)
         if before is not None and before != fetched.commit and not self._accepts_rewinds:
             found = relation(self._folder, before, fetched.commit)
@@ -208,13 +195,10 @@ class UrlSource(GitRevisions):
     def _recall(self) -> Snapshot | None:
         """Return the active content when the clone was last used."""
         commit = in_force(self._folder, self._pin) if self._folder.is_dir() else None
-        if commit is None:
-            return None
-        try:
-            with GitStore(self._folder) as store:
+        if commit is not None:
+            with suppress(StoreError), GitStore(self._folder) as store:
                 return self._reader.read(store, commit)
-        except StoreError:
-            return None
+        return None
 
     def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
         """Pin the commit in the clone: what the branch leads to next is compared with it."""

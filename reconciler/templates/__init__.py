@@ -1,7 +1,7 @@
 """Facts of one template: validity, demand, references, images."""
 
 from reconciler.templates.facts import (
-    check_all_facts,
+    ImageFault,
     check_facts,
     demand_of,
     facts_of,
@@ -9,7 +9,10 @@ from reconciler.templates.facts import (
     is_built_in,
     made_of,
     malformed_images,
+    override_image,
+    parse_image,
     references_of,
+    replaces_registry,
     scale_target_of,
 )
 from reconciler.templates.hooks import (
@@ -32,10 +35,8 @@ from reconciler.templates.hooks import (
     package_of,
     turn_of,
 )
-from reconciler.templates.image_reference import ImageFault, override_image, parse_image, replaces_registry
 from reconciler.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX, may_be_refused
 from reconciler.templates.rules import (
-    DEFAULT_NAMESPACE,
     has_rules_of_its_own,
     judge,
     read_template,

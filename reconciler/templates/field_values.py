@@ -1,153 +1,209 @@
-"""Fields that take one of a few words. Source: Kubernetes validation; its OpenAPI document has none of them."""
+"""Values that an API server refuses, by the table `field_values.txt`. Source: Kubernetes validation."""
 
 from __future__ import annotations
 
 import difflib
+import pkgutil
+import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from reconciler.api.content import Json, JsonObject, Step
-from reconciler.documents import Findings
-
-_Values = Mapping[str, tuple[str, ...]]
-"""By path the words that are allowed; `[]`: each item of a list."""
-
-_PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
-_PULL: Final = ("Always", "IfNotPresent", "Never")
-_POD: Final[_Values] = {
-    "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
-    "tolerations.[].operator": ("Exists", "Equal", "Lt", "Gt"),
-    "tolerations.[].effect": ("NoSchedule", "PreferNoSchedule", "NoExecute"),
-    "topologySpreadConstraints.[].whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
-    **{
-        f"{containers}.[].{name}": words
-        for containers in ("containers", "initContainers")
-        for name, words in {
-            "imagePullPolicy": _PULL,
-            "ports.[].protocol": _PROTOCOLS,
-            "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
-        }.items()
-    },
-}
-_UPDATES: Final = ("RollingUpdate", "OnDelete")
-_ACCESS: Final = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
-_SUBJECTS: Final = ("ServiceAccount", "User", "Group")
-_OPERATORS: Final[_Values] = {"spec.selector.matchExpressions.[].operator": ("In", "NotIn", "Exists", "DoesNotExist")}
+from reconciler.documents import DNS_LABEL, QUALIFIED, Findings
+from reconciler.regex import regex
 
 
-def _pods(path: str, *restarts: str) -> _Values:
-    """Return the values of a pod's spec at a path. `restarts`: what `restartPolicy` may be there."""
-    return {f"{path}.{name}": words for name, words in {**_POD, "restartPolicy": restarts}.items()}
+class _Form(Struct, frozen=True):
+    """A form of text, and the numbers that may stand in its place."""
+
+    says: str
+    text: re.Pattern[str]
+    numbers: range | None = None
+    code: str = "value-refused"
 
 
-_TEMPLATE: Final = "spec.template.spec"
-_BY_KIND: Final[Mapping[tuple[str, str], _Values]] = {
-    ("", "Pod"): _pods("spec", "Always", "OnFailure", "Never"),
-    ("", "ReplicationController"): _pods(_TEMPLATE, "Always"),
-    ("apps", "ReplicaSet"): _pods(_TEMPLATE, "Always"),
-    ("apps", "Deployment"): {**_pods(_TEMPLATE, "Always"), "spec.strategy.type": ("RollingUpdate", "Recreate")},
-    ("apps", "DaemonSet"): {**_pods(_TEMPLATE, "Always"), "spec.updateStrategy.type": _UPDATES},
-    ("apps", "StatefulSet"): {
-        **_pods(_TEMPLATE, "Always"),
-        "spec.updateStrategy.type": _UPDATES,
-        "spec.podManagementPolicy": ("OrderedReady", "Parallel"),
-        "spec.volumeClaimTemplates.[].spec.accessModes.[]": _ACCESS,
-    },
-    ("batch", "Job"): _pods(_TEMPLATE, "OnFailure", "Never"),
-    ("batch", "CronJob"): {
-        **_pods("spec.jobTemplate.spec.template.spec", "OnFailure", "Never"),
-        "spec.concurrencyPolicy": ("Allow", "Forbid", "Replace"),
-    },
-    ("", "Service"): {
-        "spec.type": ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"),
-        "spec.ports.[].protocol": _PROTOCOLS,
-        "spec.sessionAffinity": ("None", "ClientIP"),
-        "spec.externalTrafficPolicy": ("Cluster", "Local"),
-        "spec.internalTrafficPolicy": ("Cluster", "Local"),
-    },
-    ("", "PersistentVolumeClaim"): {
-        "spec.accessModes.[]": _ACCESS,
-        "spec.volumeMode": ("Filesystem", "Block"),
-    },
-    ("networking.k8s.io", "Ingress"): {
-        "spec.rules.[].http.paths.[].pathType": ("Exact", "Prefix", "ImplementationSpecific")
-    },
-    ("networking.k8s.io", "NetworkPolicy"): {
-        "spec.policyTypes.[]": ("Ingress", "Egress"),
-        "spec.ingress.[].ports.[].protocol": _PROTOCOLS,
-        "spec.egress.[].ports.[].protocol": _PROTOCOLS,
-    },
-    ("", "PersistentVolume"): {
-        "spec.accessModes.[]": _ACCESS,
-        "spec.persistentVolumeReclaimPolicy": ("Retain", "Delete", "Recycle"),
-    },
-    ("policy", "PodDisruptionBudget"): {
-        "spec.unhealthyPodEvictionPolicy": ("IfHealthyBudget", "AlwaysAllow"),
-        **_OPERATORS,
-    },
-    ("rbac.authorization.k8s.io", "RoleBinding"): {
-        "subjects.[].kind": _SUBJECTS,
-        "roleRef.kind": ("Role", "ClusterRole"),
-    },
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): {
-        "subjects.[].kind": _SUBJECTS,
-        "roleRef.kind": ("ClusterRole",),
-    },
-    ("storage.k8s.io", "StorageClass"): {
-        "reclaimPolicy": ("Delete", "Retain"),
-        "volumeBindingMode": ("Immediate", "WaitForFirstConsumer"),
-    },
+class _Fields(Struct, frozen=True):
+    """A rule of a mapping about the fields of these names. Go cannot tell an empty text or zero from none."""
+
+    rule: str
+    names: tuple[str, ...]
+
+    def fault(self, value: JsonObject) -> tuple[str, str, tuple[str, ...]] | None:
+        """Return a problem code, a message, and the steps to the field."""
+        names = self.names
+        if self.rule == "needs":
+            missing = [name for name in names if not (found := value.get(name)) and found != 0]
+            message = "the API server refuses it without "
+            return ("field-missing", message + " and ".join(missing), (missing[0],)) if missing else None
+        if self.rule == "not-above":
+            low, high = value.get(names[0]), value.get(names[1])
+            is_above = low.__class__ is high.__class__ is int and low > high
+            return ("value-refused", f"{low} is above {names[1]}, which is {high}", names[:1]) if is_above else None
+        there = [name for name in value if name in names and value[name] not in (None, "", 0)]
+        if len(there) > 1:
+            there.sort(key=names.index)
+            return "value-refused", f"{' and '.join(there)} exclude each other; keep one of them", (there[1],)
+        is_missing = self.rule == "one-of" and not there
+        return ("field-missing", f"one of {', '.join(names)} is needed", ()) if is_missing else None
+
+
+def _cron(*fields: str) -> str:
+    items = (rf"(\*|\?|({one})(-({one}))?)(/0*[1-9][0-9]*)?" for one in fields)
+    return r"\s+".join(f"{item}(,{item})*" for item in items)
+
+
+_MINUTE, _HOUR, _DAY = "[0-5]?[0-9]", "[01]?[0-9]|2[0-3]", "0?[1-9]|[12][0-9]|3[01]"
+_MONTH, _WEEKDAY = "0?[1-9]|1[0-2]|[a-z]{3}", "0?[0-6]|[a-z]{3}"
+_DOMAIN: Final = rf"(?!.{{254}}){DNS_LABEL}(\.{DNS_LABEL})*"
+_OCTET: Final = "0*(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
+_IPV4: Final = rf"({_OCTET}\.){{3}}{_OCTET}"
+_IPV6: Final = "[0-9A-Fa-f]*:[0-9A-Fa-f:.]*"
+_PORT: Final = _Form(
+    "a port: 1 to 65535 without quotes, or a name of at most 15 small letters, digits and dashes",
+    regex("(?=.*[a-z])(?!.{16})[a-z0-9]+(-[a-z0-9]+)*"),
+    range(1, 65536),
+    "port-invalid",
+)
+_FORMS: Final[Mapping[str, _Form]] = {
+    "name": _Form("at most 63 small letters, digits and dashes", regex(f"(?!.{{64}}){DNS_LABEL}"), code="name-illegal"),
+    "object": _Form("small letters, digits, dashes and dots", regex(_DOMAIN), code="name-illegal"),
+    "host": _Form("a domain in small letters, with nothing before or after it", regex(rf"(\*\.)?{_DOMAIN}")),
+    "domain": _Form("a domain in small letters", regex(rf"{_DOMAIN}\.?"), code="name-illegal"),
+    "port": _PORT,
+    "target-port": replace(_PORT, numbers=range(65536)),
+    "share": _Form("a number, or a share such as 25%", regex("[0-9]+%"), range(2**31)),
+    "part": _Form("a number, or a share of at most 100%", regex("0*(100|[0-9]{1,2})%"), range(2**31)),
+    "inside": _Form("a path inside of the volume", regex(r"(?!/)(?!(.*/)?\.\.(/|\Z)).*")),
+    "absolute": _Form("a path that begins with a slash", regex("/.*")),
+    "variable": _Form("printable ASCII without =", regex("[ -<>-~]+"), code="name-illegal"),
+    "label": _Form("the value of a label", regex(f"(?!.{{64}}){QUALIFIED}"), code="label-illegal"),
+    "address": _Form("an IP address", regex(rf"{_IPV4}|{_IPV6}")),
+    "network": _Form(
+        "a network such as 10.0.0.0/8 or 2001:db8::/64",
+        regex(rf" *({_IPV4}/([12]?[0-9]|3[0-2])|{_IPV6}/(1[01][0-9]|12[0-8]|[1-9]?[0-9])) *"),
+    ),
+    "quantity": _Form(
+        "a quantity; write for example 3, 100m, 128Mi or 1G",
+        regex(r"\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?"),
+        range(2**63),
+        "quantity-invalid",
+    ),
+    "cron": _Form(
+        "five fields: minute (0-59), hour (0-23), day (1-31), month (1-12), weekday (0-6)",
+        regex(
+            rf"\s*{_cron(_MINUTE, _HOUR, _DAY, _MONTH, _WEEKDAY)}\s*"
+            r"|@(yearly|annually|monthly|weekly|daily|midnight|hourly)|@every .+",
+            re.IGNORECASE,
+        ),
+        code="cron-illegal",
+    ),
 }
 
-
-def _tree(values: _Values) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for path, words in values.items():
-        *above, name = path.split(".")
-        below = tree
-        for step in above:
-            below = below.setdefault(step, {})
-        below[name] = words
-    return tree
+_SELF: Final = 0
+_EACH: Final = 1
+_Rules = dict[str | int, Any]
+"""By the name of a field its rule, or the rules below it; of the mapping itself, and of each item."""
 
 
-_TREES: Final = {kind: _tree(values) for kind, values in _BY_KIND.items()}
-KINDS_WITH_VALUES: Final = frozenset(_BY_KIND)
-"""(group, kind) of objects that have such fields."""
+@cache
+def _rules() -> Mapping[str, _Rules]:
+    """Return the rules of each kind, GROUP/KIND, and of the parts that they share."""
+    parts: dict[str, _Rules] = {}
+    here: _Rules = {}
+    text = (pkgutil.get_data(__package__, "field_values.txt") or b"").decode()
+    for line in text.splitlines():
+        path, _, said = line.partition(" ")
+        if not said:
+            here = parts.setdefault(path, {})
+        elif path != "#":
+            steps = [_EACH if step == "[]" else step for step in path.split(".") if step]
+            _add(here, steps, said.strip(), parts)
+    return parts
+
+
+def _add(here: _Rules, steps: list[str | int], said: str, parts: Mapping[str, _Rules]) -> None:
+    first, *names = said.split()
+    is_of_mapping = said.startswith("@") or names
+    for step in steps if is_of_mapping else steps[:-1]:
+        here = here.setdefault(step, {})
+    if said.startswith("@"):
+        _merge(here, parts[said[1:]])
+    elif names:
+        here[_SELF] = (*here.get(_SELF, ()), _Fields(first, tuple(names)))
+    elif ".." in said:
+        least, most = map(int, said.split(".."))
+        here[steps[-1]] = range(least, most + 1)
+    else:
+        here[steps[-1]] = _FORMS.get(said) or tuple(said.split("|"))
+
+
+def _merge(here: _Rules, part: _Rules) -> None:
+    for name, rule in part.items():
+        if isinstance(rule, dict):
+            _merge(here.setdefault(name, {}), rule)
+        else:
+            here[name] = rule
+
+
+def has_field_rules(group_kind: tuple[str, str]) -> bool:
+    """Return whether the table has rules of the kind."""
+    return "/".join(group_kind) in _rules()
 
 
 def check_field_values(body: JsonObject, group_kind: tuple[str, str], findings: Findings) -> None:
-    """Report words that an API server refuses, with those that it takes."""
-    tree = _TREES.get(group_kind)
-    if tree is None or _fits(body, tree):
+    """Report values that an API server refuses, with what it takes."""
+    for code, message, at in _misfits(body, _rules().get("/".join(group_kind), {}), ()):
+        # An override may bring what is missing.
+        (findings.warning if code == "field-missing" else findings.error)(code, message, *at)
+
+
+def _fits(value: Json, rule: Any) -> bool:
+    """Return whether all values are allowed, without their paths: this runs on every workload of a store."""
+    of, kind = value.__class__, rule.__class__
+    if kind is dict:
+        if of is dict:
+            for each in rule.get(_SELF, ()):
+                if each.fault(value) is not None:
+                    return False
+            items = rule.get(_EACH)
+            for name, item in value.items():
+                below = items or rule.get(name)
+                if below is not None and item is not None and not _fits(item, below):
+                    return False
+        elif of is list and (items := rule.get(_EACH)) is not None:
+            for item in value:
+                if not _fits(item, items):
+                    return False
+        return True
+    if of is str and value:
+        return value in rule if kind is tuple else kind is not _Form or rule.text.fullmatch(value) is not None
+    numbers = rule if kind is range else rule.numbers if kind is _Form else None
+    return of is not int or numbers is None or value in numbers
+
+
+def _misfits(value: Json, rule: Any, at: tuple[Step, ...]) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
+    """Yield for each misfit its code, a message and its place. The schema reports other types."""
+    if _fits(value, rule):
         return
-    for at, value, words in _misfits(body, tree, ()):
-        by_lower = {one.lower(): one for one in words}
+    if isinstance(rule, dict):
+        if isinstance(value, dict):
+            for each in rule.get(_SELF, ()):
+                if fault := each.fault(value):
+                    yield *fault[:2], (*at, *fault[2])
+        entries = value.items() if isinstance(value, dict) else enumerate(value)
+        for step, item in entries:
+            if (below := rule.get(_EACH) or rule.get(step)) is not None:
+                yield from _misfits(item, below, (*at, step))
+    elif isinstance(rule, tuple):
+        by_lower = {one.lower(): one for one in rule}
         close = difflib.get_close_matches(value.lower(), by_lower, n=1)
-        tip = f"did you mean {by_lower[close[0]]}?" if close else f"write {' or '.join(words)}"
-        findings.error("unknown-value", f"{value[:80]!r} is none of {', '.join(words)}; {tip}", *at)
-
-
-def _fits(value: Json, tree: Any) -> bool:
-    """Return whether all words are allowed, without their paths: this runs on every workload of a store."""
-    if tree.__class__ is tuple:
-        return value.__class__ is not str or not value or value in tree
-    if value.__class__ is dict:
-        for name, below in tree.items():
-            if (found := value.get(name)) is not None and not _fits(found, below):
-                return False
-    elif value.__class__ is list and (below := tree.get("[]")) is not None:
-        return all(_fits(item, below) for item in value)
-    return True
-
-
-def _misfits(value: Json, tree: Any, at: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], str, tuple[str, ...]]]:
-    """Yield the words that are not allowed: steps, word, and what is. Other types are reported by the schema."""
-    if isinstance(value, str) and not _fits(value, tree):
-        yield at, value, tree
-    elif isinstance(value, dict) and isinstance(tree, dict):
-        for name in tree.keys() & value.keys():
-            yield from _misfits(value[name], tree[name], (*at, name))
-    elif isinstance(value, list) and isinstance(tree, dict) and "[]" in tree:
-        for index, item in enumerate(value):
-            yield from _misfits(item, tree["[]"], (*at, index))
+        tip = f"did you mean {by_lower[close[0]]}?" if close else f"write {' or '.join(rule)}"
+        yield "unknown-value", f"{value[:80]!r} is none of {', '.join(rule)}; {tip}", at
+    elif isinstance(rule, range):
+        yield "out-of-range", f"{value} is not between {rule[0]} and {rule[-1]}", at
+    else:
+        yield rule.code, f"{str(value)[:80]!r} is not {rule.says}", at

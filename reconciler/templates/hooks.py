@@ -88,7 +88,7 @@ class Hook(Struct, frozen=True):
         return self.time in (HookTime.BEFORE_FIRST, HookTime.AFTER_FIRST)
 
     @property
-    def turn(self) -> Turn:
+    def order(self) -> Turn:
         """Return its turn; with the rest, the weight is its wave."""
         return _PHASES[self.time], self.weight
 
@@ -114,7 +114,7 @@ def turn_of(annotations: Mapping[str, str]) -> Turn:
     """
     hook = hook_of(annotations)
     if hook is not None:
-        return hook.turn
+        return hook.order
     wave = next((annotations[key] for key in _WAVES if key in annotations), "0")
     return THE_REST[0], int(wave) if _is_weight(wave) else 0
 

@@ -9,7 +9,7 @@ import difflib
 import re
 from base64 import b64decode
 from binascii import Error as InvalidBase64
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -175,7 +175,7 @@ def check_annotations(annotations: Json, findings: Findings, *steps: str) -> Non
         return
     size = 0
     for key, value in _entries(annotations, findings, *steps):
-        size += len(key) + (len(value) if value.isascii() else len(value.encode()))
+        size += len(key) + _size(value)
         if not _is_key(key.lower()):
             findings.error("annotation-illegal", f"{key[:80]!r} cannot be an annotation key", *steps, key)
         elif key.startswith(RESERVED_PREFIX) and key not in DOCUMENTED_ANNOTATIONS:
@@ -230,60 +230,35 @@ _MAX_BYTES: Final = 2**20
 """Kubernetes: MaxSecretSize, and the same for ConfigMaps."""
 
 
-def check_config_map(body: JsonObject, findings: Findings) -> None:
-    """Source: Kubernetes validation of ConfigMap."""
-    size = sum(_size(value) for _, value in _strings(body, "data", findings))
-    size += _decoded_size(body, "binaryData", findings)
-    data, binary = body.get("data"), body.get("binaryData")
-    if isinstance(data, dict) and isinstance(binary, Mapping):
-        for key in sorted(data.keys() & binary.keys()):
-            findings.error("duplicate-key", "the key is in data and in binaryData", "binaryData", key)
-    _check_size(size, findings)
-
-
-def check_secret(body: JsonObject, findings: Findings) -> None:
-    """Source: Kubernetes validation of Secret; stringData replaces data of the same key."""
-    size = _decoded_size(body, "data", findings)
-    size += sum(_size(value) for _, value in _strings(body, "stringData", findings))
-    _check_size(size, findings)
-
-
-def _strings(body: JsonObject, field: str, findings: Findings) -> Iterator[tuple[str, str]]:
-    """The entries of a field that are strings under legal keys; the others are errors."""
-    entries = body.get(field)
-    if entries is None:
-        return
-    if not isinstance(entries, dict):
-        findings.error("wrong-type", not_a_mapping(entries), field)
-        return
-    for key, value in entries.items():
-        if not _KEY.fullmatch(key) or key in (".", ".."):
-            findings.error("data-key-illegal", "a key holds letters, digits, dashes, dots and underscores", field, key)
-        if isinstance(value, str):
-            yield key, value
-        else:
-            findings.error("wrong-type", not_a_string(value), field, key)
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
-
-
-def _decoded_size(body: JsonObject, field: str, findings: Findings) -> int:
-    size = 0
-    for key, value in _strings(body, field, findings):
+def check_data(body: JsonObject, findings: Findings, *, plain: str, encoded: str) -> None:
+    """Source: Kubernetes validation of ConfigMap and Secret; stringData of a Secret replaces data of the same key."""
+    size = sum(map(_size, _texts_of(body, plain, findings).values()))
+    for key, value in _texts_of(body, encoded, findings).items():
         try:
             # Go's decoder, which the API server uses, passes over line ends.
             size += len(b64decode(value.replace("\n", "").replace("\r", ""), validate=True))
         except (InvalidBase64, ValueError):
-            message = f"the value is not base64; encode it{', or write it under stringData' if field == 'data' else ''}"
-            findings.error("base64-invalid", message, field, key)
-    return size
-
-
-def _check_size(size: int, findings: Findings) -> None:
+            tip = ", or write it under stringData" if encoded == "data" else ""
+            findings.error("base64-invalid", f"the value is not base64; encode it{tip}", encoded, key)
+    texts, binary = body.get(plain), body.get(encoded)
+    if plain == "data" and isinstance(texts, dict) and isinstance(binary, Mapping):
+        for key in sorted(texts.keys() & binary.keys()):
+            findings.error("duplicate-key", "the key is in data and in binaryData", encoded, key)
     if size > _MAX_BYTES:
         findings.error("object-too-large", f"{size:,} bytes of data, Kubernetes takes {_MAX_BYTES:,}")
+
+
+def _texts_of(body: JsonObject, field: str, findings: Findings) -> dict[str, str]:
+    """The entries of a field that are strings; the others are errors, and so are illegal keys."""
+    entries = body.get(field)
+    for key in entries if isinstance(entries, dict) else ():
+        if not _KEY.fullmatch(key) or key in (".", ".."):
+            findings.error("data-key-illegal", "a key holds letters, digits, dashes, dots and underscores", field, key)
+    return dict(_entries(entries, findings, field))
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 _BY_LETTERS: Final = {re.sub(r"[^a-z0-9]", "", tool.lower()): tool for tool in FOREIGN_TOOLS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from reconciler.api.content import Content, Json, JsonObject, canonical_bytes, dig, with_value
@@ -11,6 +11,7 @@ from reconciler.api.fleet import Template
 from reconciler.api.problem import Document, Problem, dotted
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import (
+    DEFAULT_NAMESPACE,
     Findings,
     Schema,
     body_faults,
@@ -25,31 +26,27 @@ from reconciler.documents import (
     surely_fits,
 )
 from reconciler.kinds.jobs import with_labels_of_its_pods
-from reconciler.templates.field_values import KINDS_WITH_VALUES, check_field_values
+from reconciler.templates.field_values import check_field_values, has_field_rules
 from reconciler.templates.hooks import check_hook
 from reconciler.templates.metadata import (
     check_annotations,
-    check_config_map,
+    check_data,
     check_directives,
     check_foreign_marks,
     check_labels,
     check_name,
     check_namespace,
-    check_secret,
     check_server_fields,
     check_take_over,
 )
 from reconciler.templates.workloads import WORKLOADS, check_service, check_workload
 
-DEFAULT_NAMESPACE: Final = "default"
-"""The namespace of a namespaced object without metadata.namespace, as for kubectl."""
-
 MAX_OBJECT_BYTES: Final = 1_500_000
 """etcd takes 1.5 MiB a request; the API server adds fields of its own to ours."""
 
 _BY_KIND: Final[Mapping[tuple[str, str], Callable[[JsonObject, Findings], None]]] = {
-    ("", "ConfigMap"): check_config_map,
-    ("", "Secret"): check_secret,
+    ("", "ConfigMap"): partial(check_data, plain="data", encoded="binaryData"),
+    ("", "Secret"): partial(check_data, plain="stringData", encoded="data"),
     ("", "Service"): check_service,
 }
 
@@ -66,8 +63,13 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
     findings = Findings(document)
     body = document.body
     gvk = _read_gvk(body, findings)
-    metadata = _read_metadata(body, findings)
-    if gvk is None or metadata is None:
+    metadata: Json = body.get("metadata")
+    if metadata is None:
+        message = "metadata is missing, or what belongs to it is not indented below it"
+        findings.error("field-missing", message, "metadata")
+    elif not isinstance(metadata, dict):
+        findings.error("wrong-type", not_a_mapping(metadata), "metadata")
+    if gvk is None or not isinstance(metadata, dict):
         return None, tuple(findings.problems)
     namespaced = is_namespaced(*gvk.group_kind)
     name = check_name(metadata, gvk.group_kind, findings)
@@ -120,7 +122,7 @@ def judge(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema | None
 
 def has_rules_of_its_own(group_kind: tuple[str, str]) -> bool:
     """Return whether the kind has more rules than its schema."""
-    return group_kind in WORKLOADS or group_kind in _BY_KIND or group_kind in KINDS_WITH_VALUES
+    return group_kind in WORKLOADS or group_kind in _BY_KIND or has_field_rules(group_kind)
 
 
 def _read_gvk(body: JsonObject, findings: Findings) -> GVK | None:
@@ -179,18 +181,6 @@ def _required(body: JsonObject, field: str, findings: Findings) -> str:
     else:
         findings.error("wrong-type", not_a_string(value), field)
     return ""
-
-
-def _read_metadata(body: JsonObject, findings: Findings) -> JsonObject | None:
-    metadata = body.get("metadata")
-    if isinstance(metadata, dict):
-        return metadata
-    if metadata is None:
-        message = "metadata is missing, or what belongs to it is not indented below it"
-        findings.error("field-missing", message, "metadata")
-    else:
-        findings.error("wrong-type", not_a_mapping(metadata), "metadata")
-    return None
 
 
 def told_identities(body: JsonObject) -> frozenset[Identity]:

@@ -7,7 +7,6 @@ persistentVolumeClaimRetentionPolicy says otherwise, and no claim leads out of i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
@@ -16,7 +15,7 @@ from reconciler.api.demand import exact
 from reconciler.api.plan import Cause, Change
 from reconciler.api.policies import LabelRequirement, Operator
 from reconciler.api.refs import Identity
-from reconciler.documents import Findings, is_number, not_a_mapping, not_a_string, type_name
+from reconciler.documents import Findings, not_a_mapping, not_a_string, type_name
 from reconciler.kinds.body_fields import mappings, text
 from reconciler.templates.metadata import check_annotations, check_labels
 
@@ -68,15 +67,7 @@ def replicas_moved(change: Change) -> int:
 
 
 _DASHES: Final = "begin each item with a dash: - name: web"
-_INT32_MAX: Final = 2**31 - 1
 
-_COUNTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("apps", "Deployment"): ("replicas",),
-    ("apps", "StatefulSet"): ("replicas",),
-    ("apps", "ReplicaSet"): ("replicas",),
-    ("", "ReplicationController"): ("replicas",),
-    ("batch", "Job"): ("parallelism", "completions", "backoffLimit"),
-}
 _SELECTING: Final = tuple(("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"))
 _POD_SPECS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     **dict.fromkeys(_SELECTING, ("spec", "template", "spec")),
@@ -98,8 +89,6 @@ def check_workload(body: JsonObject, group_kind: tuple[str, str], findings: Find
 
     Source: Kubernetes validation of workloads and pods.
     """
-    for field in _COUNTS.get(group_kind, ()):
-        _check_count(dig(body, "spec", field), findings, "spec", field)
     if group_kind in _SELECTING:
         _check_selector(body, findings)
     if group_kind == ("batch", "Job") and dig(body, "spec", "ttlSecondsAfterFinished") is not None:
@@ -115,19 +104,10 @@ def check_workload(body: JsonObject, group_kind: tuple[str, str], findings: Find
         if group_kind in _ENDING and not spec.get("restartPolicy"):
             message = "restartPolicy is missing, and its default is for what never ends; write OnFailure or Never"
             findings.warning("field-missing", message, *steps, "restartPolicy")
-        _check_pod(spec, steps, findings)
+        claims = dig(body, "spec", "volumeClaimTemplates")
+        _check_pod(spec, {text(dig(claim, "metadata", "name")) for _, claim in mappings(claims)}, steps, findings)
     elif group_kind != ("", "ReplicationController"):
         findings.error("field-missing", f"{'.'.join(steps)} is missing", *steps)
-
-
-def _check_count(value: Json, findings: Findings, *steps: Step) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int):
-        tip = "take the quotes away" if is_number(value) else f"for example {steps[-1]}: 3"
-        findings.error("wrong-type", f"{type_name(value)} where a whole number is needed; {tip}", *steps)
-    elif not 0 <= value <= _INT32_MAX:
-        findings.error("out-of-range", f"{value} is not between 0 and {_INT32_MAX}", *steps)
 
 
 def _check_selector(body: JsonObject, findings: Findings) -> None:
@@ -160,8 +140,9 @@ def _requirement(expression: Json) -> LabelRequirement | None:
     return LabelRequirement(key=key, operator=Operator(operator), values=frozenset(strings))
 
 
-def _check_pod(spec: JsonObject, steps: tuple[Step, ...], findings: Findings) -> None:
+def _check_pod(spec: JsonObject, claims: set[str], steps: tuple[Step, ...], findings: Findings) -> None:
     seen: set[str] = set()
+    volumes = claims | {text(volume.get("name")) for _, volume in mappings(spec.get("volumes"))}
     if not spec.get("containers"):
         findings.error("containers-missing", "a pod needs at least one container", *steps, "containers")
     for field in ("initContainers", "containers"):
@@ -172,24 +153,29 @@ def _check_pod(spec: JsonObject, steps: tuple[Step, ...], findings: Findings) ->
         for index, container in enumerate(containers or ()):
             at = (*steps, field, index)
             if isinstance(container, dict):
-                _check_container(container, seen, at, findings)
+                name = container.get("name")
+                if not isinstance(name, str) or not name:
+                    findings.error("name-missing", "a container needs a name; write - name: web", *at, "name")
+                elif name in seen:
+                    findings.error(
+                        "container-name-duplicate", f"another container of the pod is named {name!r}", *at, "name"
+                    )
+                else:
+                    seen.add(name)
+                _check_env(container.get("env"), at, findings)
+                _check_resources(container.get("resources"), at, findings)
+                _check_mounts(container, volumes, at, findings)
             else:
                 findings.error("wrong-type", not_a_mapping(container), *at)
 
 
-def _check_container(container: JsonObject, seen: set[str], at: tuple[Step, ...], findings: Findings) -> None:
-    name = container.get("name")
-    if not isinstance(name, str) or not name:
-        findings.error("name-missing", "a container needs a name; write - name: web", *at, "name")
-    elif name in seen:
-        findings.error("container-name-duplicate", f"another container of the pod is named {name!r}", *at, "name")
-    else:
-        seen.add(name)
-    _check_env(container.get("env"), at, findings)
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        for way in ("httpGet", "tcpSocket"):
-            _check_port_name(dig(container, probe, way, "port"), findings, *at, probe, way, "port")
-    _check_resources(container.get("resources"), at, findings)
+def _check_mounts(container: JsonObject, volumes: set[str], at: tuple[Step, ...], findings: Findings) -> None:
+    for index, mount in mappings(container.get("volumeMounts")):
+        name = mount.get("name")
+        if isinstance(name, str) and name and name not in volumes:
+            # A webhook may bring the volume.
+            message = f"no volume of the pod is named {name[:80]!r}; the API server refuses that"
+            findings.warning("value-refused", message, *at, "volumeMounts", index, "name")
 
 
 def _check_env(env: Json, at: tuple[Step, ...], findings: Findings) -> None:
@@ -216,6 +202,7 @@ _ODD: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "memory": (("m",), "thousandths of a byte; write for example 128Mi"),
 }
 """Suffixes that nobody means for a resource, and what is said of them."""
+_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 
 def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) -> None:
@@ -228,65 +215,49 @@ def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) 
             continue
         amounts[field] = entries
         for name, value in entries.items():
-            if not (_is_amount_text(value) if value.__class__ is str else _is_natural(exact(value))):
+            if not (isinstance(value, str | int | float) and _is_amount(value)):
                 message = "not a quantity; write for example 100m, 0.5, 128Mi or 1G"
                 findings.error("quantity-invalid", message, *at, "resources", field, name)
             elif value.__class__ is str and (odd := _ODD.get(name)) is not None and value.endswith(odd[0]):
                 findings.warning("quantity-odd", odd[1], *at, "resources", field, name)
+            if name not in _RESOURCES and "/" not in name and not name.startswith("hugepages-"):
+                message = f"a resource is {', '.join(_RESOURCES)} or has a domain, such as nvidia.com/gpu"
+                findings.error("unknown-value", message, *at, "resources", field, name)
     limits = amounts.get("limits", {})
     for name, value in amounts.get("requests", {}).items():
-        if _exceeds(value, limits.get(name)):
+        limit = limits.get(name)
+        if isinstance(value, str | int | float) and isinstance(limit, str | int | float) and _exceeds(value, limit):
             message = "more than its limit; the API server refuses that"
             findings.error("request-above-limit", message, *at, "resources", "requests", name)
 
 
-@lru_cache(maxsize=4096)
-def _is_amount_text(text: str) -> bool:
-    return _is_natural(exact(text))
-
-
-def _is_natural(amount: Fraction | None) -> bool:
+# Thousands of containers have the same few amounts.
+@lru_cache(maxsize=4096, typed=True)
+def _is_amount(value: str | float) -> bool:
+    amount = exact(value)
     return amount is not None and amount >= 0
 
 
-def _exceeds(request: Json, limit: Json) -> bool:
-    if request.__class__ is str and limit.__class__ is str:
-        return _exceeds_text(request, limit)
-    return _is_above(exact(request), exact(limit))
-
-
-@lru_cache(maxsize=4096)
-def _exceeds_text(request: str, limit: str) -> bool:
-    return _is_above(exact(request), exact(limit))
-
-
-def _is_above(request: Fraction | None, limit: Fraction | None) -> bool:
-    return request is not None and limit is not None and request > limit
+@lru_cache(maxsize=4096, typed=True)
+def _exceeds(request: str | float, limit: str | float) -> bool:
+    wanted, most = exact(request), exact(limit)
+    return wanted is not None and most is not None and wanted > most
 
 
 def check_service(body: JsonObject, findings: Findings) -> None:
-    """Report ports that the API server refuses. Source: Kubernetes validation of Service."""
-    ports = dig(body, "spec", "ports")
-    seen: set[tuple[object, object]] = set()
-    names: set[object] = set()
-    for index, port in enumerate(ports if isinstance(ports, list) else ()):
-        number, name = dig(port, "port"), dig(port, "name")
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 65535:
-            findings.error("port-invalid", "a port is a number from 1 to 65535", "spec", "ports", index, "port")
-            continue
-        _check_port_name(dig(port, "targetPort"), findings, "spec", "ports", index, "targetPort")
-        protocol = dig(port, "protocol") or "TCP"
-        key = (number, protocol if isinstance(protocol, str) else "")  # the schema reports another type
-        if key in seen:
-            findings.error("port-duplicate", f"port {number} stands twice for this protocol", "spec", "ports", index)
-        if isinstance(name, str) and name in names:
-            findings.error("port-duplicate", "another port has this name", "spec", "ports", index, "name")
-        seen.add(key)
-        if isinstance(name, str):
-            names.add(name)
-
-
-def _check_port_name(port: Json, findings: Findings, *steps: Step) -> None:
-    """Report a number as text. Source: Kubernetes validation: the name of a port has a letter."""
-    if isinstance(port, str) and port.isdecimal():
-        findings.error("port-invalid", "a text is the name of a port here; take the quotes away", *steps)
+    """Report ports that an API server does not tell apart. Source: Kubernetes validation of Service."""
+    ports = list(mappings(dig(body, "spec", "ports")))
+    seen: set[object] = set()
+    for index, port in ports:
+        number, name, protocol = port.get("port"), port.get("name"), port.get("protocol") or "TCP"
+        if isinstance(number, int) and isinstance(protocol, str):  # the schema reports other types
+            if (number, protocol) in seen:
+                message = f"port {number} stands twice for this protocol"
+                findings.error("port-duplicate", message, "spec", "ports", index)
+            seen.add((number, protocol))
+        if isinstance(name, str) and name:
+            if name in seen:
+                findings.error("port-duplicate", "another port has this name", "spec", "ports", index, "name")
+            seen.add(name)
+        elif name is None and len(ports) > 1:
+            findings.error("name-missing", "each of several ports needs a name", "spec", "ports", index, "name")

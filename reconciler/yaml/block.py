@@ -3,7 +3,7 @@
 Usual is block style: a key or an item a line, values that are plain, quoted, in flow style on their line, or a literal
 text. A value that deserves a note is usual, too: most charts have a mode in octal. Of everything else (anchors, tags,
 escapes, folding, tabs, keys that surprise, every fault) this reader judges nothing: it says None for the whole file,
-and `yaml_nodes` reads it. Source: ADR 11.
+and `nodes` reads it. Source: ADR 11.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import Json
 from reconciler.regex import regex
-from reconciler.yaml.nodes import Note, remark_of
-from reconciler.yaml.scalars import MAX_MEMO_TEXT, ScalarRefused, key_text, plain_value, remember, surprise
-from reconciler.yaml.yaml_limits import MAX_NODES
+from reconciler.yaml.nodes import KEYS, Note, remark_of
+from reconciler.yaml.scalars import MAX_MEMO_TEXT, key_text, plain_value, remember, surprise
+from reconciler.yaml.yaml_limits import MAX_NODES, YamlRefused
 
 _SMALL_BYTES: Final = 50_000
 """A file this short cannot hold more values than are read, whatever its content."""
@@ -63,7 +63,6 @@ _lines: dict[str, _Line | None] = {}
 """Recent lines, since most of a store's lines occur many times. None: blank, or a comment."""
 _earlier_lines: dict[str, _Line | None] = {}
 """Lines seen before these: recurring ones outlive the many that occur in one file only."""
-_keys: dict[str, str] = {}
 _values: dict[str, Any] = {}
 """Texts after a key with their values. Values are immutable, so sharing is safe."""
 _UNSEEN: Final = object()
@@ -137,7 +136,7 @@ def _document(lines: list[str], number: int, notes: list[Note]) -> tuple[int, di
         if at != indent or (box.__class__ is list) != (column >= 0) or len(outer) > _MAX_DEPTH:
             raise _Unsure
         if key is None:
-            box.append(_noted(value, number, notes) if value.__class__ is _LateValue else value)
+            box.append(_with_notes(value, number, notes) if value.__class__ is _LateValue else value)
             continue
         if column >= 0:
             outer.append((at, box))
@@ -151,11 +150,11 @@ def _document(lines: list[str], number: int, notes: list[Note]) -> tuple[int, di
         elif value is _CLIPPED or value is _STRIPPED:
             number, box[key] = _literal(lines, number, at, value)
         else:
-            box[key] = _noted(value, number, notes) if value.__class__ is _LateValue else value
+            box[key] = _with_notes(value, number, notes) if value.__class__ is _LateValue else value
     return number, root
 
 
-def _noted(late: _LateValue, number: int, notes: list[Note]) -> Json:
+def _with_notes(late: _LateValue, number: int, notes: list[Note]) -> Json:
     notes.extend([remark._replace(line=number) for remark in late.remarks])
     return _copied(late.made)
 
@@ -205,7 +204,7 @@ def _new_line(text: str) -> _Line | None:
     if not key and not dash and (not rest or rest[0] == "#"):
         return None
     if key is not None:
-        key = _keys.get(key) or _new_key(key)
+        key = KEYS.get(key) or _new_key(key)
     value = _values.get(rest, _UNSEEN)
     if value is _UNSEEN:
         value = _new_value(rest)
@@ -218,11 +217,11 @@ def _new_line(text: str) -> _Line | None:
 def _new_key(text: str) -> str:
     try:
         is_usual = key_text(text) == text and not surprise(text, is_key=True)
-    except ScalarRefused as error:
+    except YamlRefused as error:
         raise _Unsure from error
     if not is_usual:
         raise _Unsure
-    remember(_keys, text, text)
+    remember(KEYS, text, text)
     return text
 
 
@@ -277,7 +276,7 @@ def _flow(text: str, start: int, depth: int, remarks: list[Note]) -> tuple[Json,
         if sign == "{":
             if match is None or not match[3]:
                 raise _Unsure
-            key, at = _keys.get(match[2]) or _new_key(match[2]), match.end()
+            key, at = KEYS.get(match[2]) or _new_key(match[2]), match.end()
             if key in box:
                 raise _Unsure
             box[key], at = _flow(text, at, depth + 1, remarks)
@@ -295,7 +294,7 @@ def _flow(text: str, start: int, depth: int, remarks: list[Note]) -> tuple[Json,
 def _plain(text: str) -> tuple[Json, Note | None]:
     try:
         value = plain_value(text)
-    except ScalarRefused as error:
+    except YamlRefused as error:
         raise _Unsure from error
     # A value equal to its text needs no remark.
     return value, None if value.__class__ is str else remark_of(text, value)

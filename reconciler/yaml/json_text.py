@@ -13,7 +13,7 @@ import yaml
 from reconciler.api.content import Json
 from reconciler.regex import regex
 from reconciler.yaml.nodes import bodies
-from reconciler.yaml.scalars import ScalarRefused, as_json_number, plain_value
+from reconciler.yaml.scalars import as_json_number, plain_value
 from reconciler.yaml.yaml_limits import MAX_DEPTH, MAX_NODES, YamlRefused, check_file, too_deep
 
 _BLANK: Final = regex(r"[ \t\r\n]*")
@@ -171,7 +171,7 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
         return dumper.represent_scalar(_STRING_TAG, text, style="|")
     try:
         is_bare = _NEXT_LINE not in text and plain_value(text) == text
-    except ScalarRefused:
+    except YamlRefused:
         is_bare = False
     return dumper.represent_scalar(_STRING_TAG, text, style=None if is_bare else '"')
 

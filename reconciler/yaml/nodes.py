@@ -17,7 +17,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from reconciler.api.content import Json
 from reconciler.api.problem import Severity
 from reconciler.regex import regex
-from reconciler.yaml.scalars import ScalarRefused, key_text, plain_value, remember, surprise, tagged_value
+from reconciler.yaml.scalars import key_text, plain_value, remember, surprise, tagged_value
 from reconciler.yaml.yaml_limits import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -54,7 +54,7 @@ def remark_of(text: str, value: Json) -> Note | None:
 
 _plain: dict[str, Json] = {}
 """Plain scalars seen before, without those that deserve a note. Values are immutable, so sharing is safe."""
-_keys: dict[str, str] = {}
+KEYS: dict[str, str] = {}
 """Plain keys that are read as they are written."""
 
 
@@ -187,7 +187,7 @@ def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
     merged: set[str] | None = None
     below = depth + 1
     for key_node, value_node in node.value:
-        key = _keys.get(key_node.value) if key_node.tag is None and key_node.__class__ is ScalarNode else None
+        key = KEYS.get(key_node.value) if key_node.tag is None and key_node.__class__ is ScalarNode else None
         if key is None:
             tag: Any = key_node.tag
             is_scalar = isinstance(key_node, ScalarNode)
@@ -232,7 +232,7 @@ def _new_key(node: Node, notes: list[Note]) -> str:
         remark = f'the key {text} is read as "{key}"; quote it'
         notes.append(Note(line_of(node), "yaml-surprising-key", remark, Severity.WARNING))
     else:
-        remember(_keys, text, text)
+        remember(KEYS, text, text)
     return key
 
 
@@ -293,7 +293,7 @@ def _children(node: Node) -> Iterator[Node]:
 def _guarded(function: Any, node: Node, *arguments: str) -> Any:
     try:
         return function(*arguments)
-    except ScalarRefused as error:
+    except YamlRefused as error:
         raise YamlRefused(error.code, str(error), line_of(node)) from error
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from reconciler.api.content import Json
 from reconciler.regex import regex
+from reconciler.yaml.yaml_limits import YamlRefused
 
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
@@ -47,14 +48,6 @@ _MAX_MEMO: Final = 20_000
 MAX_MEMO_TEXT: Final = 64
 
 
-class ScalarRefused(ValueError):
-    """A scalar that JSON or kubectl has no value for. The text has the reason, for people; `code` is the problem's."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 def remember(memo: dict[str, Any], text: str, value: Any) -> None:
     """Keep the value of a short text. Values are immutable, so sharing is safe."""
     if len(text) <= MAX_MEMO_TEXT:
@@ -70,14 +63,14 @@ def plain_value(text: str) -> Json:
     [True, 420, 1000, 1, '22:22', None, 'v1']
 
     Raises:
-        ScalarRefused: infinity, not-a-number, and floats that do not fit.
+        YamlRefused: infinity, not-a-number, and floats that do not fit.
     """
     if text in _BOOLS:
         return _BOOLS[text]
     if text in _NULLS:
         return None
     if text in _NOT_FINITE:
-        raise ScalarRefused("yaml-not-finite", f"{text} has no JSON value; quote it if text is meant")
+        raise YamlRefused("yaml-not-finite", f"{text} has no JSON value; quote it if text is meant")
     if text[0] not in _NUMBER_START:
         return text
     number = _number(text)
@@ -136,7 +129,7 @@ def tagged_value(tag: str, text: str) -> Json:
     """The value of a scalar with an explicit tag; tags that YAML does not define leave the text a string.
 
     Raises:
-        ScalarRefused: the text is not what the tag says.
+        YamlRefused: the text is not what the tag says.
     """
     match tag.removeprefix(_TAG) if tag.startswith(_TAG) else "":
         case "str":
@@ -145,38 +138,34 @@ def tagged_value(tag: str, text: str) -> Json:
             try:
                 data = b64decode("".join(text.split("\n")).replace("\r", ""), validate=True)
             except (InvalidBase64, ValueError) as error:
-                raise ScalarRefused("yaml-tag-mismatch", "!!binary with invalid base64 data") from error
+                raise YamlRefused("yaml-tag-mismatch", "!!binary with invalid base64 data") from error
             return data.decode("utf-8", errors="replace")
         case "null" | "bool" | "int" | "float" | "timestamp" as name:
-            return _checked(name, text)
+            raw = _number(text) if text and text[0] in _NUMBER_START and text not in _NOT_FINITE else None
+            value: Json = text
+            if text in _NULLS:
+                actual, value = "null", None
+            elif text in _BOOLS:
+                actual, value = "bool", _BOOLS[text]
+            elif raw is not None:
+                actual, value = ("int" if isinstance(raw, int) else "float"), as_json_number(raw)
+            else:
+                actual = "timestamp" if _TIMESTAMP.match(text) else "str"
+            if actual == name or (name == "float" and actual == "int"):
+                return value
+            raise YamlRefused("yaml-tag-mismatch", f"!!{name} on a value that is no {name}")
         case _:
             return text
-
-
-def _checked(name: str, text: str) -> Json:
-    raw = _number(text) if text and text[0] in _NUMBER_START and text not in _NOT_FINITE else None
-    value: Json = text
-    if text in _NULLS:
-        actual, value = "null", None
-    elif text in _BOOLS:
-        actual, value = "bool", _BOOLS[text]
-    elif raw is not None:
-        actual, value = ("int" if isinstance(raw, int) else "float"), as_json_number(raw)
-    else:
-        actual = "timestamp" if _TIMESTAMP.match(text) else "str"
-    if actual == name or (name == "float" and actual == "int"):
-        return value
-    raise ScalarRefused("yaml-tag-mismatch", f"!!{name} on a value that is no {name}")
 
 
 def key_text(text: str) -> str:
     """Return the JSON key of an unquoted, untagged key: `on` is "true", `0644` is "420".
 
     Raises:
-        ScalarRefused: a null key, an unsigned 64-bit number, or what `plain_value` refuses.
+        YamlRefused: a null key, an unsigned 64-bit number, or what `plain_value` refuses.
     """
     if text in _NULLS:
-        raise ScalarRefused("yaml-key-not-a-string", "a key is missing or null; write a name, or quote it")
+        raise YamlRefused("yaml-key-not-a-string", "a key is missing or null; write a name, or quote it")
     if text in _BOOLS:
         return "true" if _BOOLS[text] else "false"
     number = _number(text) if text[0] in _NUMBER_START and text not in _NOT_FINITE else None
@@ -186,13 +175,8 @@ def key_text(text: str) -> str:
         return text
     if isinstance(number, int):
         if number > INT64_MAX:
-            raise ScalarRefused("yaml-key-not-a-string", "a number beyond 64 bits is no key; quote it")
+            raise YamlRefused("yaml-key-not-a-string", "a number beyond 64 bits is no key; quote it")
         return str(number)
-    return _float_key(number)
-
-
-def _float_key(number: float) -> str:
-    """As Go prints the number with 32 bits: the shortest digits that read back the same, `1.1`, `1e+06`, `.inf`."""
     if abs(number) >= _FLOAT32_OVERFLOW:
         return "-.inf" if number < 0 else ".inf"
     narrow = _narrowed(number)

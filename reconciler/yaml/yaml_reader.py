@@ -20,7 +20,7 @@ from reconciler.regex import regex
 from reconciler.yaml.block import read_block
 from reconciler.yaml.json_text import json_values
 from reconciler.yaml.nodes import Note, bodies, compose, line_of
-from reconciler.yaml.scalars import ScalarRefused, key_text
+from reconciler.yaml.scalars import key_text
 from reconciler.yaml.yaml_limits import YamlRefused, bidi_line, check_encoding, check_file, parts
 
 
@@ -73,22 +73,22 @@ class Locator(Struct, frozen=True, kw_only=True):
 
     def node(self) -> tuple[int, Node | None]:
         """Return the lines before the part that the document was read in, and its node tree, if there is one."""
-        before, node = self.marks.root(self.line)
-        for step in self.below:
-            found = self.marks.child(node, step) if node is not None else None
-            node = found[1] if found is not None else None
+        before, _, node = self._node_at(self.below)
         return before, node
 
     def __call__(self, steps: tuple[Step, ...]) -> int:
         """The line of the field, from 1."""
+        return self._node_at((*self.below, *steps))[1]
+
+    def _node_at(self, steps: tuple[Step, ...]) -> tuple[int, int, Node | None]:
         before, node = self.marks.root(self.line)
         line = self.line
-        for step in (*self.below, *steps):
+        for step in steps:
             found = self.marks.child(node, step) if node is not None else None
             if found is None:
-                break
+                return before, line, None
             line, node = before + found[0], found[1]
-        return line
+        return before, line, node
 
 
 def key_of(node: ScalarNode) -> str:
@@ -98,7 +98,7 @@ def key_of(node: ScalarNode) -> str:
         return text
     try:
         return key_text(text)
-    except ScalarRefused:
+    except YamlRefused:
         return text
 
 

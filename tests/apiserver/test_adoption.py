@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.api.plan import MISSING
 from reconciler.api.refs import GVK
-from reconciler.diff.trees import NO_DIFFERENCE
+from reconciler.diff import Difference
 from reconciler.documents import builtin_schema
 from reconciler.ownership import (
     FLEET_LABEL,
@@ -96,7 +96,7 @@ def test_adopts_what_kubectl_applied_and_removes_what_the_store_does_not_hold(
     assert result["metadata"]["labels"] == {"team": "a"}
     assert "livenessProbe" not in result["spec"]["template"]["spec"]["containers"][0]
     assert not managers_of(result, ("spec",)) - {MANAGER}
-    assert three_way(wanted, result, manager=MANAGER, previous=wanted, schema=SCHEMA) == NO_DIFFERENCE
+    assert three_way(wanted, result, manager=MANAGER, previous=wanted, schema=SCHEMA) == Difference()
 
 
 def test_adopts_what_a_tool_created_without_changing_it(server: ApiServer, namespace: str) -> None:

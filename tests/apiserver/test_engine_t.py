@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.diff import sendable
-from reconciler.diff.trees import NO_DIFFERENCE
+from reconciler.diff import Difference, sendable
 from reconciler.documents import builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, path_of
 from tests.apiserver.trial import MANAGER, Outcome, ordinary, run_trial
@@ -82,12 +81,12 @@ def test_is_silent_after_defaulting(server: ApiServer, body: Body) -> None:
     sent: Any = sendable(body, schema)
     server.apply(path_of(body), sent, MANAGER)
     live = server.get(path_of(body))
-    assert three_way(sent, live, manager=MANAGER, previous=sent, schema=schema) == NO_DIFFERENCE
+    assert three_way(sent, live, manager=MANAGER, previous=sent, schema=schema) == Difference()
     forgetful = three_way(sent, live, manager=MANAGER, schema=schema)
     if body["kind"] in DOUBTFUL_WITHOUT_JOURNAL:
         assert forgetful.unsure, "a difference that may be a default has to go to the dry run"
     else:
-        assert forgetful == NO_DIFFERENCE
+        assert forgetful == Difference()
     again = server.apply(path_of(body), sent, MANAGER)
     assert ordinary(again) == ordinary(live)
 

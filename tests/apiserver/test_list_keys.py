@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.diff import sendable
-from reconciler.diff.trees import NO_DIFFERENCE
+from reconciler.diff import Difference, sendable
 from reconciler.documents import builtin_schema, schema_of_crd
 from tests.apiserver.requests_to import JSON_PATCH, ApiServer, Body, path_of
 from tests.apiserver.trial import MANAGER, take_over
@@ -93,7 +92,7 @@ def test_an_entry_under_another_key_is_set_back_and_one_beside_it_stays(
     healed = server.get(path)
     added = [[case["added"].get(name) for name in case["keys"]]] if is_added else []
     assert sorted(map(str, keys_of(healed, case))) == sorted(map(str, [*ours, *added]))
-    assert three_way(sent, healed, manager=MANAGER, previous=sent, schema=schema) == NO_DIFFERENCE
+    assert three_way(sent, healed, manager=MANAGER, previous=sent, schema=schema) == Difference()
 
 
 def renaming(live: Body, case: dict[str, Any], key: list[Any]) -> Iterator[Body]:

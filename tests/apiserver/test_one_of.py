@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.diff import sendable
-from reconciler.diff.trees import NO_DIFFERENCE
+from reconciler.diff import Difference, sendable
 from reconciler.documents import builtin_schema
 from tests.apiserver.requests_to import STRATEGIC, ApiServer, Body, Refused, path_of
 from tests.apiserver.test_immutable import merged
@@ -62,7 +61,7 @@ def test_what_is_wanted_takes_the_place_of_what_it_excludes(
     take_over(server, path, said.removed_paths)
     server.apply(path, wanted, MANAGER)
     live = server.get(path)
-    assert three_way(wanted, live, manager=MANAGER, previous=wanted, schema=schema) == NO_DIFFERENCE
+    assert three_way(wanted, live, manager=MANAGER, previous=wanted, schema=schema) == Difference()
 
 
 def test_what_another_tool_declares_is_left_to_it(server: ApiServer, namespace: str) -> None:

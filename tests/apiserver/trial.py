@@ -87,7 +87,7 @@ def run_trial(server: ApiServer, namespace: str, subject: Subject, seed: int) ->
         return outcome
     outcome.story += ["said", said, "result", result]
     judge(outcome, said, taken, result)
-    answered = dry_run_changes(taken, dry, manager=MANAGER, schema=schema, desired=wanted, previous=sent)
+    answered = dry_run_changes(taken, dry, manager=MANAGER, schema=schema)
     judge_dry_run(outcome, said, answered, taken, dry)
     again = three_way(wanted, server.get(path), manager=MANAGER, previous=wanted, schema=schema)
     if again != Difference():

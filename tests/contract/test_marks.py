@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reconciler.api.rollout_progress import Record
 from reconciler.clock import SystemClock
-from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.journal import Journal
 from tests.contract.conftest import Connect
 from tests.real_clusters import RealCluster

@@ -141,9 +141,11 @@ def test_names_no_machine_and_no_registry(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_names_only_tests_that_are_there(page: str) -> None:
+def test_names_only_tests_and_modules_that_are_there(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    for found in re.finditer(r"`((?:tests|scripts|reconciler|adapters|stages)/[\w./-]+\.\w+)`", text):
+    packages = "|".join(path.name for path in (ROOT / "reconciler").iterdir() if path.is_dir())
+    ours = rf"`((?:tests|scripts|reconciler)/[\w./-]+\.\w+|(?:{packages})/[\w./-]+\.py)`"
+    for found in re.finditer(ours, text):
         candidates = (ROOT / found[1], ROOT / "reconciler" / found[1])
         assert any(path.exists() for path in candidates), f"{page}: {found[1]} is not there"
 

@@ -11,14 +11,12 @@ import pytest
 
 from reconciler.api.clusters import Health
 from reconciler.api.refs import Identity
-from reconciler.controller.once import Access, plan_once
+from reconciler.controller.once import Access, observe_once, plan_once
 from reconciler.controller.once.applying import apply_once
-from reconciler.controller.once.planning import observe_once
-from reconciler.kinds import Registry, registry_of
-from reconciler.kinds.built_in import BUILT_IN
+from reconciler.kinds import Registry
 from reconciler.sim import ClusterSpec, FleetInABox
 from tests.fakes.clocks import TestClock
-from tests.fakes.raising import InterpreterFault, raising
+from tests.fakes.raising import InterpreterFault, raising, registry_with
 from tests.soak.lies import HONEST, LIAR, store
 
 KINDS = (("apps", "Deployment"), ("batch", "Job"), ("", "Service"), ("apps", "DaemonSet"))
@@ -26,8 +24,7 @@ KINDS = (("apps", "Deployment"), ("batch", "Job"), ("", "Service"), ("apps", "Da
 
 def faulty() -> Registry:
     """Interpreters of four kinds that raise as soon as a live object is judged."""
-    found = [(f"{kind} that fails", raising(group, kind)) for group, kind in KINDS]
-    return registry_of([*found, *((name, known) for name, known in BUILT_IN if known.kinds[0] not in KINDS)])
+    return registry_with(*((f"{kind} that fails", raising(group, kind)) for group, kind in KINDS))
 
 
 async def test_a_plan_and_an_observation_are_made_without_what_they_raise_for(

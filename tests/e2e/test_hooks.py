@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Settings, background_fleet
-from reconciler.sim.state.store import Event
+from reconciler.sim import BackgroundFleet, ClusterSpec, Event, FleetInABox, Settings, background_fleet
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.fakes.serving import serves
 from tests.fakes.worlds import deployment, job

@@ -19,8 +19,7 @@ import pytest
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.journal import Journal
 from reconciler.lease import Handover, read_handover
-from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Request, background_fleet
-from reconciler.sim.state.store import Event
+from reconciler.sim import BackgroundFleet, ClusterSpec, Event, FleetInABox, Request, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy, web
 from tests.real_clusters import wait_until

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.sim import ClusterSpec, Settings, background_fleet
 from tests.e2e.daemon_process import ACK, FLEET, Daemon, GitRepository
 from tests.fakes.prometheus import FakePrometheus, matrix
 from tests.program import run_text
@@ -114,23 +113,6 @@ def follow(scene: Scene, prepare: Callable[[int], None]) -> None:
         scene.put(3)
         scene.until("333", "333", "the third release everywhere")
         assert scene.daemon.stop() == 0
-
-
-def test_a_hook_that_fails_in_the_second_stage_stops_it_on_embedded_clusters(tmp_path: Path) -> None:
-    specs = [
-        ClusterSpec(name=name, settings=Settings(job_s=1.0, broken_images=("2",) if name == "m2" else ()))
-        for name in CLUSTERS
-    ]
-    with background_fleet(specs, tmp_path, speed=5.0) as fleet:
-
-        def live() -> Images:
-            return fleet.call(lambda box: {
-                name: (image_of(box[name].state.get("Deployment", "demo", "web")),
-                       image_of(box[name].state.get("Job", "demo", "migrate")))
-                for name in CLUSTERS
-            })  # fmt: skip
-
-        follow(Scene(tmp_path, "hooks", "demo", fleet.kubeconfig, live), lambda number: None)
 
 
 @pytest.mark.apiserver

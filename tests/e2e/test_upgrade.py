@@ -19,8 +19,8 @@ import pytest
 
 from reconciler.journal import Journal
 from reconciler.journal.sqlite_file import migrations
-from reconciler.sim import AuditEntry, BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
-from reconciler.sim.state.store import Backup, name_of
+from reconciler.sim import AuditEntry, BackgroundFleet, Backup, ClusterSpec, FleetInABox, background_fleet
+from reconciler.sim.state.store import name_of
 from tests.e2e.daemon_process import Daemon
 from tests.program import Program
 from tests.real_clusters import wait_until

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
+from reconciler.controller.cluster_reads.read_clusters import RoundReading, read
 from reconciler.controller.once import Access
-from reconciler.controller.reading.read_clusters import RoundReading, read
-from reconciler.controller.round.act import Acting, Result, act
+from reconciler.controller.round.apply_plan import ChangeResult, WriteContext, act
 from reconciler.journal import Journal
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.kube import MemberClusters, UserAgent, load_members
@@ -45,8 +45,8 @@ class Open(NamedTuple):
         reading = await read(fleet, self.members, known, QuickClock(), BUILT_IN_KINDS)
         return reading, plan_round(reading.snapshot, reading.schedule)
 
-    async def act(self, planned: Round) -> tuple[Result, ...]:
-        acting = Acting(
+    async def act(self, planned: Round) -> tuple[ChangeResult, ...]:
+        acting = WriteContext(
             members=self.members,
             journal=self.journal,
             fleet=FLEET,
@@ -55,7 +55,7 @@ class Open(NamedTuple):
         )
         return await act(planned.plan, acting)
 
-    async def apply(self, fleet: Fleet) -> tuple[Result, ...]:
+    async def apply(self, fleet: Fleet) -> tuple[ChangeResult, ...]:
         """Plan and act."""
         _, planned = await self.plan(fleet)
         return await self.act(planned)

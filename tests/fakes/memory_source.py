@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.api.problem import Problem
-from reconciler.api.rollouts import Lineage
-from reconciler.store import StorePast
+from reconciler.api.rollouts import Ancestry
+from reconciler.store import StorePast, StoreSource
 
 Content = str | Problem
 """A text, or why a path cannot be read."""
@@ -33,12 +33,11 @@ class MemoryPast(StorePast):
         }
 
 
-class MemorySource:
+class MemorySource(MemoryPast, StoreSource):
     """A store in memory with revisions `r1`, `r2` and so on, each of which follows from the one before."""
 
     name = "/memory"
     description = "memory as it is"
-    note = ""
 
     def __init__(self) -> None:
         self._changed = asyncio.Event()
@@ -46,7 +45,6 @@ class MemorySource:
         self._read: str | None = None
         self._number = 0
         self._older: dict[str, Mapping[str, Content]] = {}
-        self.past = MemoryPast(self._older)
         self.kept: frozenset[str] = frozenset()
         """The revisions that were to be kept last."""
 
@@ -98,9 +96,6 @@ class MemorySource:
         self._read = None
         self._changed.set()
 
-    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
-        return None
-
     def recall(self, revision: str) -> Snapshot | None:
         files = self._older.get(revision)
         return _snapshot(revision, files) if files is not None else None
@@ -108,11 +103,11 @@ class MemorySource:
     def commits_since(self, former: str, head: str) -> tuple[str, ...]:
         return (head,)
 
-    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Ancestry:
         wanted = {*revisions, head}
         there = sorted((name for name in wanted if name in self._older), key=_number)
         order = tuple(name for name in there if _number(name) <= _number(head)) if head in there else ()
-        return Lineage(order=order, missing=frozenset(wanted.difference(there)))
+        return Ancestry(order=order, missing=frozenset(wanted.difference(there)))
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
         return {text: text for text in texts if text in self._older}

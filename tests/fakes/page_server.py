@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from reconciler.report.views import FILTERS, FOLDS, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views import FILTERS, FOLDS, HistoryQuery, MatrixQuery, NotFound
 from reconciler.server.pages import (
     CONTENT_SECURITY_POLICY,
     STATIC_FILES,
@@ -123,13 +123,13 @@ class PageServer:
     def _page(self, first: str, query: Any) -> tuple[int, str]:
         views, now = self.views, self.now
         texts: dict[str, Any] = {name: query.get(name, "") for name in (*(each.name for each in FILTERS), *FOLDS)}
-        asked = MatrixQuestion(**texts, troubles="troubles" in query)
+        asked = MatrixQuery(**texts, troubles="troubles" in query)
         drawn: dict[str, Callable[[], str]] = {
             "": lambda: fleet_page(views.fleet, views.matrix, asked, now),
             "objects": lambda: object_page(views.fleet, views.object, views.live if "cluster" in query else None, now),
             "clusters": lambda: cluster_page(views.fleet, views.cluster, now),
             "problems": lambda: problems_page(views.fleet, views.problems, now),
-            "history": lambda: history_page(views.fleet, views.fleet.events, HistoryQuestion(), day(), now),
+            "history": lambda: history_page(views.fleet, views.fleet.events, HistoryQuery(), day(), now),
         }
         if first not in drawn:
             return 404, not_found_page(views.fleet, NotFound(why="there is no such page"), now)

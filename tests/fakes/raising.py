@@ -1,4 +1,4 @@
-"""Interpreters that raise, as one may that somebody installed."""
+"""Interpreters beside the built-in ones, as somebody may install them, and some that raise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 from msgspec.structs import replace
 
 from reconciler.api.content import JsonObject
-from reconciler.kinds import BUILT_IN_KINDS, Interpreter
+from reconciler.kinds import BUILT_IN_KINDS, Interpreter, Registry, registry_of
+from reconciler.kinds.built_in import BUILT_IN
 
 Raises = Callable[[JsonObject], bool]
 """True if it raises for a live object."""
@@ -30,6 +31,12 @@ def raising(group: str, kind: str, when: Raises = lambda live: True) -> Interpre
 
     failing = replace(known, health=fail_for(known.health), outcome=fail_for(known.outcome))
     return replace(failing, available=fail_for(known.available)) if known.counts_replicas else failing
+
+
+def registry_with(*given: tuple[str, Interpreter]) -> Registry:
+    """The interpreters given by name, and the built-in ones of all other kinds."""
+    taken = {kind for _, interpreter in given for kind in interpreter.kinds}
+    return registry_of([*given, *((name, known) for name, known in BUILT_IN if taken.isdisjoint(known.kinds))])
 
 
 def _fail() -> NoReturn:

@@ -23,7 +23,7 @@ from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.round.round_log import BatchTaken, ChangeTried, LogLine, PlannedChange, RoundPlanned
 from reconciler.sim import Fault, FaultKind, FleetInABox, Request, is_write
-from reconciler.store.source import StoreSource
+from reconciler.store import StoreSource
 
 Line = BatchTaken | RoundPlanned | ChangeTried
 _SERVES_S = 60.0

@@ -6,15 +6,11 @@ from msgspec.structs import replace
 
 from reconciler.api.rollout_progress import (
     ClusterProgress,
-    Paused,
     Phase,
-    Pinned,
     RolloutProgress,
-    StageDone,
+    StageKind,
     StageProgress,
     StageState,
-    WaitsForApproval,
-    WaitsForStage,
 )
 
 NEW = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -41,7 +37,8 @@ def at(canary: StageState, rest: StageState, **phases: Phase) -> RolloutProgress
     return RolloutProgress(rollout="default", release=NEW, clusters=clusters, stages=stages)
 
 
-AWAITED = at(WaitsForApproval(ENTRY), WaitsForStage("canary"))
-PAUSED = at(Paused(("m1",)), WaitsForStage("canary"), m1=Phase.FAILED)
-PINNED = at(StageDone(), Pinned(OLD), m2=Phase.PINNED, m3=Phase.PINNED)
-DONE = replace(at(StageDone(), StageDone(), m2=Phase.DONE, m3=Phase.DONE), is_done=True)
+WAITS = StageState(StageKind.WAITS_FOR_STAGE, stage="canary")
+AWAITED = at(StageState(StageKind.WAITS_FOR_APPROVAL, entry=ENTRY), WAITS)
+PAUSED = at(StageState(StageKind.PAUSED, failed=("m1",)), WAITS, m1=Phase.FAILED)
+PINNED = at(StageState(StageKind.DONE), StageState(StageKind.PINNED, pinned=OLD), m2=Phase.PINNED, m3=Phase.PINNED)
+DONE = replace(at(StageState(StageKind.DONE), StageState(StageKind.DONE), m2=Phase.DONE, m3=Phase.DONE), is_done=True)

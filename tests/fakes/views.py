@@ -13,34 +13,34 @@ from msgspec.structs import replace
 from reconciler.report.views import (
     Alert,
     AlertKind,
+    CapacityPart,
     ClusterHead,
     ClusterView,
+    CopyPart,
     DayView,
+    FieldDifference,
     FleetView,
     LiveView,
+    MatrixRow,
     MatrixView,
     ObjectView,
     ProblemsView,
     ResourceView,
+    SourcePart,
+    Timer,
     Weight,
 )
 from reconciler.report.views.live_view import DiffLine, LiveEvent, LiveLog, OwnedObject
-from reconciler.report.views.questions import DayCell, DayRow
+from reconciler.report.views.queries import DayCell, DayRow
 from reconciler.report.views.view_shapes import (
-    CapacityPart,
     Cell,
     ClusterCounts,
     CommitPart,
-    CopyPart,
-    FieldDifference,
     LastWrite,
-    MatrixRow,
     Override,
     PlacedObject,
     ProblemPart,
     Reasoned,
-    SourcePart,
-    Timer,
     TimerKind,
 )
 from reconciler.server.pages.page_links import shown_name

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from reconciler.api.plan import Action, Cause, Change, FieldChange, Plan, Unjudged
+from reconciler.api.plan import Action, Cause, Change, FieldChange, NotEvaluated, Plan
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
 from tests.golden.plans import BASE, CONFIG_MAP, DEPLOYMENT, HEAD, change, ordinary_plan
@@ -86,7 +86,7 @@ def unreadable_cluster() -> Plan:
 
 def without_observations() -> Plan:
     """Return what is placed by free room, of which nothing is known."""
-    found = Unjudged(
+    found = NotEvaluated(
         gvk=DEPLOYMENT,
         identity=Identity("apps", "Deployment", "shop", "embedder"),
         source=Source("apps/shop/embedder.yaml", 1),

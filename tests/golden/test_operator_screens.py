@@ -8,8 +8,9 @@ from typing import Any
 from reconciler.api.ledger import Event
 from reconciler.api.refs import CommitWords
 from reconciler.report import Style
-from reconciler.report.status.history_text import history_document, history_line, history_text
-from reconciler.report.status.text import released_text, status_text
+from reconciler.report.status import history_document, history_text, status_text
+from reconciler.report.status.history_text import history_line
+from reconciler.report.status.text import released_text
 
 Golden = Callable[[str, str], None]
 COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from reconciler.api.plan import Plan
-from reconciler.report.json_parts import json_text
-from reconciler.report.plan import plan_text
+from reconciler.report import json_text
+from reconciler.report.plan import plan_document, plan_text
 from reconciler.report.plan.annotations import plan_annotations, plans_junit
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_document
 from reconciler.server.pages.plan_page import plans_html
 from tests.golden.pulls import RECORDED, fleet_wide_bump
 

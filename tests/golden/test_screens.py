@@ -11,14 +11,11 @@ from reconciler.api.content import Content
 from reconciler.api.plan import Manifest, Plan
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
-from reconciler.report import Style, problems_text, render_json, render_yaml, table
-from reconciler.report.json_parts import json_text
-from reconciler.report.plan import plan_text
+from reconciler.report import Rendering, Style, json_text, problems_text, render_json, render_yaml, table
+from reconciler.report.plan import plan_document, plan_text
 from reconciler.report.plan.annotations import github_annotations
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_document
 from reconciler.report.plan.plan_patches import plan_patches
-from reconciler.report.render_json import Rendering
 from tests.golden.plans import HOSTILE, base64_of, hostile_plan, large_plan, ordinary_plan
 
 Golden = Callable[[str, str], None]
@@ -31,10 +28,6 @@ def test_plan_text(golden: Golden) -> None:
 
 def test_plan_text_in_colour(golden: Golden) -> None:
     golden("plan_colour.txt", plan_text(ordinary_plan(), Style(color=True)))
-
-
-def test_plan_text_in_ascii(golden: Golden) -> None:
-    golden("plan_ascii.txt", plan_text(ordinary_plan(), Style(unicode=False)))
 
 
 def test_plan_text_of_a_hostile_store(golden: Golden) -> None:

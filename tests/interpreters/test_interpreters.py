@@ -19,9 +19,9 @@ from reconciler.api.demand import PodShape
 from reconciler.api.problem import dotted
 from reconciler.api.refs import GVK
 from reconciler.errors import ConfigurationError
-from reconciler.kinds import BUILT_IN_KINDS, GENERIC, Interpreter, registry_of
+from reconciler.kinds import BUILT_IN_KINDS, GENERIC, Interpreter, fields_of_the_cluster, registry_of
 from reconciler.kinds.built_in import BUILT_IN
-from reconciler.kinds.cluster_fields import CLUSTER_FIELDS, fields_of_the_cluster
+from reconciler.kinds.cluster_fields import CLUSTER_FIELDS
 from reconciler.plugins import with_plugins
 from tests.yaml_text import load_yaml
 

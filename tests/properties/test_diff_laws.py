@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.plan import MISSING
-from reconciler.diff import tree_changes
-from reconciler.diff.trees import NO_DIFFERENCE
+from reconciler.diff import Difference, tree_changes
 from reconciler.documents import Schema, schema_of_crd
 from reconciler.ownership import FieldPath, Keyed, Member, fields_of, matches, parse_path, path_text, union, value_at
 from reconciler.ownership.managed_fields import difference, paths_of
@@ -87,8 +86,8 @@ def ownership_of(spec: dict[str, Any]) -> dict[str, Any]:
 @given(specs)
 def test_what_was_applied_is_silent(spec: dict[str, Any]) -> None:
     live = body(spec, ownership_of(spec))
-    assert three_way(body(spec), live, manager=US, previous=body(spec), schema=SCHEMA) == NO_DIFFERENCE
-    assert three_way(body(spec), live, manager=US, schema=SCHEMA) == NO_DIFFERENCE
+    assert three_way(body(spec), live, manager=US, previous=body(spec), schema=SCHEMA) == Difference()
+    assert three_way(body(spec), live, manager=US, schema=SCHEMA) == Difference()
 
 
 @given(specs, specs)

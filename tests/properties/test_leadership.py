@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
 from reconciler.clock import rfc3339
-from reconciler.controller.service.elector import Elector, LeaseTerms
+from reconciler.controller.service.elector import Elector
 from reconciler.errors import AlreadyExists, ClusterUnreachable, InvalidObject, ObjectNotFound, WriteConflict
 from reconciler.kube import MemberCluster
 from tests.fakes.virtual_time import run_virtual
@@ -93,8 +93,9 @@ class Process:
         self._life = asyncio.ensure_future(self._live())
 
     def _born(self) -> Elector:
-        terms = LeaseTerms(fleet="f", holder=f"{self.name}-{self._chance.random()}", duration_s=DURATION_S)
-        return Elector(cast("MemberCluster", self), terms, self, self.since_boot_s)
+        holder = f"{self.name}-{self._chance.random()}"
+        member = cast("MemberCluster", self)
+        return Elector(member, self, self.since_boot_s, fleet="f", holder=holder, duration_s=DURATION_S)
 
     async def _live(self) -> None:
         while True:

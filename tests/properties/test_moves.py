@@ -16,12 +16,12 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.observations import (
     Availability,
     Available,
+    CopyAtRest,
     CopyAvailability,
-    Lacking,
+    NotAvailable,
     Replicas,
-    Rest,
-    Silence,
     UnknownAvailability,
+    UnknownReason,
     effective,
     memory_of,
     with_rest,
@@ -74,14 +74,14 @@ class World:
         """As the service finds it for the replicas that are wanted there."""
         copy = self.copies.get(name)
         if name in self.lost:
-            return UnknownAvailability(Silence.CLUSTER)
+            return UnknownAvailability(UnknownReason.CLUSTER)
         if copy is None:
-            return Lacking(0)
+            return NotAvailable(0)
         if copy.seen != copy.replicas:
-            return UnknownAvailability(Silence.STATUS if copy.seen is None else Silence.NEWEST)
+            return UnknownAvailability(UnknownReason.STATUS if copy.seen is None else UnknownReason.NEWEST)
         wanted = self.target.get(name)
         is_enough = wanted is not None and copy.replicas >= wanted and copy.told >= wanted
-        return Available(copy.told) if is_enough else Lacking(copy.told)
+        return Available(copy.told) if is_enough else NotAvailable(copy.told)
 
     def serving(self, name: str) -> CopyAvailability:
         copy, row, found = self.copies.get(name), self.rows.get(name), self.availability(name)
@@ -143,7 +143,7 @@ class World:
             found = self.availability(name)
             if name in self.rows and not isinstance(found, UnknownAvailability):
                 is_available = isinstance(found, Available) and self.target == self.old()
-                rest = Rest(uid=copy.uid, replicas=copy.replicas, is_available=is_available)
+                rest = CopyAtRest(uid=copy.uid, replicas=copy.replicas, is_available=is_available)
                 if self.rows[name].established != copy.replicas:
                     self.rows[name] = with_rest(self.rows[name], rest)
 

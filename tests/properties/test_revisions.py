@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import render_schedule
-from reconciler.render import RenderCache, managed_in, problems_in, render_inputs
+from reconciler.render import RenderTables, managed_in, problems_in
 from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
 from tests.properties.test_schedule_tables import (
@@ -103,7 +103,7 @@ def applied(files: dict[str, bytes], found: Edits) -> dict[str, bytes]:
 def test_what_rendering_makes_is_counted_and_reported_without_rendering(edited: Edits) -> None:
     files = applied(FIXED | {path_of(doc): json.dumps(doc).encode() for doc in BASE}, edited)
     schedule = schedule_fleet(fleet_of(files, {}), ALL_OBSERVED[1], NOW, interpreters=BUILT_IN_KINDS)
-    rendered, inputs = render_schedule(schedule), render_inputs(schedule)
-    found = managed_in(inputs, RenderCache())
+    rendered, inputs = render_schedule(schedule), RenderTables(schedule)
+    found = managed_in(inputs)
     assert +Counter(found) == Counter(manifest.cluster for manifest in rendered.manifests)
-    assert problems_in(inputs, RenderCache()) == rendered.problems
+    assert problems_in(inputs) == rendered.problems

@@ -13,14 +13,14 @@ from reconciler.api.clusters import Cluster
 from reconciler.api.policies import ClusterAffinity
 from reconciler.api.rollout_progress import (
     Begin,
-    Met,
+    GateMet,
+    GateStatus,
+    GateUnknown,
+    GateUnmet,
     Phase,
     Record,
     ReleaseFacts,
     RolloutProgress,
-    Sight,
-    Unmet,
-    Unseen,
 )
 from reconciler.api.rollouts import (
     After,
@@ -97,15 +97,15 @@ class World:
         return self.now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     @property
-    def sights(self) -> dict[str, Sight]:
-        found: dict[str, Sight] = {}
+    def sights(self) -> dict[str, GateStatus]:
+        found: dict[str, GateStatus] = {}
         for name, record in self.records.items():
             if name in self.away:
-                found[name] = Unseen("it does not answer")
+                found[name] = GateUnknown("it does not answer")
             elif name in self.sick or self.bodies.get(name) != record.revision:
-                found[name] = Unmet("it crashes")
+                found[name] = GateUnmet("it crashes")
             else:
-                found[name] = Met(record.revision, self.well_since.get(name, ""))
+                found[name] = GateMet(record.revision, self.well_since.get(name, ""))
         return found
 
     def look(self, records: dict[str, Record] | None = None) -> RolloutProgress:

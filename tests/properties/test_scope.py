@@ -17,7 +17,7 @@ from reconciler.api.clusters import Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Change
 from reconciler.api.refs import Identity
-from reconciler.controller.reading.scope import ReadScope, scope_of, with_unasked
+from reconciler.controller.cluster_reads.scope import ReadScope, scope_of, with_unasked
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.planner import is_held_by_guard, plan_round
 from reconciler.render import arrivals, changed_identities

@@ -18,9 +18,8 @@ from reconciler.api.refs import Copy, Identity
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.controller.vitals.status_store import StatusSnapshot, snapshot_of
 from reconciler.planner import Round, guards_in_force
-from reconciler.report.status.state_document import StateOfFleet, state_document
+from reconciler.report.status import StateOfFleet, state_document, status_text
 from reconciler.report.status.status_document import StatusDocument, status_document
-from reconciler.report.status.text import status_text
 from reconciler.server.metrics import PREFIX, exposition
 from reconciler.state import FleetState, Fought, HealthWord, Lag, StateFacts, StateTables
 from tests.unit.controller.test_loop import BROKEN

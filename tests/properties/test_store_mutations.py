@@ -22,13 +22,18 @@ from reconciler.fleet import parse
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.planner import compare_revisions
-from reconciler.report import problems_part, problems_text, render_json, render_yaml, rendering
-from reconciler.report.json_parts import json_text
-from reconciler.report.plan import plan_text
+from reconciler.report import (
+    json_text,
+    problems_part,
+    problems_text,
+    render_json,
+    render_yaml,
+    rendering,
+    sorted_manifests,
+)
+from reconciler.report.plan import plan_document, plan_text
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_document
 from reconciler.report.plan.plan_patches import plan_patches
-from reconciler.report.render_json import sorted_manifests
 from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
 from tests.fakes.mutations import SOUND, mutated_documents, mutated_text

@@ -8,8 +8,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.status.state_document import state_document
-from reconciler.report.views import JournalRows, MatrixQuestion, Signs, cluster_view, fleet_view, matrix_view
+from reconciler.report.status import state_document
+from reconciler.report.views import JournalRows, MatrixQuery, ProcessState, cluster_view, fleet_view, matrix_view
 from reconciler.report.views.matrix import EVERY_KIND
 from reconciler.server.pages import fleet_page
 from reconciler.server.pages.styles import HEALTHS, STATES
@@ -17,7 +17,7 @@ from tests.fakes.worlds import NOW
 from tests.properties.test_state import TROUBLES, scene_with, some
 from tests.unit.report.views.sights import sight_of
 
-SIGNS = Signs(
+SIGNS = ProcessState(
     reconciler="1", fleet="test", is_ready=True, is_progressing=True, phase="idle", source="store", last_round_at=NOW
 )
 
@@ -33,8 +33,8 @@ def test_the_views_count_what_status_counts(troubles: list[tuple[str, tuple[str,
     assert fleet.clusters.in_sync == sum(
         found["up"] and set(some(found["objects"])) <= {"synced"} for found in document["clusters"]
     )
-    matrix = matrix_view(sight, MatrixQuestion(kind=EVERY_KIND))
-    html = fleet_page(fleet, matrix, MatrixQuestion(kind=EVERY_KIND), NOW)
+    matrix = matrix_view(sight, MatrixQuery(kind=EVERY_KIND))
+    html = fleet_page(fleet, matrix, MatrixQuery(kind=EVERY_KIND), NOW)
     assert f"{fleet.clusters.in_sync} of {fleet.clusters.total} clusters in sync" in html
     drawn = Counter(
         {words.split(",")[0]: int(count) for count, words in re.findall(r"<b>(\d+)</b> ([^<]+)</li>", html)}
@@ -60,9 +60,9 @@ def test_pages_together_are_the_whole(
     troubles: list[tuple[str, tuple[str, str]]], limit: int, only_troubles: bool
 ) -> None:
     sight = sight_of(scene_with(troubles).facts())
-    whole = matrix_view(sight, MatrixQuestion(kind=EVERY_KIND, troubles=only_troubles))
+    whole = matrix_view(sight, MatrixQuery(kind=EVERY_KIND, troubles=only_troubles))
     parts = [
-        matrix_view(sight, MatrixQuestion(kind=EVERY_KIND, troubles=only_troubles, offset=offset, limit=limit))
+        matrix_view(sight, MatrixQuery(kind=EVERY_KIND, troubles=only_troubles, offset=offset, limit=limit))
         for offset in range(0, whole.total, limit)
     ]
     assert [row for part in parts for row in part.rows] == list(whole.rows)

@@ -15,9 +15,9 @@ from typing import Final
 import pytest
 
 from reconciler.api.fleet import HelmChart
+from reconciler.decoding import decompressed
 from reconciler.helm.files import MAX_FILES, InputRefused
 from reconciler.helm.inputs import _MAX_UNPACKED_BYTES, _check_archive
-from reconciler.prepared import decompressed
 from reconciler.store.oci.archives import _MAX_HEADER_BYTES, _MAX_HEADERS_COST
 
 LIMIT = 1_000

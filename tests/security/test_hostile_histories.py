@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.errors import StoreError
 from reconciler.store.git import repository as bounds
-from reconciler.store.git.commit_history import OlderRevisions, Relation, last_authors, newest_with, relation
+from reconciler.store.git.commit_history import Relation, ancestry, last_authors, newest_with, relation
 from reconciler.store.git.repository import MAX_COMMIT_BYTES, MAX_TAGS
 from reconciler.store.git.snapshot import GitStore
 from tests.fakes.packs import BY_OFFSET, COMMIT, Entry, loose, number, object_name, write_pack
@@ -94,7 +94,7 @@ def test_each_question_about_a_history_is_bounded(name: str, tmp_path: Path, mon
     commits = HISTORIES[name](tmp_path)
     old, new = commits[0], commits[-1]
     started_s = time.process_time()
-    older = OlderRevisions().ancestry(tmp_path, commits[:: max(1, len(commits) // 20)], new)
+    older = ancestry(tmp_path, commits[:: max(1, len(commits) // 20)], new)
     assert older.order[-1] == new
     assert relation(tmp_path, commits[-5], new) is Relation.FORWARD
     assert relation(tmp_path, new, commits[-5]) is Relation.REWOUND
@@ -155,7 +155,7 @@ def test_a_parent_that_is_no_commit_ends_the_history_with_a_reason(what: str, tm
     # What is not here may be beyond the end of a shallow clone: the rest counts.
     is_known = what == "nothing"
     assert relation(tmp_path, first, head) is (Relation.FORWARD if is_known else Relation.UNRELATED)
-    assert OlderRevisions().ancestry(tmp_path, [first], head).order == ((first, head) if is_known else ())
+    assert ancestry(tmp_path, [first], head).order == ((first, head) if is_known else ())
 
 
 def test_what_is_unpacked_of_a_repository_is_bounded_in_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,11 +24,9 @@ from reconciler.api.plan import Action, Cause, Change, FieldChange, HeldBy, Hold
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.fleet import ParsedFile, parse_file, without_secrets
-from reconciler.report import Masker, render_yaml
-from reconciler.report.json_parts import json_text
-from reconciler.report.plan import plan_text
+from reconciler.report import Masker, json_text, render_yaml
+from reconciler.report.plan import plan_document, plan_text
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_document
 from reconciler.report.plan.plan_patches import plan_patches
 from reconciler.secrets import has_credential, holds_credential, may_hold_credentials
 from reconciler.store.parse_cache_rows import is_cacheable, packed_file

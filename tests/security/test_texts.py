@@ -16,16 +16,16 @@ from reconciler.containment import try_call
 from reconciler.importers.argocd.templating import Templates
 from reconciler.importers.flux.substitution import Substitution
 from reconciler.planner import urls_of_two_hosts
-from reconciler.report import scrub_text, shown_pair
+from reconciler.report import scrub_text, value_texts
 from reconciler.report.difference import text_diff
 from reconciler.secrets import has_credential, may_hold_credentials
 from tests.fakes.documents import config_map
 from tests.fleets import template_of
 
-SIZE: Final = 1_000_000
-"""Kubernetes takes 1,048,576 bytes of data of a ConfigMap."""
-CPU_S: Final = 4.0
-"""Measured on an idle machine: at most 0.7."""
+SIZE: Final = 400_000
+"""A search that costs the square of it takes minutes. Kubernetes takes 1,048,576 bytes of data of a ConfigMap."""
+CPU_S: Final = 1.6
+"""Measured on an idle machine: at most 0.3."""
 
 
 def filled(unit: str, head: str = "", tail: str = "") -> str:
@@ -53,8 +53,8 @@ SEARCHES: Final[dict[str, Callable[[str], object]]] = {
     "has a credential": has_credential,
     "masked": scrub_text,
     "URLs of two hosts": lambda text: list(urls_of_two_hosts([template_of(config_map("a", a=text))])),
-    "beside another": lambda text: shown_pair(f"a{text}", f"b{text}", 80),
-    "a change inside": lambda text: shown_pair(f"{text}a{text}", f"{text}b{text}", 80),
+    "beside another": lambda text: value_texts(f"a{text}", f"b{text}", 80),
+    "a change inside": lambda text: value_texts(f"{text}a{text}", f"{text}b{text}", 80),
     "a line beside another": lambda text: text_diff(f"a\n{text}\nb\n", f"a\n{text}\nc\n"),
     "a template of Argo CD": lambda text: Templates().filled(text, {}),
     "a template of Go": lambda text: try_call(Templates(go=True).filled, text, {}),

@@ -11,8 +11,7 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import Any
 
-from reconciler.sim import FleetInABox
-from reconciler.sim.state.store import Event
+from reconciler.sim import Event, FleetInABox
 from tests.fakes.floor import Floor
 
 STEADY_S = 1.0

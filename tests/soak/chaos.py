@@ -21,8 +21,7 @@ import yaml
 
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.journal import Journal
-from reconciler.sim import AuditEntry, ClusterSpec, Fault, FaultKind, FleetInABox, Request, Settings, is_write
-from reconciler.sim.state.store import Event
+from reconciler.sim import AuditEntry, ClusterSpec, Event, Fault, FaultKind, FleetInABox, Request, Settings, is_write
 from tests.fakes.clocks import SPEED
 from tests.fakes.definitions import DEFINITION
 from tests.fakes.memory_source import MemorySource
@@ -179,7 +178,7 @@ class Trial:
     async def _has_begun(self) -> None:
         """Wait until the service has read its kubeconfig: it ends where it cannot begin with one."""
         deadline = time.monotonic() + REST_TIMEOUT_S
-        while not self.vitals.shown.clusters:
+        while not self.vitals.snapshot.clusters:
             assert not self.service.task.done(), f"the service ended: {self.service.task}"
             assert time.monotonic() < deadline, "the service looks at no cluster"
             await asyncio.sleep(0.02)
@@ -348,8 +347,8 @@ class Trial:
 
         What an earlier one left may be right already; this one still puts its mark there, once it gets an answer.
         """
-        return len(self.vitals.shown.clusters) == len(CLUSTERS) and all(
-            seen.is_up for seen in self.vitals.shown.clusters.values()
+        return len(self.vitals.snapshot.clusters) == len(CLUSTERS) and all(
+            seen.is_up for seen in self.vitals.snapshot.clusters.values()
         )
 
     async def _stays_at_rest(self) -> None:

@@ -12,7 +12,7 @@ import shutil
 import time
 
 from reconciler.controller.once import Access
-from reconciler.controller.once.journal_from_marks import rebuild_once
+from reconciler.controller.once.applying import rebuild_once
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.kinds import BUILT_IN_KINDS
@@ -64,9 +64,11 @@ class CopiedJournalTrial(Trial):
         is_alone = self.service.task.done()
         async with service_on(self.box, copy, source, vitals) as running:
             deadline = time.monotonic() + REST_TIMEOUT_S
-            while {found.cluster for found in vitals.shown.problems if found.code == HELD_ELSEWHERE} != set(CLUSTERS):
+            while {found.cluster for found in vitals.snapshot.problems if found.code == HELD_ELSEWHERE} != set(
+                CLUSTERS
+            ):
                 assert not running.task.done(), f"{when}: the second service ended: {running}"
-                assert time.monotonic() < deadline, f"{when}: the copy is not told: {vitals.shown.problems}"
+                assert time.monotonic() < deadline, f"{when}: the copy is not told: {vitals.snapshot.problems}"
                 await asyncio.sleep(0.02)
             if is_alone:
                 for _ in range(self.rng.randint(1, 3)):
@@ -89,7 +91,7 @@ class CopiedJournalTrial(Trial):
     async def _take_over(self) -> None:
         snapshot = await self.source.twin().read()
         assert snapshot is not None
-        fleet = StoreInForce({}, self.source.past).parse(snapshot)
+        fleet = StoreInForce({}, self.source).parse(snapshot)
         access = Access(
             interpreters=BUILT_IN_KINDS,
             kubeconfig=self.box.kubeconfig,

@@ -18,8 +18,7 @@ from msgspec import Struct, field
 
 from reconciler.api.ledger import AppliedRow
 from reconciler.journal import Journal
-from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Settings, background_fleet
-from reconciler.sim.state.store import Event
+from reconciler.sim import BackgroundFleet, ClusterSpec, Event, FleetInABox, Settings, background_fleet
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.fakes.documents import config_map, divided, policy, secret, web
 from tests.fakes.serving import START_S, others

@@ -17,8 +17,7 @@ from typing import Any
 import yaml
 
 from reconciler.journal import Journal
-from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Settings, background_fleet
-from reconciler.sim.state.store import Event
+from reconciler.sim import BackgroundFleet, ClusterSpec, Event, FleetInABox, Settings, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import policy, web
 from tests.fakes.serving import serves
@@ -156,6 +155,7 @@ def put(store: GitRepository, image: str) -> str:
 def until(daemon: Daemon, is_so: Callable[[], bool], what: str, *, may_die: bool = False) -> int:
     """Return how often the service died until something was so, each time started again."""
     deadline, deaths = time.monotonic() + REST_TIMEOUT_S, 0
+    pause_s = 0.05
     while time.monotonic() < deadline:
         if not daemon.is_running:
             assert may_die, f"it ended with {daemon.wait()}: {daemon.text()[-3000:]}"
@@ -164,7 +164,8 @@ def until(daemon: Daemon, is_so: Callable[[], bool], what: str, *, may_die: bool
             daemon.start()
         if is_so():
             return deaths
-        time.sleep(0.05)
+        time.sleep(pause_s)
+        pause_s = min(0.1, 1.2 * pause_s)
     raise AssertionError(f"not {what} within {REST_TIMEOUT_S:g} s: {daemon.text()[-4000:]}")
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from reconciler.containment import INTERNAL_ERROR
+from reconciler.controller.cluster_reads.read_clusters import remembered
 from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once import Access
-from reconciler.controller.reading.read_clusters import remembered
-from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.journal import Journal
@@ -64,7 +64,7 @@ async def service_on(box: FleetInABox, path: Path, source: MemorySource, vitals:
         async with MemberClusters.open({}, agent=agent, clock=clock) as members:
             parts = LoopParts(
                 source=source,
-                store=StoreInForce(journal.good_blobs(), source.past),
+                store=StoreInForce(journal.good_blobs(), source),
                 journal=journal,
                 holder=OwnershipLock(journal, clock),
                 opened=members,

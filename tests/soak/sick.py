@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from reconciler.sim import ClusterSpec, Fault, FaultKind, Faults, FleetInABox, is_write
-from reconciler.sim.state.store import Event
+from reconciler.sim import ClusterSpec, Event, Fault, FaultKind, Faults, FleetInABox, is_write
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
 

@@ -10,12 +10,10 @@ import random
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from reconciler.sim import Cluster, ClusterServer, Fault, FaultKind, Part, Request
+from reconciler.sim import Backup, Cluster, ClusterServer, Fault, FaultKind, Part, Refused, Request, forbidden
 from reconciler.sim.objects.defaults import defaulted
 from reconciler.sim.objects.kinds import BY_KIND
-from reconciler.sim.objects.status import Refused, forbidden
 from reconciler.sim.state.state import as_it_is
-from reconciler.sim.state.store import Backup
 from tests.fakes.definitions import DEFINITION, definition
 
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -30,7 +30,7 @@ else:
 
 import aiohttp, jsonpatch, kubernetes, msgspec, orjson, prometheus_client, pygit2, sqlite3, watchfiles, yaml
 from reconciler.store.git.fetch import FetchRequest, fetch
-from reconciler.store.git.url import parse_git_url
+from reconciler.store.git import parse_git_url
 from tests.fakes.git_server import GitServer
 from tests.fakes.ssh_server import SshServer, make_key
 

@@ -19,7 +19,8 @@ from reconciler.api.policies import LabelSelector, OverridePolicy, PropagationPo
 from reconciler.api.problem import Document, Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import OVERRIDE_KINDS, PROPAGATION_KINDS
-from reconciler.fleet.cluster_documents import CLUSTER_APIS, parse_cluster
+from reconciler.fleet import CLUSTER_APIS
+from reconciler.fleet.cluster_documents import parse_cluster
 from reconciler.policy import parse_override_policy, parse_propagation_policy
 from reconciler.yaml import read_yaml
 from tests.yaml_text import load_yaml

@@ -9,7 +9,7 @@ import pytest
 from reconciler.lease import (
     Leader,
     Lease,
-    Sighting,
+    ObservedLease,
     given_back,
     lease_body,
     raised,
@@ -25,20 +25,20 @@ HELD = Lease(holder="a", duration_s=15, transitions=3)
 @pytest.mark.parametrize(
     ("seen", "now_s", "wait_s"),
     [
-        (Sighting(since_s=100), 100, 0),
-        (Sighting(lease=HELD, resource_version="7", since_s=100), 100, 15),
-        (Sighting(lease=HELD, resource_version="7", since_s=100), 114, 1),
-        (Sighting(lease=HELD, resource_version="7", since_s=100), 115, 0),
-        (Sighting(lease=Lease(holder="a", duration_s=60), resource_version="7", since_s=100), 115, 45),
-        (Sighting(lease=Lease(holder="a", duration_s=1), resource_version="7", since_s=100), 101, 14),
-        (Sighting(lease=given_back(HELD, ""), resource_version="7", since_s=100), 100, 0),
+        (ObservedLease(since_s=100), 100, 0),
+        (ObservedLease(lease=HELD, resource_version="7", since_s=100), 100, 15),
+        (ObservedLease(lease=HELD, resource_version="7", since_s=100), 114, 1),
+        (ObservedLease(lease=HELD, resource_version="7", since_s=100), 115, 0),
+        (ObservedLease(lease=Lease(holder="a", duration_s=60), resource_version="7", since_s=100), 115, 45),
+        (ObservedLease(lease=Lease(holder="a", duration_s=1), resource_version="7", since_s=100), 101, 14),
+        (ObservedLease(lease=given_back(HELD, ""), resource_version="7", since_s=100), 100, 0),
         # A hand emptied it: whoever held it does not know yet.
-        (Sighting(lease=Lease(holder="", duration_s=15), resource_version="7", since_s=100), 100, 15),
-        (Sighting(lease=Lease(holder="", duration_s=0), resource_version="7", since_s=100), 114, 1),
-        (Sighting(lease=Lease(holder="me", duration_s=15), resource_version="7", since_s=100), 100, 0),
+        (ObservedLease(lease=Lease(holder="", duration_s=15), resource_version="7", since_s=100), 100, 15),
+        (ObservedLease(lease=Lease(holder="", duration_s=0), resource_version="7", since_s=100), 114, 1),
+        (ObservedLease(lease=Lease(holder="me", duration_s=15), resource_version="7", since_s=100), 100, 0),
     ],
 )
-def test_how_long_a_lease_is_waited_for(seen: Sighting, now_s: float, wait_s: float) -> None:
+def test_how_long_a_lease_is_waited_for(seen: ObservedLease, now_s: float, wait_s: float) -> None:
     assert wait_for_lease_s(seen, "me", 15, now_s) == wait_s
 
 

@@ -13,8 +13,8 @@ from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, plan_round
-from reconciler.report.json_parts import json_text
-from reconciler.report.plan.plan_json import plan_document
+from reconciler.report import json_text
+from reconciler.report.plan import plan_document
 from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, job, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")

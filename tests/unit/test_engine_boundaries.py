@@ -18,7 +18,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.api.problem import Problem
 from reconciler.containment import INTERNAL_ERROR
-from reconciler.controller.round.picture import log_faults
+from reconciler.controller.round.failed_changes import log_faults
 from reconciler.fleet import parse, parse_file
 from reconciler.kinds import BUILT_IN_KINDS, Registry
 from reconciler.lint import lint
@@ -140,9 +140,9 @@ STAGES: Final[dict[str, tuple[str, Callable[..., bool]]]] = {
     "placing": ("reconciler.placement.place._Round._situation", lambda _, item: item.identity.name == "bad"),
     "binding": ("reconciler.placement.place._Round._binding", lambda _, identity: identity.name == "bad"),
     "linking": ("reconciler.scheduler.dependencies._links", lambda t, *_: t.identity.name == "bad"),
-    "rendering": ("reconciler.render.declared_body._subject", lambda _, identity, *__: identity.name == "bad"),
+    "rendering": ("reconciler.render.declared_body.RenderTables.subject", lambda _, one: one.name == "bad"),
     "comparing": ("reconciler.diff.compare.Comparer.compare", lambda _, m, *__: m.identity.name == "bad"),
-    "losing": ("reconciler.planner.diff_object.lost_copies", lambda identity, *_: identity.name == "bad"),
+    "losing": ("reconciler.planner.diff_all.lost_copies", lambda identity, *_: identity.name == "bad"),
 }  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def test_a_parser_that_raises_at_a_document_freezes_what_it_names(monkeypatch: p
     assert [identity.name for reach in parsed.frozen for identity in reach.identities] == ["bad"]
 
 
-@pytest.mark.parametrize("port", ["name: {a: b}", "name: [a]", "protocol: {a: b}", "protocol: [TCP]"])
+@pytest.mark.parametrize("port", ["name: {a: b}", "name: [a]", "name: b, protocol: {a: b}", "name: b, protocol: [TCP]"])
 def test_a_port_whose_fields_are_no_text_is_refused_by_name(port: str) -> None:
     text = (
         "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: demo}\n"

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Observations
-from reconciler.api.content import Opened
+from reconciler.api.content import DecryptedValues
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Change, Plan
 from reconciler.api.problem import Severity
@@ -37,15 +37,15 @@ def store(
     return fleet_of(*policies, *more, broken=text_of(*documents))
 
 
-def values(**data: str) -> Opened:
+def values(**data: str) -> DecryptedValues:
     """Return what a key makes of `sealed(**data)`."""
-    return Opened(values={(("data", key), ciphertext(value)): value for key, value in data.items()})
+    return DecryptedValues(values={(("data", key), ciphertext(value)): value for key, value in data.items()})
 
 
 class Bed(TestBed):
     """Members in memory, and what was decrypted."""
 
-    opened: Mapping[Identity, Opened]
+    opened: Mapping[Identity, DecryptedValues]
 
     def plan(self, fleet: Fleet) -> Round:
         found = self.world(fleet)

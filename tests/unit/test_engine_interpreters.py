@@ -12,31 +12,24 @@ from reconciler.api.demand import Demand
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.kinds import BUILT_IN_KINDS, SPEC_TEMPLATE, Interpreter, Registry, registry_of
-from reconciler.kinds.built_in import BUILT_IN
+from reconciler.kinds import BUILT_IN_KINDS, SPEC_TEMPLATE, Interpreter, Registry
 from reconciler.planner import compare_revisions, plan_round, render_schedule
 from reconciler.render import changed_identities
 from reconciler.scheduler import Schedule, ScheduleTables, schedule_fleet
+from tests.fakes.raising import registry_with
 from tests.fakes.worlds import NOW, config_map, fleet_of
 
 MEMBERS = ("spec", "members")
 RING = Identity("example.com", "Ring", "demo", "app")
 CONFIG = Identity("", "ConfigMap", "demo", "app")
-WITH_PLUGIN = registry_of(
-    [
-        *BUILT_IN,
-        (
-            "plugin ring",
-            Interpreter(
-                kinds=((RING.group, RING.kind),),
-                demand=lambda body: Demand(replicas=dig(body, *MEMBERS)),
-                with_replicas=lambda body, replicas: with_value(body, MEMBERS, replicas),
-                replicas_path=MEMBERS,
-                dependencies=SPEC_TEMPLATE.dependencies,
-            ),
-        ),
-    ]
+PLUGIN = Interpreter(
+    kinds=((RING.group, RING.kind),),
+    demand=lambda body: Demand(replicas=dig(body, *MEMBERS)),
+    with_replicas=lambda body, replicas: with_value(body, MEMBERS, replicas),
+    replicas_path=MEMBERS,
+    dependencies=SPEC_TEMPLATE.dependencies,
 )
+WITH_PLUGIN = registry_with(("plugin ring", PLUGIN))
 
 
 def ring(image: str = "ring:1") -> dict[str, Any]:
@@ -105,7 +98,7 @@ def test_tables_of_other_interpreters_are_not_built_upon(turned: bool) -> None:
 
 
 def test_what_other_interpreters_render_is_settled_anew_though_it_is_placed_alike() -> None:
-    kept = registry_of([*BUILT_IN, ("plugin ring", Interpreter(kinds=((RING.group, RING.kind),)))])
+    kept = registry_with(("plugin ring", Interpreter(kinds=((RING.group, RING.kind),))))
     first, again = decided(store(), BUILT_IN_KINDS), decided(store(), kept)
     assert first.bindings == again.bindings
     assert RING in changed_identities(first, again)

@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 
 from reconciler.api.binding import PreviousPlacement, TargetCluster
 from reconciler.api.refs import Identity
-from reconciler.lease import Handover, HandoverTooLarge, handover_body, read_handover
-from reconciler.observations import packed_placements, read_placements
+from reconciler.lease import (
+    Handover,
+    HandoverTooLarge,
+    handover_body,
+    packed_placements,
+    read_handover,
+    read_placements,
+)
 
 LEFT = Handover(journal="j1", term=4, number=7, leaders=("j1", "j0"), unread=("m7",), tables={"timer": [["a", "t"]]})
 

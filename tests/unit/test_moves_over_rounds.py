@@ -14,7 +14,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import Intent
 from reconciler.api.plan import Action
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.reading.read_clusters import with_unanswered
+from reconciler.controller.cluster_reads.read_clusters import with_unanswered
 from reconciler.observations.waiting_moves import NOBODY_TAKES_IT
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, job, policy
 

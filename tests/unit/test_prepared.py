@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from reconciler.journal.rows import RECORDS
+
 ROOT = Path(__file__).parents[2]
 AT_ONCE = """
 import sys, threading
@@ -26,7 +28,8 @@ DECODES = re.compile(
     r"msgspec\.(?:convert|json\.decode|msgpack\.decode)"
     r"\([^()]*(?:\([^()]*\))?[^()]*?(?:type=|, )(_?[A-Z]\w*)\)"
 )
-DECODED = re.compile(r"^@prepared\nclass (\w+)\(", re.M)
+FROM_ROWS = re.compile(r"value_of\(\w+, \w+(?:\[0\])?, ([A-Z]\w*)\)")
+DECODED = re.compile(r"^(?:@prepared\nclass |prepared\()(\w+)[()]", re.M)
 
 
 def test_threads_that_read_the_first_entry_at_once_do_not_end_the_process() -> None:
@@ -40,3 +43,9 @@ def test_every_type_that_is_decoded_into_is_prepared() -> None:
     prepared = {name for text in texts for name in DECODED.findall(text)}
     assert decoded >= {"ObjectMetadata", "_RecordEntry", "_SavedFiles"}, "it finds them"
     assert decoded <= prepared
+
+
+def test_every_record_that_a_row_becomes_is_prepared() -> None:
+    texts = [path.read_text() for path in sorted((ROOT / "reconciler" / "journal").glob("*.py"))]
+    found = {name for text in texts for name in FROM_ROWS.findall(text)}
+    assert found == {record.__name__ for record in RECORDS}

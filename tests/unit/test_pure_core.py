@@ -53,8 +53,8 @@ WRITES = {
 EMPTY = re.compile(r"\{\}|\[\]|(dict|list|set|deque)(\[.*\])?\(\)|defaultdict\b.*")
 MEMOS = {
     "documents/schema_check.py": {"_known"},
-    "yaml/block.py": {"_earlier_lines", "_keys", "_lines", "_values"},
-    "yaml/nodes.py": {"_keys", "_plain"},
+    "yaml/block.py": {"_earlier_lines", "_lines", "_values"},
+    "yaml/nodes.py": {"KEYS", "_plain"},
 }
 """Memory of modules that follows from the text, or from the bundled table. It never changes an answer."""
 MAY_ASSUME_BUILT_IN_KINDS = {

@@ -10,17 +10,17 @@ import pytest
 
 from reconciler import secret_files
 from reconciler.api.clusters import Cluster
-from reconciler.cli.run_options import NotifyOptions, prometheus_of, telling_of
-from reconciler.cli.served import ServiceAddress
+from reconciler.cli.run_options import NotifyOptions, forge_of, prometheus_of, webhooks_of
+from reconciler.cli.service_answers import ServiceAddress
 from reconciler.clock import SystemClock
 from reconciler.errors import ReconcilerError
-from reconciler.kube import MemberConfig, load_members
+from reconciler.kube import MemberConfig, Pem, load_members
 from reconciler.kube.connection.cluster_credentials import Credentials
-from reconciler.kube.connection.kubeconfig import Pem
 from reconciler.secret_files import is_mounted_for_us, read_secret_file, secret_text, token_in
 from reconciler.server.http_server import Listening
 from reconciler.sops.keyring import read_identities
-from reconciler.store.git.url import access_from, parse_git_url
+from reconciler.store.git import parse_git_url
+from reconciler.store.git.url import access_from
 from reconciler.store.oci.registry_client import registry_access
 
 CANARY = "planted-canary-of-a-secret-0123456789"
@@ -42,7 +42,7 @@ def told(path: Path, **named: object) -> object:
         "forge_repository": "a/b", "forge_api": "", "page_url": "", **dict.fromkeys(named, path),
         **({"forge_status": "github"} if "forge_token_file" in named else {}),
     })  # type: ignore[arg-type]  # fmt: skip
-    return telling_of(asked, "https://github.com/a/b")
+    return webhooks_of(asked), forge_of(asked, "https://github.com/a/b")
 
 
 def git(variable: str, url: str) -> Reader:
@@ -225,4 +225,4 @@ def test_webhooks_may_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "webhooks"
     path.write_text(f"https://a.example.com/{CANARY}\n\nhttps://b.example.com/\n")
     found = told(path, webhook_file=1)
-    assert [str(hook.address) for hook in found.webhooks] == ["h.example.com", "a.example.com", "b.example.com"]  # type: ignore[attr-defined]
+    assert [str(hook.address) for hook in found[0]] == ["h.example.com", "a.example.com", "b.example.com"]  # type: ignore[index]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -35,3 +36,19 @@ def brief(problems: tuple[Problem, ...]) -> list[str]:
 def read_documents(file: YamlFile) -> list[tuple[int, str]]:
     """Line and exact content of each document."""
     return [(document.line, exactly(document.body)) for document in file.documents]
+
+
+def changed_objects() -> list[ParameterSet]:
+    """Each case of badinput/values.yaml: an object, and its problems as "severity code path"."""
+    table: dict[str, Any] = load_yaml((CASES / "badinput/values.yaml").read_text())
+    rows = []
+    for case in table["cases"]:
+        body = deepcopy(table["bases"][case["of"]])
+        for path, value in case["set"].items():
+            *above, name = [int(step) if step.isdecimal() else step for step in path.split(".")]
+            node: Any = body
+            for step in above:
+                node = node[step] if isinstance(node, list) else node.setdefault(step, {})
+            node[name] = value
+        rows.append(pytest.param(body, case.get("problems", []), id=f"{case['of']} {case['set']}"))
+    return rows

@@ -1,25 +1,28 @@
-"""Make the clusters equal to the store, once: look, show the plan, make exactly that plan, record it."""
+"""Commands that write the journal: make the clusters equal to the store once, or fill a lost journal from the marks.
+
+Source: design#lost-journal: the marks rebuild objects, placements and keep, and which revisions rollouts have in force;
+timers and exclusions begin anew; nothing is deleted until one complete round has been recorded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Read
 from reconciler.api.fleet import Fleet
-from reconciler.api.ledger import Event, EventKind, JournalSnapshot
-from reconciler.controller.once.planning import Access, check_fleet, open_members, read_and_plan, record_new_clusters
-from reconciler.controller.reading.read_clusters import answering, remembered
-from reconciler.controller.round.act import Acting, Result, act, not_held, waves_by_cluster
-from reconciler.controller.round.hold import OwnershipLock
-from reconciler.controller.round.mark import record_hooks
-from reconciler.controller.round.picture import (
+from reconciler.api.ledger import AppliedRow, Event, EventKind
+from reconciler.controller.cluster_reads.read_clusters import answering, remembered
+from reconciler.controller.once.marked_objects import documents_of, placements_of, rows_of_all
+from reconciler.controller.once.planning import Access, check_fleet, open_members, read_and_plan
+from reconciler.controller.round.apply_plan import ChangeResult, WriteContext, act, not_held, waves_by_cluster
+from reconciler.controller.round.failed_changes import (
     facts_of,
     failures_after,
-    faults_after,
     last_contacts,
     log_faults,
     looked_health,
@@ -27,15 +30,17 @@ from reconciler.controller.round.picture import (
     not_healthy,
     with_faults,
 )
+from reconciler.controller.round.owner_record import record_hooks
+from reconciler.controller.round.ownership_lock import OwnershipLock
+from reconciler.controller.round.record_round import record_picture, remember
 from reconciler.controller.round.recover import recover
-from reconciler.controller.round.remember import record_picture, remember
-from reconciler.controller.round.told import RecordedEvents
+from reconciler.controller.round.reported_conditions import ReportedConditions
 from reconciler.diff import Comparer
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.fleet import why_nameless
 from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.journal.journal_rebuild import rebuild
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.kube.member_clusters import MemberClusters
 from reconciler.planner import Round, kept_waves
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.state import StateTables
@@ -43,33 +48,19 @@ from reconciler.state import StateTables
 _NOT_BEGUN = "the revision could not begin in the cluster, since its record could not be written there"
 
 
-async def _recovered(journal: Journal, fleet: Fleet, members: MemberClusters) -> JournalSnapshot:
-    """Return the journal's state after inspecting the unanswered requests of an earlier command."""
-    known = remembered(journal)
-    if not known.unanswered:
-        return known
-    reachable, _ = await answering(fleet, members, known.cluster_uids)
-    return remembered(journal) if await recover(journal, reachable, fleet) else known
-
-
 class Applied(Struct, frozen=True, kw_only=True):
     """The result of `apply`: the round and the results of its changes; `is_agreed` False: the person said no."""
 
     round: Round
-    results: tuple[Result, ...] = ()
+    results: tuple[ChangeResult, ...] = ()
     is_agreed: bool = True
-
-    @property
-    def left_to_persons(self) -> int:
-        """Return the number of changes that wait for a person."""
-        return sum(change.waits_for_person for change in self.round.plan.changes)
 
 
 async def apply_once(
     fleet: Fleet,
     access: Access,
     agree: Callable[[Round], bool],
-    tell: Callable[[Result], None] = lambda result: None,
+    tell: Callable[[ChangeResult], None] = lambda result: None,
 ) -> Applied:
     """Look, show the plan to `agree`, make exactly that plan, and record it.
 
@@ -87,15 +78,17 @@ async def apply_once(
             holder = OwnershipLock(journal, access.clock)
             if not fleet.settings.observe_only:
                 await holder.refuse_others(members.values(), fleet.settings.name)
-            known = await _recovered(journal, fleet, members)
-            found = await read_and_plan(fleet, members, known, access)
-            planned, reading = found.round, found.reading
+            known = remembered(journal)
+            if known.unanswered:
+                reachable, _ = await answering(fleet, members, known.cluster_uids)
+                known = remembered(journal) if await recover(journal, reachable, fleet) else known
+            planned, reading, stages = await read_and_plan(fleet, members, known, access)
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
-            record_new_clusters(journal, reading.uids)
+            journal.record_clusters(reading.uids)
             journal.keep_history(fleet.settings.history, reading.snapshot.now)
-            refused = await found.stages.commit((journal, holder.enter)) if found.stages is not None else frozenset()
-            acting = Acting(
+            refused = await stages.commit((journal, holder.enter)) if stages is not None else frozenset()
+            acting = WriteContext(
                 members=members,
                 journal=journal,
                 fleet=fleet.settings.name,
@@ -110,9 +103,7 @@ async def apply_once(
                 # Person and number of changes are recorded before, in case it does not end.
                 changes = sum(map(len, planned.plan.waves))
                 data = {"revision": planned.plan.head, "who": access.who or "a person", "changes": changes}
-                number, now = journal.complete_rounds(), reading.snapshot.now
-                begun = Event(round=number, time=now, kind=EventKind.APPLY, subject="fleet", data=data)
-                journal.record_events([begun])
+                journal.tell(EventKind.APPLY, "fleet", data, reading.snapshot.now)
             results = await _act(planned, acting, holder, refused)
             remember(journal, planned, reading.snapshot, results)
             _record_picture(journal, planned, reading.snapshot, results, access)
@@ -120,13 +111,12 @@ async def apply_once(
 
 
 def _record_picture(
-    journal: Journal, planned: Round, snapshot: FleetSnapshot, results: tuple[Result, ...], access: Access
+    journal: Journal, planned: Round, snapshot: FleetSnapshot, results: tuple[ChangeResult, ...], access: Access
 ) -> None:
     picture = merged(None, planned, results, snapshot)
     failures = failures_after({}, picture, results)
-    faults = faults_after({}, failures, results)
-    log_faults((), faults.values())
-    picture = with_faults(picture, {}, faults)
+    log_faults((), [failed.fault for failed in failures.values() if failed.fault is not None])
+    picture = with_faults(picture, {}, failures)
     read = {name: snapshot.now for name, member in snapshot.members.items() if isinstance(member, Read)}
     health = looked_health(planned, snapshot)
     for result in results:
@@ -145,16 +135,17 @@ def _record_picture(
         round=picture,
         state=states.update(facts),
         time=snapshot.now,
+        number=journal.complete_rounds(),
         source=access.store,
         rollouts=planned.rollouts,
     )
     record_picture(journal, shown)
-    RecordedEvents(journal).take_in(shown.state, states.turns, snapshot.now)
+    ReportedConditions(journal).take_in(shown.state, states.turns, snapshot.now)
 
 
 async def _act(
-    planned: Round, acting: Acting, holder: OwnershipLock, not_begun: Collection[str] = ()
-) -> tuple[Result, ...]:
+    planned: Round, acting: WriteContext, holder: OwnershipLock, not_begun: Collection[str] = ()
+) -> tuple[ChangeResult, ...]:
     """`not_begun`: clusters in which the revision of the plan could not begin."""
     plan = planned.plan
     clusters = sorted({plan.changes[index].cluster for wave in plan.waves for index in wave})
@@ -169,3 +160,103 @@ async def _act(
         acting.tell(result)
     waves = kept_waves(plan.waves, lambda index: plan.changes[index].cluster not in failed)
     return (*refused, *await act(replace(plan, waves=waves), acting))
+
+
+class RebuiltFromMarks(Struct, frozen=True, kw_only=True):
+    """The result. `objects`: number of ours per cluster; `failed`: errors of reading, by cluster.
+
+    `held_by`: per cluster the other owner of the fleet: another journal, or a copy of this one. `set_aside`: the new
+    path of the broken file; `lost`: rows that could not be saved.
+    """
+
+    objects: Mapping[str, int] = field(default_factory=dict)
+    placements: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)
+    held_by: Mapping[str, str] = field(default_factory=dict)
+    is_stock: bool = False
+    """Stock was taken of the named clusters alone; what else the journal knows has stayed."""
+    set_aside: Path | None = None
+    lost: tuple[str, ...] = ()
+
+
+async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False) -> RebuiltFromMarks:
+    """Build the journal anew. With `take_over` it owns the fleet afterwards, whoever did before.
+
+    If clusters are named and the journal is sound, only these are read, and all else stays recorded.
+
+    Raises:
+        ConfigurationError: the store does not name the fleet, or what is left of the journal belongs to another one.
+        JournalLocked: a daemon or another command writes the journal.
+    """
+    if not fleet.settings.name:
+        raise ConfigurationError(why_nameless(fleet))
+    assert access.journal is not None, "a fleet with a name has a journal"
+    if not access.journal.exists():
+        Journal.open(access.journal).close()
+    journal, set_aside, lost = rebuild(access.journal, keeps_sound=bool(access.clusters.chosen))
+    is_stock = bool(access.clusters.chosen) and set_aside is None
+    with journal:
+        check_fleet(journal, fleet)
+        holder = OwnershipLock(journal, access.clock)
+        async with open_members(fleet, access) as members:
+            asked = access.clusters.own(fleet)
+            reachable, uids = await answering(fleet, members, journal.cluster_uids(), asked)
+            met = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
+            failed = {name: found for name, found in reachable.items() if isinstance(found, str)}
+            # Of every cluster before any mark is written.
+            unread = await holder.read_back(met, fleet.settings.name)
+            failed |= {name: error.message for name, error in unread.items()}
+            if take_over:
+                refused = await holder.hold(met, fleet.settings.name, take_over=True)
+                failed |= {name: error.message for name, error in refused.items()}
+            marks = await holder.held_by(met, fleet.settings.name)
+            held_by_others = {name: str(mark) for name, mark in marks.items()}
+            rows = await rows_of_all(met, fleet, failed)
+            if is_stock:
+                with journal.transaction(durable=True):
+                    take_stock(journal, rows, failed)
+                # Runs of hooks that were deleted count as far as the clusters themselves tell of them.
+                await holder.read_back(met, fleet.settings.name)
+        placements = placements_of(row for found in rows.values() for row in found)
+        with journal.transaction(durable=True):
+            journal.record_clusters(uids)
+            if not is_stock:
+                journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
+                journal.record_bindings(fleet.revision, placements)
+                journal.record_rollout_documents(documents_of(journal.rollout_records()))
+            found = sum(map(len, rows.values()))
+            journal.record_events([_event(access, fleet, found, is_taken=take_over, is_broken=set_aside is not None)])
+    return RebuiltFromMarks(
+        objects={name: len(found) for name, found in rows.items()},
+        placements=len(placements),
+        is_stock=is_stock,
+        failed=failed,
+        held_by=held_by_others,
+        set_aside=set_aside,
+        lost=lost,
+    )
+
+
+def take_stock(journal: Journal, rows: Mapping[str, Sequence[AppliedRow]], failed: Collection[str]) -> None:
+    """Record the objects of these clusters. An earlier record of the same object stays: it has more than its mark.
+
+    `failed`: clusters that were not read whole; nothing of them is deleted.
+    """
+    for name, found in sorted(rows.items()):
+        known = journal.applied(name)
+        if name not in failed:
+            journal.remove_applied(name, known.keys() - {row.identity for row in found})
+        journal.record_applied(row for row in found if row.identity not in known or known[row.identity].uid != row.uid)
+
+
+def _event(access: Access, fleet: Fleet, objects: int, *, is_taken: bool, is_broken: bool) -> Event:
+    why = "the journal was broken; what history it had is in the file that was set aside" if is_broken else ""
+    data = {
+        "revision": fleet.revision,
+        "who": access.who or "a person",
+        "objects": objects,
+        **({"why": why} if why else {}),
+        **({"clusters": ", ".join(access.clusters.chosen)} if access.clusters.chosen else {}),
+    }
+    kind = EventKind.TAKEN_OVER if is_taken else EventKind.REBUILT
+    return Event(round=0, time=access.clock.now(), kind=kind, subject="fleet", data=data)

@@ -14,8 +14,8 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, JournalSnapshot
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.controller.round.hold import marks_of
-from reconciler.controller.round.mark import marked_row, recorded_hooks
+from reconciler.controller.round.owner_record import hook_rows, marked_row
+from reconciler.controller.round.ownership_lock import marks_of
 from reconciler.errors import Forbidden, KindFault, MemberClusterError
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.discovery import Discovery
@@ -36,7 +36,7 @@ async def journal_in_marks(members: Iterable[MemberCluster], fleet: Fleet, now: 
     for cluster, mark in marks.items():
         for name, record in told_by(mark.entries, now).items():
             rollouts.setdefault(name, {})[cluster] = record
-    hooks = recorded_hooks(marks)
+    hooks = {name: {row.identity: row for row in hook_rows(name, mark.entries)} for name, mark in marks.items()}
     return JournalSnapshot(
         ledger={name: {**hooks.get(name, {}), **{row.identity: row for row in found}} for name, found in rows.items()},
         observations=Observations(previous=placements_of(row for found in rows.values() for row in found)),

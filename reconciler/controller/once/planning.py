@@ -6,7 +6,7 @@ Rollouts are staged in the same look: what `apply` makes and `diff` shows is wha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,22 +21,19 @@ from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock, SystemClock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
+from reconciler.controller.cluster_reads.clusters_needed import ClusterFilter, pulling
+from reconciler.controller.cluster_reads.read_clusters import ReadExtent, RoundReading, answering, read, remembered
+from reconciler.controller.cluster_reads.scope import LaterKeys, Opener, no_keys, opened_for
 from reconciler.controller.once.marked_objects import journal_in_marks
-from reconciler.controller.reading.clusters_needed import ClusterFilter, pulling
-from reconciler.controller.reading.members import Reachable
-from reconciler.controller.reading.read_clusters import ReadExtent, RoundReading, answering, read, remembered
-from reconciler.controller.reading.scope import LaterKeys, Opener, no_keys, opened_for
 from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import (
-    RecordedRollouts,
     RevisionsInForce,
     RolloutInputs,
     Writing,
     away_in,
 )
-from reconciler.controller.round.contents import Contents
-from reconciler.controller.round.dry_runs import dry_run
-from reconciler.controller.round.picture import facts_of, looked_health, not_healthy
+from reconciler.controller.round.dry_runs import Contents, dry_run
+from reconciler.controller.round.failed_changes import facts_of, looked_health, not_healthy
 from reconciler.controller.round.recover import answered
 from reconciler.errors import ConfigurationError
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -60,22 +57,19 @@ from reconciler.planner import (
 from reconciler.policy import closed_clusters
 from reconciler.rollouts import lay_out
 from reconciler.scheduler import Schedule
-from reconciler.state import FleetState, StateTables
+from reconciler.state import StateTables
 
 if TYPE_CHECKING:
     from reconciler.kube.profile_access import LiveAccess
 
 
 class Access(Struct, frozen=True, kw_only=True):
-    """Access to the members and the journal, and the interpreters.
-
-    `clusters`: only these; empty: all of the store, for a service but those that pull.
-    """
+    """Access to the members and the journal, and the interpreters."""
 
     interpreters: Registry
     kubeconfig: Path | None = None
     journal: Path | None = None
-    clusters: tuple[str, ...] = ()
+    clusters: ClusterFilter = ClusterFilter()
     clock: Clock = field(default_factory=SystemClock)
     store: str = ""
     """The name of the store, for the picture of `status`."""
@@ -91,11 +85,6 @@ class Access(Struct, frozen=True, kw_only=True):
     """Access to clusters that follow an inventory; None: the kubeconfig has all of them."""
     stage: str = ""
     """Only in this stage of a Rollout may a revision begin; empty: in every one."""
-
-    @property
-    def cluster_filter(self) -> ClusterFilter:
-        """The clusters that a service applies to."""
-        return ClusterFilter(frozenset(self.clusters))
 
 
 def configs_of(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:
@@ -131,26 +120,12 @@ def check_fleet(journal: Journal, fleet: Fleet) -> None:
         journal.record_fleet(name)
 
 
-def record_new_clusters(journal: Journal, uids: Mapping[str, str]) -> None:
-    """Record the uids of the clusters of which the journal knows none."""
-    for name in sorted(uids.keys() - journal.cluster_uids().keys()):
-        journal.record_cluster(name, uids[name])
-
-
 def rename_advice(former: str, name: str) -> str:
     """Return when a journal of another name may be continued, and the effect on an existing fleet."""
     return (
         f"only if {former} itself was renamed to {name}, add {former} to spec.previousNames of the Fleet document: "
         f"all that {former} runs is then judged, and deleted, by this store"
     )
-
-
-class Planned(Struct, frozen=True, kw_only=True):
-    """A plan, its reading, and its stages; None: the store has no Rollouts."""
-
-    round: Round
-    reading: RoundReading
-    stages: StagedOnce | None
 
 
 async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, server_side: bool = False) -> Round:
@@ -160,9 +135,9 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     time, with the decisions of descheduling and failover then.
     """
     async with open_members(fleet, access) as members:
-        known = await _known(fleet, members, access)
-        planned = await read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side)
-    return planned.round
+        known = await _journal_snapshot(fleet, members, access)
+        planned, *_ = await read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side)
+    return planned
 
 
 async def read_and_plan(
@@ -173,17 +148,17 @@ async def read_and_plan(
     *,
     at: str = "",
     server_side: bool = False,
-) -> Planned:
+) -> tuple[Round, RoundReading, StagedOnce | None]:
     """Return the plan for the present clusters. As `plan_once`, with the journal's state.
 
     Raises:
         ConfigurationError: the store has Rollouts and no revisions, or none of them has the stage of the access.
     """
     fleet = with_former_suspensions(with_confirmation(fleet, known.confirmation), known.losses.guards)
-    elsewhere = pulling(fleet) - frozenset(access.clusters)
-    extent = ReadExtent(clusters=access.clusters, elsewhere=elsewhere, at=at, open=access.open)
+    elsewhere = pulling(fleet) - frozenset(access.clusters.chosen)
+    extent = ReadExtent(clusters=access.clusters.chosen, elsewhere=elsewhere, at=at, open=access.open)
     reading = await read(fleet, members, known, access.clock, access.interpreters, extent)
-    stages = _stages(known, access) if access.stage or _has_rollouts(fleet, known, access) else None
+    stages = StagedOnce(access, known) if access.stage or _has_rollouts(fleet, known, access) else None
     if stages is None:
         planned = plan_round(reading.snapshot, reading.schedule)
     else:
@@ -194,16 +169,16 @@ async def read_and_plan(
     if stages is not None:
         plan = with_standing(planned.plan, planned.schedule, stages.progress)
         planned = replace(planned, plan=plan, rollouts=stages.progress)
-    return Planned(round=planned, reading=reading, stages=stages)
+    return planned, reading, stages
 
 
 async def decide_once(fleet: Fleet, access: Access) -> RoundReading:
     """Return the present schedule, with the members' free capacity and the journal: placements and constraints."""
     async with open_members(fleet, access) as members:
-        known = await _known(fleet, members, access)
+        known = await _journal_snapshot(fleet, members, access)
         reading = await read(fleet, members, known, access.clock, access.interpreters)
         is_staged = _has_rollouts(fleet, known, access)
-        return await _stages(known, access).as_recorded(reading, members) if is_staged else reading
+        return await StagedOnce(access, known).as_recorded(reading, members) if is_staged else reading
 
 
 def _has_rollouts(fleet: Fleet, known: JournalSnapshot, access: Access) -> bool:
@@ -211,17 +186,20 @@ def _has_rollouts(fleet: Fleet, known: JournalSnapshot, access: Access) -> bool:
     return bool(fleet.rollouts or (known.rollout_documents and access.revisions is not None))
 
 
-def _stages(known: JournalSnapshot, access: Access) -> StagedOnce:
-    return StagedOnce(access.revisions, access.clock, known, access.open)
-
-
 async def observe_once(fleet: Fleet, access: Access) -> Observations:
     """Return the observations of every member now: capacity, workloads, and the journal's state."""
     async with open_members(fleet, access) as members:
-        known = await _known(fleet, members, access)
+        known = await _journal_snapshot(fleet, members, access)
         reading = await read(fleet, members, known, access.clock, access.interpreters, ReadExtent(deep=True))
         snapshot = reading.snapshot
-        clusters = dict(_with_what_served(snapshot))
+        clusters: dict[str, ClusterObservation] = {}
+        for name, seen in snapshot.observations.clusters.items():
+            rows = snapshot.journal.ledger.get(name, {})
+            workloads = {
+                identity: replace(workload, established=rows[identity].established) if identity in rows else workload
+                for identity, workload in seen.workloads.items()
+            }
+            clusters[name] = replace(seen, workloads=workloads)
         versions = await asyncio.gather(*(_version(members.get(name), seen) for name, seen in clusters.items()))
     told = zip(clusters.items(), versions, strict=True)
     found = {name: replace(seen, kube_version=version) for (name, seen), version in told}
@@ -235,17 +213,7 @@ async def _version(member: MemberCluster | None, seen: ClusterObservation) -> st
     return (await try_await(within(member.version(), timing.PATIENCE_S))).value or ""
 
 
-def _with_what_served(snapshot: FleetSnapshot) -> Iterator[tuple[str, ClusterObservation]]:
-    for name, seen in snapshot.observations.clusters.items():
-        rows = snapshot.journal.ledger.get(name, {})
-        workloads = {
-            identity: replace(workload, established=rows[identity].established) if identity in rows else workload
-            for identity, workload in seen.workloads.items()
-        }
-        yield name, replace(seen, workloads=workloads)
-
-
-async def _known(fleet: Fleet, members: MemberClusters, access: Access) -> JournalSnapshot:
+async def _journal_snapshot(fleet: Fleet, members: MemberClusters, access: Access) -> JournalSnapshot:
     path = access.journal
     if path is None or not path.exists():
         reachable, _ = await answering(fleet, members, {})
@@ -262,24 +230,17 @@ async def _known(fleet: Fleet, members: MemberClusters, access: Access) -> Journ
 class StagedOnce:
     """Stages the schedule of one reading, by that reading's own observations of the clusters."""
 
-    def __init__(
-        self, revisions: RevisionsInForce | None, clock: Clock, known: JournalSnapshot, opener: Opener = no_keys
-    ) -> None:
-        """`revisions`: None where the store has none. `opener`: decrypts what sops encrypted."""
-        self._opener = opener
-        self._revisions = revisions
-        self._clock = clock
-        self._known = known
+    def __init__(self, access: Access, known: JournalSnapshot) -> None:
+        self._access, self._known = access, known
         self._stager = self._make(None)
         self._last: tuple[Schedule, RolloutInputs, str, frozenset[str] | None] | None = None
         self._staged: Schedule | None = None
 
     def _make(self, writing: Writing | None) -> RolloutController | None:
-        known = self._known
-        if self._revisions is None:
+        access = self._access
+        if access.revisions is None:
             return None
-        recorded = RecordedRollouts(known.rollouts, known.rollout_documents)
-        return RolloutController(self._revisions, self._clock, recorded, writing)
+        return RolloutController(access.revisions, access.clock, self._known, writing)
 
     @property
     def progress(self) -> tuple[RolloutProgress, ...]:
@@ -302,11 +263,18 @@ class StagedOnce:
                 "the store has documents of kind Rollout and no revisions: a directory cannot stage changes; "
                 "follow a Git repository"
             )
-        look = self._look(reading, members)
+        look = self._rollout_inputs(reading, members)
         schedule = await self._stager.as_recorded(reading.schedule, look, now)
         reading = replace(reading, snapshot=await self._decrypted(reading.snapshot, schedule))
         planned = plan_round(reading.snapshot, schedule)
-        look = replace(look, shown=_looked_state(replace(reading, schedule=schedule), planned))
+        snapshot = reading.snapshot
+        facts = replace(
+            facts_of(planned, snapshot.members),
+            elsewhere=snapshot.elsewhere,
+            health=not_healthy(looked_health(planned, snapshot)),
+            journal=snapshot.journal,
+        )
+        look = replace(look, shown=StateTables().update(facts))
         self._last = (reading.schedule, look, now, only)
         self._staged = staged = await self._stager.stage(*self._last)
         if staged is not schedule:
@@ -318,7 +286,7 @@ class StagedOnce:
         """The reading with its schedule as the revisions that are recorded leave it."""
         if self._stager is None:
             return reading
-        look = self._look(reading, members)
+        look = self._rollout_inputs(reading, members)
         return replace(reading, schedule=await self._stager.as_recorded(reading.schedule, look, reading.snapshot.now))
 
     async def commit(self, writing: Writing) -> frozenset[str]:
@@ -338,13 +306,16 @@ class StagedOnce:
         return frozenset(cluster for _, cluster, _ in planned ^ done)
 
     async def _decrypted(self, snapshot: FleetSnapshot, schedule: Schedule) -> FleetSnapshot:
-        return replace(snapshot, opened=await opened_for(schedule, None, self._opener))
+        return replace(snapshot, opened=await opened_for(schedule, None, self._access.open))
 
-    def _look(self, reading: RoundReading, members: MemberClusters) -> RolloutInputs:
+    def _rollout_inputs(self, reading: RoundReading, members: MemberClusters) -> RolloutInputs:
         snapshot, fleet, moment = reading.snapshot, reading.snapshot.fleet, moment_of(reading.snapshot.now)
         former = former_windows(snapshot.journal.losses.guards, fleet)
         closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment, former)
-        reachable = _reachable(reading, members)
+        reachable = {
+            name: members[name] if isinstance(seen, Read) else getattr(seen, "why", "it was not read")
+            for name, seen in sorted(snapshot.members.items())
+        } | {name: "it was not asked" for name in fleet.clusters if name not in snapshot.members}
         return RolloutInputs(
             reachable=reachable,
             copies=copies_in(snapshot.journal.ledger),
@@ -354,28 +325,9 @@ class StagedOnce:
         )
 
 
-def _looked_state(reading: RoundReading, planned: Round) -> FleetState:
-    snapshot = reading.snapshot
-    facts = replace(
-        facts_of(planned, snapshot.members),
-        elsewhere=snapshot.elsewhere,
-        health=not_healthy(looked_health(planned, snapshot)),
-        journal=snapshot.journal,
-    )
-    return StateTables().update(facts)
-
-
 def _in_force(schedule: Schedule) -> set[tuple[str, str, str]]:
     found = schedule.staging.in_force if schedule.staging is not None else {}
     return {(name, cluster, revision) for name, each in found.items() for cluster, revision in each.items()}
-
-
-def _reachable(reading: RoundReading, members: MemberClusters) -> Reachable:
-    found: Mapping[str, object] = reading.snapshot.members
-    return {
-        name: members[name] if isinstance(found[name], Read) else getattr(found[name], "why", "it was not read")
-        for name in sorted(found)
-    } | {name: "it was not asked" for name in reading.snapshot.fleet.clusters if name not in found}
 
 
 def _clusters_of(reading: RoundReading, stage: str) -> frozenset[str]:

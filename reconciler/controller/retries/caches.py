@@ -11,11 +11,14 @@ Memory of a round over everything is returned to the system.
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import os
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
-from reconciler import heap
 from reconciler.api.clusters import LiveObject, NotRead, Read
 from reconciler.api.plan import Action, Change, Engine
 from reconciler.api.refs import Copy, Identity
@@ -27,7 +30,7 @@ from reconciler.controller.retries.health_cache import HealthCache
 from reconciler.controller.retries.kind_faults import KindFaults, UnreachableClusters
 from reconciler.controller.retries.restores import Restores
 from reconciler.controller.retries.workers import ClusterWorkers
-from reconciler.controller.round.act import Result
+from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.controller.tasks import WorkQueue
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.planner import Round, is_held_by_guard
@@ -36,14 +39,21 @@ _GROWN_BYTES: Final = 8 * 1024 * 1024
 """Free memory is given back when the process has grown by so much since the last time: that costs milliseconds."""
 
 
+_STATM = Path("/proc/self/statm")
+
+
+def resident_bytes() -> int:
+    """The memory of this process; 0 where the system does not say it."""
+    try:
+        return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
 class Garbage:
     """The times of collections. All times are monotonic seconds."""
 
-    def __init__(
-        self, resident_bytes: Callable[[], int] = heap.resident_bytes, give_back: Callable[[], object] = heap.give_back
-    ) -> None:
-        self._resident_bytes = resident_bytes
-        self._give_back = give_back
+    def __init__(self) -> None:
         self._least_bytes = 0
         self._is_due = False
         self._thorough_s: float | None = None
@@ -62,10 +72,11 @@ class Garbage:
             gc.unfreeze()
         gc.collect()
         gc.freeze()
-        taken = self._resident_bytes()
-        if taken > self._least_bytes + _GROWN_BYTES:
-            self._give_back()
-            self._least_bytes = self._resident_bytes()
+        if resident_bytes() > self._least_bytes + _GROWN_BYTES:
+            # The C library's heap, where it has a function for that (glibc).
+            with suppress(OSError, AttributeError):
+                ctypes.CDLL(None).malloc_trim(0)
+            self._least_bytes = resident_bytes()
 
 
 class SyncedVersions:
@@ -106,7 +117,7 @@ class SyncedVersions:
                     if (name, identity) not in due:
                         self.confirm(name, identity, live.uid, live.resource_version)
 
-    def take_in_results(self, results: Iterable[Result]) -> None:
+    def take_in_results(self, results: Iterable[ChangeResult]) -> None:
         """Mark written objects as synced in the acknowledged version.
 
         So is an altered one, since that version is no news: it is tried again after its pause.
@@ -251,7 +262,7 @@ class RoundCaches:
 
     def __init__(self, clock: Clock, inbox: Inbox) -> None:
         """Nothing is known. `inbox`: is sent what comes to be known beside the rounds."""
-        self.lanes, self.healths = ClusterWorkers(inbox), HealthCache(inbox)
+        self.lanes, self.healths = ClusterWorkers(inbox, clock), HealthCache(inbox)
         self.beliefs, self.fights, self.restores = SyncedVersions(), WriteConflicts(), Restores()
         self.unfinished = RetryQueue(clock)
         self.doubted: set[str] = set()

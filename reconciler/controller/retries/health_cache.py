@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.refs import GVK, Copy, Identity
-from reconciler.clock import Clock
-from reconciler.containment import Contained, fault_fields, try_await, try_call
+from reconciler.clock import Clock, within
+from reconciler.containment import TryResult, fault_fields, try_await, try_call
 from reconciler.controller import timing
 from reconciler.controller.inbox import HealthChanged, Inbox, Published
 from reconciler.controller.loop_state import State
@@ -83,7 +83,7 @@ class HealthCache:
         self.has_news = False
         """True if anything differs from what was shown last."""
 
-    def shown(self) -> Mapping[str, Mapping[Identity, HealthState]]:
+    def snapshot(self) -> Mapping[str, Mapping[Identity, HealthState]]:
         """Return the present state; it does not change later."""
         self._shared.update(self._found)
         self.has_news = False
@@ -219,12 +219,10 @@ class HealthCache:
 
 log = logging.getLogger("reconciler")
 
-_T = TypeVar("_T")
-
 _AT_ONCE = 4
 """So many namespaces of one cluster are asked in one turn."""
 
-NOT_ASKED: Final[Contained[Mapping[str, str]]] = Contained(None)
+NOT_ASKED: Final[TryResult[Mapping[str, str]]] = TryResult(None)
 
 _Place = tuple[str, str]
 
@@ -246,9 +244,9 @@ class PodDiagnostics:
         while True:
             await self._clock.sleep(timing.TICK_S)
             there = {name: member for name, member in latest.value.reachable.items() if not isinstance(member, str)}
-            await self.look(there)
+            await self.list_due(there)
 
-    async def look(self, members: Mapping[str, MemberCluster]) -> int:
+    async def list_due(self, members: Mapping[str, MemberCluster]) -> int:
         """List the pods of unhealthy workloads that are due; return the number of lists."""
         of, own = self._interpreters.of, GENERIC.pod_template
         # A bare Pod reports all of it itself.
@@ -291,33 +289,26 @@ class PodDiagnostics:
     async def _ask(self, member: MemberCluster, namespace: str) -> None:
         copies = [copy for copy in self._since if copy[0] == member.name and copy[1].namespace == namespace]
         lacking = self._healths.lacking_pods(copies)
-        asked = await try_await(_prompt(member.pods(namespace=namespace)))
+        asked = await try_await(within(member.pods(namespace=namespace), timing.PROMPT_S))
         pods = asked.value or ()
-        refused = await try_await(_prompt(_refusals(member, namespace, pods, lacking))) if lacking else NOT_ASKED
+        said = within(_refusals(member, namespace, pods, lacking), timing.PROMPT_S) if lacking else None
+        refused = await try_await(said) if said is not None else NOT_ASKED
         found = try_call(pod_troubles, pods)
         for fault in filter(None, (asked.fault, refused.fault, found.fault)):
-            _tell(member.name, namespace, fault)
+            if isinstance(fault, MemberClusterError | TimeoutError):
+                told_fault = {"cluster": member.name, "error": str(fault)}
+                log.debug("it could not be asked why pods do not run", extra=told_fault)
+            else:
+                extra = fault_fields(member.name, f"pods of {namespace}")
+                log.error("pods could not be understood", exc_info=fault, extra=extra)
         troubles, why = found.value or {}, refused.value or {}
         told: dict[Identity, Trouble | None] = {identity: troubles.get(identity) for _, identity in copies}
         new = starting(pods, self._clock.now())
-        self._healths.explain(member.name, told, {lacking[uid]: said for uid, said in why.items()}, new)
+        self._healths.explain(member.name, told, {lacking[uid]: text for uid, text in why.items()}, new)
 
 
 async def _refusals(
-    member: MemberCluster, namespace: str, pods: Iterable[Pod], lacking: Collection[str]
+    member: MemberCluster, namespace: str, pods: Collection[Pod], lacking: Collection[str]
 ) -> Mapping[str, str]:
     events = await member.list_objects(_EVENT, namespace=namespace, field_selector="reason=FailedCreate")
     return refusals(events.objects, pods, lacking)
-
-
-async def _prompt(asked: Awaitable[_T]) -> _T:
-    async with asyncio.timeout(timing.PROMPT_S):
-        return await asked
-
-
-def _tell(cluster: str, namespace: str, fault: Exception) -> None:
-    if isinstance(fault, MemberClusterError | TimeoutError):
-        log.debug("it could not be asked why pods do not run", extra={"cluster": cluster, "error": str(fault)})
-    else:
-        extra = fault_fields(cluster, f"pods of {namespace}")
-        log.error("pods could not be understood", exc_info=fault, extra=extra)

@@ -25,11 +25,12 @@ from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
+from reconciler.controller.cluster_reads.members import why_unread
 from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Published
 from reconciler.controller.loop_state import State
-from reconciler.controller.reading.members import why_unread
-from reconciler.controller.tasks import WorkQueue, ended, start
+from reconciler.controller.tasks import WorkQueue, end_tasks, start
 from reconciler.kube.client import MemberCluster
+from reconciler.ownership import fleet_names, our_label
 from reconciler.planner import not_listed
 
 _PER_SECOND: Final = 20
@@ -79,7 +80,7 @@ class UnreachableClusters:
     async def close(self) -> None:
         """Ask nobody any more."""
         asked, self._asked = self._asked, {}
-        await ended(asked.values())
+        await end_tasks(asked.values())
 
 
 async def _is_back(name: str, members: Mapping[str, MemberCluster], uids: Mapping[str, str]) -> bool:
@@ -149,7 +150,7 @@ class KindFaults:
         return self._faults.get(cluster, ())
 
     @property
-    def shown(self) -> Mapping[str, tuple[Unlisted, ...]]:
+    def unlisted_by_cluster(self) -> Mapping[str, tuple[Unlisted, ...]]:
         """By cluster what could not be listed, also while free capacity was looked at."""
         names = self._faults.keys() | self._observed.keys()
         return {name: found for name in sorted(names) if (found := (*self.of(name), *self._observed.get(name, ())))}
@@ -204,7 +205,7 @@ class KindFaults:
                 now, again = latest.value, self.answered()
                 if now.fleet is not None:
                     there = {name: found for name, found in now.reachable.items() if isinstance(found, MemberCluster)}
-                    again |= self.ask(there, now.fleet, now.selector)
+                    again |= self.ask(there, now.fleet, our_label(fleet_names(now.fleet.settings)))
                 for name in again:
                     inbox.send(ClusterChanged(name, ClusterScope.ANSWERS_AGAIN))
         finally:
@@ -250,7 +251,7 @@ class KindFaults:
     async def close(self) -> None:
         """Cancel running retries."""
         asked, self._asked = self._asked, {}
-        await ended(asked.values())
+        await end_tasks(asked.values())
 
     async def _is_answered(self, member: MemberCluster, what: Listed | None, selector: str) -> bool:
         """Return whether a list succeeds, or discovery has changed. Another fault is no success."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from heapq import nlargest
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -38,16 +37,7 @@ REMEMBERED_MAX: Final = 3
 CLUSTER_WENT_BACK: Final = "cluster-went-back"
 
 
-class RestoreVerdict(StrEnum):
-    """The result of a check."""
-
-    WENT_BACK = "went back"
-    CURRENT = "current"
-    UNKNOWN = "unknown"
-    """It could not be asked: it is tried again."""
-
-
-class Suspicion(NamedTuple):
+class VersionDecrease(NamedTuple):
     """A version seen before, while a later answer had an earlier one. `name` empty: the list of the kind."""
 
     gvk: GVK
@@ -61,7 +51,7 @@ class Restores:
 
     def __init__(self) -> None:
         self._seen: dict[str, dict[GVK, int]] = {}
-        self._suspected: dict[str, dict[Suspicion, None]] = {}
+        self._suspected: dict[str, dict[VersionDecrease, None]] = {}
         self._since: dict[str, str] = {}
         """Cluster to when it was noticed (RFC 3339)."""
         self._told = Transitions()
@@ -88,11 +78,11 @@ class Restores:
         """A list is as of this version."""
         number, seen = number_of(resource_version), self._seen.get(cluster, {}).get(gvk, 0)
         if 0 < number < seen:
-            self.suspect(cluster, Suspicion(gvk, "", "", seen))
+            self.suspect(cluster, VersionDecrease(gvk, "", "", seen))
         else:
             self.saw(cluster, gvk, resource_version)
 
-    def suspect(self, cluster: str, suspicion: Suspicion) -> None:
+    def suspect(self, cluster: str, suspicion: VersionDecrease) -> None:
         """Note an answer that is older than an earlier one."""
         self._suspected.setdefault(cluster, {})[suspicion] = None
 
@@ -112,74 +102,73 @@ class Restores:
         lately = {
             name: since for name, since in sorted(self._since.items()) if age_s(since, now) < timing.WENT_BACK_SHOWN_S
         }
-        return tuple(_told(name, since) for name, since in lately.items())
+        return tuple(
+            Problem(
+                source=NOWHERE,
+                code=CLUSTER_WENT_BACK,
+                message=f"it went back to an earlier state, noticed at {since}; was a backup of its etcd put back? All"
+                " of it is looked at anew: what is missing is made again, what had been deleted and is back stays"
+                f" (not-deleted) until 'reconciler journal rebuild STORE --cluster {name}', without the service, has"
+                " taken stock of it",
+                severity=Severity.WARNING,
+                cluster=name,
+            )
+            for name, since in lately.items()
+        )
 
     async def watch(self, latest: Published[State], clock: Clock, inbox: Inbox) -> None:
         """Check suspected clusters for ever; each restored one is sent."""
         while True:
             await clock.sleep(timing.TICK_S)
-            for name in await self.confirmed(latest.value.identified):
+            members, uids = latest.value.members, latest.value.known.cluster_uids
+            identified = {name: (member, uids[name]) for name, member in members.items() if name in uids}
+            for name in await self.confirmed(identified):
                 inbox.send(ClusterChanged(name, ClusterScope.RESTORED))
 
     async def confirmed(self, members: Mapping[str, tuple[MemberCluster, str]]) -> list[str]:
         """Those of the suspected clusters that went back. What could not be asked is asked the next time."""
         suspected, self._suspected = self._suspected, {}
         asked = {name: members[name] for name in suspected if name in members}
-        looks = (try_await(_judged(member, uid, suspected[name])) for name, (member, uid) in asked.items())
+        looks = (try_await(_went_back(member, uid, suspected[name])) for name, (member, uid) in asked.items())
         went_back = []
         for name, found in zip(asked, await asyncio.gather(*looks), strict=True):
             if found.fault is not None:
                 text = "whether a cluster went back could not be found out by a fault of this program"
                 self._told.fault(name, found.fault, text, **fault_fields(name))
-            elif found.value is RestoreVerdict.WENT_BACK:
+            elif found.value:
                 went_back.append(name)
-            elif found.value is RestoreVerdict.UNKNOWN:
+            elif found.value is None:
                 for suspicion in suspected[name]:
                     self.suspect(name, suspicion)
         return went_back
 
 
-async def _judged(member: MemberCluster, uid: str, suspicions: Iterable[Suspicion]) -> RestoreVerdict:
-    """Return whether a cluster was restored, by the first suspicion that can be checked."""
+async def _went_back(member: MemberCluster, uid: str, suspicions: Iterable[VersionDecrease]) -> bool | None:
+    """Return whether a cluster was restored, by the first suspicion that can be checked; None: it cannot be asked."""
     try:
-        if await within(member.identity(), timing.PROMPT_S) != uid:
-            return RestoreVerdict.CURRENT  # It is another cluster, which is told and left alone.
-        for suspicion in suspicions:
+        # Another cluster is told and left alone.
+        for suspicion in suspicions if await within(member.identity(), timing.PROMPT_S) == uid else ():
             found = await _is_older(member, suspicion)
             if found is not None:
-                return RestoreVerdict.WENT_BACK if found else RestoreVerdict.CURRENT
+                return found
     except (MemberClusterError, TimeoutError):
-        return RestoreVerdict.UNKNOWN
-    return RestoreVerdict.CURRENT
+        return None
+    return False
 
 
-async def _is_older(member: MemberCluster, suspicion: Suspicion) -> bool | None:
+async def _is_older(member: MemberCluster, suspicion: VersionDecrease) -> bool | None:
     """Return whether each of several answers is older than the version seen; None: the object is gone."""
+    gvk, namespace, name, version = suspicion
     try:
         for _ in range(ANSWERS):
-            if number_of(await within(_version(member, suspicion), timing.PROMPT_S)) >= suspicion.version:
+            asked = member.current_version(gvk, namespace=namespace, name=name)
+            if number_of(await within(asked, timing.PROMPT_S)) >= version:
                 return False
     except (KindNotServed, ObjectNotFound):
         return None
     return True
 
 
-async def _version(member: MemberCluster, suspicion: Suspicion) -> str:
-    return await member.current_version(suspicion.gvk, namespace=suspicion.namespace, name=suspicion.name)
-
-
 def number_of(version: str) -> int:
     """A version as a number; 0: it is none."""
     return int(version) if version.isdecimal() else 0
-
-
-def _told(cluster: str, since: str) -> Problem:
-    return Problem(
-        source=NOWHERE,
-        code=CLUSTER_WENT_BACK,
-        message=f"it went back to an earlier state, noticed at {since}; was a backup of its etcd put back? All of it is"
-        " looked at anew: what is missing is made again, what had been deleted and is back stays (not-deleted) until"
-        f" 'reconciler journal rebuild STORE --cluster {cluster}', without the service, has taken stock of it",
-        severity=Severity.WARNING,
-        cluster=cluster,
-    )

@@ -7,7 +7,7 @@ second time. Source: design#promise-7: a bad cluster fails by itself; ADR 14.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncIterable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -19,44 +19,39 @@ from reconciler.api.refs import Identity
 from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.inbox import ApplyDone, Inbox
-from reconciler.controller.round.act import Result
-from reconciler.controller.tasks import ended, start
+from reconciler.controller.round.apply_plan import ChangeResult
+from reconciler.controller.tasks import end_tasks, start
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kube.watch_stream import WatchEvent
 
 _SHARE: Final = 10
 """So many times as long as that took, the next time is put off: it looks at all that is due still."""
-Writing = Coroutine[None, None, None]
-"""Writes one cluster's part of a plan. Its results go to `ClusterWorkers.made`."""
-
-
-class Task(Struct, frozen=True, kw_only=True):
-    """A job of a worker: one cluster's part of a round's plan. `now`: the time of the round (RFC 3339)."""
-
-    cluster: str
-    revision: str
-    now: str
-    identities: frozenset[Identity]
 
 
 class ApplyResult(Struct, frozen=True, kw_only=True):
     """The result of a job, or of a part of it: then the rest is another one.
 
     `events`: the last one of each object during its write. `skipped`: objects that rounds left out in this cluster
-    meanwhile, and have to evaluate now.
+    meanwhile, and have to evaluate now. `now`: the time of the round (RFC 3339).
     """
 
-    task: Task
-    results: tuple[Result, ...]
+    cluster: str
+    revision: str
+    now: str
+    identities: frozenset[Identity]
+    results: tuple[ChangeResult, ...]
     events: tuple[WatchEvent, ...] = ()
     skipped: frozenset[Identity] = frozenset()
 
 
 class _Lane(Struct, kw_only=True):
-    task: Task
+    cluster: str
+    revision: str
+    now: str
+    identities: frozenset[Identity]
     writing: asyncio.Task[None]
     is_of_this_round: bool = True
-    results: list[Result] = field(default_factory=list)
+    results: list[ChangeResult]
     versions: dict[Identity, tuple[str, str]] = field(default_factory=dict)
     """The answers: uid and version."""
     events: dict[Identity, WatchEvent] = field(default_factory=dict)
@@ -64,26 +59,42 @@ class _Lane(Struct, kw_only=True):
     listed: dict[Identity, tuple[str, str]] = field(default_factory=dict)
     """Listed versions during the write: uid and version."""
 
-    @property
-    def to_look_at(self) -> set[Identity]:
-        """Return the objects to evaluate after the write."""
-        return self.skipped.union(self.listed)
+
+async def _collect(writing: AsyncIterable[Sequence[ChangeResult]], results: list[ChangeResult]) -> None:
+    async for made in writing:
+        results += made
 
 
 class ClusterWorkers:
-    """At most one lane in each cluster. All of it belongs to the control loop's task."""
+    """At most one lane in each cluster. All of it belongs to the control loop's task.
 
-    def __init__(self, inbox: Inbox) -> None:
-        self._inbox = inbox
+    Results are recorded at once if few, else at most 10 % of the time: that costs as much as the fleet is large.
+    """
+
+    def __init__(self, inbox: Inbox, clock: Clock) -> None:
+        self._inbox, self._clock = inbox, clock
         self._lanes: dict[str, _Lane] = {}
+        self._next_part_s = self._next_end_s = 0.0
 
-    def begin(self, task: Task, writing: Writing) -> None:
-        """Write in a cluster that is not busy."""
-        done = partial(self._inbox.send, ApplyDone(task.cluster))
-        running = start(writing, f"writing to {task.cluster}", done)
-        self._lanes[task.cluster] = _Lane(task=task, writing=running)
+    def begin(
+        self,
+        cluster: str,
+        writing: AsyncIterable[Sequence[ChangeResult]],
+        *,
+        revision: str,
+        now: str,
+        identities: frozenset[Identity],
+    ) -> None:
+        """Write one cluster's part of a plan, which yields its results, in a cluster that is not busy."""
+        results: list[ChangeResult] = []
+        running = start(
+            _collect(writing, results), f"writing to {cluster}", partial(self._inbox.send, ApplyDone(cluster))
+        )
+        self._lanes[cluster] = _Lane(
+            cluster=cluster, revision=revision, now=now, identities=identities, writing=running, results=results
+        )
 
-    def answered(self, result: Result) -> None:
+    def answered(self, result: ChangeResult) -> None:
         """Record one answer. An event with just that version is no news, and is not kept."""
         lane, identity = self._lanes.get(result.change.cluster), result.change.identity
         if lane is None or result.error:
@@ -94,10 +105,6 @@ class ClusterWorkers:
             del lane.events[identity]
         if lane.listed.get(identity) == version:
             del lane.listed[identity]
-
-    def made(self, cluster: str, results: Iterable[Result]) -> None:
-        """Record journaled results: their objects are pending until collected."""
-        self._lanes[cluster].results += results
 
     @property
     def busy(self) -> frozenset[str]:
@@ -114,31 +121,41 @@ class ClusterWorkers:
         """Return whether a finished job is to be collected."""
         return any(lane.writing.done() for lane in self._lanes.values())
 
-    @property
-    def has_failed(self) -> bool:
-        """Return whether a job ended with an error that ends the service; `collect` raises it."""
-        ended = (lane.writing for lane in self._lanes.values() if lane.writing.done())
-        return any(not writing.cancelled() and writing.exception() is not None for writing in ended)
+    def recorded(self, begun_s: float) -> None:
+        """Results were recorded just now, which began then (monotonic seconds)."""
+        ends_s = self._clock.monotonic_s()
+        self._next_end_s = ends_s + (ends_s - begun_s) * _SHARE
+        self._next_part_s = max(ends_s + timing.TICK_S, self._next_end_s)
 
     @property
-    def is_open(self) -> bool:
-        """Return whether a job still runs."""
-        return any(not lane.writing.done() for lane in self._lanes.values())
+    def is_part_due(self) -> bool:
+        """Return whether results of running jobs are to be recorded now."""
+        has_results = any(lane.results or lane.writing.done() for lane in self._lanes.values())
+        return has_results and self._clock.monotonic_s() >= self._next_part_s
 
     @property
-    def has_results(self) -> bool:
-        """Return whether there are results to collect."""
-        return any(lane.results or lane.writing.done() for lane in self._lanes.values())
+    def is_end_due(self) -> bool:
+        """Return whether finished jobs are to be recorded now, without a round that does so in any case."""
+        ended = [lane.writing for lane in self._lanes.values() if lane.writing.done()]
+        # What ends the service, and the last one of all, wait for nothing.
+        is_last = len(ended) == len(self._lanes) or any(not one.cancelled() and one.exception() for one in ended)
+        return bool(ended) and (is_last or self._clock.monotonic_s() >= self._next_end_s)
+
+    @property
+    def pause_s(self) -> float:
+        """Return the seconds until the next recording, while jobs run."""
+        left_s = self._next_end_s - self._clock.monotonic_s() if self.has_ended else timing.TICK_S
+        return max(0.0, min(left_s, timing.TICK_S))
 
     def is_under_way(self, cluster: str, identity: Identity) -> bool:
         """Return whether the object is being written."""
         lane = self._lanes.get(cluster)
-        return lane is not None and identity in lane.task.identities
+        return lane is not None and identity in lane.identities
 
     def is_awaited(self, cluster: str, identity: Identity) -> bool:
         """Return whether the object is being written, or is to be evaluated after its cluster's job."""
         lane = self._lanes.get(cluster)
-        return lane is not None and (identity in lane.task.identities or identity in lane.skipped)
+        return lane is not None and (identity in lane.identities or identity in lane.skipped)
 
     def saw(self, cluster: str, event: WatchEvent) -> bool:
         """Keep an event of a pending object until its answer is in; return False if it is not pending."""
@@ -163,7 +180,7 @@ class ClusterWorkers:
         """Return the snapshot with pending objects unknown."""
         found = dict(snapshot.members)
         for name, lane in self._lanes.items():
-            member, writes = found.get(name), lane.task.identities
+            member, writes = found.get(name), lane.identities
             if isinstance(member, Read):
                 objects = {identity: live for identity, live in member.objects.items() if identity not in writes}
                 found[name] = replace(
@@ -190,7 +207,7 @@ class ClusterWorkers:
                 del self._lanes[name]
                 if not lane.writing.cancelled():
                     lane.writing.result()
-                    found.append(_part(lane, lane.task.identities))
+                    found.append(_part(lane, lane.identities))
                     continue
             if lane.results and (parts or lane.writing.done()):
                 found.append(_part(lane, frozenset(result.change.identity for result in lane.results)))
@@ -206,43 +223,7 @@ class ClusterWorkers:
         running = [lane.writing for lane in self._lanes.values()]
         if running and leave_s:
             await asyncio.wait(running, timeout=leave_s)
-        await ended(running)
-
-
-class TakingIn:
-    """The times of recording apply results: at once if few, else at most 10 % of the time.
-
-    Recording costs as much as the fleet is large. All times are monotonic seconds.
-    """
-
-    def __init__(self, lanes: ClusterWorkers, clock: Clock) -> None:
-        self._lanes, self._clock = lanes, clock
-        self._next_part_s = self._next_end_s = 0.0
-
-    def took(self, begun_s: float) -> None:
-        """It was taken in just now, which began then."""
-        ends_s = self._clock.monotonic_s()
-        self._next_end_s = ends_s + (ends_s - begun_s) * _SHARE
-        self._next_part_s = max(ends_s + timing.TICK_S, self._next_end_s)
-
-    @property
-    def is_part_due(self) -> bool:
-        """Return whether results of running jobs are to be recorded now."""
-        return self._lanes.has_results and self._clock.monotonic_s() >= self._next_part_s
-
-    @property
-    def is_end_due(self) -> bool:
-        """Return whether finished jobs are to be recorded now, without a round that does so in any case."""
-        if not self._lanes.has_ended:
-            return False
-        is_time = self._clock.monotonic_s() >= self._next_end_s
-        return is_time or not self._lanes.is_open or self._lanes.has_failed
-
-    @property
-    def pause_s(self) -> float:
-        """Return the seconds until the next recording, while jobs run."""
-        left_s = self._next_end_s - self._clock.monotonic_s() if self._lanes.has_ended else timing.TICK_S
-        return max(0.0, min(left_s, timing.TICK_S))
+        await end_tasks(running)
 
 
 def _shows(event: WatchEvent, version: tuple[str, str] | None) -> bool:
@@ -251,19 +232,24 @@ def _shows(event: WatchEvent, version: tuple[str, str] | None) -> bool:
 
 def _part(lane: _Lane, identities: frozenset[Identity]) -> ApplyResult:
     """Return the results of these objects and remove them; a complete job's part includes the skipped objects."""
-    left = lane.task.identities - identities
-    skipped = frozenset(lane.to_look_at & identities if left else lane.to_look_at)
+    left = lane.identities - identities
+    to_look_at = lane.skipped.union(lane.listed)
+    skipped = frozenset(to_look_at & identities if left else to_look_at)
     events = {identity: lane.events.pop(identity) for identity in identities & lane.events.keys()}
-    results, lane.results = tuple(lane.results), []
+    results = tuple(lane.results)
+    lane.results.clear()
     for identity in identities:
         lane.versions.pop(identity, None)
         lane.listed.pop(identity, None)
     found = ApplyResult(
-        task=replace(lane.task, identities=identities),
+        cluster=lane.cluster,
+        revision=lane.revision,
+        now=lane.now,
+        identities=identities,
         results=results,
         events=tuple(event for _, event in sorted(events.items())),
         skipped=skipped,
     )
-    lane.task = replace(lane.task, identities=left)
+    lane.identities = left
     lane.skipped -= skipped
     return found

@@ -12,19 +12,17 @@ from operator import is_not
 
 from msgspec.structs import replace
 
-from reconciler.api.fleet import Fleet
-from reconciler.api.rollout_progress import Begin, Record, RolloutProgress, Sight
+from reconciler.api.ledger import JournalSnapshot
+from reconciler.api.rollout_progress import Begin, GateStatus, Record, RolloutProgress, Staging
 from reconciler.api.rollouts import MetricCheck
 from reconciler.clock import Clock
 from reconciler.controller import timing
+from reconciler.controller.cluster_reads.members import Reachable
 from reconciler.controller.inbox import Inbox
-from reconciler.controller.reading.members import Reachable
-from reconciler.controller.rollouts.entering import Begun, Entering
-from reconciler.controller.rollouts.prometheus import Prometheus, no_prometheus
+from reconciler.controller.rollouts.requests import Begun, Entering, Prometheus, no_prometheus
 from reconciler.controller.rollouts.rollout_inputs import (
     Followed,
     LastMet,
-    RecordedRollouts,
     RevisionsInForce,
     RolloutInputs,
     Writing,
@@ -36,13 +34,11 @@ from reconciler.controller.rollouts.rollout_inputs import (
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import wait_s
 from reconciler.rollouts import (
-    ClusterSights,
     Records,
-    RolloutSelection,
-    RolloutStatus,
     SelectedTables,
     approved_since,
     begun_with,
+    in_force,
     kept_problem,
     revisions_of,
     rollout_documents,
@@ -53,8 +49,10 @@ from reconciler.rollouts import (
 from reconciler.scheduler import Schedule
 from reconciler.state import FleetState
 
-Sights = dict[str, dict[str, Sight]]
+GateStatuses = dict[str, dict[str, GateStatus]]
 """By Rollout and cluster."""
+
+_Standing = tuple[Schedule, Staging | None, dict[str, RolloutProgress]]
 
 
 class RolloutController:
@@ -64,14 +62,14 @@ class RolloutController:
         self,
         revisions: RevisionsInForce,
         clock: Clock,
-        recorded: RecordedRollouts,
+        known: JournalSnapshot,
         writing: Writing | None,
         *,
         within_s: float = timing.PROMPT_S,
         inbox: Inbox | None = None,
         prometheus: Prometheus | None = None,
     ) -> None:
-        """`recorded`: of the journal. `writing`: where to record; None: nowhere.
+        """`known`: as the journal has it. `writing`: where to record; None: nowhere.
 
         `within_s`: the wait for a cluster; `inbox`: is sent a later answer; None: nobody waits for one. `prometheus`:
         is asked for metrics of gates; None: there is none.
@@ -80,7 +78,7 @@ class RolloutController:
         self._prometheus = prometheus
         self._clock = clock
         self._journal = writing[0] if writing is not None else None
-        self._records, self._documents = recorded
+        self._records, self._documents = known.rollouts, known.rollout_documents
         self._kept: dict[str, str] = {}
         """By Rollout the revision of its document, where that is not HEAD's."""
         self._given: tuple[Schedule, frozenset[str], Schedule] | None = None
@@ -89,7 +87,7 @@ class RolloutController:
         self._tables = SelectedTables()
         self._selected: tuple[object, ...] = ()
         self._followed: tuple[Followed, ...] = ()
-        self._seen: Sights = {}
+        self._seen: GateStatuses = {}
         self._met: LastMet = {}
         self._asks_conditions = False
         self._staged: tuple[tuple[object, ...], Schedule] | None = None
@@ -123,25 +121,26 @@ class RolloutController:
         if self._journal is not None:
             # A cluster's record, read when it was locked, may be in the journal by now.
             self._records, self._documents = self._journal.rollout_records(), self._journal.rollout_documents()
-        schedule, found = await self._stand(schedule, look, now)
+        schedule, staging, found = await self._stand(schedule, look, now)
         fleet = schedule.fleet
         self._documents = {rollout.name: self._kept.get(rollout.name, fleet.revision) for rollout in fleet.rollouts}
         if self._journal is not None and not fleet.settings.observe_only:
             self._journal.record_rollout_documents(self._documents)
-        if found is None:
+        if staging is None:
             self._forget_all_but(())
             self._selected, self._followed, self._seen = (), (), {}
             self.progress, self._next_s = (), inf
             return schedule
-        standing = _with_recorded(found, await self._record(schedule, found, look, now, only))
+        records = await self._record(schedule, found, look, now, only)
+        progress = {name: _with_recorded(each, records[name]) for name, each in found.items()}
         if self._entering is not None:
             self._entering.drop_ended()
-        self.progress = tuple(standing.progress.values())
-        again_in_s = wait_s((progress.look_again for progress in self.progress), now) + timing.SURELY_OVER_S
+        self.progress = tuple(progress.values())
+        again_in_s = wait_s((each.look_again for each in self.progress), now) + timing.SURELY_OVER_S
         if self._asks_conditions:
             again_in_s = min(again_in_s, timing.CHECK_S)
         self._next_s = self._clock.monotonic_s() + again_in_s
-        return self._staged_by(schedule, standing, look)
+        return self._staged_by(schedule, replace(staging, in_force=in_force(records)), progress, look)
 
     async def close(self) -> None:
         """Wait for no cluster any more."""
@@ -150,12 +149,13 @@ class RolloutController:
 
     async def as_recorded(self, schedule: Schedule, look: RolloutInputs, now: str) -> Schedule:
         """The schedule as the revisions that are recorded leave it; nothing begins, and no time of success ends."""
-        schedule, standing = await self._stand(schedule, look, now)
-        if standing is None:
+        schedule, staging, progress = await self._stand(schedule, look, now)
+        if staging is None:
             return schedule
-        return self._staged_by(schedule, replace(standing, records=self._records), look)
+        recorded = in_force({name: self._records.get(name, {}) for name in progress})
+        return self._staged_by(schedule, replace(staging, in_force=recorded), progress, look)
 
-    async def _stand(self, schedule: Schedule, look: RolloutInputs, now: str) -> tuple[Schedule, RolloutStatus | None]:
+    async def _stand(self, schedule: Schedule, look: RolloutInputs, now: str) -> _Standing:
         """Return the schedule with the documents in force, and the state of its Rollouts; None: it has none.
 
         A document that HEAD removes or loosens stays until its release is completed.
@@ -166,11 +166,15 @@ class RolloutController:
             since = approved_since(guards.approved if guards is not None else {}, schedule.fleet, now)
             found = await self._with_documents(schedule, over, since)
             if not found.fleet.rollouts:
-                return found, None
-            standing = await self._stand_by(found, look, now)
-            done = {name for name in self._kept if standing.progress[name].is_done}
+                return found, None, {}
+            staging, progress = await self._stand_by(found, look, now)
+            done = {name for name in self._kept if progress[name].is_done}
             if not done:
-                return found, self._told_of_kept(standing, found.fleet, schedule.fleet)
+                for rollout in found.fleet.rollouts:
+                    if kept := self._kept.get(name := rollout.name):
+                        problem = kept_problem(rollout, schedule.fleet, kept)
+                        progress[name] = replace(progress[name], problems=(*progress[name].problems, problem))
+                return found, staging, progress
             over |= done
 
     async def _with_documents(self, schedule: Schedule, over: frozenset[str], since: Mapping[str, str]) -> Schedule:
@@ -191,23 +195,15 @@ class RolloutController:
         self._given = schedule, over, made
         return made
 
-    def _told_of_kept(self, standing: RolloutStatus, fleet: Fleet, head: Fleet) -> RolloutStatus:
-        kept = {rollout.name: rollout for rollout in fleet.rollouts if rollout.name in self._kept}
-        told = {
-            name: replace(found, problems=(*found.problems, kept_problem(kept[name], head, self._kept[name])))
-            for name, found in standing.progress.items()
-            if name in kept
-        }
-        return replace(standing, progress={**standing.progress, **told})
-
-    async def _stand_by(self, schedule: Schedule, look: RolloutInputs, now: str) -> RolloutStatus:
+    async def _stand_by(
+        self, schedule: Schedule, look: RolloutInputs, now: str
+    ) -> tuple[Staging, dict[str, RolloutProgress]]:
         fleet = schedule.fleet
         self._forget_all_but({rollout.name for rollout in fleet.rollouts})
         selection = self._follow(schedule)
-        late = self._entering.away() if self._entering is not None else {}
-        seen = ClusterSights(away={**late, **look.away}, closed=look.closed, applied=look.copies)
-        head = schedule.fleet.revision
-        found = begun_with(schedule, selection, self._records, seen, look.journal.former or head, now)
+        late = self._entering.not_ready() if self._entering is not None else {}
+        former = look.journal.former or fleet.revision
+        found = begun_with(schedule, selection, self._records, look.copies, former, now)
         for name, records in found.items():
             begun = {cluster: {name: record} for cluster, record in records.items()}
             if self._entering is not None and not schedule.fleet.settings.observe_only:
@@ -217,11 +213,13 @@ class RolloutController:
         known = self._records
         recorded = _recorded(schedule, known, now) | set(self._documents.values())
         pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
-        revisions = await self._revisions.of(fleet, recorded, pins)
-        sights = await self._look(look, fleet.settings.prometheus, now)
-        return stand(schedule, selection, known, revisions, replace(seen, sights=sights), now)
+        facts = await self._revisions.of(fleet, recorded, pins)
+        sights = await self._probe(look, fleet.settings.prometheus, now)
+        away = {**late, **look.away}
+        facts = replace(facts, sights=sights, away=away, closed=look.closed, applied=look.copies)
+        return stand(schedule, selection, known, facts, now)
 
-    def _follow(self, schedule: Schedule) -> RolloutSelection:
+    def _follow(self, schedule: Schedule) -> Staging:
         """Return the templates of Rollouts, computed once: each event needs them."""
         fleet, selection = schedule.fleet, self._tables.update(schedule)
         found = (selection, fleet.rollouts, fleet.clusters)
@@ -230,22 +228,22 @@ class RolloutController:
         self._selected = found
         return selection
 
-    def _see(self, shown: FleetState | None) -> Sights:
+    def _see(self, shown: FleetState | None) -> GateStatuses:
         return {
             each.name: sights_of(each, self._records.get(each.name, {}), shown, self._met) for each in self._followed
         }
 
-    async def _look(self, look: RolloutInputs, prometheus: str, now: str) -> Sights:
+    async def _probe(self, look: RolloutInputs, prometheus: str, now: str) -> GateStatuses:
         """Return the health probes of Rollouts' copies, with conditions and metrics of gates."""
 
-        async def metrics(checks: tuple[MetricCheck, ...], cluster: str, begun_at: str) -> Sight | None:
+        async def metrics(checks: tuple[MetricCheck, ...], cluster: str, begun_at: str) -> GateStatus | None:
             known = self._prometheus
             if known is None or known.name != prometheus:
                 return no_prometheus(prometheus)
             return await known.verdict(checks, cluster, begun_at, now)
 
         self._seen = self._see(look.shown)
-        found: Sights = dict(self._seen)
+        found: GateStatuses = dict(self._seen)
         self._asks_conditions = False
         for each in self._followed:
             known, plain = self._records.get(each.name, {}), self._seen[each.name]
@@ -254,14 +252,17 @@ class RolloutController:
                 found[each.name] = await with_conditions(each, known, plain, look, metrics)
         return found
 
-    def _staged_by(self, schedule: Schedule, standing: RolloutStatus, look: RolloutInputs) -> Schedule:
+    def _staged_by(
+        self, schedule: Schedule, staging: Staging, progress: Mapping[str, RolloutProgress], look: RolloutInputs
+    ) -> Schedule:
         """Return the schedule as the revisions in force leave it; the last one again where its inputs are the same."""
-        due = [(each.deletions_due, each.placement_due) for each in standing.progress.values()]
+        due = [(each.deletions_due, each.placement_due) for each in progress.values()]
         same = (schedule, look.copies, look.journal.observations.previous)
-        alike = (standing.records, standing.newest, due, standing.fleets)
+        alike = (staging.in_force, staging.newest, due, staging.fleets)
         known = self._staged
         if known is None or any(map(is_not, known[0][:3], same)) or known[0][3:] != alike:
-            made = staged(schedule, standing, look.journal.ledger, look.copies, look.journal.observations.previous)
+            journal = look.journal
+            made = staged(schedule, staging, progress, journal.ledger, look.copies, journal.observations.previous)
         else:
             made = known[1]
         self._staged = ((*same, *alike), made)
@@ -281,43 +282,45 @@ class RolloutController:
         self._records = {name: found for name, found in self._records.items() if name in names}
 
     async def _record(
-        self, schedule: Schedule, standing: RolloutStatus, look: RolloutInputs, now: str, only: Collection[str] | None
+        self,
+        schedule: Schedule,
+        found: Mapping[str, RolloutProgress],
+        look: RolloutInputs,
+        now: str,
+        only: Collection[str] | None,
     ) -> Records:
         """Return the new records. A beginning that a cluster could not record has not begun."""
         begun: dict[str, dict[str, Record]] = {}
-        for name, progress in standing.progress.items():
+        for name, progress in found.items():
             for change in progress.changes:
                 if isinstance(change, Begin):
                     begun.setdefault(change.cluster, {})[name] = progress.records[change.cluster]
-        known = {cluster for progress in standing.progress.values() for cluster in progress.records}
+        known = {cluster for progress in found.values() for cluster in progress.records}
         refused = known - set(only) if only is not None else set[str]()
         is_writing = self._entering is not None and not schedule.fleet.settings.observe_only
         entered: Mapping[str, Begun] = {}
         if is_writing:
             entering = {name: records for name, records in begun.items() if name not in refused}
-            await self._keep(schedule, standing, look.journal.former, now)
+            # What is recorded stays readable, whatever becomes of the branch.
+            revisions = _recorded(schedule, {name: each.records for name, each in found.items()}, now)
+            if revisions:
+                revisions |= {each.waiting for each in found.values()} | {look.journal.former}
+                revisions |= set(self._documents.values())
+            await self._revisions.keep(revisions)
             entered = await self._enter(schedule, look.reachable, entering)
             refused |= entering.keys() - entered.keys()
-        found: dict[str, Mapping[str, Record]] = {}
-        for name, progress in standing.progress.items():
+        records: dict[str, Mapping[str, Record]] = {}
+        for name, progress in found.items():
             before = self._records.get(name, {})
-            after = dict(progress.records) | {at: records[name] for at, records in entered.items() if name in records}
+            after = dict(progress.records) | {at: one[name] for at, one in entered.items() if name in one}
             for cluster in refused:
                 after.pop(cluster, None)
                 if cluster in before:
                     after[cluster] = before[cluster]
-            found[name] = after
+            records[name] = after
             if is_writing:
                 self._take(name, after)
-        return found
-
-    async def _keep(self, schedule: Schedule, standing: RolloutStatus, former: str, now: str) -> None:
-        """Keep revisions readable before they are recorded, whatever becomes of the branch."""
-        progress = standing.progress
-        revisions = _recorded(schedule, {name: each.records for name, each in progress.items()}, now)
-        waiting = {each.waiting for each in progress.values()}
-        documents = set(self._documents.values())
-        await self._revisions.keep(revisions | waiting | documents | {former} if revisions else ())
+        return records
 
     async def _enter(self, schedule: Schedule, reachable: Reachable, begun: Mapping[str, Begun]) -> Mapping[str, Begun]:
         """Return the beginnings that are written into the clusters by now."""
@@ -334,14 +337,11 @@ def _recorded(schedule: Schedule, records: Records, now: str) -> set[str]:
     return set[str]().union(*found)
 
 
-def _with_recorded(standing: RolloutStatus, records: Records) -> RolloutStatus:
+def _with_recorded(found: RolloutProgress, records: Mapping[str, Record]) -> RolloutProgress:
     """Return the state with the possible records; a revision that could not begin deletes nothing."""
-    progress: dict[str, RolloutProgress] = {}
-    for name, found in standing.progress.items():
-        begun = set[str]()
-        for cluster in found.deletions_due:
-            wanted, made = found.records[cluster], records.get(name, {}).get(cluster, Record())
-            if (wanted.revision, wanted.begun_at) == (made.revision, made.begun_at):
-                begun.add(cluster)
-        progress[name] = replace(found, deletions_due=frozenset(begun))
-    return replace(standing, progress=progress, records=records)
+    begun = set[str]()
+    for cluster in found.deletions_due:
+        wanted, made = found.records[cluster], records.get(cluster, Record())
+        if (wanted.revision, wanted.begun_at) == (made.revision, made.begun_at):
+            begun.add(cluster)
+    return replace(found, deletions_due=frozenset(begun))

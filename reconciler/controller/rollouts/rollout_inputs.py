@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,18 +19,18 @@ from reconciler.api.content import JsonObject
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.refs import GVK, Identity, ResourceRef
-from reconciler.api.rollout_progress import Met, Record, Sight, Unseen
-from reconciler.api.rollouts import Gate, Layout, Lineage, MetricCheck
+from reconciler.api.rollout_progress import GateMet, GateStatus, GateUnknown, Record, ReleaseFacts, Staging
+from reconciler.api.rollouts import Ancestry, Gate, Layout, MetricCheck
 from reconciler.clock import within
 from reconciler.containment import try_await
 from reconciler.controller import timing
-from reconciler.controller.reading.members import Reachable, why_unread
-from reconciler.controller.rollouts.entering import Enter
+from reconciler.controller.cluster_reads.members import Reachable, why_unread
+from reconciler.controller.rollouts.requests import Enter
 from reconciler.controller.tasks import in_thread
 from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
-from reconciler.rollouts import GatedCopy, Revisions, RolloutSelection, layouts_of, named_objects, sight_of
+from reconciler.rollouts import GatedCopy, lay_out, named_objects, sight_of
 from reconciler.state import FleetState, copies_of
 from reconciler.templates import hook_of
 
@@ -41,7 +41,7 @@ FleetAt = Callable[[str], Awaitable[Fleet | None]]
 class RevisionSource(Protocol):
     """The revisions of a store."""
 
-    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Ancestry:
         """Return those of these that are ancestors of a revision, and those that are missing. Reads files."""
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
@@ -59,11 +59,11 @@ class RevisionsInForce:
         self._fleet_at = fleet_at
         self._fleets: dict[str, Fleet] = {}
         self._asked: tuple[frozenset[str], str] | None = None
-        self._lineage = Lineage()
+        self._lineage = Ancestry()
         self._kept: frozenset[str] = frozenset()
         self._head: Fleet | None = None
 
-    async def of(self, head: Fleet, recorded: Collection[str], pins: Collection[str]) -> Revisions:
+    async def of(self, head: Fleet, recorded: Collection[str], pins: Collection[str]) -> ReleaseFacts:
         """Return recorded revisions and those that pins name."""
         if self._head is not None and self._head is not head:
             # What was in force a moment ago is the revision of whoever is behind, and need not be read again.
@@ -81,7 +81,7 @@ class RevisionsInForce:
         self._fleets = {revision: fleet for revision, fleet in self._fleets.items() if revision in wanted}
         readable = {revision: fleet for revision, fleet in self._fleets.items() if revision != head.revision}
         missing = wanted - readable.keys() - {head.revision}
-        return Revisions(fleets=readable, order=self._lineage.order, missing=missing, pinned=pinned)
+        return ReleaseFacts(fleets=readable, order=self._lineage.order, missing=missing, pinned=pinned)
 
     async def fleet(self, revision: str) -> Fleet | None:
         """The fleet of one revision; None: it is not there, or cannot be read."""
@@ -129,14 +129,7 @@ Records = Mapping[str, Record]
 """By cluster."""
 
 
-class RecordedRollouts(NamedTuple):
-    """The journal's records by Rollout and cluster, and by Rollout the revision of its document in force."""
-
-    records: Mapping[str, Records] = {}
-    documents: Mapping[str, str] = {}
-
-
-AskMetrics = Callable[[tuple[MetricCheck, ...], str, str], Awaitable[Sight | None]]
+AskMetrics = Callable[[tuple[MetricCheck, ...], str, str], Awaitable[GateStatus | None]]
 """The reason why the metrics of a gate do not hold in a cluster, since RFC 3339; None: they do."""
 
 _AT_ONCE = 16
@@ -151,15 +144,17 @@ class Followed(Struct, frozen=True, kw_only=True):
     identities: frozenset[Identity]
 
 
-def followed_in(fleet: Fleet, selection: RolloutSelection) -> tuple[Followed, ...]:
+def followed_in(fleet: Fleet, selection: Staging) -> tuple[Followed, ...]:
     """Return every Rollout of a fleet, with its selection."""
     by_name: dict[str, list[Identity]] = {rollout.name: [] for rollout in fleet.rollouts}
     for identity, names in selection.rollouts.items():
         for name in names:
             by_name[name].append(identity)
     return tuple(
-        Followed(name=rollout.name, layout=layout, identities=frozenset(by_name[rollout.name]))
-        for rollout, layout in layouts_of(fleet)
+        Followed(
+            name=rollout.name, layout=lay_out(rollout, fleet.clusters), identities=frozenset(by_name[rollout.name])
+        )
+        for rollout in fleet.rollouts
     )
 
 
@@ -168,7 +163,7 @@ LastMet = dict[tuple[str, str], Bindings]
 """By Rollout and cluster in progress the bindings with which its gate was last met. It is lost with the process."""
 
 
-def sights_of(followed: Followed, records: Records, shown: FleetState | None, met: LastMet) -> dict[str, Sight]:
+def sights_of(followed: Followed, records: Records, shown: FleetState | None, met: LastMet) -> dict[str, GateStatus]:
     """Return the health probes of clusters in progress. `shown`: the state of the fleet after the last round.
 
     Conditions of gates are left out: nobody watches the objects that they name. `met` is updated.
@@ -177,18 +172,18 @@ def sights_of(followed: Followed, records: Records, shown: FleetState | None, me
         return {}
     schedule = shown.facts.schedule
     drawn = shown.facts.schedule.staging.in_force.get(followed.name, {})
-    found: dict[str, Sight] = {}
+    found: dict[str, GateStatus] = {}
     for name, of_stage in followed.layout.stage_of.items():
         record, state = records.get(name), shown.clusters.get(name)
         if name in shown.facts.elsewhere:
             # Also before it begins there: nothing that happens later makes anybody look again.
-            found[name] = Unseen("another process applies there")
+            found[name] = GateUnknown("another process applies there")
             continue
         if record is None or not record.revision or record.completed_at or state is None:
             met.pop((followed.name, name), None)
             continue
         if state.why_away is not None:
-            found[name] = Unseen(state.why_away)
+            found[name] = GateUnknown(state.why_away)
         else:
             plain, at, bindings = replace(of_stage.stage.gate, checks=()), (followed.name, name), schedule.bindings
             copies = [
@@ -197,7 +192,7 @@ def sights_of(followed: Followed, records: Records, shown: FleetState | None, me
                 if (copy := _of_hook(found_copy, schedule.fleet.templates.get(found_copy.identity))) is not None
             ]
             sight = found[name] = sight_of(plain, drawn.get(name, ""), copies, {})
-            if isinstance(sight, Met):
+            if isinstance(sight, GateMet):
                 met[at] = bindings
     return found
 
@@ -217,18 +212,27 @@ def _is_scaling(identity: Identity, cluster: str, before: Bindings, after: Bindi
 async def with_conditions(
     followed: Followed,
     records: Records,
-    plain: Mapping[str, Sight],
+    plain: Mapping[str, GateStatus],
     look: RolloutInputs,
     metrics: AskMetrics,
-) -> dict[str, Sight]:
+) -> dict[str, GateStatus]:
     """The same with conditions and metrics of gates, which are looked up where all the rest is well."""
     shown = look.shown
-    asked: dict[str, Awaitable[Sight]] = {}
+
+    async def ask(name: str, gate: Gate, shown: FleetState) -> GateStatus:
+        sight: GateStatus = GateMet(records[name].revision)
+        if gate.checks:
+            sight = await _checked(gate, records[name].revision, followed.identities, shown, name, look.reachable)
+        if not gate.metrics or not isinstance(sight, GateMet):
+            return sight
+        return await metrics(gate.metrics, name, records[name].begun_at) or sight
+
+    asked: dict[str, Awaitable[GateStatus]] = {}
     for name, of_stage in followed.layout.stage_of.items():
         gate, sight = of_stage.stage.gate, plain.get(name)
-        is_well = isinstance(sight, Met) and sight.revision == records[name].revision
+        is_well = isinstance(sight, GateMet) and sight.revision == records[name].revision
         if (gate.checks or gate.metrics) and is_well and shown is not None:
-            asked[name] = _asked(gate, records[name], followed.identities, shown, name, look.reachable, metrics)
+            asked[name] = ask(name, gate, shown)
     told = await asyncio.gather(*asked.values())
     return {**plain, **dict(zip(asked, told, strict=True))}
 
@@ -240,35 +244,18 @@ def asks_conditions(layout: Layout, records: Records) -> bool:
     return any((gate.checks or gate.metrics) and name in on_their_way for name, gate in gates)
 
 
-async def _asked(
-    gate: Gate,
-    record: Record,
-    identities: Collection[Identity],
-    shown: FleetState,
-    name: str,
-    reachable: Reachable,
-    metrics: AskMetrics,
-) -> Sight:
-    sight: Sight = Met(record.revision)
-    if gate.checks:
-        sight = await _checked(gate, record.revision, identities, shown, name, reachable)
-    if not gate.metrics or not isinstance(sight, Met):
-        return sight
-    return await metrics(gate.metrics, name, record.begun_at) or sight
-
-
 async def _checked(
     gate: Gate, revision: str, identities: Collection[Identity], shown: FleetState, name: str, reachable: Reachable
-) -> Sight:
+) -> GateStatus:
     """A cluster whose copies are well: whether the conditions of its gate hold, too."""
     member = reachable.get(name)
     if not isinstance(member, MemberCluster):
-        return Unseen(member or "it was not asked yet")
+        return GateUnknown(member or "it was not asked yet")
     asked = await try_await(within(_read(gate, identities, shown, member), timing.PATIENCE_S))
     if isinstance(asked.fault, MemberClusterError):
-        return Unseen(str(asked.fault))
+        return GateUnknown(str(asked.fault))
     if asked.value is None:
-        return Unseen(why_unread(name, asked.fault, silence=f"no answer within {timing.PATIENCE_S:g} s"))
+        return GateUnknown(why_unread(name, asked.fault, silence=f"no answer within {timing.PATIENCE_S:g} s"))
     copies, objects = asked.value
     return sight_of(gate, revision, copies, objects)
 

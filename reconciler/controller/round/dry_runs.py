@@ -1,20 +1,30 @@
-"""Dry runs by server-side apply, where the three-way comparison is in doubt.
+"""Questions to the API servers about a plan: dry runs of updates, and the contents of what is deleted.
 
-Source: design#dry-run: on request, and if engine T is in doubt.
+Dry runs are by server-side apply, on request, or if engine T is in doubt. Source: design#dry-run.
+
+The deletion of a definition deletes all objects of its kind, that of a Namespace what is in it. What an object controls
+is not counted beside it, nor what every Namespace has. Source: docs/concepts/deletion.md; Kubernetes, "Extend the API
+with CustomResourceDefinitions" and "Namespaces".
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Read
-from reconciler.api.plan import Action, Cause, Change, Engine, FieldChange, HeldBy, Hold
-from reconciler.api.problem import Problem, with_problems
-from reconciler.api.refs import GVK
-from reconciler.controller.reading.members import told_fault
+from reconciler.api.content import dig
+from reconciler.api.fleet import FleetSettings
+from reconciler.api.plan import Action, Cause, Change, Engine, HeldBy, Hold
+from reconciler.api.problem import Problem, Severity, with_problems
+from reconciler.api.refs import GVK, Identity
+from reconciler.clock import Clock
+from reconciler.controller import timing
+from reconciler.controller.cluster_reads.members import told_fault
 from reconciler.diff import (
     Comparer,
     as_replacement,
@@ -27,10 +37,10 @@ from reconciler.diff import (
 from reconciler.errors import InvalidObject, MemberClusterError, RefusedField
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kube.client import MemberCluster
-from reconciler.ownership import field_manager, replicas_path
+from reconciler.ownership import FLEET_LABEL, field_manager, fleet_names, replicas_path
 from reconciler.planner import Round, waves_without
 
-_IN_FLIGHT = 16
+_DRY_RUNS = 16
 
 
 async def dry_run(
@@ -52,7 +62,7 @@ async def dry_run(
     that lets one of them wait longer is asked no more; None: the client's own deadlines. `members`: those that may be
     asked.
     """
-    slots = asyncio.Semaphore(_IN_FLIGHT)
+    slots = asyncio.Semaphore(_DRY_RUNS)
     silent: set[tuple[str, GVK]] = set()
 
     async def ask(change: Change) -> tuple[Change | None, Problem | None]:
@@ -124,43 +134,32 @@ async def _ask(
             replacing = as_replacement(change, at, path)
             return replacing, _would_be_refused(change, error) if replacing.held else None
         if beside := refused_beside(change.in_the_way, [cause.field for cause in error.causes]):
-            return _without(change, beside), None
+            # Entries of others are taken away, too. Source: design#replaced-entries.
+            removed = tuple(sorted((*change.removed_paths, *(entry.path for entry in beside))))
+            fields = tuple(sorted((*change.fields, *beside), key=lambda field: field.path))
+            taken = replace(change, fields=fields, removed_paths=removed, in_the_way=(), engine=Engine.SERVER_SIDE)
+            return taken, None
         # The dry run does not cover fields that are taken over first, and that may be the cause of its refusal.
-        return (change, None) if change.removed_paths else _refused(change, error)
+        if change.removed_paths:
+            return change, None
+        hold = Hold(HeldBy.OTHERS, "the API server would refuse it")
+        return replace(change, hold=hold), _would_be_refused(change, error)
     except MemberClusterError:
         return change, None
-    fields = dry_run_changes(live.body, result.body, manager=manager, schema=schema, desired=change.manifest)
+    fields = dry_run_changes(live.body, result.body, manager=manager, schema=schema)
     if not is_write_needed(fields) and not change.removed_paths:
         return (change if comparer.altered(change, result) else None), None
-    fields = _with_what_was_told(fields, change)
-    return replace(change, fields=fields, cause=overall_cause(fields), engine=Engine.SERVER_SIDE), None
-
-
-def _with_what_was_told(answered: tuple[FieldChange, ...], change: Change) -> tuple[FieldChange, ...]:
-    """Return the fields of a dry run with the causes of the comparison, and the fields taken over before."""
-    told = {field.path: field for field in change.fields}
-    fields = [
+    # A field that was told keeps its cause, and one that is taken over stays shown.
+    told, shown = {field.path: field for field in change.fields}, {field.path for field in fields}
+    answered = [
         replace(field, cause=told[field.path].cause)
         if field.path in told and field.cause is not Cause.SIDE_EFFECT
         else field
-        for field in answered
+        for field in fields
     ]
-    shown = {field.path for field in fields}
-    fields += [told[path] for path in change.removed_paths if path in told and path not in shown]
-    return tuple(sorted(fields, key=lambda field: field.path))
-
-
-def _without(change: Change, entries: tuple[FieldChange, ...]) -> Change:
-    """The change that takes entries of others away, too. Source: design#replaced-entries."""
-    paths = (*change.removed_paths, *(entry.path for entry in entries))
-    fields = sorted((*change.fields, *entries), key=lambda field: field.path)
-    engine = Engine.SERVER_SIDE
-    return replace(change, fields=tuple(fields), removed_paths=tuple(sorted(paths)), in_the_way=(), engine=engine)
-
-
-def _refused(change: Change, error: InvalidObject) -> tuple[Change, Problem]:
-    hold = Hold(HeldBy.OTHERS, "the API server would refuse it")
-    return replace(change, hold=hold), _would_be_refused(change, error)
+    answered += [told[path] for path in change.removed_paths if path in told and path not in shown]
+    fields = tuple(sorted(answered, key=lambda field: field.path))
+    return replace(change, fields=fields, cause=overall_cause(fields), engine=Engine.SERVER_SIDE), None
 
 
 def _would_be_refused(change: Change, error: InvalidObject) -> Problem:
@@ -170,3 +169,143 @@ def _would_be_refused(change: Change, error: InvalidObject) -> Problem:
         message=f"{change.identity} would be refused: {error.message}",
         cluster=change.cluster,
     )
+
+
+_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_NAMESPACE: Final = ("", "Namespace")
+_OF_THE_CLUSTER: Final = frozenset(
+    {
+        *(("", "Event"), ("events.k8s.io", "Event"), ("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice")),
+        ("coordination.k8s.io", "Lease"),
+    }
+)
+"""Kinds that the cluster writes by itself."""
+_IN_EVERY_NAMESPACE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
+_LISTS: Final = 8
+_NAMES_MAX: Final = 3
+
+
+class _Counted(NamedTuple):
+    """Listed objects with whether they are ours, and one error for each kind that failed."""
+
+    objects: frozenset[tuple[Identity, bool]] = frozenset()
+    errors: tuple[str, ...] = ()
+
+
+class Contents:
+    """Counts the contents of deleted objects, and asks again after five minutes."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[tuple[str, str], tuple[float, _Counted]] = {}
+
+    async def add(
+        self,
+        planned: Round,
+        members: Mapping[str, MemberCluster],
+        settings: FleetSettings,
+        within_s: float | None = None,
+    ) -> Round:
+        """Return the round with a warning for each deletion that takes along what the plan does not delete by itself.
+
+        `settings`: those of the fleet, whose objects count as ours. `within_s`: after so long the contents count as
+        unknown; None: the client's own deadlines.
+        """
+        deleted = (change for change in planned.plan.changes if change.action is Action.DELETE)
+        due = [one for one in deleted if one.identity[:2] in (_DEFINITION, _NAMESPACE) and one.cluster in members]
+        self._known = {key: self._known[key] for change in due if (key := (change.cluster, change.uid)) in self._known}
+        if not due:
+            return planned
+        found = [await self._of(change, members[change.cluster], fleet_names(settings), within_s) for change in due]
+        problems = dict(planned.problems)
+        told: dict[int, Change] = {}
+        for change, contents in zip(due, found, strict=True):
+            text = _deleted_along(change, contents, planned.plan.changes)
+            if text:
+                why = change.reason
+                # The reason goes to history. The hold stays as it is: a changing number must not cause a new report.
+                reason = replace(why, text=f"{why.text}; it {text}") if why is not None else None
+                told[id(change)] = replace(change, reason=reason)
+                problem = Problem(
+                    source=change.source, code="deletes-others", message=f"deleting {change.identity} {text}",
+                    severity=Severity.WARNING, cluster=change.cluster,
+                )  # fmt: skip
+                problems[change.identity] = (*problems.get(change.identity, ()), problem)
+        changes = tuple(told.get(id(change), change) for change in planned.plan.changes)
+        plan = replace(planned.plan, changes=changes, problems=with_problems(planned.plan.problems, *problems.values()))
+        return replace(planned, plan=plan, problems=problems)
+
+    async def _of(
+        self, change: Change, member: MemberCluster, fleet_names: Collection[str], within_s: float | None
+    ) -> _Counted:
+        now_s, key = self._clock.monotonic_s(), (change.cluster, change.uid)
+        known = self._known.get(key)
+        if known is not None and now_s - known[0] < timing.CONTENTS_S:
+            return known[1]
+        try:
+            async with asyncio.timeout(within_s):
+                contents = await _listed(change, member, fleet_names)
+        except MemberClusterError as error:
+            contents = _Counted(errors=(error.message,))
+        except TimeoutError:
+            contents = _Counted(errors=(f"no answer within {within_s:g} s",))
+        self._known[key] = now_s, contents
+        return contents
+
+
+async def _listed(change: Change, member: MemberCluster, fleet_names: Collection[str]) -> _Counted:
+    """List contents by metadata, except objects that the cluster makes itself.
+
+    Raises:
+        MemberClusterError: the kinds of the cluster are not known.
+    """
+    discovery = await member.discover()
+    if change.identity[:2] == _DEFINITION:
+        group, kind = dig(change.before or {}, "spec", "group"), dig(change.before or {}, "spec", "names", "kind")
+        wanted = {found.group_kind for found in discovery.served() if found.group_kind == (group, kind)}
+    else:
+        namespaced = {found.group_kind for found, is_namespaced in discovery.served().items() if is_namespaced}
+        wanted = namespaced - _OF_THE_CLUSTER
+    kinds = [served.gvk for one in sorted(wanted) if (served := discovery.preferred(*one)) is not None]
+    namespace = change.identity.name if change.identity[:2] == _NAMESPACE else ""
+    slots = asyncio.Semaphore(_LISTS)
+
+    async def listed(gvk: GVK) -> _Counted:
+        try:
+            async with slots:
+                listing = await member.list_metadata(gvk, namespace=namespace)
+        except MemberClusterError as error:
+            return _Counted(errors=(error.message,))
+        found = [
+            (one.identity, dig(one.body, "metadata", "labels", FLEET_LABEL) in fleet_names)
+            for one in listing.objects
+            if (one.identity.kind, one.identity.name) not in _IN_EVERY_NAMESPACE
+            and not dig(one.body, "metadata", "ownerReferences")
+        ]
+        return _Counted(frozenset((*found, *((identity, False) for identity in listing.unread))))
+
+    each = await asyncio.gather(*map(listed, kinds))
+    errors = tuple(error for one in each for error in one.errors)
+    return _Counted(frozenset(found for one in each for found in one.objects), errors)
+
+
+def _deleted_along(change: Change, contents: _Counted, changes: Collection[Change]) -> str:
+    """Return the objects that are deleted along; empty: only those that the plan deletes there anyway."""
+    deleted = {other.identity for other in changes if other.action is Action.DELETE and other.cluster == change.cluster}
+    left = sorted(found for found in contents.objects if found[0] not in deleted)
+    foreign = [identity for identity, is_ours in left if not is_ours]
+    kept = [identity for identity, is_ours in left if is_ours]
+    parts = [f"{_counted(foreign)} that are not ours"] if foreign else []
+    parts += [f"{_counted(kept)} of ours that nothing else deletes"] if kept else []
+    if contents.errors:
+        parts.append(f"objects that could not be counted ({contents.errors[0]})")
+    return f"deletes {' and '.join(parts)} with it" if parts else ""
+
+
+def _counted(identities: Collection[Identity]) -> str:
+    """Name kinds with their numbers, and the first objects: `2 Widget (shop/a, shop/b)`."""
+    numbers = Counter(identity.kind for identity in identities)
+    kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(numbers.items()))
+    names = [f"{one.namespace}/{one.name}" if one.namespace else one.name for one in sorted(identities)[:_NAMES_MAX]]
+    more = "" if len(identities) <= _NAMES_MAX else ", …"
+    return f"{kinds} ({', '.join(names)}{more})"

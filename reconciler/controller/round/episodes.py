@@ -26,7 +26,6 @@ from reconciler.api.ledger import ENDS, Event, EventKind, EvictionRecord
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller.round.writes import Behind, behind_event
-from reconciler.incremental import by_key
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import age_s
@@ -38,7 +37,6 @@ from reconciler.state import (
     FleetState,
     Frozen,
     Held,
-    Holds,
     RevisionStep,
     StateChange,
     says_more,
@@ -76,7 +74,7 @@ class Episodes:
         """
         known = self._open[kind]
         ended = known.keys() & set(over) - holding.keys()
-        found = [self._ended(kind, known.pop(subject), now) for subject in sorted(ended)]
+        found = [self._end_event(kind, known.pop(subject), now) for subject in sorted(ended)]
         for subject, given in sorted(holding.items()):
             data = {key: scrub_text(value) if isinstance(value, str) else value for key, value in given.items()}
             before = known.get(subject)
@@ -93,7 +91,7 @@ class Episodes:
         """Drop episodes that are not among these: they neither go on nor end."""
         self._open[kind] = {subject: self._open[kind][subject] for subject in set(kept) & self._open[kind].keys()}
 
-    def _ended(self, kind: EventKind, begun: Event, now: str) -> Event:
+    def _end_event(self, kind: EventKind, begun: Event, now: str) -> Event:
         kept = {key: begun.data[key] for key in ("why", "who") if key in begun.data}
         return self._event(_END_OF[kind], begun.subject, now, {**kept, "since": begun_at(begun)})
 
@@ -124,7 +122,7 @@ _FILES_MAX: Final = 5
 State = TypeVar("State")
 
 
-class Lasting(Generic[State]):
+class OngoingConditions(Generic[State]):
     """The copies in a condition. A copy that was not evaluated keeps its known state."""
 
     def __init__(self, condition: Condition[State]) -> None:
@@ -144,35 +142,30 @@ class Lasting(Generic[State]):
 
     def _judge(self, state: FleetState, copy: Copy) -> None:
         facts = state.facts
-        verdict = self._condition(facts, copy, state.seen(*copy))
+        verdict = self._condition(facts, copy, state.last_state(*copy))
         self._unsure.discard(copy)
         if facts.is_left(copy[0]):
             self.found.pop(copy, None)  # It is nobody's concern any more.
-        elif isinstance(verdict, Holds):
-            self.found[copy] = verdict.value
+        elif not isinstance(verdict, ConditionEnd):
+            self.found[copy] = verdict
         elif verdict is ConditionEnd.OVER:
             self.found.pop(copy, None)
         elif copy in self.found:
             self._unsure.add(copy)
 
 
-def holds_by_cluster(held: Mapping[Copy, Held], since: Mapping[Copy, str]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the holds of each cluster for history: holder, number of objects, the first of them, and the reason.
+def hold_of(found: Mapping[Identity, Held], since: Mapping[Identity, str]) -> dict[str, Any]:
+    """Return a hold of a cluster for history: holder, number of objects, the first of them, and the reason.
 
     `since`: the revision with which each began. Those of the named objects are there where they differ.
     """
-    by_cluster = by_key((copy[0], (str(copy[1]), found, since[copy])) for copy, found in held.items())
-    return {f"cluster {name}": _hold(sorted(found, key=lambda one: one[0])) for name, found in by_cluster.items()}
-
-
-def _hold(found: Sequence[tuple[str, Held, str]]) -> dict[str, Any]:
-    named = found[:OBJECTS_MAX]
-    revisions = {name: revision for name, _, revision in named}
+    names = sorted(found, key=str)
+    revisions = {str(name): since[name] for name in names[:OBJECTS_MAX]}
     return {
-        "why": found[0][1].why,
-        "by": ", ".join(sorted({str(one.by) for _, one, _ in found})),
+        "why": found[names[0]].why,
+        "by": ", ".join(sorted({str(one.by) for one in found.values()})),
         "held": len(found),
-        "objects": [name for name, _, _ in named],
+        "objects": [str(name) for name in names[:OBJECTS_MAX]],
         **({"revisions": revisions} if len(set(revisions.values())) > 1 else {}),
     }
 
@@ -194,7 +187,7 @@ _COMMIT: Final[Behind] = {}
 _CLUSTERS: Final[Behind] = {"who": "clusters", "why": "what the clusters have room for, or are like, is another now"}
 
 
-class Origins(Struct, frozen=True, kw_only=True):
+class PlacementReasons(Struct, frozen=True, kw_only=True):
     """The reasons of placements. `is_advanced`: another revision became active with this round.
 
     `ticked`: constraints that took a cluster. `now`: the time of the round (RFC 3339).
@@ -216,9 +209,12 @@ class Origins(Struct, frozen=True, kw_only=True):
         if self.is_advanced or not before:
             return _COMMIT
         for cluster in _lost(after, before):
-            freed = self._freed(identity, cluster)
-            if freed is not None:
-                return freed
+            order = self._order(identity, cluster)
+            if order is not None and order.until and order.until <= self.now:
+                return {"who": order.who or "a person", "why": f"its eviction from {cluster} has ended"}
+            last = self._newest(identity, cluster, _KEPT_AWAY)
+            if last is not None and last.kind in (EventKind.READMITTED, EventKind.FREED):
+                return behind_event(last)
         return None
 
     def followed(self, identity: Identity, placed: Iterable[Identity]) -> Iterable[Identity]:
@@ -237,14 +233,6 @@ class Origins(Struct, frozen=True, kw_only=True):
         evicted = self._newest(taken.identity, taken.cluster, (EventKind.EVICTED,))
         return {"who": (str(evicted.data.get("who", "")) if evicted else "") or "a person", "why": taken.reason}
 
-    def _freed(self, identity: Identity, cluster: str) -> Behind | None:
-        """Return the reason of a copy's return since the last placement; None: nothing kept it away."""
-        order = self._order(identity, cluster)
-        if order is not None and order.until and order.until <= self.now:
-            return {"who": order.who or "a person", "why": f"its eviction from {cluster} has ended"}
-        last = self._newest(identity, cluster, _KEPT_AWAY)
-        return behind_event(last) if last is not None and last.kind in (EventKind.READMITTED, EventKind.FREED) else None
-
     def _newest(self, identity: Identity, cluster: str, kinds: tuple[EventKind, ...]) -> Event | None:
         found = self.journal.newest_events(EventFilter(subject=f"{identity} @ {cluster}", kinds=kinds), 1)
         return found[0].event if found else None
@@ -254,13 +242,12 @@ class Origins(Struct, frozen=True, kw_only=True):
 
 
 def _lost(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> list[str]:
-    """Return the clusters with fewer replicas than before."""
     now = dict(after)
     return [name for name, replicas in before if name not in now or (replicas or 0) > (now[name] or 0)]
 
 
 def placed_events(
-    number: int, time: str, plan: Plan, recorded: Collection[Identity], origins: Origins
+    number: int, time: str, plan: Plan, recorded: Collection[Identity], origins: PlacementReasons
 ) -> Iterator[Event]:
     """Yield the new placements: recorded ones that differ from before."""
     placed = [found for found in plan.placements if found.identity in recorded]
@@ -316,9 +303,5 @@ class Steps:
         took_s = age_s(self.seen_at, now) if self.seen_at else None
         data = {"revision": step.revision, "clusters": step.clusters}
         data |= {"since": self.seen_at, "seconds": round(took_s)} if took_s is not None else {}
-        event = Event(
-            round=self._journal.complete_rounds(), time=now, kind=EventKind.IN_STEP, subject=STORE, data=data
-        )  # fmt: skip
-        self._journal.record_events([event])
         self.fresh_s = took_s
-        return (event,)
+        return (self._journal.tell(EventKind.IN_STEP, STORE, data, now),)

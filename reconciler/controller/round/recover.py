@@ -20,13 +20,12 @@ from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
 from reconciler.containment import try_call
 from reconciler.controller import timing
-from reconciler.controller.reading.members import Reachable, told_fault
-from reconciler.controller.reading.read_clusters import is_assumed
-from reconciler.controller.round.mark import is_hook_record
+from reconciler.controller.cluster_reads.members import Reachable, told_fault
+from reconciler.controller.round.owner_record import is_hook_record
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
-from reconciler.ownership import OwnershipRecord, field_manager, holds_field, ownership_of
+from reconciler.ownership import OwnershipRecord, field_manager, holds_field, is_terminating, ownership_of
 
 TellFault = Callable[[Intent, Exception], None]
 
@@ -93,7 +92,7 @@ async def answered(known: JournalSnapshot, reachable: Reachable, fleet: Fleet) -
     ledger = {name: dict(rows) for name, rows in known.ledger.items()}
     for each in judged:
         rows, identity = ledger.setdefault(each.intent.cluster, {}), each.intent.identity
-        if each.is_gone or (identity in rows and is_assumed(rows[identity])):
+        if each.is_gone or (identity in rows and not rows[identity].uid):
             rows.pop(identity, None)
         if each.row is not None:
             rows[identity] = each.row
@@ -107,7 +106,7 @@ async def answered(known: JournalSnapshot, reachable: Reachable, fleet: Fleet) -
 
 async def _all_seen(due: Iterable[tuple[int, Intent]], reachable: Reachable, tell: TellFault) -> list[_IntentObject]:
     looks = [
-        _seen(number, member, intent, tell)
+        _read_object(number, member, intent, tell)
         for number, intent in due
         if isinstance(member := reachable.get(intent.cluster), MemberCluster)
     ]
@@ -128,26 +127,31 @@ def _judged(seen: list[_IntentObject], ledger: Ledger, fleet: Fleet, tell: TellF
 
 def _outcome(each: _IntentObject, ledger: Ledger, fleet: Fleet) -> _IntentOutcome:
     owner, intent, leaves = _owner(each, fleet), each.intent, each.intent.action in _LEAVES
-    if each.is_seen and (leaves if owner is None else intent.action in ARRIVES):
+    ends = each.live is not None and is_terminating(each.live)
+    if each.is_seen and (leaves if owner is None or ends else intent.action in ARRIVES):
         outcome = IntentOutcome(each.intent_id, IntentEnd.DONE, "its answer was lost; seen to be done")
     else:
         why = "its answer was lost; seen not to be done, and decided anew"
         outcome = IntentOutcome(each.intent_id, IntentEnd.SUPERSEDED, why)
     known = ledger.get(intent.cluster, {}).get(intent.identity)
     row, uid = None, each.live.uid if each.live is not None else ""
-    if owner is not None and intent.action in ARRIVES and (known is None or known.uid != uid):
+    # The record of a hook stays; a round removes it if nothing wants the hook any more.
+    is_kept = known is not None and is_hook_record(known)
+    is_gone = each.is_seen and leaves and owner is None and not is_kept
+    is_deleted = ends or (each.is_seen and each.live is None)
+    if intent.action in (Action.DELETE, Action.REPLACE) and is_deleted and not is_kept and not is_gone:
+        row = replace(known, uid="", established=None) if known is not None else None
+    elif owner is not None and intent.action in ARRIVES and (known is None or known.uid != uid):
         # It has arrived, and the journal has no record of it but its marks.
         row = owner.row(intent.cluster, intent.gvk, intent.identity, uid)
         row = replace(row, revision=intent.revision)
     elif known is not None and known.established is not None and not leaves:
         # Of one that was updated it is no longer known how much of it served.
         row = replace(known, established=None)
-    # The record of a hook stays; a round removes it if nothing wants the hook any more.
-    is_gone = each.is_seen and leaves and owner is None and not (known is not None and is_hook_record(known))
     return _IntentOutcome(intent, outcome, row, is_gone)
 
 
-async def _seen(intent_id: int, member: MemberCluster, intent: Intent, tell: TellFault) -> _IntentObject | None:
+async def _read_object(intent_id: int, member: MemberCluster, intent: Intent, tell: TellFault) -> _IntentObject | None:
     try:
         async with asyncio.timeout(timing.PROMPT_S):
             live = await member.get(intent.gvk, intent.identity.namespace, intent.identity.name)

@@ -20,7 +20,7 @@ from reconciler.api.plan import Action, Cause, HeldBy
 from reconciler.api.refs import GVK, Identity
 from reconciler.clock import Clock
 from reconciler.controller.inbox import LoopEvent
-from reconciler.controller.round.act import Result
+from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.planner import Round
 
@@ -103,7 +103,7 @@ class RoundLog:
         unread = tuple(sorted(name for name, found in snapshot.members.items() if isinstance(found, NotRead)))
         self._write(RoundPlanned(unread=unread, changes=tuple(changes)))
 
-    def tried(self, result: Result) -> None:
+    def tried(self, result: ChangeResult) -> None:
         """Write that the answer to a change has come."""
         if self._file is not None:
             change, has_failed = result.change, bool(result.error)

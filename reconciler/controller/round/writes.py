@@ -8,10 +8,10 @@ from typing import Any, Final
 from reconciler.api.content import Json
 from reconciler.api.ledger import MADE, DriftOutcome, Event, EventKind
 from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange
-from reconciler.controller.round.act import Result
+from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.report.difference import compact_json, shown_pair
+from reconciler.report.difference import compact_json, value_texts
 from reconciler.report.mask import Masker, masker_of
 from reconciler.report.plan.groups import of_interest
 from reconciler.report.status.remedies import remedy
@@ -30,7 +30,7 @@ Behind = Mapping[str, str]
 """The person or cause (`who`) and the reason in words (`why`); empty: the commit, or nobody in particular."""
 
 
-def write_events(journal: Journal | None, revision: str, time: str, results: Sequence[Result]) -> Iterator[Event]:
+def write_events(journal: Journal | None, revision: str, time: str, results: Sequence[ChangeResult]) -> Iterator[Event]:
     """Yield the events of writes, with their results. `journal`: tells of earlier events; None: it is not asked."""
     masker = masker_of(result.change for result in results)
     number = journal.complete_rounds() if journal is not None else 0
@@ -40,6 +40,8 @@ def write_events(journal: Journal | None, revision: str, time: str, results: Seq
         kind = EventKind.FAILED if result.error else EventKind.DRIFT if is_drift else EventKind(change.action.done)
         altered = [found.path for found in result.altered]
         behind: Behind = {}
+        failed = Failed(result.error, is_altered=bool(result.altered), todo=result.todo)
+        todo = remedy(*change.copy, failed, str(change.source), revision) if result.error else ""
         if is_drift:
             behind = _behind_drift(change, altered or (last_altered(journal, change) if journal is not None else ()))
         elif change.cause in _MOVED and journal is not None:
@@ -56,7 +58,7 @@ def write_events(journal: Journal | None, revision: str, time: str, results: Seq
                 **({"why": change.reason.text} if change.reason else {}),
                 **behind,
                 # Messages of an API server may quote the sent object.
-                **({"error": masker.text(result.error), "todo": _todo(result, revision)} if result.error else {}),
+                **({"error": masker.text(result.error), "todo": todo} if result.error else {}),
                 **({"altered": altered} if altered else {}),
                 **({"outcome": str(DriftOutcome.HEALED)} if is_drift and not result.error else {}),
             },
@@ -69,12 +71,6 @@ def behind_event(event: Event) -> Behind:
     by_kind = {EventKind.FREED: data.get("tick"), EventKind.READMITTED: "a person"}
     who = data.get("who") or by_kind.get(EventKind(event.kind))
     return {"who": str(who), "why": str(data.get("why", ""))} if who else {}
-
-
-def _todo(result: Result, revision: str) -> str:
-    change = result.change
-    failed = Failed(result.error, is_altered=bool(result.altered), todo=result.todo)
-    return remedy(change.cluster, change.identity, failed, str(change.source), revision)
 
 
 def last_altered(journal: Journal, change: Change) -> Collection[str]:
@@ -153,7 +149,7 @@ def _value(found: FieldChange) -> dict[str, Json]:
     if any(len(value if isinstance(value, str) else compact_json(value)) > _VALUE_CHARACTERS for value in values):
         values = [
             None if value is None else text
-            for value, text in zip(values, shown_pair(found.before, found.after, _VALUE_CHARACTERS), strict=True)
+            for value, text in zip(values, value_texts(found.before, found.after, _VALUE_CHARACTERS), strict=True)
         ]
     value: dict[str, Json] = {"path": found.path, "before": values[0], "after": values[1]}
     if found.owner is not None:

@@ -20,19 +20,22 @@ from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
-from reconciler.controller.round.hold import put_own
-from reconciler.controller.round.mark import NAMESPACE
+from reconciler.controller.cluster_reads.members import why_unread
+from reconciler.controller.round.owner_record import NAMESPACE
+from reconciler.controller.round.ownership_lock import put_own
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
 from reconciler.kube.client import MemberCluster
 from reconciler.lease import (
     Leader,
     Lease,
-    Sighting,
+    ObservedLease,
     given_back,
+    handover_name,
     lease_body,
     lease_name,
     raised,
+    read_handover,
     read_lease,
     renewed,
     sighted,
@@ -50,26 +53,26 @@ _ANSWERS: Final = 3
 _NOT_RENEWED: Final = "the Lease was not renewed in time"
 
 
-class LeaseTerms(Struct, frozen=True, kw_only=True):
-    """The fleet, holder and duration of a Lease. `holder` names this process, and no other one ever."""
-
-    fleet: str
-    holder: str
-    duration_s: int
-
-
 class Elector:
     """One Lease in one cluster, for one process. All requests of it go through a connection of their own."""
 
     def __init__(
-        self, member: MemberCluster, terms: LeaseTerms, clock: Clock, since_boot_s: Callable[[], float]
+        self,
+        member: MemberCluster,
+        clock: Clock,
+        since_boot_s: Callable[[], float],
+        *,
+        fleet: str,
+        holder: str,
+        duration_s: int,
     ) -> None:
-        """Nothing is asked yet. `since_boot_s`: seconds that go on while the machine sleeps."""
-        self._member = member
-        self._terms = terms
-        self._clock = clock
-        self._since_boot_s = since_boot_s
-        self._seen: Sighting | None = None
+        """Nothing is asked yet. `since_boot_s`: seconds that go on while the machine sleeps.
+
+        `holder` names this process, and no other one ever.
+        """
+        self._member, self._clock, self._since_boot_s = member, clock, since_boot_s
+        self._fleet, self._own, self.duration_s = fleet, holder, duration_s
+        self._seen: ObservedLease | None = None
         self._live: LiveObject | None = None
         self._leader: Leader | None = None
         self._writes_from_s = 0.0
@@ -89,11 +92,6 @@ class Elector:
         return self._leader.term if self._leader is not None else None
 
     @property
-    def duration_s(self) -> int:
-        """Return the time for which the Lease holds without a renewal."""
-        return self._terms.duration_s
-
-    @property
     def holder(self) -> str:
         """Return the last known holder of the Lease; empty: nobody."""
         return self._seen.lease.holder if self._seen is not None else ""
@@ -111,7 +109,7 @@ class Elector:
             if self._leader is None:
                 await self._clock.sleep(min(max(wait_s, 0.1), self._every_s))
 
-    async def settled(self) -> None:
+    async def may_write(self) -> None:
         """Wait until this process may write, or leads no more: who made the Lease waits for who held a deleted one."""
         while (leader := self._leader) is not None and (left_s := leader.writes_from_s - self._since_boot_s()) > 0:
             await self._clock.sleep(min(left_s, self._every_s))
@@ -119,10 +117,11 @@ class Elector:
     async def keep(self) -> str:
         """Renew the Lease until it is lost; why it was. Writing has ended by itself before that."""
         while True:
-            renew = self._rewrite(lambda lease: renewed(lease, self._terms.duration_s, self._clock.now()))
+            renew = self._rewrite(lambda lease: renewed(lease, self.duration_s, self._clock.now()))
             tried = await try_await(within(renew, self._answer_s))
             if tried.value:
-                return self._resign(tried.value)
+                self._leader = None
+                return tried.value
             self._tell(tried.fault, "the Lease cannot be renewed; writing ends before it runs out")
             await self._clock.sleep(timing.GRACE_S if tried.fault is not None else self._every_s)
 
@@ -136,7 +135,7 @@ class Elector:
             return self._leader is not None
         why = await within(self._rewrite(lambda lease: raised(lease, over, self._clock.now())), self._answer_s)
         if why:
-            self._resign(why)
+            self._leader = None
         return not why
 
     async def give_back(self) -> None:
@@ -154,27 +153,29 @@ class Elector:
         try:
             await self._send(given_back(self._held, self._clock.now()))
         except WriteConflict:
-            await self._look()
-            if self._live is not None and self.holder == self._terms.holder:
+            await self._read_lease()
+            if self._live is not None and self.holder == self._own:
                 await self._send(given_back(self._held_there(), self._clock.now()))
 
     @property
     def _every_s(self) -> float:
-        return self._terms.duration_s / _RENEWALS
+        return self.duration_s / _RENEWALS
 
     @property
     def _answer_s(self) -> float:
-        return self._terms.duration_s / _ANSWERS
+        return self.duration_s / _ANSWERS
 
     async def _try(self) -> float:
         """Look at the Lease, and take it where it may be taken; how long to wait where not."""
-        await self._look()
+        await self._read_lease()
         assert self._seen is not None, "it was looked at"
-        wait_s = wait_for_lease_s(self._seen, self._own_name(), self._terms.duration_s, self._since_boot_s())
+        # A Lease that somebody made anew is not ours, whatever it says.
+        own = self._own if self._seen.lease.transitions >= self._latest else ""
+        wait_s = wait_for_lease_s(self._seen, own, self.duration_s, self._since_boot_s())
         if wait_s > 0:
             return wait_s
         begun_s = self._since_boot_s()
-        taken = taken_by(self._terms.holder, self._seen.lease, self._terms.duration_s, self._clock.now())
+        taken = taken_by(self._own, self._seen.lease, self.duration_s, self._clock.now())
         try:
             await self._write(taken, begun_s)
         except (AlreadyExists, WriteConflict, ObjectNotFound):
@@ -192,9 +193,9 @@ class Elector:
                     await self._write(changed(self._held), begun_s)
                 except (AlreadyExists, ObjectNotFound, WriteConflict):
                     # A person wrote its labels or deleted it; or we wrote it, and the answer was lost; or it is taken.
-                    await self._look()
+                    await self._read_lease()
                     if self._live is not None:
-                        if self.holder != self._terms.holder:
+                        if self.holder != self._own:
                             return f"{self.holder or 'nobody'} holds the Lease"
                         self._held = self._held_there()
                 else:
@@ -206,14 +207,9 @@ class Elector:
         found = self._seen.lease
         return replace(found, transitions=max(found.transitions, self._held.transitions))
 
-    def _own_name(self) -> str:
-        """Our name, as far as the Lease has it from us; empty: it has an earlier term, which a hand restored."""
-        assert self._seen is not None, "it was looked at"
-        return self._terms.holder if self._seen.lease.transitions >= self._latest else ""
-
-    async def _look(self) -> None:
+    async def _read_lease(self) -> None:
         try:
-            self._live = await self._member.get(LEASE, NAMESPACE, lease_name(self._terms.fleet))
+            self._live = await self._member.get(LEASE, NAMESPACE, lease_name(self._fleet))
         except ObjectNotFound:
             self._live = None
         lease = read_lease(self._live.body) if self._live is not None else Lease()
@@ -224,25 +220,21 @@ class Elector:
     async def _write(self, lease: Lease, begun_s: float) -> None:
         """Write the Lease as ours, and lead from the moment before it was sent."""
         if self._leader is None and self._live is None:
-            self._writes_from_s = begun_s + self._terms.duration_s  # Also where the answer to this is lost.
+            self._writes_from_s = begun_s + self.duration_s  # Also where the answer to this is lost.
         self._live = live = await self._send(lease)
         self._held = lease
-        self._seen = Sighting(lease=lease, resource_version=live.resource_version, since_s=begun_s)
+        self._seen = ObservedLease(lease=lease, resource_version=live.resource_version, since_s=begun_s)
         self._leader = Leader(
             term=lease.transitions,
             renewed_s=begun_s,
-            duration_s=self._terms.duration_s,
+            duration_s=self.duration_s,
             writes_from_s=self._writes_from_s,
         )
 
     async def _send(self, lease: Lease) -> LiveObject:
-        fleet, manager = self._terms.fleet, field_manager(self._terms.fleet)
-        body, name = lease_body(fleet, NAMESPACE, lease), lease_name(fleet)
+        manager = field_manager(self._fleet)
+        body, name = lease_body(self._fleet, NAMESPACE, lease), lease_name(self._fleet)
         return await put_own(self._member, LEASE, name, body, self._live, manager)
-
-    def _resign(self, why: str) -> str:
-        self._leader = None
-        return why
 
     def _tell(self, fault: Exception | None, text: str) -> None:
         if fault is None:
@@ -255,3 +247,37 @@ class Elector:
         extra = {"event": "LeaseUnreachable", "cluster": self._member.name, "todo": STANDBY,
                  **({} if is_told else fault_fields())}  # fmt: skip
         self._told.enter("lease", why, logging.WARNING, text, **extra, error=why)
+
+
+class LeaderStatus(Struct, frozen=True, kw_only=True):
+    """The Lease's content and the handover. `holder`: the leader; empty: nobody, or unknown.
+
+    `renewed`: the last renewal of the Lease, by its holder's clock. `has_handover`: whether there is a handover.
+    `error`: the error of reading any of it.
+    """
+
+    cluster: str
+    holder: str = ""
+    term: int = 0
+    renewed: str = ""
+    has_handover: bool = False
+    error: str = ""
+
+
+async def who_leads(member: MemberCluster, fleet: str) -> LeaderStatus:
+    """Return the content of the Lease and of the handover."""
+
+    async def status() -> LeaderStatus:
+        has_left, lease = False, Lease()
+        with contextlib.suppress(ObjectNotFound):
+            live = await member.get(GVK("", "v1", "ConfigMap"), NAMESPACE, handover_name(fleet))
+            has_left = read_handover(live.body) is not None
+        with contextlib.suppress(ObjectNotFound):
+            lease = read_lease((await member.get(LEASE, NAMESPACE, lease_name(fleet))).body)
+        known = LeaderStatus(cluster=member.name, holder=lease.holder, has_handover=has_left)
+        return replace(known, term=lease.transitions, renewed=lease.renewed)
+
+    found = await try_await(within(status(), timing.PROMPT_S))
+    if found.value is not None:
+        return found.value
+    return LeaderStatus(cluster=member.name, error=why_unread(member.name, found.fault, silence="no answer in time"))

@@ -18,13 +18,12 @@ from reconciler.containment import fault_fields, try_await, try_call
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.service.elector import Elector
-from reconciler.controller.service.handover import HandoverFile
-from reconciler.controller.service.takeover import Taken, left_by, read_unread
+from reconciler.controller.service.takeover import HandoverFile, left_by, read_unread
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.errors import ConfigurationError, Deposed, FleetHeld, MemberClusterError
 from reconciler.kube.member_clusters import MemberClusters
-from reconciler.lease import HandoverTooLarge
+from reconciler.lease import Handover, HandoverTooLarge
 
 log = logging.getLogger("reconciler")
 
@@ -49,7 +48,7 @@ def reached_now(parts: LoopParts, fleet: Fleet, members: MemberClusters) -> Memb
 class LeaderTerm:
     """The time for which a leader holds the Lease. `over` is set when its control loop has to begin anew."""
 
-    def __init__(self, context: LeaderContext, parts: LoopParts, follower: StoreFollower, taken: Taken) -> None:
+    def __init__(self, context: LeaderContext, parts: LoopParts, follower: StoreFollower, taken: Handover) -> None:
         self.over = asyncio.Event()
         self.taken = taken
         self.elector = context.elector
@@ -102,12 +101,12 @@ class LeaderTerm:
             assert fleet is not None, "a leader has read the store"
             # It may be reached in another way by now.
             members = reached_now(parts, fleet, self._context.members)
-            ours = parts.cluster_filter.cut(fleet)
+            ours = parts.access.clusters.cut(fleet)
             found = await try_await(read_unread(ours, parts.journal, members, self.taken.unread, parts.access.clock))
             if found.fault is not None:
                 self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())
-            elif found.value is not None and found.value != self.taken.unread:
-                self.taken = replace(self.taken, unread=found.value)
+            elif found.value is not None and found.value != frozenset(self.taken.unread):
+                self.taken = replace(self.taken, unread=tuple(sorted(found.value)))
                 self.over.set()
 
     async def gives_way_to(self, error: FleetHeld) -> bool:

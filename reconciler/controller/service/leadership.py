@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from enum import Enum, auto
 from math import inf
 
 from msgspec.structs import replace
@@ -20,10 +19,9 @@ from reconciler.clock import since_boot_s, wait_for
 from reconciler.controller import timing
 from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.service.elector import Elector, LeaseTerms
-from reconciler.controller.service.handover import HandoverFile
+from reconciler.controller.service.elector import Elector
 from reconciler.controller.service.leader_term import LeaderContext, LeaderTerm, reached_now
-from reconciler.controller.service.takeover import catch_up, take_over
+from reconciler.controller.service.takeover import HandoverFile, catch_up, take_over
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.tasks import beside, either, first_of
 from reconciler.controller.vitals.logs import Transitions
@@ -36,28 +34,19 @@ from reconciler.report.status.remedies import STANDBY
 log = logging.getLogger("reconciler")
 
 
-class Part(Enum):
-    """The part of this process in its fleet."""
-
-    ALONE = auto()
-    """The fleet has no Lease."""
-    STANDBY = auto()
-    """Another process leads, or nobody knows yet who does."""
-    LEADER = auto()
-
-
 class Leadership:
     """The part of this process, for every writer. Until anything is known it stands by, and nothing may be written."""
 
     def __init__(self) -> None:
-        self.part = Part.STANDBY
+        self.is_alone = False
+        """The fleet has no Lease."""
         self.leaders: frozenset[str] = frozenset()
         """Journals of processes that led under the Lease."""
         self._elector: Elector | None = None
 
-    def become(self, part: Part, elector: Elector | None = None) -> None:
-        """Play this part from now on. `elector`: of a leader, which writes for as long as it holds the Lease."""
-        self.part, self._elector = part, elector
+    def become(self, elector: Elector | None = None, *, is_alone: bool = False) -> None:
+        """Lead by an elector, which writes for as long as it holds the Lease; alone; or, of neither, stand by."""
+        self.is_alone, self._elector = is_alone, elector
 
     def term(self) -> int | None:
         """The term in which this process leads; None: there is no Lease, or it does not hold it."""
@@ -65,7 +54,7 @@ class Leadership:
 
     def writing_left_s(self) -> float:
         """So long a write may take that begins now; 0: none may."""
-        if self.part is Part.ALONE:
+        if self.is_alone:
             return inf
         return self._elector.writing_left_s() if self._elector is not None else 0.0
 
@@ -103,10 +92,10 @@ class FleetProcess:
         await self._read_first(stop)
         while not stop.is_set():
             # A Lease says who leads the fleet; who applies to named clusters does not.
-            ha = self._fleet.settings.ha if self._parts.cluster_filter.is_whole else None
+            ha = self._fleet.settings.ha if self._parts.access.clusters.is_whole else None
             self._parts = replace(self._parts, ha=ha)
             if ha is None:
-                self._leadership.become(Part.ALONE)
+                self._leadership.become(is_alone=True)
                 await self._act(self._parts, stop)
                 continue
             async with self._lease_context(ha) as context:
@@ -128,7 +117,7 @@ class FleetProcess:
             fleet = await self._follower.read()
             if fleet is not None:
                 # The person who starts the service must see the faults of its options.
-                self._parts.cluster_filter.check(fleet)
+                self._parts.access.clusters.check(fleet)
                 self._parts.configs_of(fleet)
                 return
             await first_of(stop.wait(), self._store_changed())
@@ -138,7 +127,6 @@ class FleetProcess:
         await self._parts.access.clock.sleep(timing.MOMENT_S)
 
     async def _act(self, parts: LoopParts, *ends: asyncio.Event) -> None:
-        """Run the control loop until an event is set, or the store gives another part."""
         opened = self._members.reached_by(parts.configs_of(self._fleet))
         parts.vitals.leads = True
         parts.journal.record_led_by("")
@@ -156,7 +144,7 @@ class FleetProcess:
     async def _lease_context(self, ha: HighAvailability) -> AsyncIterator[LeaderContext | None]:
         """Open the cluster of the Lease, which is given back at the end; None: it cannot be reached."""
         parts, fleet = self._parts, self._fleet
-        self._leadership.become(Part.STANDBY)
+        self._leadership.become()
         async with MemberClusters.open(
             parts.configs_of(fleet), agent=parts.agent, clock=parts.access.clock, answered=parts.vitals.answered
         ) as members:
@@ -169,12 +157,12 @@ class FleetProcess:
                 yield None
                 return
             name = fleet.settings.name
-            terms = LeaseTerms(fleet=name, holder=self._name, duration_s=ha.lease_duration_s)
-            elector = Elector(member, terms, parts.access.clock, since_boot_s)
+            given = {"fleet": name, "holder": self._name}
+            elector = Elector(member, parts.access.clock, since_boot_s, **given, duration_s=ha.lease_duration_s)
             try:
                 yield LeaderContext(elector=elector, left=HandoverFile(member, name), members=members)
             finally:
-                self._leadership.become(Part.STANDBY)
+                self._leadership.become()
                 await elector.give_back()
 
     async def _standby(self, context: LeaderContext | None, stop: asyncio.Event) -> None:
@@ -218,11 +206,10 @@ class FleetProcess:
     # Leader
 
     async def _leader(self, context: LeaderContext, stop: asyncio.Event) -> None:
-        """Know what the last leader knew, then act for as long as the Lease is held."""
         lost = asyncio.Event()
-        async with beside({"lease": _kept(context.elector, lost)}):
+        async with beside({"lease": _keep_lease(context.elector, lost)}):
             self._parts.beat(RoundPhase.IDLE, text="taking over")
-            await first_of(stop.wait(), lost.wait(), context.elector.settled())
+            await first_of(stop.wait(), lost.wait(), context.elector.may_write())
             term = await self._begin_term(context, stop, lost)
             if term is not None:
                 await self._lead(term, stop, lost)
@@ -240,7 +227,7 @@ class FleetProcess:
                 return None
             if self._fleet.clusters != known:
                 context = replace(context, members=reached_now(parts, self._fleet, context.members))
-            ours = parts.cluster_filter.cut(self._fleet)
+            ours = parts.access.clusters.cut(self._fleet)
             taken = await take_over(
                 ours, parts.journal, context.members, context.elector, context.left, parts.access.clock
             )
@@ -266,18 +253,18 @@ class FleetProcess:
     async def _act_in(self, term: LeaderTerm, stop: asyncio.Event, lost: asyncio.Event) -> None:
         """Act until an event is set, marks of another cluster can be read, or a mark has a term above ours."""
         self._leadership.leaders = frozenset(term.taken.leaders)
-        self._leadership.become(Part.LEADER, term.elector)
+        self._leadership.become(term.elector)
         term.over.clear()
         try:
             await self._act(term.parts, term.over, stop, lost)
         except FleetHeld as error:
-            self._leadership.become(Part.STANDBY)
+            self._leadership.become()
             if await term.gives_way_to(error):
                 lost.set()
         await term.leave_once()
 
 
-async def _kept(elector: Elector, lost: asyncio.Event) -> None:
+async def _keep_lease(elector: Elector, lost: asyncio.Event) -> None:
     """Keep the Lease; `lost` is set when it is."""
     try:
         why = await elector.keep()

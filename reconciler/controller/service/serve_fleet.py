@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -24,8 +24,8 @@ from reconciler.containment import fault_fields, try_call
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import Access
-from reconciler.controller.rollouts.prometheus import Prometheus, PrometheusAddress
-from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.rollouts.requests import Prometheus, PrometheusAddress
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.round.round_log import RoundLog
 from reconciler.controller.service.journal_room import has_room, is_full, tell_of, wait_for_room
 from reconciler.controller.service.leadership import FleetProcess, Leadership
@@ -42,21 +42,11 @@ from reconciler.notify.commit_statuses import CommitStatus, CommitStatuses, Forg
 from reconciler.notify.post import Deliveries, Poster
 from reconciler.notify.webhook import Webhook, WebhookOptions
 from reconciler.observations import in_force
-from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.report.status.remedies import todo_of
 from reconciler.store.parse_cache import ParseCache
-from reconciler.store.source import open_source
+from reconciler.store.source import NO_COMMITS, Commits, open_source
 
 log = logging.getLogger("reconciler")
-
-_Order = TypeVar("_Order")
-
-
-class Telling(Struct, frozen=True, kw_only=True):
-    """The receivers."""
-
-    webhooks: tuple[WebhookOptions, ...] = ()
-    forge: ForgeOptions | None = None
 
 
 class OrdersInForce(NamedTuple):
@@ -75,34 +65,22 @@ def orders_in(journal: Journal, clock: Clock) -> OrdersInForce:
 
 def tell_orders(before: OrdersInForce, now: OrdersInForce) -> None:
     """Log the orders that came and those that are over."""
-    for found in _new(now.suspensions, before.suspensions):
-        log.warning("a person suspends writing", extra=_of_suspension("Suspended", found))
-    for found in _new(before.suspensions, now.suspensions):
-        log.info("a suspension is over", extra=_of_suspension("Resumed", found))
-    for order in _new(now.evictions, before.evictions):
-        log.warning("a person evicts an object", extra=_of_eviction("Evicted", order))
-    for order in _new(before.evictions, now.evictions):
-        log.info("an eviction is over", extra=_of_eviction("Readmitted", order))
-
-
-def _of_suspension(event: str, found: SuspensionRecord) -> dict[str, str]:
-    found_todo = todo_of(EventKind.SUSPENDED, found.scope, {})
-    return {"event": event, "obj": found.scope, "by": found.who, "why": _why(found.reason, found.until),
-            "todo": found_todo}  # fmt: skip
-
-
-def _of_eviction(event: str, found: EvictionRecord) -> dict[str, str]:
-    about = {"cluster": found.cluster, "obj": str(found.identity)}
-    todo = todo_of(EventKind.EVICTED, f"{found.identity} @ {found.cluster}", {})
-    return {"event": event, **about, "by": found.who, "why": _why(found.reason, found.until), "todo": todo}
-
-
-def _why(reason: str, until: str) -> str:
-    return " ".join(filter(None, (reason, f"(until {until})" if until else "")))
-
-
-def _new(found: tuple[_Order, ...], known: tuple[_Order, ...]) -> tuple[_Order, ...]:
-    return tuple(order for order in found if order not in known)
+    for event, level, words, found, known in (
+        ("Suspended", logging.WARNING, "a person suspends writing", now.suspensions, before.suspensions),
+        ("Resumed", logging.INFO, "a suspension is over", before.suspensions, now.suspensions),
+        ("Evicted", logging.WARNING, "a person evicts an object", now.evictions, before.evictions),
+        ("Readmitted", logging.INFO, "an eviction is over", before.evictions, now.evictions),
+    ):
+        for order in found:
+            if order in known:
+                continue
+            why = " ".join(filter(None, (order.reason, f"(until {order.until})" if order.until else "")))
+            if isinstance(order, SuspensionRecord):
+                about = {"obj": order.scope, "todo": todo_of(EventKind.SUSPENDED, order.scope, {})}
+            else:
+                todo = todo_of(EventKind.EVICTED, f"{order.identity} @ {order.cluster}", {})
+                about = {"cluster": order.cluster, "obj": str(order.identity), "todo": todo}
+            log.log(level, words, extra={"event": event, "by": order.who, "why": why, **about})
 
 
 class Service(Struct, frozen=True, kw_only=True):
@@ -116,11 +94,11 @@ class Service(Struct, frozen=True, kw_only=True):
     accept_rewinds: bool = False
     parse_cache: Path | None = None
     """The file of the parse cache for the next start; None: no cache."""
-    words: Words = no_words
-    """Author and subject of a revision of the store."""
-    last_change: LastChange = itself
-    telling: Telling | None = None
-    """Receivers of notifications; None: none."""
+    commits: Commits = NO_COMMITS
+    """Those of the store."""
+    webhooks: tuple[WebhookOptions, ...] = ()
+    forge: ForgeOptions | None = None
+    """Is told the status of commits; None: none is."""
     prometheus: PrometheusAddress | None = None
     """The Prometheus that gates ask; None: none."""
     round_log: Path | None = None
@@ -139,7 +117,7 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
     assert service.access.journal is not None, "a service has a journal"
     vitals.started_at = service.access.clock.now()
     path, clock = service.access.journal, service.access.clock
-    hooks, full = service.telling.webhooks if service.telling is not None else (), None
+    full = None
     try:
         while not signals.stop.is_set():
             try:
@@ -151,7 +129,7 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
             except JournalFull as error:
                 vitals.tell_journal(str(error))
                 full = full or is_full(str(error), clock.now())
-                telling = tell_of(full, path, hooks, vitals, clock, service.words)
+                telling = tell_of(full, path, service.webhooks, vitals, clock, service.commits.words)
                 async with beside({"telling of the full journal": telling}):
                     await wait_for_room(path, vitals, signals.stop, clock)
     finally:
@@ -159,13 +137,15 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
 
 
 async def _serve_with(journal: Journal, service: Service, vitals: Vitals, signals: Signals) -> None:
-    forget_others(service.telling, journal)
+    journal.keep_receivers(
+        options.address.key for options in service.webhooks
+    )  # Events of other receivers are not kept.
     async with _open_service(service, journal, vitals) as process:
         lookouts = {
             "orders": _watch_orders(journal, process, service.access.clock),
             "reloads": _watch_reloads(signals, process, service.access.profiles, journal),
             "profiles": _watch_profiles(service.access, process, journal),
-            "receivers": tell(service.telling, journal, vitals, service.access.clock, service.words),
+            "receivers": tell(service, journal, vitals),
         }
         async with beside(lookouts):
             await process.run(signals.stop)
@@ -196,7 +176,7 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
         async with fenced as members, Poster.open() as poster:
             parts = LoopParts(
                 source=source,
-                store=StoreInForce(journal.good_blobs(), source.past, cache),
+                store=StoreInForce(journal.good_blobs(), source, cache),
                 journal=journal,
                 holder=OwnershipLock(
                     journal, access.clock, term=leadership.term, predecessors=lambda: leadership.leaders
@@ -205,11 +185,9 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
                 access=access,
                 agent=agent,
                 vitals=vitals,
-                cluster_filter=access.cluster_filter,
                 prometheus=Prometheus(service.prometheus, poster) if service.prometheus is not None else None,
                 round_log=RoundLog(service.round_log),
-                words=service.words,
-                last_change=service.last_change,
+                commits=service.commits,
             )
             yield FleetProcess(parts, leadership, f"{platform.node()}_{uuid.uuid4()}")
     finally:
@@ -217,12 +195,11 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
 
 
 async def _watch_orders(journal: Journal, process: FleetProcess, clock: Clock) -> None:
-    """A person's orders come through the journal: suspensions and evictions, and their end."""
-    told, known, asked = Transitions(), orders_in(journal, clock), journal.asked
+    told, known, asked = Transitions(), orders_in(journal, clock), journal.last_order
     while True:
         await clock.sleep(timing.LOOK_S)
         try:
-            found, asks = orders_in(journal, clock), journal.asked
+            found, asks = orders_in(journal, clock), journal.last_order
         except Exception as error:
             # Only read here: a round that cannot read them either says what that means.
             told.fault("orders", error, "orders cannot be looked for; the next round reads them", **fault_fields())
@@ -287,21 +264,17 @@ def _reload(process: FleetProcess) -> None:
         log.error("a reload failed by a fault of the program", exc_info=reloaded.fault, extra=fault_fields())
 
 
-def forget_others(telling: Telling | None, journal: Journal) -> None:
-    """Delete receivers that are not named any more: one that is named again later begins with new events."""
-    journal.keep_receivers(options.address.key for options in (telling.webhooks if telling is not None else ()))
-
-
-async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock: Clock, words: Words) -> None:
-    """Notify all receivers until cancelled. The next start sends the rest. `words`: of revisions."""
-    if telling is None:
+async def tell(service: Service, journal: Journal, vitals: Vitals) -> None:
+    """Notify all receivers until cancelled. The next start sends the rest."""
+    if not service.webhooks and service.forge is None:
         return
+    clock = service.access.clock
     async with Poster.open() as poster:
         receivers: dict[str, Callable[[], Webhook | CommitStatuses]] = {}
-        for hook in telling.webhooks:
+        for hook in service.webhooks:
             told = vitals.webhooks.setdefault(hook.address.name, Deliveries())
-            receivers[hook.address.name] = partial(Webhook, hook, journal, poster, clock, words, told)
-        if (forge := telling.forge) is not None:
+            receivers[hook.address.name] = partial(Webhook, hook, journal, poster, clock, service.commits.words, told)
+        if (forge := service.forge) is not None:
             statuses = vitals.commit_status = Deliveries()
             current = partial(_current, vitals)
             receivers["forge"] = lambda: CommitStatuses(forge, poster, clock, current, lambda: vitals.fleet, statuses)
@@ -311,11 +284,10 @@ async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock:
 
 
 def _current(vitals: Vitals) -> CommitStatus | None:
-    """Return the status of the active commit, from the last state."""
-    step = vitals.shown.step
+    step = vitals.snapshot.step
     if step is None or step.revision != vitals.revision:
         return None
-    verdict, description = commit_status(step, vitals.source_error, vitals.shown.rollouts)
+    verdict, description = commit_status(step, vitals.source_error, vitals.snapshot.rollouts)
     return CommitStatus(commit=step.revision, state=str(verdict), description=description)
 
 

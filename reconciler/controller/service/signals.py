@@ -23,7 +23,7 @@ from msgspec import Struct, field
 from reconciler.api.refs import short_revision
 from reconciler.clock import Clock
 from reconciler.controller import timing
-from reconciler.controller.tasks import ended, start
+from reconciler.controller.tasks import end_tasks, start
 from reconciler.controller.vitals.service_vitals import Vitals
 
 log = logging.getLogger("reconciler")
@@ -151,7 +151,7 @@ async def in_service(
         yield signals
     finally:
         notifier.stopping()
-        await ended(tasks)
+        await end_tasks(tasks)
         notifier.close()
         signals.uninstall()
 
@@ -194,13 +194,13 @@ def status_line(vitals: Vitals, *, is_alive: bool = True) -> str:
     parts = [vitals.phase if is_alive else f"stalled while {vitals.phase}"]
     if vitals.revision:
         parts.append(f"revision {short_revision(vitals.revision).removeprefix('dir:')}")
-    down = sorted(name for name, cluster in vitals.shown.clusters.items() if not cluster.is_up)
+    down = sorted(name for name, cluster in vitals.snapshot.clusters.items() if not cluster.is_up)
     if vitals.is_ready and down:
         shown = ", ".join(down[:3]) + (", …" if len(down) > 3 else "")
-        parts.append(f"{len(down)} of {len(vitals.shown.clusters)} clusters not reachable ({shown})")
+        parts.append(f"{len(down)} of {len(vitals.snapshot.clusters)} clusters not reachable ({shown})")
     if vitals.source_error:
         parts.append(f"store: {vitals.source_error}")
-    if vitals.shown.suspended:
+    if vitals.snapshot.suspended:
         parts.append("suspended")
     return "; ".join(parts)
 

@@ -10,59 +10,118 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Mapping
-from enum import Enum, auto
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.binding import PreviousPlacement
+from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import Fleet
-from reconciler.api.ledger import AppliedRow, Event, EventKind
-from reconciler.api.refs import short_revision
+from reconciler.api.ledger import AppliedRow, EventKind
+from reconciler.api.refs import GVK, short_revision
 from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
+from reconciler.controller.cluster_reads.read_clusters import answering
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.marked_objects import documents_of, placements_of, rows_of_all
-from reconciler.controller.once.planning import record_new_clusters
-from reconciler.controller.reading.read_clusters import answering
-from reconciler.controller.round.hold import OwnershipLock, marks_of
-from reconciler.controller.round.mark import Mark, is_own
+from reconciler.controller.round.owner_record import NAMESPACE, OwnerRecord, is_own
+from reconciler.controller.round.ownership_lock import OwnershipLock, marks_of, put_own
 from reconciler.controller.service.elector import Elector
-from reconciler.controller.service.handover import HandoverFile
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.errors import StoreError, StoreIsOlder
+from reconciler.errors import AlreadyExists, ObjectNotFound, StoreError, StoreIsOlder, WriteConflict
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.member_clusters import MemberClusters
-from reconciler.lease import Handover
+from reconciler.lease import Handover, handover_body, handover_name, read_handover
+from reconciler.ownership import field_manager
 
 log = logging.getLogger("reconciler")
 
 _ASKED_MAX: Final = 5
 """So often at most: then another process may have what this one lacks."""
+_CONFIG_MAP: Final = GVK("", "v1", "ConfigMap")
 
 
-class Taken(Struct, frozen=True, kw_only=True):
-    """The state after a takeover. `leaders`: journals of all former leaders, this one first.
+class HandoverFile:
+    """The handover that a leader leaves: one ConfigMap.
 
-    `revision`: of the store, at the beginning of this term. `unread`: clusters with unread marks; nothing is done there
-    before they are read.
+    What this process wrote or read last is what its next write has to find.
     """
 
-    leaders: tuple[str, ...]
-    revision: str
-    unread: frozenset[str]
+    def __init__(self, member: MemberCluster, fleet: str) -> None:
+        self._member = member
+        self._fleet = fleet
+        self._live: LiveObject | None = None
+        self._written: Handover | None = None
+
+    async def read(self) -> Handover | None:
+        """Return the last leader's handover; None: there was none.
+
+        Raises:
+            MemberClusterError: it cannot be read.
+        """
+        try:
+            self._live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
+        except ObjectNotFound:
+            self._live = None
+            return None
+        return read_handover(self._live.body)
+
+    async def is_spoiled(self) -> bool:
+        """Return whether others changed or deleted the last written handover; it is written again then.
+
+        Raises:
+            MemberClusterError: it cannot be read.
+        """
+        try:
+            live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
+        except ObjectNotFound:
+            self._written = None
+            return True
+        if self._live is None or live.resource_version != self._live.resource_version:
+            self._written = None
+        return self._written is None
+
+    async def write(self, left: Handover, number: Callable[[], int]) -> None:
+        """Write the handover, unless an equal one is there. `number`: counts the writes.
+
+        Raises:
+            WriteConflict, AlreadyExists: somebody else wrote it since it was read.
+            MemberClusterError: it cannot be written.
+            HandoverTooLarge: it does not fit.
+        """
+        if left == self._written:
+            return
+        numbered = replace(left, number=number())
+        before = self._live
+        try:
+            await self._write(numbered)
+        except (AlreadyExists, ObjectNotFound, WriteConflict):
+            # A person deleted it or restored an old one, or it is what we wrote when the answer was lost.
+            found = await self.read()
+            is_same = found is None or (found.journal, found.term) == (left.journal, left.term)
+            if found is not None and not is_same and found.term >= left.term:
+                self._live = before  # Whoever leads later is not written over at the next attempt either.
+                raise
+            await self._write(numbered)
+        self._written = left
+
+    async def _write(self, left: Handover) -> None:
+        name, manager = handover_name(self._fleet), field_manager(self._fleet)
+        body = handover_body(self._fleet, NAMESPACE, left)
+        self._live = await put_own(self._member, _CONFIG_MAP, name, body, self._live, manager)
 
 
 async def take_over(
     fleet: Fleet, journal: Journal, members: MemberClusters, elector: Elector, left_there: HandoverFile, clock: Clock
-) -> Taken | None:
-    """Learn the last leader's state; None: another process leads by now.
+) -> Handover | None:
+    """Learn the last leader's state and leave it for the next one; None: another process leads by now.
+
+    `leaders` of the result: journals of all former leaders, this one first. `revision`: of the store, at the beginning
+    of this term. `unread`: clusters with unread marks; nothing is done there before they are read.
 
     Raises:
         MemberClusterError: what was left, or the Lease, cannot be read or written.
@@ -73,7 +132,10 @@ async def take_over(
     met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster)}
     holder = OwnershipLock(journal, clock)
     marks = await marks_of(met.values(), fleet.settings.name)
-    if not await _leads_above(elector, marks, left):
+    # In a term that no mark has: a Lease that somebody deleted begins to count anew.
+    terms = [mark.term for mark in marks.values() if mark.term is not None]
+    highest = max([*terms, left.term if left is not None else 0], default=0)
+    if elector.term is None or (elector.term <= highest and not await elector.raise_term(highest)):
         return None
     if _is_known(journal, marks, left):
         unread = frozenset(left.unread if left is not None else ()) & fleet.clusters.keys()
@@ -81,19 +143,20 @@ async def take_over(
         unread = await _learn(fleet, journal, (met, uids), left, holder, clock)
     led = sorted({mark.journal for mark in marks.values() if mark.term is not None})
     leaders = dict.fromkeys((journal.uuid, *(left.leaders if left is not None else ()), *led))
-    taken = Taken(leaders=tuple(leaders), revision=fleet.revision, unread=unread)
+    term = elector.term or 0
+    taken = Handover(
+        journal=journal.uuid, term=term, revision=fleet.revision, leaders=tuple(leaders), unread=tuple(sorted(unread))
+    )
     await left_there.write(left_by(journal, elector, taken), journal.count_left)
     return taken
 
 
-def left_by(journal: Journal, elector: Elector, taken: Taken) -> Handover:
+def left_by(journal: Journal, elector: Elector, taken: Handover) -> Handover:
     """Return the present handover."""
-    return Handover(
-        journal=journal.uuid,
+    return replace(
+        taken,
         term=elector.term or 0,
         revision=journal.revision_in_force or taken.revision,
-        leaders=taken.leaders,
-        unread=tuple(sorted(taken.unread)),
         tables=journal.handover(),
         placements=journal.previous_placements(),
     )
@@ -115,16 +178,7 @@ async def read_unread(
     return waiting - met.keys() | failed
 
 
-async def _leads_above(elector: Elector, marks: Mapping[str, Mark], left: Handover | None) -> bool:
-    """Lead in a term that no mark has: a Lease that somebody deleted begins to count anew."""
-    terms = [mark.term for mark in marks.values() if mark.term is not None]
-    highest = max([*terms, left.term if left is not None else 0], default=0)
-    if elector.term is None or elector.term > highest:
-        return elector.term is not None
-    return await elector.raise_term(highest)
-
-
-def _is_known(journal: Journal, marks: Mapping[str, Mark], left: Handover | None) -> bool:
+def _is_known(journal: Journal, marks: Mapping[str, OwnerRecord], left: Handover | None) -> bool:
     """Return whether this journal led last, or nobody ever did under a Lease. One from a backup is outdated."""
     if any(mark.journal == journal.uuid and not is_own(mark, journal.holds(name)) for name, mark in marks.items()):
         return False
@@ -157,8 +211,7 @@ async def _learn(
             journal.record_rollout_documents(documents_of(journal.rollout_records()))
         count = sum(map(len, rows.values()))
         data = {"revision": fleet.revision, "who": "this process, which leads now", "objects": count}
-        taken = Event(round=0, time=clock.now(), kind=EventKind.TAKEN_OVER, subject="fleet", data=data)
-        journal.record_events([taken])
+        journal.tell(EventKind.TAKEN_OVER, "fleet", data, clock.now())
     return frozenset(fleet.clusters.keys() - members.keys()) | failed
 
 
@@ -175,30 +228,15 @@ async def _rows(
 
 
 def _record(journal: Journal, fleet: Fleet, rows: Mapping[str, list[AppliedRow]], uids: Mapping[str, str]) -> None:
-    record_new_clusters(journal, uids)
+    journal.record_clusters(uids)
     journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
     before = journal.previous_placements()
     told = placements_of(row for found in rows.values() for row in found)
-    journal.patch_bindings(
-        fleet.revision, {identity: _joined(before.get(identity), told[identity]) for identity in told}
-    )
-
-
-def _joined(before: PreviousPlacement | None, told: PreviousPlacement) -> PreviousPlacement:
-    """Return the placement in marks, joined with the known one of other clusters and its group in use."""
-    if before is None:
-        return told
-    targets = {target.cluster: target for target in (*before.targets, *told.targets)}
-    return replace(before, targets=tuple(found for _, found in sorted(targets.items())))
-
-
-class _Age(Enum):
-    """The relation of the store's content to a revision."""
-
-    NOT_OLDER = auto()
-    OLDER = auto()
-    NOT_KNOWN = auto()
-    """It was never fetched here: it is newer, or of a branch that was rewritten since."""
+    for identity in told.keys() & before.keys():
+        # The known one of other clusters, and its group in use, stay.
+        targets = {target.cluster: target for target in (*before[identity].targets, *told[identity].targets)}
+        told[identity] = replace(before[identity], targets=tuple(found for _, found in sorted(targets.items())))
+    journal.patch_bindings(fleet.revision, dict(told))
 
 
 async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None:
@@ -217,8 +255,8 @@ async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None
         await follower.read()
         assert follower.fleet is not None, "it was read before"
         revision = follower.fleet.revision
-        age = await in_thread(_age, parts, revision, left)
-        if age is _Age.NOT_OLDER:
+        is_older = await in_thread(_is_older, parts, revision, left)
+        if is_older is False:
             return
         what = f"it is at {short_revision(revision)}, and {short_revision(left)} was in force"
         why = f"{what}: {fault or 'nothing newer came'}"
@@ -227,7 +265,7 @@ async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None
                        event="StoreIsOlder", rev=revision, error=why)  # fmt: skip
             await parts.access.clock.sleep(timing.LOOK_S)
             continue
-        if age is _Age.OLDER or fault is not None:
+        if is_older or fault is not None:
             raise StoreIsOlder(why)
         log.warning(
             "going on without the revision that was in force: the store does not have it any more",
@@ -236,12 +274,11 @@ async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None
         return
 
 
-def _age(parts: LoopParts, revision: str, left: str) -> _Age:
+def _is_older(parts: LoopParts, revision: str, left: str) -> bool | None:
+    """Return whether a revision is older; None: the other one was never fetched, so is newer, or of a lost branch."""
     if left in ("", revision) or left.startswith("dir:") or revision.startswith("dir:"):
-        return _Age.NOT_OLDER
+        return False
     if left in parts.source.ancestry({left}, revision).order:
-        return _Age.NOT_OLDER
+        return False
     found = parts.source.ancestry({revision}, left)
-    if left in found.missing or not found.order:
-        return _Age.NOT_KNOWN
-    return _Age.OLDER if revision in found.order else _Age.NOT_OLDER
+    return None if left in found.missing or not found.order else revision in found.order

@@ -16,11 +16,10 @@ from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.ledger import ENDS, MADE, Event, EventKind
-from reconciler.api.naming import called, close_to
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Identity, called, close_to
 from reconciler.clock import Clock, epoch_s, rfc3339
 from reconciler.controller import timing
-from reconciler.controller.reading.read_clusters import constraints_in
+from reconciler.controller.cluster_reads.read_clusters import constraints_in
 from reconciler.errors import ConfigurationError, JournalError, NotShown
 from reconciler.journal.events import EventFilter, Recorded
 from reconciler.journal.journal_lock import holder
@@ -30,9 +29,9 @@ from reconciler.observations import in_force
 from reconciler.report.status.history_text import Words, history_document
 from reconciler.report.status.remedies import STANDBY
 from reconciler.report.status.status_document import StatusDocument, status_document
-from reconciler.report.views.questions import DayView, HistoryQuestion, NotFound, day_view, hours_of
+from reconciler.report.views.queries import DayView, HistoryQuery, NotFound, day_view, hours_of
 from reconciler.report.views.view_inputs import JournalRows
-from reconciler.store.uncommitted import Commits
+from reconciler.store.source import Commits
 
 
 def known_subjects(journal: Journal) -> set[Identity]:
@@ -76,7 +75,7 @@ class HistoryPage(NamedTuple):
         return history_document((found.event for found in self.events), words)
 
 
-def wanted_events(journal: Journal, question: HistoryQuestion) -> EventFilter:
+def wanted_events(journal: Journal, question: HistoryQuery) -> EventFilter:
     """Return the filter of a question.
 
     Raises:
@@ -94,7 +93,7 @@ def wanted_events(journal: Journal, question: HistoryQuestion) -> EventFilter:
     )
 
 
-def _wanted_or_near(journal: Journal, question: HistoryQuestion) -> EventFilter:
+def _wanted_or_near(journal: Journal, question: HistoryQuery) -> EventFilter:
     """As `wanted_events`; the error of an unknown resource names similar ones."""
     try:
         return wanted_events(journal, question)
@@ -106,7 +105,7 @@ def _wanted_or_near(journal: Journal, question: HistoryQuestion) -> EventFilter:
         raise ConfigurationError(f"{error}; did you mean {' or '.join(near)}?") from error
 
 
-def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuestion) -> HistoryPage:
+def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuery) -> HistoryPage:
     """Return the newest matching events, newest first; with `after` the later ones, oldest first.
 
     A rebuilt journal counts from the beginning: `after` names no event of it, and nothing is reported twice.
@@ -127,7 +126,7 @@ class JournalHistory:
         self._path, self._commits_of = path, commits
         self._known: tuple[EventFilter, Commits] | None = None
 
-    def ask(self, question: HistoryQuestion) -> tuple[dict[str, Any], int]:
+    def ask(self, question: HistoryQuery) -> tuple[dict[str, Any], int]:
         """Return the document, and the number to go on after. Later questions are about what the first one selects."""
         # Opened each time: the service may be started anew meanwhile, and a rebuilt journal is another file.
         with Journal.open(self._path, read_only=True) as opened, opened.transaction():
@@ -163,6 +162,7 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
         JournalError: no round was recorded yet, or it cannot be read.
     """
     picture = picture_in(journal)
+    edits = EventFilter(kinds=(EventKind.DRIFT,), since=rfc3339(epoch_s(now) - timing.THOROUGH_S))
     status = StatusDocument(
         picture=picture,
         fleet=journal.fleet,
@@ -172,18 +172,12 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
         no_room=lack_of_room(journal.path, LOW_BYTES),
         words=commits.words,
         last_change=commits.last_change,
-        edits=_edits(journal, now),
+        edits=tuple(found.event for found in journal.newest_events(edits, _NEWEST)),
         suspensions=in_force(journal.suspensions(), now),
         constraints=in_force(constraints_in(journal), now),
         released=journal.last_releases(),
     )
     return status_document(status)
-
-
-def _edits(journal: Journal, now: str) -> tuple[Event, ...]:
-    """Return the newest edits by hand of the last hour, newest first: what is healed is in no other list."""
-    wanted = EventFilter(kinds=(EventKind.DRIFT,), since=rfc3339(epoch_s(now) - timing.THOROUGH_S))
-    return tuple(found.event for found in journal.newest_events(wanted, _NEWEST))
 
 
 _NEWEST: Final = 20
@@ -206,10 +200,10 @@ class JournalReader:
         self._begun: dict[tuple[str, str], Event] = {}
         self._last = 0
 
-    def noted(self) -> JournalRows:
+    def rows(self) -> JournalRows:
         """The rows as they are now; the same value while nothing of them changes. Where there are none, it says why."""
         try:
-            return self._asked(self._fresh)
+            return self._query(self._read_rows)
         except NotShown as error:
             if self._noted.error != str(error):
                 self._noted, self._version = JournalRows(error=str(error)), -1
@@ -221,22 +215,22 @@ class JournalReader:
         Raises:
             NotShown: the journal cannot be read, or no round was recorded yet.
         """
-        return self._asked(lambda journal: status_of(journal, self._commits, self._clock.now()))
+        return self._query(lambda journal: status_of(journal, self._commits, self._clock.now()))
 
-    def history(self, question: HistoryQuestion) -> tuple[dict[str, Any], int] | NotFound:
+    def history(self, question: HistoryQuery) -> tuple[dict[str, Any], int] | NotFound:
         """The document of `history -o json`, and the number after which to go on.
 
         Raises:
             NotShown: the journal cannot be read.
         """
 
-        def told(journal: Journal) -> HistoryPage | NotFound:
+        def read_events(journal: Journal) -> HistoryPage | NotFound:
             try:
                 return events_of(journal, wanted_events(journal, question), question)
             except ConfigurationError as error:
                 return NotFound(why=str(error), close=close_to(journal.previous_placements(), question.resource))
 
-        found = self._asked(told)
+        found = self._query(read_events)
         return found if isinstance(found, NotFound) else (found.document(self._commits.words), found.last)
 
     def day(self, by: str) -> DayView:
@@ -246,7 +240,7 @@ class JournalReader:
             NotShown: the journal cannot be read.
         """
         now = self._clock.now()
-        counts = self._asked(lambda journal: journal.hour_counts(EventFilter(since=hours_of(now)[0])))
+        counts = self._query(lambda journal: journal.hour_counts(EventFilter(since=hours_of(now)[0])))
         return day_view(counts, by, now)
 
     def events(self, *, about: str = "", cluster: str = "", limit: int) -> tuple[Event, ...]:
@@ -265,13 +259,12 @@ class JournalReader:
 
     def _newest(self, wanted: EventFilter, limit: int) -> tuple[Event, ...]:
         try:
-            found = self._asked(lambda journal: journal.newest_events(wanted, limit))
+            found = self._query(lambda journal: journal.newest_events(wanted, limit))
         except NotShown:
             return ()
         return tuple(each.event for each in found)
 
-    def _asked(self, question: Callable[[Journal], _Answer]) -> _Answer:
-        """Answer from the journal, in one view of it."""
+    def _query(self, question: Callable[[Journal], _Answer]) -> _Answer:
         try:
             if self._journal is None:
                 self._journal = Journal.open(self._path, read_only=True, busy_s=timing.SLOW_S)
@@ -282,7 +275,7 @@ class JournalReader:
             self.close()
             raise NotShown(str(error)) from error
 
-    def _fresh(self, journal: Journal) -> JournalRows:
+    def _read_rows(self, journal: Journal) -> JournalRows:
         now, known = self._clock.now(), self._noted
         version = journal.data_version
         if version == self._version:

@@ -23,7 +23,7 @@ from reconciler.api.refs import listed
 from reconciler.incremental import by_key
 from reconciler.regex import regex
 from reconciler.report.mask import scrub_text
-from reconciler.report.safe import ascii_json, inert, visible
+from reconciler.report.safe_text import ascii_json, inert, visible
 from reconciler.state import FleetState, Lag, Sync
 
 if TYPE_CHECKING:
@@ -201,7 +201,6 @@ def tell_events(events: Iterable[Event], words: Words | None = None, *, goes_on:
 
 
 def _joined(groups: Mapping[Any, list[Event]], wider: Any, most: int) -> dict[Any, list[Event]]:
-    """The groups, those of one wider group together where there are too many."""
     found: dict[Any, list[Event]] = {}
     for wide, keys in by_key((wider(key), key) for key in groups).items():
         if len(keys) > most:

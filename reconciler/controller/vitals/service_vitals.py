@@ -94,7 +94,7 @@ class Phases:
         self._phase = RoundPhase.IDLE
         self._begun_s = 0.0
 
-    def turn(self, phase: RoundPhase, now_s: float) -> None:
+    def begin(self, phase: RoundPhase, now_s: float) -> None:
         """Begin a phase, or go on with it."""
         if phase is self._phase:
             return
@@ -178,7 +178,7 @@ class Vitals(Struct, kw_only=True):
         return self.loop.members if self.loop is not None else {}
 
     @property
-    def shown(self) -> StatusSnapshot:
+    def snapshot(self) -> StatusSnapshot:
         """Return the published state of the fleet."""
         return self.status.snapshot
 

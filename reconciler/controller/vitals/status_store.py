@@ -6,12 +6,11 @@ Pages, metrics, the status line of systemd and notifications read the same snaps
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct, field
 
 from reconciler.api.clusters import Observations
-from reconciler.api.plan import Change
 from reconciler.api.problem import Problem
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.report.status.state_document import StateOfFleet
@@ -91,6 +90,10 @@ class StatusStore:
 def snapshot_of(picture: StateOfFleet, heard: Collection[str], before: StatusSnapshot) -> StatusSnapshot:
     """Return the snapshot of a picture. `heard`: the clusters that were asked now; others answer as before."""
     state, plan = picture.state, picture.round.plan
+    # Zeros too, so that an alert has a series before the first one.
+    held = dict.fromkeys(("guard", "move", "suspended", "other"), 0)
+    for hold in (change.hold for change in plan.changes if change.hold is not None):
+        held[str(hold.by) if str(hold.by) in held else "other"] += 1
     clusters = {}
     for name, found in state.clusters.items():
         known = before.clusters.get(name, _UNREAD)
@@ -114,19 +117,10 @@ def snapshot_of(picture: StateOfFleet, heard: Collection[str], before: StatusSna
         picture=picture,
         clusters=clusters,
         problems=plan.problems,
-        held=_held(plan.changes),
+        held=held,
         step=step_of(state),
+        rollouts=picture.rollouts,
     )
 
 
 _UNREAD = ClusterVitals(name="")
-
-
-def _held(changes: Iterable[Change]) -> dict[str, int]:
-    """Return the number of held changes by holder; zeros too, so that an alert has a series before the first one."""
-    found = dict.fromkeys(("guard", "move", "suspended", "other"), 0)
-    for change in changes:
-        if change.hold is not None:
-            by = str(change.hold.by)
-            found[by if by in found else "other"] += 1
-    return found

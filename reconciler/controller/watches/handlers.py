@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.tasks import ended, start
+from reconciler.controller.tasks import end_tasks, start
 from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.watch_stream import WatchEvent
@@ -23,7 +23,7 @@ from reconciler.kube.watch_stream import WatchEvent
 class WatchHandler:
     """Does nothing; a subclass says what it wants to know."""
 
-    def asked(self, cluster: str, gvk: GVK) -> None:
+    def list_requested(self, cluster: str, gvk: GVK) -> None:
         """A list is asked for."""
 
     def as_of(self, cluster: str, gvk: GVK, version: str) -> None:
@@ -35,7 +35,7 @@ class WatchHandler:
     def unlisted(self, cluster: str, gvk: GVK) -> None:
         """A kind cannot be listed in a cluster that answers."""
 
-    def seen(self, cluster: str, event: WatchEvent) -> None:
+    def object_changed(self, cluster: str, event: WatchEvent) -> None:
         """An object came, changed or went, or was read in full."""
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
@@ -139,4 +139,4 @@ class PerClient(Generic[Value]):
         """Ask nobody any more."""
         tasks = list(chain.from_iterable(known.tasks.values() for known in self.clusters.values()))
         self.clusters.clear()
-        await ended(tasks)
+        await end_tasks(tasks)

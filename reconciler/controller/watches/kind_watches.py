@@ -22,7 +22,7 @@ from functools import partial
 from typing import Final
 
 from reconciler.api.binding import Binding, TargetCluster
-from reconciler.api.fleet import DriftMode, FleetSettings, Template
+from reconciler.api.fleet import DriftMode, Template
 from reconciler.api.ledger import Ledger
 from reconciler.api.refs import GVK, Identity
 from reconciler.clock import Clock
@@ -100,7 +100,7 @@ class ClusterWatches(ClusterTasks[GVK]):
         The list itself is not kept for as long as the watch lasts.
         """
         name = self.member.name
-        self._handler.asked(name, gvk)
+        self._handler.list_requested(name, gvk)
         try:
             listing = await self.member.list_metadata(gvk, namespace=self._shared.namespace, label_selector=selector)
         except Forbidden:
@@ -127,7 +127,7 @@ class ClusterWatches(ClusterTasks[GVK]):
                         continue
                     has_told = True
                     version = found.object.resource_version
-                    self._handler.seen(self.member.name, found)
+                    self._handler.object_changed(self.member.name, found)
             if not self._lived(gvk, early_ends, begun_s):
                 await self._ended_early(gvk, early_ends, early_ends.ended_early_s(has_told=has_told))
             elif not has_spoken:
@@ -211,7 +211,12 @@ class WatchKeeper:
         settings = schedule.fleet.settings
         self._placed.follow(schedule)
         selector = our_label(fleet_names(settings))
-        self._choose(settings)
+        self._polls.every(settings.resync_s)
+        chosen = self._polls if settings.drift_mode is DriftMode.POLL else self._watches
+        if chosen is not self._chosen:
+            for name in tuple(self._chosen.clusters):
+                self.drop(name)
+            self._chosen = chosen
         for name in self._chosen.clusters.keys() - members.keys():
             self.drop(name)
             self._applied.pop(name, None)
@@ -221,7 +226,12 @@ class WatchKeeper:
         # In a cluster without our objects one kind is watched, to notice when it becomes unreachable.
         lookout = frozenset() if is_polled else frozenset({_NAMESPACE} if _NAMESPACE in placed else sorted(placed)[:1])
         for name, member in members.items():
-            kinds = self._placed.of(name) | self._applied_in(name, ledger) | everywhere or lookout
+            rows = ledger.get(name)
+            counted, applied = self._applied.get(name, (None, frozenset()))
+            if rows is not counted:
+                applied = frozenset(row.gvk for row in rows.values()) if rows else frozenset()
+                self._applied[name] = rows, applied
+            kinds = self._placed.of(name) | applied | everywhere or lookout
             known = self._chosen.clusters.get(name)
             if anew or known is None or known.member is not member or known.kinds != kinds:
                 self._chosen.keep(member, kinds, selector)
@@ -230,27 +240,10 @@ class WatchKeeper:
         """Ask a cluster nothing until it is followed again."""
         self._chosen.drop(cluster)
 
-    def _choose(self, settings: FleetSettings) -> None:
-        """Watch or poll, as the store sets it now; stop the other."""
-        self._polls.every(settings.resync_s)
-        chosen = self._polls if settings.drift_mode is DriftMode.POLL else self._watches
-        if chosen is not self._chosen:
-            for name in tuple(self._chosen.clusters):
-                self.drop(name)
-            self._chosen = chosen
-
     async def close(self) -> None:
         """Ask nothing any more."""
         await self._watches.close()
         await self._polls.close()
-
-    def _applied_in(self, cluster: str, ledger: Ledger) -> frozenset[GVK]:
-        rows = ledger.get(cluster)
-        known, kinds = self._applied.get(cluster, (None, frozenset()))
-        if rows is not known:
-            kinds = frozenset(row.gvk for row in rows.values()) if rows else frozenset()
-            self._applied[cluster] = rows, kinds
-        return kinds
 
 
 class PlacedKinds:

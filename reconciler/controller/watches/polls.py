@@ -43,7 +43,7 @@ class Polls(PerClient["ClusterPolls"]):
         """No cluster is listed before `keep`."""
         super().__init__(lambda member: ClusterPolls(member, self))
         self.handler, self.clock, self.interval_s = handler, clock, float(FleetSettings().resync_s)
-        self.looks, self.slots = Looks(clock), SharedSlots(_AT_ONCE, timing.SLOW_S)
+        self.looks, self.slots = PollSchedule(clock), SharedSlots(_AT_ONCE, timing.SLOW_S)
         self.told = Transitions()
 
     def every(self, interval_s: float) -> None:
@@ -71,7 +71,7 @@ class Polls(PerClient["ClusterPolls"]):
             copies[cluster].append(identity)
         for name, identities in copies.items():
             polled = self.clusters[name]
-            polled.begin("look", partial(polled.look, identities), f"looking at {name}")
+            polled.begin("look", partial(polled.read_in_full, identities), f"looking at {name}")
 
 
 class ClusterPolls(ClusterTasks[str]):
@@ -79,18 +79,18 @@ class ClusterPolls(ClusterTasks[str]):
 
     def __init__(self, member: MemberCluster, shared: Polls) -> None:
         super().__init__(member)
-        self.turn = PollTurn(member.name, shared.interval_s, shared.clock.monotonic_s())
+        self.turn = ClusterPollTime(member.name, shared.interval_s, shared.clock.monotonic_s())
         self._shared, self._handler = shared, shared.handler
 
     async def list(self) -> None:
         """Compare all of our objects in the cluster with the last seen ones."""
-        await self._asked(self._list)
+        await self._poll(self._list)
 
-    async def look(self, identities: Collection[Identity]) -> None:
+    async def read_in_full(self, identities: Collection[Identity]) -> None:
         """Read these in full."""
-        await self._asked(partial(self._look, identities))
+        await self._poll(partial(self._read_in_full, identities))
 
-    async def _asked(self, ask: Callable[[], Awaitable[None]]) -> None:
+    async def _poll(self, ask: Callable[[], Awaitable[None]]) -> None:
         """Run one poll within the error boundary of its cluster: a failure is no news, and the next poll comes."""
         name, told = self.member.name, self._shared.told
         async with self._shared.slots.slot():
@@ -123,7 +123,7 @@ class ClusterPolls(ClusterTasks[str]):
 
     async def _list_kind(self, gvk: GVK) -> None:
         name, handler = self.member.name, self._handler
-        handler.asked(name, gvk)
+        handler.list_requested(name, gvk)
         try:
             listing = await self.member.list_metadata(gvk, label_selector=self.selector, is_cached=True)
         except Forbidden:
@@ -139,12 +139,11 @@ class ClusterPolls(ClusterTasks[str]):
         unseen = handler.polled(name, gvk, listing.objects)
         await self._read_all([_ref(identity, gvk) for identity in sorted(unseen)])
 
-    async def _look(self, identities: Collection[Identity]) -> None:
+    async def _read_in_full(self, identities: Collection[Identity]) -> None:
         applied = self._handler.applied(self.member.name)
         await self._read_all([_ref(identity, applied[identity]) for identity in identities if identity in applied])
 
     async def _read_all(self, refs: Iterable[ResourceRef]) -> None:
-        """Read these in full: one by one, or where there are many of a kind, those of its list first."""
         by_kind: defaultdict[GVK, list[ResourceRef]] = defaultdict(list)
         for ref in refs:
             by_kind[ref.gvk].append(ref)
@@ -178,10 +177,10 @@ class ClusterPolls(ClusterTasks[str]):
 
     def _saw(self, live: LiveObject) -> None:
         self._shared.looks.saw((self.member.name, live.identity), live.resource_version)
-        self._handler.seen(self.member.name, WatchEvent(type="MODIFIED", object=live))
+        self._handler.object_changed(self.member.name, WatchEvent(type="MODIFIED", object=live))
 
 
-class Looks:
+class PollSchedule:
     """The next look at each copy: a changing one every few seconds, an unchanged one ever more rarely."""
 
     def __init__(self, clock: Clock) -> None:
@@ -206,7 +205,7 @@ class Looks:
             self._queue.requeue_rate_limited(copy)
 
 
-class PollTurn:
+class ClusterPollTime:
     """The turn of one cluster, once in an interval. All times are monotonic seconds.
 
     Each has a moment of its own, made of its name: clusters are spread over the interval, the same after every start.

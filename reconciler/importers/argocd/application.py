@@ -9,17 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import digest_of
-from reconciler.documents import is_system_namespace, may_be_allowed
 from reconciler.hydration import KUSTOMIZATIONS, StorePathKind
-from reconciler.importers.app import App
-from reconciler.importers.argocd.build_environment import environment_of
+from reconciler.importers.app import App, Ignored, check_namespace, ignored, safe_name
 from reconciler.importers.argocd.destinations import Destinations
-from reconciler.importers.argocd.helm import Names, charted
+from reconciler.importers.argocd.helm import Names, charted, environment_of
 from reconciler.importers.argocd.manifests import kustomized, listed
 from reconciler.importers.charts import plain
 from reconciler.importers.checkouts import Checkouts
-from reconciler.importers.ignore import Ignored, ignored
-from reconciler.importers.names import safe_name
 from reconciler.importers.reading import PRUNE, Reading, Uncarried
 
 TOOL: Final = "Argo CD"
@@ -72,8 +68,7 @@ def read_application(application: Reading, group: str, context: Context) -> Iter
     destination = spec.child("destination")
     cluster, namespace = context.destinations.cluster(destination), destination.text("namespace")
     destination.rest()
-    if is_system_namespace(namespace) and not may_be_allowed(namespace):
-        raise Uncarried(f"no policy may select what is in {namespace}; leave it to the tool that makes the cluster")
+    check_namespace(namespace)
     project = spec.text("project")
     spec.leave("project", "there are no projects: one identity for each cluster, that of the kubeconfig")
     spec.leave("revisionHistoryLimit", "the history is that of Git")
@@ -127,9 +122,7 @@ def _rendered(source: Reading, references: Mapping[str, str], names: Names, cont
     if kind == "helm":
         found = charted(source, {**references, "": url}, names, context.checkouts)
         source.rest()
-        kinship = digest_of(dict(found.helm))
-        return {"helm": found.helm, "values": found.values, "files": found.files, "missing": found.missing,
-                "kinship": kinship}  # fmt: skip
+        return found
     place = context.checkouts.get(url)
     manifests = kustomized(source, place, names) if kind == "kustomize" else listed(source, place)
     block = source.map("kustomize")
@@ -147,10 +140,10 @@ def _kind(source: Reading, checkouts: Checkouts) -> str:
     if source.has("chart"):
         return "helm"
     place, path = checkouts.get(source.text("repoURL")), plain(source.text("path"))
-    if place.standing(f"{path}/Chart.yaml".lstrip("/")) is StorePathKind.FILE:
+    if place.kind_at(f"{path}/Chart.yaml".lstrip("/")) is StorePathKind.FILE:
         return "helm"
     names = [f"{path}/{name}".lstrip("/") for name in KUSTOMIZATIONS]
-    return "kustomize" if any(place.standing(name) is StorePathKind.FILE for name in names) else "directory"
+    return "kustomize" if any(place.kind_at(name) is StorePathKind.FILE for name in names) else "directory"
 
 
 def _sync(spec: Reading) -> None:
@@ -170,7 +163,7 @@ def _sync(spec: Reading) -> None:
     for option in policy.texts("syncOptions"):
         why = "" if option in _DEFAULTS else _OPTIONS.get(option.partition("=")[0], "nothing here has this meaning")
         if why:
-            policy.notes.leave(policy.document, (*policy.below, "syncOptions"), f"{option}: {why}")
+            policy.leave("syncOptions", f"{option}: {why}")
     policy.leave("retry", "what fails is tried again, with growing pauses")
     policy.leave("managedNamespaceMetadata", "write the Namespace with its labels into the store")
     policy.rest()
@@ -180,7 +173,7 @@ def _annotations(metadata: Reading) -> None:
     found = sorted(metadata.map("annotations").keys() - {_LAST_APPLIED})
     if found:
         why = f"{', '.join(found)}: an application is no object here; the order follows from references and kinds"
-        metadata.notes.leave(metadata.document, (*metadata.below, "annotations"), why)
+        metadata.leave("annotations", why)
 
 
 def _ignored(spec: Reading) -> Iterator[Ignored]:

@@ -13,8 +13,7 @@ from typing import Final
 from reconciler.api.content import Json, dig
 from reconciler.api.problem import Document
 from reconciler.documents import is_label_key, is_label_value
-from reconciler.importers.app import Member
-from reconciler.importers.names import safe_name
+from reconciler.importers.app import Member, safe_name
 from reconciler.importers.reading import Reading, Uncarried, checked_url
 
 SECRET_TYPE: Final = "argocd.argoproj.io/secret-type"  # noqa: S105 - a label, not a secret
@@ -23,9 +22,8 @@ OWN_NAME: Final = "in-cluster"
 
 
 class KnownCluster(Member, frozen=True, kw_only=True):
-    """A cluster of Argo CD. `known_as`: its name there; all labels and annotations, for generators."""
+    """A cluster of Argo CD, with all labels and annotations, for generators."""
 
-    known_as: str
     server: str
     project: str
     all_labels: Mapping[str, str]
@@ -38,7 +36,7 @@ class Destinations:
     def __init__(self, secrets: Iterable[Document], names: Mapping[str, str]) -> None:
         """`names`: cluster names by addresses, or by the names in Argo CD."""
         self._names = {_server(url): name for url, name in names.items()}
-        self.known = tuple(sorted((self._member(secret) for secret in secrets), key=lambda one: one.known_as))
+        self.known = tuple(sorted((self._member(secret) for secret in secrets), key=lambda one: one.context))
         self._used: dict[str, Member] = {}
 
     def _member(self, secret: Document) -> KnownCluster:
@@ -55,7 +53,7 @@ class Destinations:
         }
         annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)
         return KnownCluster(
-            name=name, context=known_as, labels=fit, known_as=known_as, server=server, all_labels=labels,
+            name=name, context=known_as, labels=fit, server=server, all_labels=labels,
             annotations=annotations, project=_datum(body, "project"),
         )  # fmt: skip
 
@@ -67,8 +65,7 @@ class Destinations:
     @property
     def members(self) -> tuple[Member, ...]:
         """The clusters that documents are to be written for."""
-        known = {one.name: Member(name=one.name, context=one.context, labels=one.labels) for one in self.known}
-        return tuple({**self._used, **known}.values())
+        return tuple({**self._used, **{one.name: one for one in self.known}}.values())
 
     def cluster(self, destination: Reading) -> str:
         """Return the cluster of a destination.
@@ -79,7 +76,12 @@ class Destinations:
         server, name = destination.text("server"), destination.text("name")
         if server and name:
             raise Uncarried("spec.destination has server and name; it can have one")
-        found = self._of_server(server) if server else self._of_name(name)
+        if server:
+            address = _server(server)
+            found = self._names.get(address) or next((one.name for one in self.known if one.server == address), "")
+        else:
+            own = self.own if name == OWN_NAME else ""
+            found = own or self._names.get(name) or next((one.name for one in self.known if one.context == name), "")
         if not found:
             wanted = checked_url(server) or name or OWN_SERVER
             raise Uncarried(
@@ -88,15 +90,6 @@ class Destinations:
             )
         self._used.setdefault(found, Member(name=found))
         return found
-
-    def _of_server(self, server: str) -> str:
-        wanted = _server(server)
-        return self._names.get(wanted) or next((one.name for one in self.known if one.server == wanted), "")
-
-    def _of_name(self, name: str) -> str:
-        if name == OWN_NAME and self.own:
-            return self.own
-        return self._names.get(name) or next((one.name for one in self.known if one.known_as == name), "")
 
 
 def _server(url: str) -> str:

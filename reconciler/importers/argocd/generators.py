@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from reconciler.api.content import JsonObject, canonical_bytes
-from reconciler.errors import StoreError
 from reconciler.hydration import resolved
 from reconciler.importers.argocd.destinations import OWN_NAME, OWN_SERVER, Destinations
 from reconciler.importers.argocd.go_functions import go_text, merged, normalized
@@ -99,7 +98,7 @@ class Generating:
             if _selects(selector, one.all_labels):
                 both = {"labels": dict(one.all_labels), "annotations": dict(one.annotations)}
                 metadata = {key: value for key, value in both.items() if value}
-                rows.append(self._cluster_row(one.known_as, one.server, one.project, metadata))
+                rows.append(self._cluster_row(one.context, one.server, one.project, metadata))
         selector.rest()
         if not known and not (is_of_all and self._destinations.own):
             raise Uncarried(
@@ -127,27 +126,21 @@ class Generating:
         below.leave("requeueAfterSeconds", "nothing is generated later; import again after a change")
         prefix = below.text("pathParamPrefix")
         directories, files = below.children("directories"), below.children("files")
-        try:
-            if directories:
-                rows = self._of_directories(place, directories, prefix)
-            else:
-                rows = self._of_files(place, files, prefix)
-        except StoreError as error:
-            raise Uncarried(f"{place.url}: {error}") from error
-        return self._with_values(below, rows)
+        found = self._of_directories(place, directories, prefix) if directories else None
+        return self._with_values(below, self._of_files(place, files, prefix) if found is None else found)
 
     def _of_directories(self, place: Place, wanted: tuple[Reading, ...], prefix: str) -> Rows:
         folders = set()
-        for path in place.checkout.listed([""], without_links=True):  # filepath.Walk follows none
+        for path in place.listed([""], without_links=True):  # filepath.Walk follows none
             parts = path.split("/")[:-1]
             folders |= {"/".join(parts[:count]) for count in range(1, len(parts) + 1)}
         return [self._path_row(folder, prefix) for folder in _chosen(sorted(folders), wanted, is_folder_of)]
 
     def _of_files(self, place: Place, wanted: tuple[Reading, ...], prefix: str) -> Rows:
         rows: Rows = []
-        for path in _chosen(sorted(place.checkout.listed([""], without_links=True)), wanted, is_file_of):
+        for path in _chosen(sorted(place.listed([""], without_links=True)), wanted, is_file_of):
             try:
-                text = place.checkout.read(path).decode()
+                text = place.read(path).decode()
             except UnicodeDecodeError as error:
                 raise Uncarried(f"{path} in {place.url} is no text with parameters") from error
             folder, _, name = path.rpartition("/")

@@ -129,19 +129,11 @@ def _index(container: Any, *steps: Any) -> Any:
     return container
 
 
-def _slice(value: Any, start: int = 0, end: int | None = None) -> Any:
-    return value[start:end]
-
-
 def _int(value: Any) -> int:
     if isinstance(value, str):
         found = re.fullmatch(r"\s*([-+]?\d+)\s*", value)
         return int(found[1]) if found else 0
     return int(value or 0)
-
-
-def _int_or_float(value: Any) -> float:
-    return float(value or 0)
 
 
 def _sprintf(form: str, *values: Any) -> str:
@@ -163,10 +155,6 @@ def _sprintf(form: str, *values: Any) -> str:
     if rest:
         raise GoFailure("gives printf more values than it prints")
     return text
-
-
-def _trunc(length: int, text: str) -> str:
-    return text[:length] if length >= 0 else text[length:]
 
 
 def _indent(count: int, text: str) -> str:
@@ -253,16 +241,8 @@ def _until(*bounds: int) -> list[int]:
     return list(found)
 
 
-def _default(fallback: Any, value: Any = None) -> Any:
-    return value if is_true(value) else fallback
-
-
 def _fail(why: str) -> Any:
     raise GoFailure(f"fails: {why}")
-
-
-def _dict(*pairs: Any) -> dict[str, Any]:
-    return {go_text(pairs[at]): pairs[at + 1] if at + 1 < len(pairs) else "" for at in range(0, len(pairs), 2)}
 
 
 def _list(value: Any) -> list[Any]:
@@ -293,7 +273,7 @@ _STRINGS: Final[dict[str, Callable[..., Any]]] = {
     "hasSuffix": lambda part, text: text.endswith(part),
     "repeat": _repeat,
     "nospace": lambda text: re.sub(r"\s", "", text),
-    "trunc": _trunc,
+    "trunc": lambda length, text: text[:length] if length >= 0 else text[length:],
     "substr": lambda start, end, text: text[max(int(start), 0) : int(end)] if int(end) >= 0 else text[int(start) :],
     "quote": lambda *values: " ".join(
         json.dumps(go_text(one), ensure_ascii=False) for one in values if one is not None
@@ -329,7 +309,7 @@ _VALUES: Final[dict[str, Callable[..., Any]]] = {
     "le": lambda one, other: not _before(other, one),
     "gt": lambda one, other: _before(other, one),
     "ge": lambda one, other: not _before(one, other),
-    "default": _default,
+    "default": lambda fallback, value=None: value if is_true(value) else fallback,
     "empty": lambda value: not is_true(value),
     "coalesce": lambda *values: next(filter(is_true, values), None),
     "ternary": lambda yes, no, value: yes if value else no,
@@ -338,7 +318,7 @@ _VALUES: Final[dict[str, Callable[..., Any]]] = {
     "int": _int,
     "int64": _int,
     "atoi": _int,
-    "float64": _int_or_float,
+    "float64": lambda value: float(value or 0),
     "add": lambda *values: sum(map(_int, values)),
     "add1": lambda value: _int(value) + 1,
     "sub": lambda one, other: _int(one) - _int(other),
@@ -357,7 +337,7 @@ _VALUES: Final[dict[str, Callable[..., Any]]] = {
 _CONTAINERS: Final[dict[str, Callable[..., Any]]] = {
     "len": len,
     "index": _index,
-    "slice": _slice,
+    "slice": lambda value, start=0, end=None: value[start:end],
     "list": lambda *values: list(values),
     "first": lambda values: _list(values)[0] if values else None,
     "last": lambda values: _list(values)[-1] if values else None,
@@ -374,7 +354,9 @@ _CONTAINERS: Final[dict[str, Callable[..., Any]]] = {
     "sortAlpha": lambda values: sorted(map(go_text, values)),
     "until": _until,
     "untilStep": _until,
-    "dict": _dict,
+    "dict": lambda *pairs: {
+        go_text(pairs[at]): pairs[at + 1] if at + 1 < len(pairs) else "" for at in range(0, len(pairs), 2)
+    },
     "get": lambda mapping, key: mapping.get(key, ""),
     "hasKey": lambda mapping, key: key in mapping,
     "keys": lambda *maps: [key for mapping in maps for key in sorted(mapping)],

@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from reconciler.api.content import digest_of
 from reconciler.hydration import StorePathKind
 from reconciler.importers.app import Inline
-from reconciler.importers.argocd.build_environment import substituted
-from reconciler.importers.charts import local_chart, plain, remote_chart
+from reconciler.importers.charts import local_chart, plain, remote_chart, values_at
 from reconciler.importers.checkouts import Checkouts, Place
-from reconciler.importers.reading import Reading, Uncarried, checked_url
+from reconciler.importers.reading import Reading, Uncarried
 from reconciler.importers.settings import Settings, merged_values, of_settings, values_of
 
-
-class Charted(NamedTuple):
-    """`spec.helm` without values, the values in their order, and the files of the store that both need."""
-
-    helm: Mapping[str, Any]
-    values: tuple[str | Inline, ...]
-    files: Mapping[str, bytes]
-    missing: Mapping[str, str]
+_VARIABLE: Final = re.compile(r"\$(?:\{([^{}]*)\}|([A-Za-z0-9_]+)|(\$))", re.ASCII)
+_OF_A_SYNC: Final = ("ARGOCD_APP_REVISION", "KUBE_VERSION", "KUBE_API_VERSIONS")
+"""Source: argo-cd.readthedocs.io/en/stable/user-guide/build-environment/; pkg/apis/application/v1alpha1, Envsubst."""
 
 
 class Names(NamedTuple):
@@ -40,8 +35,10 @@ class Names(NamedTuple):
     environment: Mapping[str, str]
 
 
-def charted(source: Reading, references: Mapping[str, str], names: Names, checkouts: Checkouts) -> Charted:
-    """The chart of a source. `references`: repositories by the names that `$name/path` of values files uses.
+def charted(source: Reading, references: Mapping[str, str], names: Names, checkouts: Checkouts) -> dict[str, Any]:
+    """Return the fields of an application about the chart of a source.
+
+    `references`: repositories by the names that `$name/path` of values files uses.
 
     Raises:
         Uncarried: something of it has no counterpart that renders the same.
@@ -73,7 +70,13 @@ def charted(source: Reading, references: Mapping[str, str], names: Names, checko
     block.leave("skipSchemaValidation", "hydrate checks values by the schema of the chart; mend them if it refuses")
     block.texts("apiVersions")
     block.rest()
-    return Charted(helm, tuple(values), {**files, **reading.files}, {**missing, **reading.missing})
+    return {
+        "helm": helm,
+        "values": tuple(values),
+        "files": {**files, **reading.files},
+        "missing": {**missing, **reading.missing},
+        "kinship": digest_of(helm),
+    }
 
 
 class _Values:
@@ -99,15 +102,7 @@ class _Values:
         found = []
         for text in self._block.texts("valueFiles"):
             place, path, url = self._located(text)
-            if place is None:
-                at = f"{self._checkouts.folder(url)}/{path}"
-                self.missing[at] = f"{path} of {checked_url(url)}"
-                found.append(at)
-            elif place.standing(path) is StorePathKind.FILE:
-                self.files |= place.copied([path])
-                found.append(place.at(path))
-            elif not may_lack:
-                raise Uncarried(f"the file with values {path} is not in {place.url}")
+            found += values_at(place, path, url, self._checkouts, self.files, self.missing, may_lack=may_lack)
         return found
 
     def _located(self, text: str) -> tuple[Place | None, str, str]:
@@ -127,12 +122,9 @@ class _Values:
             raise Uncarried(
                 f"the file with values {text!r} is inside the chart that others serve; copy it out of there"
             )
-        url = self._place.url if self._place is not None else self._url_of_source()
+        url = self._place.url if self._place is not None else self._references[""]
         path = text.lstrip("/") if text.startswith("/") else f"{self._path}/{text}"
         return self._place, plain(path), url
-
-    def _url_of_source(self) -> str:
-        return self._references[""]
 
     def inline(self) -> list[Inline]:
         """Return the values in the document itself."""
@@ -184,7 +176,7 @@ class _Values:
         for parameter in self._block.children("fileParameters"):
             name = parameter.text("name")
             place, path, _ = self._located(parameter.text("path"))
-            if place is None or place.standing(path) is not StorePathKind.FILE:
+            if place is None or place.kind_at(path) is not StorePathKind.FILE:
                 raise Uncarried(f"the file of the parameter {name} is not there; give --source for its repository")
             data = next(iter(place.copied([path]).values()))
             try:
@@ -199,3 +191,31 @@ def _cleaned(text: str) -> str:
     """Return a value as Argo CD gives it to Helm: commas escaped, but for a list in braces."""
     is_list = text.startswith("{") and text.endswith("}")
     return text if is_list else re.sub(r"(?<!\\),", r"\\,", text)
+
+
+def environment_of(source: Reading, name: str, namespace: str, project: str) -> dict[str, str]:
+    """Return the variables of a source of an application that are known without a sync."""
+    return {
+        "ARGOCD_APP_NAME": name,
+        "ARGOCD_APP_NAMESPACE": namespace,
+        "ARGOCD_APP_PROJECT_NAME": project,
+        "ARGOCD_APP_SOURCE_REPO_URL": source.text("repoURL"),
+        "ARGOCD_APP_SOURCE_PATH": source.text("path"),
+        "ARGOCD_APP_SOURCE_TARGET_REVISION": source.text("targetRevision"),
+    }
+
+
+def substituted(text: str, environment: Mapping[str, str]) -> str:
+    """Return a text with its variables; an unknown one is empty, as there.
+
+    Raises:
+        Uncarried: one is known when it is synced alone.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[2] or ""
+        if name.startswith(_OF_A_SYNC):
+            raise Uncarried(f"the variable {name} is known when it is synced alone; write it out")
+        return "$" if found[3] else environment.get(name, "")
+
+    return _VARIABLE.sub(value, text)

@@ -8,13 +8,10 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from reconciler.api.content import JsonObject, dig
-from reconciler.errors import StoreError
-from reconciler.importers.argocd.build_environment import substituted
-from reconciler.importers.argocd.helm import Names
+from reconciler.importers.argocd.helm import Names, substituted
 from reconciler.importers.charts import plain
 from reconciler.importers.checkouts import Place
-from reconciler.importers.kustomization import Overlay
-from reconciler.importers.kustomized import Manifests, manifests_of, read_file
+from reconciler.importers.kustomized import Manifests, Overlay, manifests_of
 from reconciler.importers.reading import Reading, Uncarried
 from reconciler.yaml import SUFFIXES
 
@@ -60,9 +57,11 @@ def kustomized(source: Reading, place: Place, names: Names) -> Manifests:
     images = [_image(substituted(text, environment)) for text in block.texts("images")]
     if images:
         fields["images"] = images
-    replicas = [_replica(found) for found in block.children("replicas")]
-    if replicas:
-        fields["replicas"] = replicas
+    for found in block.children("replicas"):
+        name, count = found.text("name"), found.text("count")
+        if not count.isdecimal():
+            raise Uncarried(f"{found.path('count')} is no number")
+        fields.setdefault("replicas", []).append({"name": name, "count": int(count)})
     patches = [dict(found.body) for found in block.children("patches")]
     if any("path" in patch for patch in patches):
         raise Uncarried(f"{block.path('patches')}: write a patch that is named by its path into the kustomization")
@@ -89,19 +88,15 @@ def listed(source: Reading, place: Place) -> Manifests:
     block.refuse("jsonnet", "nothing here evaluates jsonnet; commit what it makes")
     recurse, include, exclude = block.flag("recurse"), block.text("include"), block.text("exclude")
     block.rest()
-    try:
-        names = list(place.checkout.listed([path]))
-    except StoreError as error:
-        raise Uncarried(f"{place.url}: {error}") from error
     chosen = []
-    for name in names:
+    for name in place.listed([path]):
         below = name.removeprefix(f"{path}/") if path else name
         is_taken = name.endswith((*SUFFIXES, ".json", ".jsonnet")) and (recurse or "/" not in below)
         if is_taken and (not include or _globbed(below, include)) and not (exclude and _globbed(below, exclude)):
             chosen.append(name)
     if any(name.endswith(".jsonnet") for name in chosen):
         raise Uncarried("nothing here evaluates jsonnet; commit what it makes")
-    chosen = [name for name in chosen if _SKIPPED not in read_file(place, name)]
+    chosen = [name for name in chosen if _SKIPPED not in place.read(name)]
     return manifests_of(place, Overlay(), paths=chosen, steers=steers)
 
 
@@ -118,13 +113,6 @@ def _image(text: str) -> dict[str, str]:
     if found["digest"]:
         image["digest"] = found["digest"]
     return image
-
-
-def _replica(found: Reading) -> dict[str, Any]:
-    name, count = found.text("name"), found.text("count")
-    if not count.isdecimal():
-        raise Uncarried(f"{found.path('count')} is no number")
-    return {"name": name, "count": int(count)}
 
 
 def _globbed(name: str, pattern: str) -> bool:

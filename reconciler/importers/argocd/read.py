@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.problem import Document
-from reconciler.importers.app import App, Membership
+from reconciler.importers.app import App, Ignored, safe_name
 from reconciler.importers.argocd.application import Context, read_application
 from reconciler.importers.argocd.destinations import SECRET_TYPE, Destinations
 from reconciler.importers.argocd.generators import Generating
 from reconciler.importers.argocd.manifests import is_of
-from reconciler.importers.argocd.rolling import Standing, rollout_of
 from reconciler.importers.argocd.templating import Templates, check_filled, patched
 from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.compose import ImportedStore, compose_store
-from reconciler.importers.ignore import Ignored
-from reconciler.importers.reading import NOT_ITS_OWN, Failure, Notes, Reading, Uncarried, distinct
+from reconciler.importers.reading import FAILED, NOT_ITS_OWN, Notes, Reading, Told, Uncarried, distinct
 
 _MADE_BY: Final = "ApplicationSet"
 
@@ -52,14 +52,9 @@ def read_argocd(
             reading.notes.leave(document, ("kind",), "credentials are those of the person who fetches")
         elif not _is_cluster(document.body) and not is_of(document.body, "Application"):
             reading.notes.leave(document, ("kind",), NOT_ITS_OWN)
-    files, unfit = compose_store(fleet, reading.apps, context.destinations.members, reading.memberships, reading.rules)
-    rollouts = reading.rollouts()
-    return ImportedStore(
-        files={**files, **rollouts},
-        left_out=reading.notes.sorted(),
-        failed=(*reading.failed, *unfit),
-        missing={at: what for app in reading.apps for at, what in app.missing.items()},
-    )
+    rollouts, members = reading.rollouts(), context.destinations.members
+    store = compose_store(fleet, reading.found, members, notes.sorted(), reading.failed, reading.selectors)
+    return replace(store, files={**store.files, **rollouts})
 
 
 def _is_cluster(body: JsonObject) -> bool:
@@ -90,10 +85,10 @@ class _Reading:
     def __init__(self, context: Context, notes: Notes) -> None:
         self._context = context
         self.notes = notes
-        self.apps: list[App] = []
-        self.rules: list[Ignored] = []
-        self.failed: list[Failure] = []
-        self.memberships: list[Membership] = []
+        self.found: list[App | Ignored] = []
+        self.failed: list[Told] = []
+        self.selectors: dict[str, JsonObject] = {}
+        """By the name of a set."""
         self._rolling: list[tuple[Reading, str, list[App]]] = []
 
     def application(self, document: Document) -> None:
@@ -114,7 +109,7 @@ class _Reading:
                     self.notes.leave(one, ("metadata", "name"), why)
         except Uncarried as error:
             if not generated:
-                self.failed.append(Failure(document.source, f"ApplicationSet {name}", str(error)))
+                self.failed.append(Told(document.source, f"ApplicationSet {name}", str(error), FAILED))
                 return
             why = f"the {len(generated)} Applications that it made are taken as they are; {error}"
             self.notes.leave(document, ("spec", "generators"), why)
@@ -131,7 +126,7 @@ class _Reading:
         rows = [row for generator in generators for row in generating.templated(generator, template)]
         if not rows:
             self.notes.leave(document, ("spec", "generators"), "they make no application of what the input has")
-        before = len(self.apps)
+        before = len(self.found)
         names: set[str] = set()
         for own, row in rows:
             try:
@@ -139,16 +134,22 @@ class _Reading:
                 check_filled(body)
                 names.add(str(dig(body, "metadata", "name")))
             except Uncarried as error:
-                self.failed.append(Failure(document.source, f"ApplicationSet {name}", str(error)))
+                self.failed.append(Told(document.source, f"ApplicationSet {name}", str(error), FAILED))
             else:
                 self._take(document, Reading(document, body, ("spec", "template"), self.notes), name)
-        self._strategy(spec, name, self.apps[before:])
+        strategy = spec.child("strategy")
+        if strategy.text("type") == "RollingSync":
+            apps = [one for one in self.found[before:] if isinstance(one, App)]
+            self._rolling.append((strategy.child("rollingSync"), name, apps))
+        strategy.leave("deletionOrder", "deletion follows references in reverse, with guards")
+        strategy.rest()
         spec.leave("syncPolicy", "nothing is generated later: what is in the store stays there until it is taken out")
         spec.leave("preservedFields", "nothing else writes the documents of a store")
         spec.leave("ignoreApplicationDifferences", "nothing else writes the documents of a store")
         spec.leave("applyNestedSelectors", "selectors are applied where they stand")
         spec.rest()
-        self.memberships += _membership(name, generators)
+        if selector := _selector(generators):
+            self.selectors[name] = selector
         return frozenset(names)
 
     def _take(self, document: Document, application: Reading, group: str) -> None:
@@ -158,10 +159,9 @@ class _Reading:
         except Uncarried as error:
             name = dig(application.body, "metadata", "name")
             made = f" of ApplicationSet {group}" if group else ""
-            self.failed.append(Failure(document.source, f"Application {name}{made}", str(error)))
+            self.failed.append(Told(document.source, f"Application {name}{made}", str(error), FAILED))
             return
-        self.apps += [one for one in found if isinstance(one, App)]
-        self.rules += [one for one in found if isinstance(one, Ignored)]
+        self.found += found
 
     def rollouts(self) -> dict[str, tuple[JsonObject, ...]]:
         """The Rollouts of all sets by their files, when all clusters are known."""
@@ -169,27 +169,65 @@ class _Reading:
         found: dict[str, tuple[JsonObject, ...]] = {}
         taken: set[str] = set()
         for rolling, name, apps in self._rolling:
-            document = rollout_of(rolling, name, apps, Standing(clusters, taken))
+            document = _rollout(rolling, name, apps, clusters, taken)
             if document is not None:
                 taken.update(document["spec"]["templates"]["namespaces"])
                 found[f"rollouts/{document['metadata']['name']}.yaml"] = (document,)
         return found
 
-    def _strategy(self, spec: Reading, name: str, apps: list[App]) -> None:
-        strategy = spec.child("strategy")
-        if strategy.text("type") == "RollingSync":
-            self._rolling.append((strategy.child("rollingSync"), name, apps))
-        strategy.leave("deletionOrder", "deletion follows references in reverse, with guards")
-        strategy.rest()
 
-
-def _membership(group: str, generators: Iterable[Reading]) -> Iterator[Membership]:
-    """The label selector of a set with one generator of clusters, so that new clusters follow it."""
-    found = list(generators)
-    if len(found) != 1 or "clusters" not in found[0].body or "selector" in found[0].body:
-        return
-    selector = dig(found[0].body, "clusters", "selector")
+def _selector(generators: Sequence[Reading]) -> dict[str, Any]:
+    """Return the selector of a set with one generator of clusters, so that new ones follow it; empty: it has none."""
+    body = generators[0].body if len(generators) == 1 else {}
+    selector = dig(body, "clusters", "selector") if "selector" not in body else None
     keys = set(dig(selector, "matchLabels") or {})
     keys |= {dig(one, "key") for one in dig(selector, "matchExpressions") or []}
-    if keys and SECRET_TYPE not in keys:
-        yield Membership(group=group, selector={"labelSelector": dict(selector)})
+    return {"labelSelector": dict(selector or {})} if keys and SECRET_TYPE not in keys else {}
+
+
+_WHY_NOT = "its steps share clusters, or another set is in its namespaces; write a Rollout (docs/how-to/rollouts.md)"
+
+
+def _rollout(
+    rolling: Reading, name: str, apps: Sequence[App], clusters: Set[str], others: Set[str]
+) -> JsonObject | None:
+    """Return the Rollout of a RollingSync, for the namespaces of the set; None, with a remark, if there is none.
+
+    Its steps select applications, a stage selects their clusters. `clusters`: of the fleet. `others`: namespaces of
+    other Rollouts. Source: argo-cd.readthedocs.io/en/stable/operator-manual/applicationset/Progressive-Syncs/.
+    """
+    stages: list[dict[str, Any]] = []
+    taken: set[str] = set()
+    namespaces = {app.namespace for app in apps}
+    steps = rolling.children("steps")
+    for number, step in enumerate(steps):
+        chosen = {app.cluster for app in apps if _selects(step, app)}
+        most = step.text("maxUpdate")
+        if chosen & taken or not chosen or most in ("0", "0%"):
+            rolling.notes.leave(rolling.document, (*rolling.below, "steps", number), _WHY_NOT)
+            return None
+        taken |= chosen
+        stage: dict[str, Any] = {"name": f"step-{number + 1}", "clusters": {"clusterNames": sorted(chosen)}}
+        if most:
+            stage["maxConcurrency"] = int(most) if most.isdecimal() else most
+        stages.append(stage)
+    left = {app.cluster for app in apps} - taken
+    if not stages or left or "" in namespaces or namespaces & others:
+        rolling.notes.leave(rolling.document, rolling.below, _WHY_NOT)
+        return None
+    if clusters - taken:  # A Rollout has a stage for each cluster; what is in no step is not of this set.
+        stages.append({"name": "others", "clusters": {}})
+    return {
+        "apiVersion": "fleet.reconciler/v1alpha1",
+        "kind": "Rollout",
+        "metadata": {"name": safe_name(name)},
+        "spec": {"templates": {"namespaces": sorted(namespaces)}, "stages": stages},
+    }
+
+
+def _selects(step: Reading, app: App) -> bool:
+    for wanted in step.children("matchExpressions"):
+        value, values = app.labels.get(wanted.text("key")), wanted.texts("values")
+        if (value in values) != (wanted.text("operator") == "In"):
+            return False
+    return True

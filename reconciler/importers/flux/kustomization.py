@@ -10,24 +10,21 @@ from typing import Any, Final
 
 from reconciler.api.content import JsonObject, digest_of
 from reconciler.api.problem import Document
-from reconciler.errors import StoreError
 from reconciler.hydration import is_below, is_kustomization
-from reconciler.importers.app import App
+from reconciler.importers.app import App, check_namespace, safe_name
 from reconciler.importers.charts import plain
 from reconciler.importers.checkouts import Place
-from reconciler.importers.flux.shared_fields import (
+from reconciler.importers.flux.sources import (
+    GROUP,
     Context,
-    check_namespace,
     cluster_of,
     reading_of,
+    referred,
     spoken_for,
     with_common_metadata,
 )
-from reconciler.importers.flux.sources import GROUP, referred
 from reconciler.importers.flux.substitution import Substitution
-from reconciler.importers.kustomization import Overlay
-from reconciler.importers.kustomized import Manifests, manifests_of
-from reconciler.importers.names import safe_name
+from reconciler.importers.kustomized import Manifests, Overlay, manifests_of
 from reconciler.importers.reading import PRUNE, Reading, Uncarried
 
 _MANIFESTS: Final = (".yaml", ".yml")
@@ -137,10 +134,7 @@ def _manifests(
     It lists all manifests at and below the folder; a folder below with a kustomization is one entry.
     Source: fluxcd.io/flux/components/kustomize/kustomizations/#generating-a-kustomizationyaml-file.
     """
-    try:
-        found = list(place.checkout.listed([path]))
-    except StoreError as error:
-        raise Uncarried(f"{place.url}: {error}") from error
+    found = place.listed([path])
     folders: list[str] = []
     for folder in sorted(name.rpartition("/")[0] for name in found if is_kustomization(name)):
         if not any(_is_in(folder, above) for above in folders):

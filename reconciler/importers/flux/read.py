@@ -7,15 +7,13 @@ from typing import Final
 
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.problem import Document
-from reconciler.importers.app import App, Member
+from reconciler.importers.app import App, Ignored, Member
 from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.compose import ImportedStore, compose_store
 from reconciler.importers.flux.kustomization import read_kustomization_of_flux
 from reconciler.importers.flux.release import read_release
-from reconciler.importers.flux.shared_fields import Context
-from reconciler.importers.flux.sources import Sources, artifacts_of, mentions, reference_of
-from reconciler.importers.ignore import Ignored
-from reconciler.importers.reading import NO_COUNTERPART, NOT_ITS_OWN, Failure, Notes, Uncarried, distinct
+from reconciler.importers.flux.sources import Context, Sources, artifacts_of, mentions, reference_of
+from reconciler.importers.reading import FAILED, NO_COUNTERPART, NOT_ITS_OWN, Notes, Told, Uncarried, distinct
 
 _OWN: Final = ("fluxcd.io", "fluxcd.controlplane.io")
 """Ends of the groups of Flux and of its operator."""
@@ -43,31 +41,22 @@ def read_flux(
     application in several clusters becomes one Render. An application that cannot be converted is named in `failed`.
     """
     notes = Notes()
-    apps: list[App] = []
-    rules: list[Ignored] = []
-    failed: list[Failure] = []
+    made: list[App | Ignored] = []
+    failed: list[Told] = []
     for cluster, found in documents.items():
         listed = distinct(found, notes)
         context = Context(cluster, Sources(listed, notes), checkouts, kube_version, names, notes)
         for document in listed:
-            one = _read(document, context, failed, listed)
-            apps += [each for each in one if isinstance(each, App)]
-            rules += [each for each in one if isinstance(each, Ignored)]
+            made += _read(document, context, failed, listed)
         mentioned = {reference for document in listed if _kind(document.body) for reference in mentions(document.body)}
         for document in listed:
             if not mentioned & {reference_of(document.body), *artifacts_of(document.body)}:
                 _note_unread(document, context)
-    members = [Member(name=name) for name in sorted({app.cluster for app in apps})]
-    files, unfit = compose_store(fleet, apps, members, (), rules)
-    return ImportedStore(
-        files=files,
-        left_out=notes.sorted(),
-        failed=(*failed, *unfit),
-        missing={at: what for app in apps for at, what in app.missing.items()},
-    )
+    members = [Member(name=name) for name in sorted({app.cluster for app in made if isinstance(app, App)})]
+    return compose_store(fleet, made, members, notes.sorted(), failed)
 
 
-def _read(document: Document, context: Context, failed: list[Failure], beside: list[Document]) -> list[App | Ignored]:
+def _read(document: Document, context: Context, failed: list[Told], beside: list[Document]) -> list[App | Ignored]:
     """Return the renders of a document; the reason of a failure is added to `failed`. `beside`: all documents."""
     kind = _kind(document.body)
     try:
@@ -79,7 +68,7 @@ def _read(document: Document, context: Context, failed: list[Failure], beside: l
             _check_resource_set(document, context, beside)
     except Uncarried as error:
         name = f"{dig(document.body, 'metadata', 'namespace') or 'default'}/{dig(document.body, 'metadata', 'name')}"
-        failed.append(Failure(document.source, f"{kind} {name}", str(error)))
+        failed.append(Told(document.source, f"{kind} {name}", str(error), FAILED))
     return []
 
 

@@ -8,23 +8,20 @@ from typing import Any, Final
 
 from reconciler.api.content import JsonObject, dig, digest_of
 from reconciler.api.problem import Document
-from reconciler.hydration import HELM_OUTPUT, StorePathKind
-from reconciler.importers.app import App, Inline
-from reconciler.importers.charts import local_chart, plain, remote_chart
-from reconciler.importers.checkouts import Place
-from reconciler.importers.flux.shared_fields import (
+from reconciler.hydration import HELM_OUTPUT
+from reconciler.importers.app import App, Ignored, Inline, check_namespace, ignored, safe_name
+from reconciler.importers.charts import local_chart, plain, remote_chart, values_at
+from reconciler.importers.flux.sources import (
     Context,
-    check_namespace,
+    Reference,
     cluster_of,
     reading_of,
+    referred,
+    source_spoken_for,
     spoken_for,
     with_common_metadata,
 )
-from reconciler.importers.flux.sources import Reference, referred
-from reconciler.importers.flux.sources import spoken_for as source_spoken_for
-from reconciler.importers.ignore import Ignored, ignored
-from reconciler.importers.names import safe_name
-from reconciler.importers.reading import Reading, Uncarried, checked_url
+from reconciler.importers.reading import Reading, Uncarried
 from reconciler.importers.settings import Settings, merged_values, of_settings, values_of
 
 _NAME_MAX: Final = 53
@@ -44,7 +41,11 @@ def read_release(document: Document, context: Context) -> Iterator[App | Ignored
     target = check_namespace(spec.text("targetNamespace") or namespace)
     spec.leave("storageNamespace", "no state of releases is kept")
     after = _after(spec)
-    release = spec.text("releaseName") or _release_name(spec.text("targetNamespace"), name)
+    release, prefix = spec.text("releaseName"), spec.text("targetNamespace")
+    if not release:  # As Flux composes and shortens it.
+        release = f"{prefix}-{name}" if prefix else name
+        if len(release) > _NAME_MAX:
+            release = f"{release[:_KEPT]}-{hashlib.sha256(release.encode()).hexdigest()[:_DIGITS]}"
     chart = _Chart(spec, namespace, context, _running(document))
     helm = {
         **chart.where,
@@ -106,14 +107,6 @@ def _running(document: Document) -> str:
     deployed = [one for one in history if dig(one, "status") == "deployed"] or history
     version = dig(deployed[0], "chartVersion") if deployed else dig(document.body, "status", "lastAppliedRevision")
     return str(version or "")
-
-
-def _release_name(target: str, name: str) -> str:
-    """As Flux composes and shortens it."""
-    found = f"{target}-{name}" if target else name
-    if len(found) <= _NAME_MAX:
-        return found
-    return f"{found[:_KEPT]}-{hashlib.sha256(found.encode()).hexdigest()[:_DIGITS]}"
 
 
 def _with_crds(spec: Reading) -> bool:
@@ -182,25 +175,14 @@ class _Chart:
             source_spoken_for(source)
             return remote_chart(url, name, version, self._running)
         url = self._context.sources.url(wanted)
-        where, place, self.files = local_chart(url, name, self._context.checkouts, self.missing)
-        self._files(listed, url, place, name, may_lack=may_lack)
-        return where
-
-    def _files(self, listed: tuple[str, ...], url: str, place: Place | None, chart: str, *, may_lack: bool) -> None:
-        own = f"{plain(chart)}/values.yaml"
-        paths = [plain(text) for text in listed]
+        checkouts = self._context.checkouts
+        where, place, self.files = local_chart(url, name, checkouts, self.missing)
+        own, paths = f"{plain(name)}/values.yaml", [plain(text) for text in listed]
         if paths and own not in paths:
             raise Uncarried(f"spec.chart.spec.valuesFiles lacks {own}, whose values a chart has here in any case")
         for path in paths:
-            if place is None:
-                at = f"{self._context.checkouts.folder(url)}/{path}"
-                self.missing[at] = f"{path} of {checked_url(url)}"
-                self.values.append(at)
-            elif place.standing(path) is StorePathKind.FILE:
-                self.files |= place.copied([path])
-                self.values.append(place.at(path))
-            elif not may_lack:
-                raise Uncarried(f"the file with values {path} is not in {place.url}")
+            self.values += values_at(place, path, url, checkouts, self.files, self.missing, may_lack=may_lack)
+        return where
 
 
 def _values_from(spec: Reading, namespace: str, context: Context) -> list[Inline]:

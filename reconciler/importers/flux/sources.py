@@ -1,20 +1,24 @@
-"""The sources that Flux's documents refer to. Their credentials are never read.
+"""The sources that Flux's documents refer to, without their credentials, and the fields that its kinds share.
 
 Source: fluxcd.io/flux/components/source/.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.problem import Document
+from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.reading import Notes, Reading, Uncarried
 
 GROUP: Final = "toolkit.fluxcd.io"
 _KINDS: Final = ("GitRepository", "OCIRepository", "Bucket", "HelmRepository", "HelmChart", "ArtifactGenerator")
 _QUIET: Final = ("interval", "timeout", "gitImplementation")
+_COMMON_QUIET: Final = ("interval", "retryInterval", "timeout", "persistentClient", "maxHistory")
+"""Intervals, timeouts and limits: each cluster here has its own pace."""
 _WHY: Final = {
     "secretRef": "credentials are those of the person who fetches",
     "certSecretRef": "certificates are those of the person who fetches",
@@ -84,7 +88,7 @@ class Sources:
         why = _OF_ARTIFACT if wanted.kind == "OCIRepository" else _WHY
         spec.leave("ref", f"{why['ref']}{f': {at} runs' if at else ''}")
         spec.leave("verify", why["verify"])
-        spoken_for(spec, but=("ref", "verify"))
+        source_spoken_for(spec, but=("ref", "verify"))
         return found
 
     def revision(self, wanted: Reference) -> str:
@@ -151,7 +155,7 @@ def _copied_from(wanted: Reference, copies: Json, path: str) -> tuple[str, str]:
     return found[0]
 
 
-def spoken_for(spec: Reading, *, but: tuple[str, ...] = ()) -> None:
+def source_spoken_for(spec: Reading, *, but: tuple[str, ...] = ()) -> None:
     """Say of each further field of a source why it is not taken; `but`: those that were."""
     for key in _QUIET:
         spec.value(key)
@@ -197,3 +201,65 @@ def reference_of(body: Mapping[str, Any]) -> Reference:
     return Reference(
         str(body.get("kind")), str(dig(body, "metadata", "namespace") or "default"), str(dig(body, "metadata", "name"))
     )
+
+
+class Context(NamedTuple):
+    """The inputs for the documents of one cluster. `names`: cluster names by those of Secrets with kubeconfigs."""
+
+    cluster: str
+    sources: Sources
+    checkouts: Checkouts
+    kube_version: str
+    names: Mapping[str, str]
+    notes: Notes
+
+
+def cluster_of(spec: Reading, context: Context) -> str:
+    """Return the cluster of a document: with a kubeconfig another one than its controller's.
+
+    Raises:
+        Uncarried: nobody says which one that is; the message names the option.
+    """
+    config = spec.child("kubeConfig")
+    if not config.body:
+        return context.cluster
+    name = config.child("secretRef").text("name")
+    if name not in context.names:
+        wanted = name or "SECRET"
+        raise Uncarried(
+            f"which cluster the kubeconfig {wanted} leads to, nothing says: give --cluster-name {wanted}=NAME"
+        )
+    return context.names[name]
+
+
+def spoken_for(spec: Reading) -> None:
+    """Say of the fields that both kinds share why they are not taken."""
+    for key in _COMMON_QUIET:
+        spec.value(key)
+    spec.leave("dependsOn", "the order follows from references and kinds; a Rollout says which clusters come first")
+    spec.leave("suspend", "it is not reconciled there now; see docs/how-to/suspend.md")
+    spec.leave("serviceAccountName", "there is one identity for each cluster, that of the kubeconfig")
+    spec.leave("healthChecks", "health is judged for every object")
+    spec.leave("healthCheckExprs", "health is judged as kstatus does; no expression is evaluated")
+
+
+def with_common_metadata(fields: Mapping[str, Any], spec: Reading) -> dict[str, Any]:
+    """Return the fields of a kustomization with `spec.commonMetadata`: of the objects, and not of their pods."""
+    common = spec.child("commonMetadata")
+    labels, annotations = common.map("labels"), common.map("annotations")
+    common.rest()
+    found = dict(fields)
+    if labels:
+        found["labels"] = [{"pairs": labels, "includeSelectors": False}]
+    if annotations:
+        # commonAnnotations of kustomize are those of pods too.
+        patch = {"apiVersion": "any/v1", "kind": "Any", "metadata": {"name": "any", "annotations": annotations}}
+        found["patches"] = [*found.get("patches", []), {"target": {"name": ".*"}, "patch": json.dumps(patch)}]
+    return found
+
+
+def reading_of(document: Document, notes: Notes) -> tuple[Reading, str, str]:
+    """The spec of a document, and its namespace and name."""
+    whole = Reading(document, document.body, (), notes)
+    metadata = whole.child("metadata")
+    return whole.child("spec"), metadata.text("namespace", "default"), metadata.text("name")

@@ -143,42 +143,12 @@ class Breakers:
 
 
 class Budget:
-    """Bytes of lists that are under way: a list whose pages never end is no answer that we could use."""
+    """Bytes that clusters may make us hold at once. One that takes much does not take it from the others."""
 
-    def __init__(self, cluster: str, max_bytes: int) -> None:
-        self._cluster = cluster
-        self._max_bytes = max_bytes
-        self._taken = 0
-
-    @contextmanager
-    def share(self) -> Iterator[Callable[[int], None]]:
-        """A function that takes so many bytes more; they are given back at the end of the block.
-
-        Raises:
-            AnswerTooLarge: no so many are left.
-        """
-        mine = Counter[str]()
-
-        def take(count: int) -> None:
-            mine[self._cluster] += count
-            self._taken += count
-            if self._taken > self._max_bytes:
-                raise AnswerTooLarge(
-                    self._cluster, f"the lists that are read at once are larger than {self._max_bytes:,} bytes"
-                )
-
-        try:
-            yield take
-        finally:
-            self._taken -= mine.total()
-
-
-class SumBudget:
-    """Bytes that all clusters together may make us hold. One that takes much does not take it from the others."""
-
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, *, is_of_lists: bool = False) -> None:
+        """`is_of_lists`: of one cluster, whose pages never end otherwise; else of the answers of all clusters."""
         self.taken = 0
-        self._max_bytes = max_bytes
+        self._max_bytes, self._is_of_lists = max_bytes, is_of_lists
         self._by_cluster: Counter[str] = Counter()
 
     @contextmanager
@@ -186,15 +156,20 @@ class SumBudget:
         """A function that takes so many bytes more for a cluster; they are given back at the end of the block.
 
         Raises:
-            AnswerTooLarge: no so many are left, or half of all are taken and the cluster has more than its part of it.
+            AnswerTooLarge: no so many are left; or half of those of all clusters are taken, and the cluster has more
+                than its part of it.
         """
-        mine = Counter[str]()
+        mine, half = Counter[str](), self._max_bytes // 2
 
         def take(count: int) -> None:
             mine[cluster] += count
             self.taken += count
             self._by_cluster[cluster] += count
-            half = self._max_bytes // 2
+            if self._is_of_lists:
+                if self.taken > self._max_bytes:
+                    text = f"the lists that are read at once are larger than {self._max_bytes:,} bytes"
+                    raise AnswerTooLarge(cluster, text)
+                return
             is_more_than_its_part = self._by_cluster[cluster] * len(self._by_cluster) > half
             if self.taken > self._max_bytes or (self.taken > half and is_more_than_its_part):
                 text = f"the answers of all clusters that are received at once take more than {half:,} bytes"
@@ -231,12 +206,12 @@ class SharedTrees:
         self._lists = 0
 
     @property
-    def kept(self) -> int:
+    def size(self) -> int:
         """Return the number of kept values."""
         return len(self._known)
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def list_under_way(self) -> Iterator[None]:
         """A list is under way. With the end of the last one everything is forgotten."""
         self._lists += 1
         try:

@@ -35,6 +35,7 @@ from reconciler.secret_files import read_secret_file, token_in
 
 TOKEN_FILE_AGE_MAX_S = 60.0
 PLUGIN_DEADLINE_S = 30.0
+PLUGIN_OUTPUT_MAX = 2**20
 FAILURE_AGE_MAX_S = 5.0
 """For so long a failure is the answer to everybody: those who waited for it do not each wait for another one."""
 EXPIRY_MARGIN_S = 10.0
@@ -98,21 +99,18 @@ class Credentials:
             if any(_CONTROL.search(value) for _, value in headers):
                 what = f"a token or name in {self._config.source} holds a line break or another control sign"
                 raise self._rejected(what)
-            if self._config.server.startswith("https:"):
-                self._renew_context(pair)
+            config, ca = self._config, b""
+            if config.server.startswith("https:"):
+                if pair is None and config.client_certificate:
+                    pair = (self._read(config.client_certificate), self._key())
+                if config.ca and not config.is_insecure:
+                    ca = self._read(config.ca)
+                made_of = _digests(ca, pair)
+                # Connections belong to a context, and end with it.
+                if self._context is None or self._is_distrusted or made_of != self._made_of:
+                    self._context, self._made_of = self._tls_context(ca, pair), made_of
             self._headers, self._is_distrusted = tuple(headers), False
             self.generation += 1
-
-    def _renew_context(self, pair: tuple[bytes, bytes] | None) -> None:
-        """Make a new TLS context if its parts have changed: connections belong to a context, and end with it."""
-        config, ca = self._config, b""
-        if pair is None and config.client_certificate:
-            pair = (self._read(config.client_certificate), self._key())
-        if config.ca and not config.is_insecure:
-            ca = self._read(config.ca)
-        made_of = _digests(ca, pair)
-        if self._context is None or self._is_distrusted or made_of != self._made_of:
-            self._context, self._made_of = self._tls_context(ca, pair), made_of
 
     async def _loaded(self) -> tuple[str, tuple[bytes, bytes] | None]:
         """As `_load`; a failure of a moment ago is not tried again."""
@@ -304,7 +302,21 @@ async def run_plugin(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[
     command = str(plugin.args[0])
     if "/" in command:
         command = str(config.folder / command)
-    environment = {**plugin.env, "KUBERNETES_EXEC_INFO": json.dumps(_exec_info(config, entry))}
+    spec: dict[str, Any] = {"interactive": False}
+    if entry.get("provideClusterInfo"):
+        cluster: dict[str, Any] = {
+            "server": config.server,
+            "tls-server-name": config.tls_server_name,
+            "proxy-url": config.proxy_url,
+            "insecure-skip-tls-verify": config.is_insecure,
+        }
+        if config.ca:
+            cluster["certificate-authority-data"] = b64encode(config.ca.read()).decode()
+        spec["cluster"] = {key: value for key, value in cluster.items() if value}
+        if config.exec_extension is not None:
+            spec["cluster"]["config"] = config.exec_extension
+    info = {"apiVersion": entry.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
+    environment = {**plugin.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
     output = await _run(config, [command, *map(str, plugin.args[1:])], environment)
     try:
         answer = json.loads(output)
@@ -332,37 +344,39 @@ async def _run(config: MemberConfig, command: list[str], environment: Mapping[st
         raise CredentialsRejected(config.name, message) from error
     try:
         async with asyncio.timeout(PLUGIN_DEADLINE_S):
-            output, errors = await process.communicate()
+            output, errors = await asyncio.gather(_printed(process, process.stdout), _printed(process, process.stderr))
+            await process.wait()
     except TimeoutError as error:
         message = f"exec plugin {command[0]} gave no answer in {PLUGIN_DEADLINE_S:g} s"
         raise ClusterUnreachable(config.name, message) from error
     finally:
         if process.returncode is None:
-            # With all that it has started: a child that lives on keeps the pipes open, which `wait` waits for.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            _kill(process)
+            await process.communicate()
+    if max(len(output), len(errors)) > PLUGIN_OUTPUT_MAX:
+        raise CredentialsRejected(
+            config.name, f"exec plugin {command[0]} printed more than {PLUGIN_OUTPUT_MAX:,} bytes"
+        )
     if process.returncode:
         message = f"exec plugin {command[0]} ended with {process.returncode}: {clean(errors.decode(errors='replace'))}"
         raise CredentialsRejected(config.name, message)
     return output
 
 
-def _exec_info(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    spec: dict[str, Any] = {"interactive": False}
-    if entry.get("provideClusterInfo"):
-        cluster: dict[str, Any] = {
-            "server": config.server,
-            "tls-server-name": config.tls_server_name,
-            "proxy-url": config.proxy_url,
-            "insecure-skip-tls-verify": config.is_insecure,
-        }
-        if config.ca:
-            cluster["certificate-authority-data"] = b64encode(config.ca.read()).decode()
-        spec["cluster"] = {key: value for key, value in cluster.items() if value}
-        if config.exec_extension is not None:
-            spec["cluster"]["config"] = config.exec_extension
-    return {"apiVersion": entry.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
+async def _printed(process: asyncio.subprocess.Process, stream: asyncio.StreamReader | None) -> bytes:
+    assert stream is not None, "it is a pipe"
+    found = b""
+    while part := await stream.read(PLUGIN_OUTPUT_MAX):
+        found += part
+        if len(found) > PLUGIN_OUTPUT_MAX:
+            _kill(process)
+    return found
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill it with all that it has started: a child that lives on keeps the pipes open, whose ends are waited for."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import hashlib
 import os
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -149,10 +150,17 @@ def load_members(
     """
     location = kubeconfig if kubeconfig is not None else _default_location(environ)
     if isinstance(location, Path) and location.is_dir():
-        return {cluster.name: _from_folder(location, cluster, environ) for cluster in clusters}
-    files = [location] if isinstance(location, Path) else location
-    merged = read_files(files, may_be_missing=kubeconfig is None)
-    return {cluster.name: _attempt(merged, cluster, environ) for cluster in clusters}
+        found = partial(_from_folder, location, environ=environ)
+    else:
+        files = [location] if isinstance(location, Path) else location
+        found = partial(_from_files, read_files(files, may_be_missing=kubeconfig is None), environ=environ)
+    configs: dict[str, MemberConfig | ConfigurationError] = {}
+    for cluster in clusters:
+        try:
+            configs[cluster.name] = found(cluster)
+        except ConfigurationError as error:
+            configs[cluster.name] = error
+    return configs
 
 
 def stamp_of(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[tuple[int, ...], ...]:
@@ -181,37 +189,30 @@ def _default_location(environ: Mapping[str, str]) -> Path | Sequence[Path]:
     return [Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"]
 
 
-def _from_folder(folder: Path, cluster: Cluster, environ: Mapping[str, str]) -> MemberConfig | ConfigurationError:
+def _from_folder(folder: Path, cluster: Cluster, environ: Mapping[str, str]) -> MemberConfig:
     """The cluster's own file, else a file `kubeconfig` with a context for it."""
     candidates = [folder / f"{cluster.name}{suffix}" for suffix in ("", *SUFFIXES)]
     file = next((candidate for candidate in candidates if candidate.is_file()), None)
-    try:
-        if file is None:
-            shared = folder / "kubeconfig"
-            if not shared.is_file() and cluster.context_name == IN_CLUSTER:
-                return in_cluster_config(cluster.name, environ)
-            if not shared.is_file():
-                return ConfigurationError(
-                    f"{folder} has no kubeconfig for cluster {cluster.name}; name it {cluster.name}.yaml"
-                )
-            return _attempt(read_files([shared]), cluster, environ)
-        own = read_files([file])
-        context = cluster.context_name
-        if context not in own.contexts:
-            # In a file of its own it need not have the cluster's name when there is no doubt which one is meant.
-            context = next(iter(own.contexts)) if len(own.contexts) == 1 else own.current_context or context
-        return member_config(own, cluster.name, context)
-    except ConfigurationError as error:
-        return error
-
-
-def _attempt(merged: Kubeconfig, cluster: Cluster, environ: Mapping[str, str]) -> MemberConfig | ConfigurationError:
-    try:
-        if cluster.context_name == IN_CLUSTER and IN_CLUSTER not in merged.contexts:
+    if file is None:
+        shared = folder / "kubeconfig"
+        if not shared.is_file() and cluster.context_name == IN_CLUSTER:
             return in_cluster_config(cluster.name, environ)
-        return member_config(merged, cluster.name, cluster.context_name)
-    except ConfigurationError as error:
-        return error
+        if not shared.is_file():
+            raise ConfigurationError(
+                f"{folder} has no kubeconfig for cluster {cluster.name}; name it {cluster.name}.yaml"
+            )
+        return _from_files(read_files([shared]), cluster, environ)
+    own, context = read_files([file]), cluster.context_name
+    if context not in own.contexts:
+        # In a file of its own it need not have the cluster's name when there is no doubt which one is meant.
+        context = next(iter(own.contexts)) if len(own.contexts) == 1 else own.current_context or context
+    return member_config(own, cluster.name, context)
+
+
+def _from_files(merged: Kubeconfig, cluster: Cluster, environ: Mapping[str, str]) -> MemberConfig:
+    if cluster.context_name == IN_CLUSTER and IN_CLUSTER not in merged.contexts:
+        return in_cluster_config(cluster.name, environ)
+    return member_config(merged, cluster.name, cluster.context_name)
 
 
 def in_cluster_config(name: str, environ: Mapping[str, str]) -> MemberConfig:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.api.clusters import ClusterNode, ClusterObservation, PendingPods, Quota, Taint
-from reconciler.api.demand import NodeTerm, PodShape
+from reconciler.api.demand import PodShape
 from reconciler.api.policies import Toleration
 from reconciler.placement.candidates import tolerates, untolerated
 
@@ -49,18 +49,6 @@ def admits(node: ClusterNode, shape: PodShape) -> str:
     return _taint(node.taints, tolerations) or _not_selected(node, shape)
 
 
-def lasting_obstacle(node: ClusterNode, shape: PodShape) -> str:
-    """Return why the node takes no pod of the shape even when it is empty and well; empty if it may.
-
-    Taints of Kubernetes itself come and go with the state of a node. An unknown size excludes nobody.
-    """
-    lasting = [taint for taint in node.taints if not taint.key.startswith(_OF_STATE)]
-    refused = _taint(lasting, _of_pods(shape.tolerations)) or _not_selected(node, shape)
-    lacking = [name for name, amount in shape.requests if amount > node.allocatable.get(name, 0)]
-    too_small = f"too little {' and '.join(lacking)}" if lacking and node.allocatable else ""
-    return refused or too_small
-
-
 def _taint(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> str:
     taint = untolerated(tolerations, taints)
     return f"taint {taint.key}:{taint.effect}" if taint is not None else ""
@@ -70,16 +58,13 @@ def _not_selected(node: ClusterNode, shape: PodShape) -> str:
     for key, value in shape.node_selector:
         if node.labels.get(key) != value:
             return f"node selector {key}={value}"
-    if shape.node_terms and not any(_meets_term(node, term) for term in shape.node_terms):
-        return "required node affinity"
-    return ""
-
-
-def _meets_term(node: ClusterNode, term: NodeTerm) -> bool:
-    """Return whether a term selects a node. Source: Kubernetes: a term without any requirement selects none."""
     names = {"metadata.name": node.name}
-    found = [_meets(node.labels, *one) for one in term.labels] + [_meets(names, *one) for one in term.fields]
-    return bool(found) and all(found)
+    for term in shape.node_terms:
+        # Source: Kubernetes: a term without any requirement selects none.
+        found = [_meets(node.labels, *one) for one in term.labels] + [_meets(names, *one) for one in term.fields]
+        if found and all(found):
+            return ""
+    return "required node affinity" if shape.node_terms else ""
 
 
 def _meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str, ...]) -> bool:
@@ -145,7 +130,12 @@ def refusal_of_all(nodes: Sequence[ClusterNode], shape: PodShape) -> str:
     """Return why no node ever takes such a pod, counted over the nodes; empty: one may, or there is no node yet."""
     found: Counter[str] = Counter()
     for node in nodes:
-        reason = lasting_obstacle(node, shape)
+        # Taints of Kubernetes itself come and go with the state of a node. An unknown size excludes nobody.
+        lasting = [taint for taint in node.taints if not taint.key.startswith(_OF_STATE)]
+        reason = _taint(lasting, _of_pods(shape.tolerations)) or _not_selected(node, shape)
+        lacking = [name for name, amount in shape.requests if amount > node.allocatable.get(name, 0)]
+        if not reason and lacking and node.allocatable:
+            reason = f"too little {' and '.join(lacking)}"
         if not reason:
             return ""
         found[reason] += 1

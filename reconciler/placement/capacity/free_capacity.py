@@ -12,7 +12,7 @@ from reconciler.api.clusters import ClusterObservation
 from reconciler.api.demand import PodShape
 from reconciler.placement.capacity.estimate import fit, fit_of_quota
 from reconciler.placement.capacity.node_capacity import NodeRoom
-from reconciler.placement.values import Situation
+from reconciler.placement.values import PlacementContext
 
 RoomOf = Callable[[Sequence[str]], Sequence[int | None]]
 """Replicas that each of the named clusters could take in addition; None where that is not known."""
@@ -31,11 +31,11 @@ class ClusterRoom:
     """Free capacity of one cluster: of its nodes, less waiting pods, within its quotas."""
 
     def __init__(self, name: str, observation: ClusterObservation, nodes: NodeRoom) -> None:
-        """Start from an observation, which is not changed."""
         self._name = name
         self._observation = observation
         self._nodes = nodes
-        self._waiting = {name: amount for name, amount in observation.pending_requests.items() if amount > 0}
+        self.waiting = {name: amount for name, amount in observation.pending_requests.items() if amount > 0}
+        """Requests of pods without a node."""
         self._taken: dict[str, dict[str, int]] = {}
         self._objects: dict[tuple[str, tuple[str, str]], int] = {}
 
@@ -58,12 +58,7 @@ class ClusterRoom:
             if left:
                 for resource, amount in (("pods", 1), *shape.requests):
                     if amount > 0:
-                        self._waiting[resource] = self._waiting.get(resource, 0) + left * amount
-
-    @property
-    def is_limited(self) -> bool:
-        """Return whether anything but the capacity of single nodes counts."""
-        return bool(self._waiting or self._observation.quotas)
+                        self.waiting[resource] = self.waiting.get(resource, 0) + left * amount
 
     def take_object(self, namespace: str, group_kind: tuple[str, str]) -> None:
         """Note that an object of the kind will be created, for quotas that count objects."""
@@ -83,12 +78,12 @@ class ClusterRoom:
         """Return the number of pods on nodes, limited by waiting pods and quotas."""
         if not pods:
             return pods
-        if self._waiting:
+        if self.waiting:
             nodes = self._nodes.admitting(self._name, shape)
             whole = {}
             for name in ("pods", *(name for name, amount in shape.requests if amount > 0)):
                 amounts = self._nodes.column(name)
-                whole[name] = sum([amounts[index] for index in nodes]) - self._waiting.get(name, 0)
+                whole[name] = sum([amounts[index] for index in nodes]) - self.waiting.get(name, 0)
             pods = min(pods, fit(whole, shape.requests))
         for quota in self._observation.quotas:
             if quota.namespace == namespace:
@@ -115,10 +110,6 @@ class ClusterRoom:
         beforehand = {**taken, "pods": taken.get("pods", 0) + asked["pods"] - 1}
         return all(fit_of_quota(quota, beforehand, one) >= 1 for quota in quotas)
 
-    def waiting(self) -> Mapping[str, int]:
-        """Requests of pods without a node."""
-        return self._waiting
-
 
 class FleetRoom:
     """Free capacity of every observed cluster.
@@ -127,7 +118,6 @@ class FleetRoom:
     """
 
     def __init__(self, observations: Mapping[str, ClusterObservation]) -> None:
-        """Compute on first use."""
         self._observations = observations
         self._nodes = NodeRoom(observations)
         self._rooms: dict[str, ClusterRoom] = {}
@@ -154,7 +144,7 @@ class FleetRoom:
             self.unknown.add(cluster)
         return room
 
-    def known(self, shape: PodShape) -> PodShape:
+    def shared_shape(self, shape: PodShape) -> PodShape:
         """Return the one object for all equal shapes."""
         return self._shapes.setdefault(shape, shape)
 
@@ -164,7 +154,7 @@ class FleetRoom:
         In addition to all that runs, waits or has been placed in this round; 0 where a cluster does not answer.
         `there`: clusters that have the object already; elsewhere quotas must let a new object in.
         """
-        shape = self.known(shape)
+        shape = self.shared_shape(shape)
 
         def replicas(clusters: Sequence[str]) -> Sequence[int | None]:
             self.questions += bool(clusters)
@@ -192,7 +182,7 @@ class FleetRoom:
 
     def take(self, targets: Iterable[tuple[str, int | None]], shape: PodShape, namespace: str) -> None:
         """Note that so many pods of a shape will run in each of these clusters."""
-        shape = self.known(shape)
+        shape = self.shared_shape(shape)
         for cluster, pods in targets:
             if pods and pods > 0 and cluster in self._observations:
                 self._queues.setdefault(cluster, []).append((shape, pods, namespace))
@@ -206,7 +196,7 @@ class FleetRoom:
     def _work_off(self, cluster: str) -> None:
         room = self._free_room(cluster)
         room.take(self._queues.pop(cluster))
-        if room.is_limited:
+        if room.waiting or self._observations[cluster].quotas:
             self._limited.add(cluster)
 
 
@@ -214,7 +204,7 @@ Observed = Mapping[str, ClusterObservation]
 """Clusters with observed workloads or pods."""
 
 
-def pending_writes(situation: Situation, observed: Observed) -> list[tuple[str, int]]:
+def pending_writes(situation: PlacementContext, observed: Observed) -> list[tuple[str, int]]:
     """Return clusters with the number of pods of earlier assignments that they do not show yet, which take capacity.
 
     An observation may be older than the write. Existing pods, waiting ones included, are in it already.
@@ -228,7 +218,7 @@ def pending_writes(situation: Situation, observed: Observed) -> list[tuple[str, 
     return found
 
 
-def _missing(situation: Situation, seen: ClusterObservation, cluster: str, replicas: int) -> int:
+def _missing(situation: PlacementContext, seen: ClusterObservation, cluster: str, replicas: int) -> int:
     item = situation.item
     workload = seen.workloads.get(item.identity)
     if workload is not None:

@@ -40,7 +40,6 @@ class NodeRoom:
     """
 
     def __init__(self, observations: Mapping[str, ClusterObservation]) -> None:
-        """Start from observations, which are not changed."""
         self._observations = observations
         self._free: dict[str, list[int]] = {"pods": []}
         self._nodes: list[ClusterNode] = []
@@ -55,8 +54,13 @@ class NodeRoom:
         """Pods of the shape that fit, at least for these clusters; those whose nodes are not known are missing."""
         room = self._room_for(shape)
         for cluster in clusters:
-            if cluster not in room.totals:
-                self._look(room, cluster)
+            seen = self._observations.get(cluster) if cluster not in room.totals else None
+            if seen is not None and not seen.reachable:
+                room.totals[cluster] = 0
+            elif seen is not None and seen.nodes is not None:
+                nodes = self.admitting(cluster, shape)
+                room.counts.update(zip(nodes, _fits(room, nodes), strict=True))
+                room.totals[cluster] = sum(map(room.counts.__getitem__, nodes))
         if room.seen < len(self._log):
             counts, totals, cluster_of = room.counts, room.totals, self._cluster_of
             nodes = [index for index in {*self._log[room.seen :]} if index in counts]
@@ -114,17 +118,6 @@ class NodeRoom:
             room = self._rooms[id(shape)] = _ShapeRoom(shape, asked, len(self._log))
         return room
 
-    def _look(self, room: _ShapeRoom, cluster: str) -> None:
-        """Count the nodes of one more cluster."""
-        seen = self._observations.get(cluster)
-        if seen is not None and not seen.reachable:
-            room.totals[cluster] = 0
-        elif seen is not None and seen.nodes is not None:
-            nodes = self.admitting(cluster, room.shape)
-            counts = dict(zip(nodes, _fits(room, nodes), strict=True))
-            room.counts.update(counts)
-            room.totals[cluster] = sum(counts.values())
-
     def _range_of(self, cluster: str) -> range:
         found = self._ranges.get(cluster)
         if found is None:
@@ -143,7 +136,6 @@ class NodeRoom:
 
 
 def _fits(room: _ShapeRoom, nodes: Sequence[int]) -> Iterable[int]:
-    """Pods of the shape that fit on each node."""
     columns = [[free[index] // amount for index in nodes] for free, amount in room.asked]
     return map(min, zip(*columns, strict=True))
 

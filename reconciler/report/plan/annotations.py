@@ -14,11 +14,10 @@ from xml.sax.saxutils import escape, quoteattr
 from reconciler.api.plan import Direction, Plan
 from reconciler.api.problem import NOWHERE, Problem, Severity, Source
 from reconciler.report.json_parts import sorted_problems
-from reconciler.report.mask import Masker
-from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
 from reconciler.report.plan.change_lines import WHOLE, Detail, unjudged_lines
+from reconciler.report.plan.equal_changes import alike, alike_lines, parts_of, redacted
 from reconciler.report.plan.first_line import HoldGroup, first_line, group_of, losses, plain
-from reconciler.report.plan.groups import counted_kind, without_chart_labels
+from reconciler.report.plan.groups import PlanEntry, counted_kind
 from reconciler.report.plan.plan_text import (
     LOSSES,
     SETTINGS,
@@ -30,7 +29,7 @@ from reconciler.report.plan.plan_text import (
     setting_lines,
 )
 from reconciler.report.problems_text import by_kind
-from reconciler.report.safe import visible
+from reconciler.report.safe_text import visible
 from reconciler.report.terminal import cluster_list
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.HINT: "notice"}
@@ -44,12 +43,7 @@ def github_annotations(problems: Iterable[Problem]) -> str:
 
 def plan_annotations(plan: Plan) -> str:
     """Return the total, losses, errors, objects not evaluated, and other changes: one line for equal changes."""
-    plan = Masker().plan(plan)
-    changes, labels = without_chart_labels(plan.changes)
-    found = alike(changes)
-    lost = [one for one in found if one.entry.is_destructive]
-    rest = [one for one in found if not one.entry.is_destructive]
-    unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
+    plan, lost, rest, labels = parts_of(plan)
     return "".join(
         (
             _sum(plan, lost),
@@ -63,15 +57,15 @@ def plan_annotations(plan: Plan) -> str:
                 for one in plan.settings
             ),
             *(_of_change(one, Severity.WARNING) for one in lost),
-            *map(_of_problem, by_kind(sorted_problems(plan.problems))),
-            *(_line(Severity.WARNING, one.source, "not judged", unjudged_lines(one)) for one in unjudged),
+            *map(_of_problem, by_kind(plan.problems)),
+            *(_line(Severity.WARNING, one.source, "not judged", unjudged_lines(one)) for one in plan.unjudged),
             *(_line(Severity.HINT, NOWHERE, "labels of charts", [line]) for line in labels),
             *(_of_change(one, Severity.HINT) for one in rest),
         )
     )
 
 
-def _sum(plan: Plan, lost: Iterable[EqualChanges]) -> str:
+def _sum(plan: Plan, lost: Iterable[PlanEntry]) -> str:
     counts = losses(plan)
     is_bad = not plan.is_complete or any(problem.severity is Severity.ERROR for problem in plan.problems)
     is_lost = any(number for hold in HoldGroup for number in counts[hold].values())
@@ -86,9 +80,9 @@ def _sum(plan: Plan, lost: Iterable[EqualChanges]) -> str:
     )
 
 
-def _of_change(one: EqualChanges, severity: Severity) -> str:
+def _of_change(one: PlanEntry, severity: Severity) -> str:
     source = one.sources[0] if one.sources else NOWHERE
-    return _line(severity, source, f"{one.entry.action} {one.entry.identity.kind}", alike_lines(one))
+    return _line(severity, source, f"{one.action} {one.identity.kind}", alike_lines(one))
 
 
 def _of_problem(problem: Problem) -> str:
@@ -120,7 +114,7 @@ class _Case(NamedTuple):
 
 def plans_junit(plans: Iterable[Plan]) -> str:
     """A document with the suites of all plans."""
-    suites = [_suite(*suite) for plan in plans for suite in _suites(Masker().plan(plan))]
+    suites = [_suite(*suite) for plan in plans for suite in _suites(redacted(plan)) if suite[1]]
     return '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n' + "".join(suites) + "</testsuites>\n"
 
 
@@ -142,7 +136,7 @@ def _suites(plan: Plan) -> Iterator[tuple[str, list[_Case]]]:
             for one in plan.settings
         ],
     )
-    yield LOSSES, [_junit_of_change(one, confirm) for one in found if one.entry.is_destructive]
+    yield LOSSES, [_junit_of_change(one, confirm) for one in found if one.is_destructive]
     yield (
         "Problems",
         [
@@ -153,35 +147,32 @@ def _suites(plan: Plan) -> Iterator[tuple[str, list[_Case]]]:
                 [visible(part) for part in (one.cluster, one.path, one.message) if part],
                 one.source.path,
             )
-            for one in sorted_problems(plan.problems)
+            for one in plan.problems
         ],
     )
-    unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
     yield (
         UNJUDGED,
         [
             _Case(str(one.identity), "error", one.why, unjudged_lines(one, detail=WHOLE), one.source.path)
-            for one in unjudged
+            for one in plan.unjudged
         ],
     )
-    yield "Changes", [_junit_of_change(one, confirm) for one in found if not one.entry.is_destructive]
+    yield "Changes", [_junit_of_change(one, confirm) for one in found if not one.is_destructive]
 
 
-def _junit_of_change(one: EqualChanges, confirm: list[str]) -> _Case:
-    entry, hold = one.entry, group_of(one.entry.hold)
-    subject = str(entry.identity) if one.objects == 1 else counted_kind(entry.identity.kind, one.objects)
+def _junit_of_change(one: PlanEntry, confirm: list[str]) -> _Case:
+    hold = group_of(one.hold)
+    subject = str(one.identity) if one.objects == 1 else counted_kind(one.identity.kind, one.objects)
     return _Case(
-        f"{entry.action} {subject} in {cluster_list(entry.clusters)}",
+        f"{one.action} {subject} in {cluster_list(one.clusters)}",
         {HoldGroup.NONE: "", HoldGroup.GUARD: "failure", HoldGroup.WAITING: "skipped"}[hold],
-        entry.held or "",
+        one.held or "",
         [*alike_lines(one, detail=WHOLE), *(confirm if hold is HoldGroup.GUARD else ())],
         one.sources[0].path if one.sources else "",
     )
 
 
 def _suite(name: str, cases: list[_Case]) -> str:
-    if not cases:
-        return ""
     of = {verdict: sum(case.verdict == verdict for case in cases) for verdict in ("failure", "error", "skipped")}
     counts = f'tests="{len(cases)}" failures="{of["failure"]}" errors="{of["error"]}" skipped="{of["skipped"]}"'
     inside = "".join(_case(name, case) for case in cases)

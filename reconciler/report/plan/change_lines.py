@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from reconciler.api.plan import Action, Cause, Change, PlacementChange, Unjudged
-from reconciler.report.difference import is_long_text, shown_pair, text_diff
+from reconciler.api.plan import Action, Cause, Change, NotEvaluated, PlacementChange
+from reconciler.report.difference import is_long_text, text_diff, value_texts
 from reconciler.report.mask import is_hidden_ciphertext
 from reconciler.report.plan.groups import FieldLine, PlanEntry, by_importance, counted
-from reconciler.report.safe import visible
+from reconciler.report.safe_text import visible
 from reconciler.report.terminal import MARKS, PLAIN, Style, cluster_list
 
 _INDENT = "      "
@@ -117,8 +117,8 @@ def _field(line: FieldLine, notes: str, width: int, style: Style, detail: Detail
     elif is_hidden_ciphertext(line.before) and is_hidden_ciphertext(line.after):
         yield f"{path}  encrypted value changed{notes}"
     else:
-        before, after = shown_pair(line.before, line.after, detail.value_chars)
-        yield f"{path}  {before} {style.arrow} {after}{notes}"
+        before, after = value_texts(line.before, line.after, detail.value_chars)
+        yield f"{path}  {before} → {after}{notes}"
 
 
 def _field_notes(line: FieldLine, cause: Cause, clusters: tuple[str, ...], style: Style) -> Iterable[str]:
@@ -133,7 +133,7 @@ def _field_notes(line: FieldLine, cause: Cause, clusters: tuple[str, ...], style
         yield style.dim(f"[only {cluster_list(line.clusters)}]")
 
 
-def unjudged_lines(found: Unjudged, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
+def unjudged_lines(found: NotEvaluated, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
     """Return `? unjudged Deployment demo/web apps/web.yaml:18`, the reason, and its differences."""
     subject = style.bold(visible(str(found.identity)))
     head = [style.yellow("? unjudged".ljust(11)), subject, style.dim(visible(str(found.source)))]
@@ -150,12 +150,12 @@ def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_rea
     """`~ place  Deployment demo/web  9 replicas: a 6 → 4, b 3, idc-1 0 → 2` and the reasons."""
     before = {target.cluster: target.replicas for target in placement.before}
     after = {target.cluster: target.replicas for target in placement.after}
-    steps = [_step(name, before, after, style) for name in sorted({*before, *after})]
+    steps = [_step(name, before, after) for name in sorted({*before, *after})]
     had, have = (
         sum(known) if (known := [each.replicas for each in targets if each.replicas is not None]) else None
         for targets in (placement.before, placement.after)
     )
-    counts = f"{have} replicas: " if had == have else f"{had or 0} {style.arrow} {have or 0} replicas: "
+    counts = f"{have} replicas: " if had == have else f"{had or 0} → {have or 0} replicas: "
     counts = counts if (had, have) != (None, None) else ""
     subject = style.bold(visible(str(placement.identity)))
     lines = [f"{style.yellow('~ place'.ljust(11))}  {subject}  {counts}{', '.join(steps)}"]
@@ -167,13 +167,13 @@ def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_rea
     return lines
 
 
-def _step(name: str, before: dict[str, int | None], after: dict[str, int | None], style: Style) -> str:
+def _step(name: str, before: dict[str, int | None], after: dict[str, int | None]) -> str:
     had, has = before.get(name), after.get(name)
     if (had or 0) == (has or 0):
         mark = "" if name in before and name in after else "+" if name in after else "-"
         count = "" if had is None and has is None else f" {has or 0}"
         return f"{mark}{visible(name)}{count}"
-    return f"{visible(name)} {had or 0} {style.arrow} {has or 0}"
+    return f"{visible(name)} {had or 0} → {has or 0}"
 
 
 def counts_by_cluster(changes: Iterable[Change]) -> dict[str, dict[str, int]]:

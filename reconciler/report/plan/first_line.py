@@ -15,25 +15,25 @@ from msgspec import Struct
 
 from reconciler.api.plan import Action, Change, Direction, HeldBy, Hold, Plan, SettingChange
 from reconciler.api.problem import Severity
-from reconciler.api.refs import Identity
 from reconciler.incremental import by_key
 from reconciler.lint import is_judge
 from reconciler.planner import CLUSTER_IN_NO_POLICY
 from reconciler.regex import regex
-from reconciler.report.difference import cut, shown_pair
-from reconciler.report.plan.alike import EqualChanges, alike
+from reconciler.report.difference import cut, value_texts
 from reconciler.report.plan.change_lines import spoken_losses
+from reconciler.report.plan.equal_changes import alike
 from reconciler.report.plan.groups import (
     OWNER_PATH,
     FieldLine,
+    PlanEntry,
     by_importance,
     counted,
     counted_kind,
     leaf,
     without_chart_labels,
 )
-from reconciler.report.power import Holders, Power, gravest
-from reconciler.report.safe import visible
+from reconciler.report.power import gravest, joined_holders
+from reconciler.report.safe_text import visible
 from reconciler.report.terminal import DESTRUCTIVE, cluster_list
 
 _GROUPS_MAX = 2
@@ -206,7 +206,7 @@ def _loosest(changes: list[SettingChange], is_told: bool) -> list[str]:
     words = [": ", Code(cut(f"{first.document} {first.path}".strip(), _IMAGE_CHARS_MAX))]
     if len(changes) > 1:
         return [*words, f" and {len(changes) - 1:,} more"]
-    before, after = shown_pair(first.before, first.after, _VALUE_CHARS_MAX) if first.path else ("", "")
+    before, after = value_texts(first.before, first.after, _VALUE_CHARS_MAX) if first.path else ("", "")
     return [*words, " ", Code(before), " → ", Code(after)] if after else words
 
 
@@ -230,7 +230,7 @@ class _Group(Struct):
 
     action: Action
     kind: str
-    members: list[EqualChanges]
+    members: list[PlanEntry]
 
     @property
     def count(self) -> int:
@@ -240,21 +240,26 @@ class _Group(Struct):
     def objects(self) -> int:
         return len({identity for member in self.members for identity in member.identities})
 
+    @property
+    def gravest(self) -> str:
+        return gravest(joined_holders(member.gains for member in self.members), self.objects)
+
 
 def _changes(plan: Plan, groups_max: int) -> list[list[str]]:
     changes, labels = without_chart_labels(plan.changes)
     ready = alike(change for change in changes if change.held is None and change.action not in DESTRUCTIVE)
     groups: dict[tuple[Any, ...], _Group] = {}
     for member in ready:
-        entry = member.entry
-        key = (
-            entry.action,
-            entry.gvk.group,
-            entry.gvk.kind,
-            tuple(sorted({_shape(line.path) for line in entry.fields})),
-        )
-        groups.setdefault(key, _Group(entry.action, entry.gvk.kind, [])).members.append(member)
-    ordered = sorted(groups.values(), key=lambda group: (not gravest(_gains(group), group.objects), -group.count))
+        shapes = tuple(sorted({_shape(line.path) for line in member.fields}))
+        key = (member.action, member.gvk.group, member.gvk.kind, shapes)
+        groups.setdefault(key, _Group(member.action, member.gvk.kind, [])).members.append(member)
+    ordered = sorted(
+        groups.values(),
+        key=lambda group: (
+            not group.gravest,
+            -group.count,
+        ),
+    )
     told = ordered[:groups_max]
     parts = [_described(group) for group in told]
     if rest := sum(group.count for group in ordered[groups_max:]):
@@ -266,34 +271,26 @@ def _changes(plan: Plan, groups_max: int) -> list[list[str]]:
 
 def _described(group: _Group) -> list[str]:
     if group.objects == 1:
-        subject: list[str] = [Code(cut(str(group.members[0].entry.identity), _NAME_CHARS_MAX))]
+        subject: list[str] = [Code(cut(str(group.members[0].identity), _NAME_CHARS_MAX))]
     elif _WORD.fullmatch(group.kind):
         subject = [counted_kind(group.kind, group.objects)]
     else:
         subject = [f"{group.objects:,} of ", Code(cut(group.kind, _NAME_CHARS_MAX))]
     done = {Action.CREATE: " created", Action.ADOPT: " adopted"}.get(group.action, "")
-    clusters = {cluster for member in group.members for cluster in member.entry.clusters}
+    clusters = {cluster for member in group.members for cluster in member.clusters}
     where = Code(cut(min(clusters), _NAME_CHARS_MAX)) if len(clusters) == 1 else f"{len(clusters):,} clusters"
-    told = gravest(_gains(group), group.objects)
+    told = group.gravest
     return [
         *subject,
         f"{done} in ",
         where,
-        *([] if done else _what(group)),
+        *([] if done else _changed_fields(group)),
         *([" (", Code(cut(told, _IMAGE_CHARS_MAX)), ")"] if told else []),
     ]
 
 
-def _gains(group: _Group) -> Holders:
-    found: dict[Power, tuple[Identity, ...]] = {}
-    for member in group.members:
-        for power, held in member.gains.items():
-            found[power] = (*found.get(power, ()), *held)
-    return found
-
-
-def _what(group: _Group) -> list[str]:
-    lines = group.members[0].entry.fields
+def _changed_fields(group: _Group) -> list[str]:
+    lines = group.members[0].fields
     if not lines:
         return []
     paths = by_importance(line.path for line in lines)
@@ -303,7 +300,7 @@ def _what(group: _Group) -> list[str]:
     shape = _shape(paths[0])
     said = "scaled" if name == "replicas" else name
     words = [": ", _code_unless_word(cut(said, _NAME_CHARS_MAX), name)]
-    words += _values([line for one in group.members for line in one.entry.fields if _shape(line.path) == shape])
+    words += _values([line for one in group.members for line in one.fields if _shape(line.path) == shape])
     return [*words, f" and {counted(len(paths) - 1, 'more field')}"] if len(paths) > 1 else words
 
 
@@ -317,7 +314,7 @@ def _values(lines: list[FieldLine]) -> list[str]:
 
     For images that differ in their registries alone, return the common part.
     """
-    told = {shown_pair(line.before, line.after, _IMAGE_CHARS_MAX) for line in lines}
+    told = {value_texts(line.before, line.after, _IMAGE_CHARS_MAX) for line in lines}
     if any(_HIDDEN in value for pair in told for value in pair):
         return []
     tags = {_tags(*pair) if leaf(lines[0].path) == "image" else None for pair in told}

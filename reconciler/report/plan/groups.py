@@ -16,9 +16,9 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.incremental import by_key
 from reconciler.ownership import OWNER_ANNOTATION
 from reconciler.regex import regex
-from reconciler.report.difference import compact_json, shown_pair
-from reconciler.report.power import Power, gained
-from reconciler.report.safe import visible
+from reconciler.report.difference import compact_json, value_texts
+from reconciler.report.power import Holders, Power, gained
+from reconciler.report.safe_text import visible
 from reconciler.report.terminal import DESTRUCTIVE
 
 _VOWELS = frozenset("aeiou")
@@ -86,7 +86,11 @@ class FieldLine(Struct, frozen=True, kw_only=True):
 
 
 class PlanEntry(Struct, frozen=True, kw_only=True):
-    """One action on one resource in `clusters`, all for the same reason."""
+    """One action on one object, or on several alike, in `clusters`, all for the same reason.
+
+    `identity`: the first object, `identities`: all, sorted. `places`: those in the same clusters, each with its place
+    in the store. `sources`: all of these. `count`: the number of changes, each of an object in a cluster.
+    """
 
     action: Action
     gvk: GVK
@@ -97,10 +101,19 @@ class PlanEntry(Struct, frozen=True, kw_only=True):
     reason: str
     clusters: tuple[str, ...]
     fields: tuple[FieldLine, ...]
-    powers: frozenset[Power] = frozenset()
+    identities: tuple[Identity, ...]
+    places: tuple[tuple[tuple[str, ...], tuple[tuple[Identity, Source], ...]], ...]
+    sources: tuple[Source, ...]
+    count: int
+    powers: Holders
     """Gained powers, but for those that a line of a field shows by itself."""
-    gains: frozenset[Power] = frozenset()
+    gains: Holders
     """All gained powers."""
+
+    @property
+    def objects(self) -> int:
+        """Return the number of objects."""
+        return len(self.identities)
 
     @property
     def held(self) -> str | None:
@@ -154,14 +167,14 @@ def _chart_label(change: Change, field: FieldChange) -> tuple[str, str, str] | N
         or MISSING in (field.before, field.after)
     ):
         return None
-    return (name[1] or name[2], *shown_pair(field.before, field.after, _LABEL_CHARS_MAX))
+    return (name[1] or name[2], *value_texts(field.before, field.after, _LABEL_CHARS_MAX))
 
 
 _LABEL_CHARS_MAX = 100
 
 
 def grouped(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
-    """Entries: destructive ones first, then by namespace, kind and name."""
+    """Entries of one object each: destructive ones first, then by namespace, kind and name."""
     groups = by_key(
         (
             (one.action, one.gvk, one.identity, one.cause, one.source, one.hold, str(one.reason) if one.reason else ""),
@@ -178,18 +191,25 @@ def grouped(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
             source=source,
             hold=hold,
             reason=reason,
-            clusters=tuple(sorted({member.cluster for member in members})),
+            clusters=clusters,
             fields=_field_lines(members),
-            powers=frozenset().union(*(_gained(member, in_parts=True) for member in members)),
-            gains=frozenset().union(*(_gained(member, in_parts=False) for member in members)),
+            identities=(identity,),
+            places=((clusters, ((identity, source),)),),
+            sources=(source,),
+            count=len(clusters),
+            powers=_gained(identity, members, in_parts=True),
+            gains=_gained(identity, members, in_parts=False),
         )
         for (action, gvk, identity, cause, source, hold, reason), members in groups.items()
+        for clusters in [tuple(sorted({member.cluster for member in members}))]
     )
     return tuple(sorted(entries, key=_order))
 
 
-def _gained(change: Change, *, in_parts: bool) -> set[Power]:
-    return {*starmap(Power, change.powers)} | gained(change.fields, in_parts=in_parts)
+def _gained(identity: Identity, changes: Iterable[Change], *, in_parts: bool) -> Holders:
+    found = (gained(change.fields, in_parts=in_parts).union(starmap(Power, change.powers)) for change in changes)
+    # Sorted, since registries with equally many images are shown in this order.
+    return dict.fromkeys(sorted(frozenset().union(*found)), (identity,))
 
 
 def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:

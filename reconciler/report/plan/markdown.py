@@ -15,13 +15,13 @@ from reconciler.api.plan import Action, Plan
 from reconciler.api.problem import Severity
 from reconciler.api.refs import short_revision
 from reconciler.incremental import by_key
-from reconciler.report.mask import Masker
 from reconciler.report.plan.change_lines import counts_by_cluster, spoken, totals
+from reconciler.report.plan.equal_changes import parts_of
 from reconciler.report.plan.first_line import Code, first_line, loss_words
 from reconciler.report.plan.groups import counted
 from reconciler.report.plan.plan_text import incomplete, loosened
 from reconciler.report.plan.sections import ShownSection, fitted, sections_of, size
-from reconciler.report.safe import code_html, code_text, fence_for, joined
+from reconciler.report.safe_text import code_html, code_text, fence_for, joined
 
 BUDGET = 65_536
 """GitHub's limit for one comment; Bitbucket's is 32,768, Azure's 150,000."""
@@ -39,8 +39,8 @@ def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
     `marker` names the comment that a later run should edit (the fleet, when a repository holds several).
     """
     assert budget >= BUDGET_MIN, f"a comment needs {BUDGET_MIN} bytes, {budget} were given"
-    plan = Masker().plan(plan)
-    head = _head(plan, marker)
+    parts = parts_of(plan)
+    head = _head(parts.plan, marker)
 
     def composed(shown: Sequence[ShownSection]) -> str:
         lines = [*head]
@@ -51,7 +51,7 @@ def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
         return joined(lines)
 
     bare = joined([*head, "", _shortened("everything but the counts")])
-    return fitted(sections_of(plan), composed, budget) or bare
+    return fitted(sections_of(parts), composed, budget) or bare
 
 
 def _head(plan: Plan, marker: str) -> list[str]:
@@ -65,7 +65,7 @@ def _head(plan: Plan, marker: str) -> list[str]:
         " · ".join(part for part in (revisions, counts) if part),
         *_loss_box(plan),
     ]
-    errors = sum(problem.severity is Severity.ERROR for problem in set(plan.problems))
+    errors = sum(problem.severity is Severity.ERROR for problem in plan.problems)
     if errors:
         lines.extend(["", "> [!WARNING]", f"> **{counted(errors, 'error')}**"])
     return [*lines, "", f"**{incomplete(plan)}**"] if not plan.is_complete else lines

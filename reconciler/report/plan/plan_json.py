@@ -11,18 +11,13 @@ from collections.abc import Callable, Iterable
 from msgspec import to_builtins
 
 from reconciler.api.content import Json
-from reconciler.api.plan import Action, Change, FieldChange, PlacementChange, Plan, Unjudged
+from reconciler.api.plan import Action, Change, FieldChange, NotEvaluated, PlacementChange, Plan
 from reconciler.api.rollout_progress import (
-    Paused,
-    Pinned,
     RolloutPlan,
     RolloutProgress,
+    StageKind,
     StagePlan,
     StageProgress,
-    StageRunning,
-    WaitsForApproval,
-    WaitsForTime,
-    WaitsForWindow,
 )
 from reconciler.report.json_parts import (
     placement_part,
@@ -31,9 +26,9 @@ from reconciler.report.json_parts import (
     resource_part,
     values_part,
 )
-from reconciler.report.mask import Masker
-from reconciler.report.plan.alike import EqualChanges, alike
-from reconciler.report.plan.stages import state_word, state_words
+from reconciler.report.plan.equal_changes import alike, redacted
+from reconciler.report.plan.groups import PlanEntry
+from reconciler.report.plan.stages import state_words
 
 
 def plan_parts(rollouts: Iterable[RolloutPlan]) -> dict[str, Json]:
@@ -108,21 +103,17 @@ def stage_part(found: StageProgress) -> dict[str, Json]:
 
     `approval`: the entry under `spec.approvals` that lets the next stage begin.
     """
-    state, until = found.state, ""
-    if isinstance(state, WaitsForTime | WaitsForWindow):
-        until = state.until
-    elif isinstance(state, WaitsForApproval):
-        until = state.not_before
+    state = found.state
     return {
         "name": found.name,
         "clusters": list(found.clusters),
-        "state": state_word(state),
-        "why": state_words(found),
-        "done": state.done if isinstance(state, StageRunning) else None,
-        "until": until or None,
-        "approval": state.entry if isinstance(state, WaitsForApproval) else None,
-        "failed": list(state.failed) if isinstance(state, Paused) else [],
-        "pinned": state.revision if isinstance(state, Pinned) else None,
+        "state": str(state.kind),
+        "why": state_words(state),
+        "done": state.done if state.kind is StageKind.RUNNING else None,
+        "until": state.until or None,
+        "approval": state.entry or None,
+        "failed": list(state.failed),
+        "pinned": state.pinned or None,
     }
 
 
@@ -155,7 +146,7 @@ def rollouts_part(rollouts: Iterable[RolloutProgress], scrubbed: Callable[[str],
 
 def plan_document(plan: Plan) -> dict[str, Json]:
     """Return the plan as a JSON document, redacted, in an order that depends on its content alone."""
-    plan = Masker().plan(plan)
+    plan = redacted(plan)
     return {
         "version": 1,
         "base": plan.base,
@@ -167,8 +158,8 @@ def plan_document(plan: Plan) -> dict[str, Json]:
             _change(change)
             for change in sorted(plan.changes, key=lambda one: (one.cluster, *one.identity, str(one.action)))
         ],
-        "placements": [_placement(placement) for placement in sorted(plan.placements, key=lambda at: at.identity)],
-        "unjudged": [_not_evaluated(found) for found in sorted(plan.unjudged, key=lambda found: found.identity)],
+        "placements": [_placement(placement) for placement in plan.placements],
+        "unjudged": [_not_evaluated(found) for found in plan.unjudged],
         **plan_parts(plan.rollouts),
         **settings_part(plan),
         "problems": problems_part(plan.problems),
@@ -196,17 +187,16 @@ def _change(change: Change) -> dict[str, Json]:
     }
 
 
-def _group(found: EqualChanges) -> dict[str, Json]:
+def _group(entry: PlanEntry) -> dict[str, Json]:
     """Return a group of equal changes; `clusters` of a field is null if it is equal in all of them."""
-    entry = found.entry
     return {
         "action": str(entry.action),
         "apiVersion": entry.gvk.api_version,
         "kind": entry.identity.kind,
         "cause": str(entry.cause),
         "held": entry.held,
-        "count": found.count,
-        "objects": found.objects,
+        "count": entry.count,
+        "objects": entry.objects,
         "clusters": list(entry.clusters),
         "fields": [
             {
@@ -220,7 +210,7 @@ def _group(found: EqualChanges) -> dict[str, Json]:
                 "clusters": list(clusters),
                 "objects": [{"namespace": one.namespace, "name": one.name, "source": str(at)} for one, at in members],
             }
-            for clusters, members in found.places
+            for clusters, members in entry.places
         ],
     }
 
@@ -229,7 +219,7 @@ def _field(field: FieldChange) -> dict[str, Json]:
     return {**values_part(field.path, field.before, field.after), "owner": to_builtins(field.owner)}
 
 
-def _not_evaluated(found: Unjudged) -> dict[str, Json]:
+def _not_evaluated(found: NotEvaluated) -> dict[str, Json]:
     return {
         "resource": resource_part(found.gvk, found.identity),
         "source": str(found.source),

@@ -79,14 +79,10 @@ def _patch(change: Change, before: JsonObject | None, manifest: JsonObject) -> l
             ours = [field for field in change.fields if field.cause is not Cause.SIDE_EFFECT]
             # Without the present object, rebuild it: put the fields' old values into the new object.
             known = before if before is not None else _before(manifest, ours)
-            return list(_operations(known, ((field, _after(field, manifest)) for field in _removals_last(ours))))
-
-
-def _removals_last(fields: Iterable[FieldChange]) -> list[FieldChange]:
-    """Removals in reverse, so that none shifts the items of a list which another one counts."""
-    listed = list(fields)
-    removed = [field for field in listed if field.after is MISSING]
-    return [*(field for field in listed if field.after is not MISSING), *reversed(removed)]
+            # Removals last and in reverse, so that none shifts the items of a list which another one counts.
+            ordered = [field for field in ours if field.after is not MISSING]
+            ordered += [field for field in reversed(ours) if field.after is MISSING]
+            return list(_operations(known, ((field, _after(field, manifest)) for field in ordered)))
 
 
 def _after(field: FieldChange, manifest: JsonObject) -> Json:

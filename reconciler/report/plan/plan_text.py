@@ -12,10 +12,7 @@ from typing import Final
 
 from reconciler.api.plan import Direction, Plan, SettingChange
 from reconciler.api.refs import short_revision
-from reconciler.report.difference import shown_pair
-from reconciler.report.json_parts import sorted_problems
-from reconciler.report.mask import Masker
-from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
+from reconciler.report.difference import value_texts
 from reconciler.report.plan.change_lines import (
     SUMMARY_COLUMNS,
     counts_by_cluster,
@@ -24,36 +21,29 @@ from reconciler.report.plan.change_lines import (
     totals,
     unjudged_lines,
 )
+from reconciler.report.plan.equal_changes import alike_lines, parts_of
 from reconciler.report.plan.first_line import first_line, plain
-from reconciler.report.plan.groups import without_chart_labels
+from reconciler.report.plan.groups import PlanEntry
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines, spoken_problems
-from reconciler.report.safe import joined, visible
+from reconciler.report.safe_text import joined, visible
 from reconciler.report.terminal import DESTRUCTIVE, PLAIN, Style, aligned
 
 
 def plan_text(plan: Plan, style: Style = PLAIN, *, is_all: bool = False) -> str:
     """Return the plan as text; `is_all`: with each of many problems of a kind."""
-    plan = Masker().plan(plan)
-    changes, labels = without_chart_labels(plan.changes)
-    found = alike(changes)
-    losses = [one for one in found if one.entry.is_destructive]
-    others = [one for one in found if not one.entry.is_destructive]
+    parts = parts_of(plan)
+    plan, losses = parts.plan, parts.losses
     settings = [line for change in plan.settings for line in setting_lines(change, style)]
-    ready, held = ([one for one in others if (one.entry.held is not None) is is_held] for is_held in (False, True))
-    placements = sorted(plan.placements, key=lambda placement: placement.identity)
-    unjudged = sorted(plan.unjudged, key=lambda found: found.identity)
-    problems = sorted_problems(plan.problems)
-    stages = [line.replace("→", style.arrow) for line in stage_lines(plan)]
     sections = (
         (SETTINGS, [*settings, *(review_lines(plan.settings_digest, style) if settings else ())]),
-        ("", [style.yellow(line) if line.startswith("  ! ") else line for line in stages]),
+        ("", [style.yellow(line) if line.startswith("  ! ") else line for line in stage_lines(plan)]),
         (LOSSES if losses else "", [*_lines(losses, style), *confirm_lines(plan.held_digest, style)]),
-        ("Changes", [*_lines(ready, style), *labels]),
-        ("Placements", [line for placement in placements for line in placement_lines(placement, style)]),
-        (UNJUDGED, [line for one in unjudged for line in unjudged_lines(one, style)]),
-        ("Held", _lines(held, style)),
-        (f"Problems ({spoken_problems(problems)})", problem_lines(problems, style, is_all=is_all)),
+        ("Changes", [*_lines(parts.ready, style), *parts.labels]),
+        ("Placements", [line for placement in plan.placements for line in placement_lines(placement, style)]),
+        (UNJUDGED, [line for one in plan.unjudged for line in unjudged_lines(one, style)]),
+        ("Held", _lines(parts.held, style)),
+        (f"Problems ({spoken_problems(plan.problems)})", problem_lines(plan.problems, style, is_all=is_all)),
     )
     lines = [*_summary(plan, style)]
     for title, section in sections:
@@ -62,17 +52,17 @@ def plan_text(plan: Plan, style: Style = PLAIN, *, is_all: bool = False) -> str:
     return joined(lines)
 
 
-def _lines(found: Iterable[EqualChanges], style: Style) -> list[str]:
+def _lines(found: Iterable[PlanEntry], style: Style) -> list[str]:
     return [line for one in found for line in alike_lines(one, style)]
 
 
 def _summary(plan: Plan, style: Style) -> list[str]:
     counts = counts_by_cluster(plan.changes)
     base, head = visible(short_revision(plan.base)), visible(short_revision(plan.head))
-    revisions = f"{base or 'the clusters'} {style.arrow} {head}"
+    revisions = f"{base or 'the clusters'} → {head}"
     said = spoken(totals(counts.values()))
     lines = [
-        style.bold(plain(first_line(plan)).replace("→", style.arrow)),
+        style.bold(plain(first_line(plan))),
         "  ".join(part for part in (revisions, said) if part),
     ]
     if not plan.is_complete:
@@ -135,8 +125,8 @@ def setting_lines(change: SettingChange, style: Style = PLAIN, *, value_chars_ma
     head = "  ".join([mark, *(["HELD"] if change.held else []), *words])
     lines = [style.red(head) if change.direction is Direction.LOOSENS else head]
     if change.path:
-        values = shown_pair(change.before, change.after, value_chars_max)
-        lines.append(f"      {_subject(change.path)}  {f' {style.arrow} '.join(values)}")
+        values = value_texts(change.before, change.after, value_chars_max)
+        lines.append(f"      {_subject(change.path)}  {' → '.join(values)}")
     return [*lines, f"      {visible(change.meaning)}"]
 
 

@@ -18,8 +18,6 @@ from msgspec.structs import replace
 from reconciler.api.plan import Plan
 from reconciler.api.problem import Problem, Severity
 from reconciler.incremental import by_key
-from reconciler.report.json_parts import sorted_problems
-from reconciler.report.plan.alike import EqualChanges, alike, alike_lines, by_folder
 from reconciler.report.plan.change_lines import (
     SUMMARY_COLUMNS,
     Detail,
@@ -28,11 +26,12 @@ from reconciler.report.plan.change_lines import (
     totals,
     unjudged_lines,
 )
-from reconciler.report.plan.groups import by_importance, leaf, plural, without_chart_labels
+from reconciler.report.plan.equal_changes import PlanParts, alike_lines, by_folder
+from reconciler.report.plan.groups import PlanEntry, by_importance, leaf, plural
 from reconciler.report.plan.plan_text import LOSSES, SETTINGS, UNJUDGED, setting_lines
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
-from reconciler.report.safe import code_span, visible
+from reconciler.report.safe_text import code_span, visible
 
 Lines = tuple[str, ...]
 """Lines that stay together."""
@@ -167,16 +166,10 @@ _WITHOUT_VALUES = (_SHORT, "long values and texts")
 _WITHOUT_NAMES = (_NAMELESS, "names of objects that change alike")
 
 
-def sections_of(plan: Plan) -> tuple[Section, ...]:
-    """Return the sections of a redacted plan, in reading order."""
-    changes, labels = without_chart_labels(plan.changes)
-    found = alike(changes)
-    losses = [one for one in found if one.entry.is_destructive]
-    ready = [one for one in found if not one.entry.is_destructive and one.entry.held is None]
-    held = [one for one in found if not one.entry.is_destructive and one.entry.held is not None]
-    problems = sorted_problems(plan.problems)
-    placements = sorted(plan.placements, key=lambda placement: placement.identity)
-    unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
+def sections_of(found: PlanParts) -> tuple[Section, ...]:
+    """Return the sections of a plan, in reading order."""
+    plan, losses, problems = found.plan, found.losses, found.plan.problems
+    placements, unjudged, labels = plan.placements, plan.unjudged, (tuple(found.labels),)
     stages, settings = stage_lines(plan), tuple(tuple(setting_lines(change)) for change in plan.settings)
     parts = (
         Section(title=SETTINGS, count=len(settings), forms=(Form(settings),), ranks=(_SETTINGS,), is_folded=False,
@@ -193,10 +186,10 @@ def sections_of(plan: Plan) -> tuple[Section, ...]:
                 forms=tuple(Form(tuple(tuple(unjudged_lines(one, detail=detail)) for one in unjudged), lost)
                             for detail, lost in (_LONG, _WITHOUT_VALUES))),
         *(_changes("Changes", part, (_VALUES, _NAMES, _CHANGES), _LONG, _WITHOUT_VALUES, _WITHOUT_NAMES, folder=folder)
-          for folder, part in by_folder(ready).items()),
-        Section(title="Labels of charts", count=bool(labels), forms=(Form((tuple(labels),)),), ranks=(_CHANGES,),
+          for folder, part in by_folder(found.ready).items()),
+        Section(title="Labels of charts", count=bool(found.labels), forms=(Form(labels),), ranks=(_CHANGES,),
                 is_folded=False),
-        _changes("Held", held, (_VALUES, _WAITING), _LONG, _WITHOUT_VALUES),
+        _changes("Held", found.held, (_VALUES, _WAITING), _LONG, _WITHOUT_VALUES),
         Section(title="Placements", count=len(placements), ranks=(_REASONS, _PLACED),
                 forms=tuple(Form(tuple(tuple(placement_lines(one, has_reasons=not lost)) for one in placements), lost)
                             for lost in ("", "reasons"))),
@@ -212,7 +205,7 @@ def _by_line(lines: Iterable[str], lost: str = "") -> Form:
 
 
 def _changes(
-    title: str, found: Sequence[EqualChanges], ranks: tuple[int, ...], *details: tuple[Detail, str], folder: str = ""
+    title: str, found: Sequence[PlanEntry], ranks: tuple[int, ...], *details: tuple[Detail, str], folder: str = ""
 ) -> Section:
     forms = tuple(Form(tuple(tuple(alike_lines(one, detail=how)) for one in found), lost) for how, lost in details)
     return Section(
@@ -226,11 +219,11 @@ def _changes(
     )
 
 
-def _subject(one: EqualChanges) -> str:
+def _subject(one: PlanEntry) -> str:
     """Return `update Deployments (image)`: the name of omitted changes."""
-    paths = by_importance(line.path for line in one.entry.fields)
+    paths = by_importance(line.path for line in one.fields)
     names = f" ({', '.join(visible(leaf(path))[:40] for path in paths[:3])})" if paths else ""
-    return f"{one.entry.action} {visible(plural(one.entry.identity.kind))[:60]}{names}"
+    return f"{one.action} {visible(plural(one.identity.kind))[:60]}{names}"
 
 
 def _problems(problems: Sequence[Problem], severity: Severity, title: str, rank: int) -> Section:

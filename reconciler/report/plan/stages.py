@@ -9,22 +9,13 @@ from typing import Any
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Identity, short_revision
 from reconciler.api.rollout_progress import (
-    Paused,
     Phase,
-    Pinned,
     RolloutPlan,
     RolloutProgress,
-    Skipped,
-    StageDone,
+    StageKind,
     StagePlan,
     StageProgress,
-    StageRunning,
     StageState,
-    Unclear,
-    WaitsForApproval,
-    WaitsForStage,
-    WaitsForTime,
-    WaitsForWindow,
 )
 from reconciler.api.rollouts import (
     ChangeTime,
@@ -33,7 +24,7 @@ from reconciler.api.rollouts import (
     Stage,
     WindowKind,
 )
-from reconciler.report.safe import visible
+from reconciler.report.safe_text import visible
 from reconciler.report.terminal import cluster_list
 from reconciler.rollouts import lay_out, selected_of
 from reconciler.scheduler import Schedule
@@ -94,35 +85,29 @@ def waits_of(stage: Stage, *, is_last: bool) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def state_word(state: StageState) -> str:
-    """The state as one stable word, which machines and metrics read."""
-    return str(type(state).__struct_config__.tag)
-
-
-def state_words(progress: StageProgress) -> str:
+def state_words(state: StageState) -> str:
     """Return the state of a stage and the reason of its waiting."""
-    match progress.state:
-        case StageDone():
-            return "done"
-        case StageRunning(done=done, total=total):
-            return f"in progress, {done} of {total}"
-        case WaitsForStage(stage=stage):
-            return f"waits for the stage {visible(stage)}"
-        case WaitsForTime(until=until):
-            return f"done; the next stage begins at {until}"
-        case WaitsForApproval(not_before=not_before, ended=ended):
+    match state.kind:
+        case StageKind.RUNNING:
+            return f"in progress, {state.done} of {state.total}"
+        case StageKind.WAITS_FOR_STAGE:
+            return f"waits for the stage {visible(state.stage)}"
+        case StageKind.WAITS_FOR_TIME:
+            return f"done; the next stage begins at {state.until}"
+        case StageKind.WAITS_FOR_APPROVAL:
+            ended = state.ended
             need = f"its approval ended at {ended}: approve again" if ended else "the next stage needs an approval"
-            return f"done; {need}" + (f", and begins after {not_before}" if not_before else "")
-        case WaitsForWindow(until=until):
-            return f"waits for its window until {until}" if until else "waits for its window"
-        case Paused(failed=failed):
-            return f"PAUSED: {cluster_list(failed)} failed"
-        case Pinned(revision=revision):
-            return f"PINNED to {short(revision)}"
-        case Skipped():
-            return "skipped, no cluster"
-        case Unclear():
-            return "unclear, nothing begins"
+            return f"done; {need}" + (f", and begins after {state.until}" if state.until else "")
+        case StageKind.WAITS_FOR_WINDOW:
+            return "waits for its window" + (f" until {state.until}" if state.until else "")
+        case StageKind.PAUSED:
+            return f"PAUSED: {cluster_list(state.failed)} failed"
+        case StageKind.PINNED:
+            return f"PINNED to {short(state.pinned)}"
+        case _:
+            return {StageKind.SKIPPED: "skipped, no cluster", StageKind.UNCLEAR: "unclear, nothing begins"}.get(
+                state.kind, "done"
+            )
 
 
 _TITLE = "Stages   "
@@ -152,7 +137,7 @@ def _lines(found: RolloutPlan) -> Iterator[str]:
     if found.progress is not None:
         yield "  now    " + "   ".join(_now(stage, found.progress) for stage in found.progress.stages)
         for stage in found.progress.stages:
-            if isinstance(stage.state, WaitsForApproval):
+            if stage.state.entry:
                 yield f"  to approve {visible(stage.name)}, add under spec.approvals: {visible(stage.state.entry)}"
     if not found.is_merge:
         return
@@ -168,7 +153,14 @@ def _lines(found: RolloutPlan) -> Iterator[str]:
         )
         yield f"  placement: {found.placements:,} changed, {when}"
     if found.superseded and found.progress is not None:
-        yield _superseded(found, found.progress)
+        behind = sum(
+            one.revision != found.progress.release and one.phase not in (Phase.PINNED, Phase.FROZEN)
+            for one in found.progress.clusters.values()
+        )
+        is_queued = found.on_new_commit is OnNewCommit.QUEUE
+        done = "waits until the rollout of {} is done" if is_queued else "! supersedes the rollout of {}"
+        reach = f"{behind:,} cluster{'' if behind == 1 else 's'}"
+        yield f"  {done.format(short(found.superseded))}, which has not reached {reach}"
 
 
 def _now(stage: StageProgress, progress: RolloutProgress) -> str:
@@ -177,7 +169,9 @@ def _now(stage: StageProgress, progress: RolloutProgress) -> str:
     ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     revisions = [f"{short(revision)} in {count:,}" for revision, count in ordered]
     shown = short(ordered[0][0]) if len(ordered) == 1 else ", ".join(revisions)
-    return f"{visible(stage.name)} {shown} ({state_words(stage)})" if ordered else f"{visible(stage.name)} (skipped)"
+    return (
+        f"{visible(stage.name)} {shown} ({state_words(stage.state)})" if ordered else f"{visible(stage.name)} (skipped)"
+    )
 
 
 def _merge(found: RolloutPlan) -> Iterator[str]:
@@ -200,17 +194,6 @@ def _merge(found: RolloutPlan) -> Iterator[str]:
     for stage in taking:
         if stage.pinned:
             yield f"  ! {visible(stage.stage.name)} is pinned to {short(stage.pinned)}, and gets nothing of it"
-
-
-def _superseded(found: RolloutPlan, progress: RolloutProgress) -> str:
-    behind = sum(
-        one.revision != progress.release and one.phase not in (Phase.PINNED, Phase.FROZEN)
-        for one in progress.clusters.values()
-    )
-    reach = f"{behind:,} cluster{'' if behind == 1 else 's'}"
-    if found.on_new_commit is OnNewCommit.QUEUE:
-        return f"  waits until the rollout of {short(found.superseded)} is done, which has not reached {reach}"
-    return f"  ! supersedes the rollout of {short(found.superseded)}, which has not reached {reach}"
 
 
 Document = Mapping[str, Any]

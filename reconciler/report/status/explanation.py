@@ -20,7 +20,7 @@ from reconciler.report.json_parts import placement_part, problem_of, problems_pa
 from reconciler.report.mask import Masker
 from reconciler.report.plan.stages import in_force_lines, in_force_of
 from reconciler.report.problems_text import problem_lines
-from reconciler.report.safe import visible
+from reconciler.report.safe_text import visible
 from reconciler.report.status.status_document import constraint_words, constraints_part
 from reconciler.report.terminal import PLAIN, Style, aligned
 from reconciler.scheduler import Schedule
@@ -122,7 +122,16 @@ def explanation_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
         if document["constraints"]:
             lines += ["", style.bold("Constraints")]
             lines += [visible(f"  {one['cluster']}: {constraint_words(one)}") for one in document["constraints"]]
-        lines += ["", style.bold("Placement"), *_placement_lines(document, style)]
+        lines += ["", style.bold("Placement")]
+        lines += [
+            f"  {target['cluster']}" + ("" if target["replicas"] is None else f": {_replicas(target['replicas'])}")
+            for target in document["placement"]
+        ]
+        if document["unplaced"]:
+            lines.append("  " + style.red(f"no place for {_replicas(document['unplaced'])}"))
+        elif not document["placement"]:
+            lines.append("  nowhere")
+        lines += [style.dim(visible(f"  because: {why}")) for why in document["reasons"]]
         lines += ["", style.bold("Overrides"), *_override_lines(document["overrides"])]
     if document.get("inForce"):
         lines += ["", style.bold("Revision in force"), *(f"  {one}" for one in in_force_lines(document["inForce"]))]
@@ -148,16 +157,6 @@ def _policy_lines(document: Mapping[str, Any], style: Style) -> list[str]:
     if document["bound"]:
         return ["  none; it goes where something in it goes"]
     return ["  no policy claims it, so it goes nowhere"]
-
-
-def _placement_lines(document: Mapping[str, Any], style: Style) -> list[str]:
-    lines = [
-        f"  {target['cluster']}" + ("" if target["replicas"] is None else f": {_replicas(target['replicas'])}")
-        for target in document["placement"]
-    ]
-    if document["unplaced"]:
-        lines.append("  " + style.red(f"no place for {_replicas(document['unplaced'])}"))
-    return (lines or ["  nowhere"]) + [style.dim(visible(f"  because: {why}")) for why in document["reasons"]]
 
 
 def _replicas(count: int) -> str:

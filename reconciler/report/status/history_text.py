@@ -9,8 +9,8 @@ from reconciler.api.content import Json
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.plan import MISSING
 from reconciler.api.refs import CommitWords, short_revision
-from reconciler.report.difference import ABSENT, cut, shown_pair
-from reconciler.report.safe import visible
+from reconciler.report.difference import ABSENT, cut, value_texts
+from reconciler.report.safe_text import visible
 from reconciler.report.status.remedies import todo_of
 from reconciler.report.terminal import Fit, table
 
@@ -163,7 +163,7 @@ def _values(entry: Mapping[str, Any]) -> str:
     values, shown = entry.get("values", ()), []
     for value in values[:_VALUES_SHOWN]:
         old, new = (MISSING if value[side] is None else value[side] for side in ("before", "after"))
-        pair = ("nothing" if text == ABSENT else text for text in shown_pair(old, new, 40))
+        pair = ("nothing" if text == ABSENT else text for text in value_texts(old, new, 40))
         shown.append(f"{value['path']} {' → '.join(pair)}")
     more = max(len(values), len(entry.get("fields", ()))) - len(shown)
     return ", ".join([*shown, *([f"and {more} more"] if shown and more > 0 else [])])

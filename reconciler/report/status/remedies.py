@@ -30,7 +30,6 @@ from reconciler.state import (
     Held,
     Missing,
     NotKnown,
-    ObjectState,
     Pending,
     Progressing,
     Refused,
@@ -58,7 +57,7 @@ NOBODY: Final = Behind()
 _MEND_ADMISSION: Final = "mend the admission webhook or policy"
 _LEAVE_FIELD: Final = "leave the field to it with spec.ignore of the Fleet document"
 _HOLDS: Final = {
-    HeldBy.REPLACEMENT: "see `reconciler diff`; it is deleted and created only where its annotation allows that",
+    HeldBy.REPLACEMENT: "see `reconciler diff`; it is deleted and created only where annotation and kind allow that",
     HeldBy.SETTINGS: "the store says so (spec.mode, spec.drift; what was loosened counts from the next commit on); "
     "`reconciler diff` shows what differs",
     HeldBy.SUSPENDED: "`reconciler resume`, or take the suspension out of the policy",
@@ -122,8 +121,15 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, found: SyncState
     elif isinstance(found, Held):
         revision = facts.held_by.get((cluster, identity)) or revision
     who = ", ".join(found.managers) if isinstance(found, Fought) else ""
-    if is_guarded:
-        todo = _how_to_pass(facts, revision)
+    if is_guarded and facts.held_digest:
+        settings = facts.schedule.fleet.settings
+        where = f" ({settings.source})" if settings.source != NOWHERE else ""
+        todo = (
+            f"if it is meant, write spec.guards.confirm: {facts.held_digest} into the Fleet document{where}, "
+            f"else `git revert {_commit(revision)}`"
+        )
+    elif is_guarded:
+        todo = "see `reconciler diff`, and take the edit back if it was not meant"
     elif isinstance(found, NotKnown):
         causes = {each.what.gvk.kind: each.cause for each in facts.unlisted.get(cluster, ())}
         todo = _UNREAD.get(causes.get(identity.kind, UnlistedCause.RIGHT_MISSING), "")
@@ -174,29 +180,12 @@ def remedy(cluster: str, identity: Identity, found: SyncState | HealthState, sou
     )
 
 
-def behind_state(facts: StateFacts, cluster: str, identity: Identity, state: ObjectState) -> Behind:
-    """Return what is behind the state of a copy: behind its sync, or if that is well, behind its health."""
-    found = behind(facts, cluster, identity, state.sync)
-    return found if found.todo else behind(facts, cluster, identity, state.health)
-
-
 def source_of(facts: StateFacts, cluster: str, identity: Identity) -> str:
     """Return the line of a copy in the store; empty: it has none."""
     template = facts.schedule.fleet.templates.get(identity)
     manifest = facts.manifests.get(cluster, {}).get(identity)
     parts = (template, manifest, *facts.changes.get((cluster, identity), ()))
     return next((str(part.source) for part in parts if part is not None and part.source.path), "")
-
-
-def _how_to_pass(facts: StateFacts, revision: str) -> str:
-    settings, digest = facts.schedule.fleet.settings, facts.held_digest
-    where = f" ({settings.source})" if settings.source != NOWHERE else ""
-    if not digest:
-        return "see `reconciler diff`, and take the edit back if it was not meant"
-    return (
-        f"if it is meant, write spec.guards.confirm: {digest} into the Fleet document{where}, "
-        f"else `git revert {_commit(revision)}`"
-    )
 
 
 def remedy_of(code: str) -> str | None:
@@ -257,22 +246,17 @@ def todo_of(kind: str, subject: str, data: Mapping[str, Any]) -> str:
     if kind == EventKind.KIND_UNREAD:
         return _UNREAD.get(str(data.get("code")), "")
     if kind == EventKind.DRIFT:
-        return _todo_of_drift(subject, data)
+        where, named = f" ({data['source']})" if data.get("source") else "", subject.rpartition(" @ ")[0]
+        end = "" if data.get("outcome") == DriftOutcome.HEALED else "; `reconciler diff` shows what differs"
+        return (
+            f"commit the value{where} if it is meant, else have {data.get('who') or 'somebody'} leave it; to work by "
+            f"hand, `reconciler suspend {scope_words(named)}` first{end}"
+        )
     scope, _, cluster = subject.rpartition(" @ ")
     stage, entry = subject.rpartition("/")[2], data.get("entry", "")
     words = _TICKS.get(str(data.get("tick")), "") if kind == EventKind.CONSTRAINED else _EVENTS.get(kind, "")
     return words.format(
         scope=scope_words(scope or subject), cluster=cluster, commit=_commit(revision), stage=stage, entry=entry
-    )
-
-
-def _todo_of_drift(subject: str, data: Mapping[str, Any]) -> str:
-    who, named = data.get("who") or "somebody", subject.rpartition(" @ ")[0]
-    where = f" ({data['source']})" if data.get("source") else ""
-    end = "" if data.get("outcome") == DriftOutcome.HEALED else "; `reconciler diff` shows what differs"
-    return (
-        f"commit the value{where} if it is meant, else have {who} leave it; to work by hand, "
-        f"`reconciler suspend {scope_words(named)}` first{end}"
     )
 
 

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct, to_builtins
 
 from reconciler.api.content import Json, JsonObject, dig
+from reconciler.api.fleet import FrozenReach
 from reconciler.api.ledger import EventKind
 from reconciler.api.plan import Change, HeldBy
+from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.fleet import LAST_GOOD
+from reconciler.incremental import by_key
 from reconciler.planner import Round
 from reconciler.report.json_parts import resource_part
 from reconciler.report.mask import masker_of, scrub_text
 from reconciler.report.plan.plan_json import rollouts_part, summary
-from reconciler.report.status.broken_files import broken_part
-from reconciler.report.status.remedies import behind_state, todo_of
+from reconciler.report.status.remedies import behind, todo_of
 from reconciler.report.status.status_document import StatusTables
+from reconciler.scheduler import Schedule
 from reconciler.state import ClusterState, FleetState, HealthWord, Lag, ObjectState
 
 ROWS_MAX: Final = 1000
@@ -60,7 +65,8 @@ def troubles_of(state: FleetState, scrubbed: Callable[[str], str]) -> tuple[list
         # Of a kind without a known version the group stands alone.
         gvk = state.gvk(cluster, identity) or GVK("", identity.group, identity.kind)
         by = getattr(found.sync, "by", None)
-        told = to_builtins(behind_state(state.facts, cluster, identity, found))
+        told = behind(state.facts, cluster, identity, found.sync)
+        told = told if told.todo else behind(state.facts, cluster, identity, found.health)
         rows.append(
             {
                 "cluster": cluster,
@@ -71,7 +77,7 @@ def troubles_of(state: FleetState, scrubbed: Callable[[str], str]) -> tuple[list
                 "why": scrubbed(found.sync.why),
                 "health": str(found.health.word),
                 "healthWhy": scrubbed(found.health.why),
-                **{key: scrubbed(value) for key, value in told.items() if value},
+                **{key: scrubbed(value) for key, value in to_builtins(told).items() if value},
             }
         )
     return rows, sum(len(found.kept) for found in clusters)
@@ -213,3 +219,62 @@ def sums(clusters: Iterable[Mapping[str, Any]], key: str) -> dict[str, Json]:
         for name, count in (cluster.get(key) or {}).items():
             found[name] = found.get(name, 0) + count
     return found
+
+
+_NAMED_MAX: Final = 20
+
+
+class ReplacedFile(StrEnum):
+    """The replacement of an unreadable file."""
+
+    LAST_GOOD = "last-good"
+    """Its last good content."""
+    NOTHING = "nothing"
+    """It is new: placed objects go on, unplaced ones wait."""
+    FROZEN = "frozen"
+    """Unknown: all objects that it could concern stay as they are in the clusters."""
+
+
+def broken_part(schedule: Schedule, time: str, before: JsonObject | None, masked: Callable[[str], str]) -> list[Json]:
+    """Return `[{file, since, why, inForce, reach, frozen, resources}]`, by file.
+
+    `before`: the earlier document, with the start times. `frozen`: number of the store's resources that wait for it.
+    """
+    fleet = schedule.fleet
+    if not fleet.frozen:
+        return []
+    since = {entry["file"]: entry["since"] for entry in (dig(before, "broken") or ())}
+    waiting = by_key((reach.source.path, identity) for identity, reach in sorted(schedule.claims.frozen.items()))
+    reaches = by_key((reach.source.path, reach) for reach in fleet.frozen)
+    # Errors first; that the last good content stays is told last.
+    told = sorted(fleet.problems, key=lambda one: (one.severity is not Severity.ERROR, one.code == LAST_GOOD))
+    problems = by_key((problem.source.path, problem) for problem in told if not problem.cluster)
+    return [
+        {
+            "file": path,
+            "since": since.get(path, time),
+            "why": masked(problems[path][0].message if path in problems else ""),
+            "inForce": str(_in_force(found, problems.get(path, ()))),
+            # For a new file none: `frozen` counts its effect.
+            "reach": sorted({words for reach in found if not reach.is_new for words in _words(reach)}),
+            "frozen": len(waiting.get(path, ())),
+            "resources": [str(identity) for identity in waiting.get(path, ())[:_NAMED_MAX]],
+        }
+        for path, found in sorted(reaches.items())
+    ]
+
+
+def _in_force(reaches: Iterable[FrozenReach], problems: Iterable[Problem]) -> ReplacedFile:
+    if any(problem.code == LAST_GOOD for problem in problems):
+        return ReplacedFile.LAST_GOOD
+    return ReplacedFile.NOTHING if all(reach.is_new for reach in reaches) else ReplacedFile.FROZEN
+
+
+def _words(reach: FrozenReach) -> Iterable[str]:
+    if reach.everything:
+        yield "everything"
+    if reach.selectors:
+        yield f"what {reach.policy} selects" if reach.policy is not None else "what its selectors select"
+    elif reach.namespace:
+        yield f"everything in namespace {reach.namespace}"
+    yield from map(str, reach.identities)

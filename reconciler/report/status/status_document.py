@@ -7,7 +7,6 @@ and a commit concerns one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from operator import is_
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -93,13 +92,22 @@ class StatusTables:
             )
             if placed or not are_same:
                 self._policies = self._policy_rows(schedule)
-            if before is None or _are_unclaimed_other(before, schedule, placed):
-                self._unclaimed = _unclaimed(schedule)
+            templates, unclaimed = schedule.fleet.templates, schedule.claims.unclaimed
+            if (
+                before is None
+                or (unclaimed is not before.claims.unclaimed and unclaimed != before.claims.unclaimed)
+                or any(one in unclaimed for one in placed | changed_keys(before.fleet.templates, templates))
+            ):
+                self._unclaimed = [
+                    resource_part(templates[found].gvk, found)
+                    for found in sorted(unclaimed)
+                    if found not in schedule.bindings
+                ]
         kept = (schedule.frozen | {identity for _, identity in frozen}) - schedule.bindings.keys()
         return _with_frozen(self._policies, kept, ledger) if kept else self._policies, self._unclaimed
 
     def _policy_rows(self, schedule: Schedule) -> list[Json]:
-        """One that selects nothing has a row, too."""
+        """One that selects nothing has a row, too. A rescheduled binding is a new object."""
         bindings: dict[PolicyRef, list[Binding]] = {policy.ref: [] for policy in schedule.fleet.propagation}
         for identity, claim in schedule.claims.claims.items():
             binding = schedule.bindings.get(identity)
@@ -107,7 +115,7 @@ class StatusTables:
                 bindings.setdefault(claim.policy, []).append(binding)
         self._rows = {
             policy: self._rows[policy]
-            if _are_same(self._bindings.get(policy), found)
+            if policy in self._rows and list(map(id, self._bindings[policy])) == list(map(id, found))
             else {"policy": str(policy), **_placed(found)}
             for policy, found in bindings.items()
         }
@@ -134,28 +142,6 @@ def _with_frozen(policies: list[Json], frozen: Collection[Identity], ledger: Led
             "frozen": count,
         }
     return [found[policy] for policy in sorted(found)]
-
-
-def _are_unclaimed_other(before: Schedule, after: Schedule, placed: set[Identity]) -> bool:
-    unclaimed = after.claims.unclaimed
-    if unclaimed is not before.claims.unclaimed and unclaimed != before.claims.unclaimed:
-        return True
-    edited = changed_keys(before.fleet.templates, after.fleet.templates)
-    return any(identity in unclaimed for identity in placed | edited)
-
-
-def _unclaimed(schedule: Schedule) -> list[Json]:
-    templates, bindings = schedule.fleet.templates, schedule.bindings
-    return [
-        resource_part(templates[found].gvk, found)
-        for found in sorted(schedule.claims.unclaimed)
-        if found not in bindings
-    ]
-
-
-def _are_same(before: list[Binding] | None, now: list[Binding]) -> bool:
-    """Return whether these are the same objects: a rescheduled binding is a new object."""
-    return before is not None and len(before) == len(now) and all(map(is_, before, now))
 
 
 def _placed(bindings: list[Binding]) -> JsonObject:

@@ -11,10 +11,10 @@ from reconciler.api.refs import short_revision
 from reconciler.api.rollout_progress import Phase
 from reconciler.report.plan.plan_text import confirm_lines
 from reconciler.report.plan.stages import short, stage_name
-from reconciler.report.safe import joined, visible
-from reconciler.report.status.broken_files import broken_lines
+from reconciler.report.safe_text import joined, visible
 from reconciler.report.status.history_text import event_detail
 from reconciler.report.status.remedies import todo_of
+from reconciler.report.status.state_document import ReplacedFile
 from reconciler.report.status.status_document import constraint_words
 from reconciler.report.terminal import PLAIN, Fit, Style, aligned, cluster_list
 
@@ -118,13 +118,6 @@ def released_text(document: Document) -> str:
     return joined(aligned([["OBJECT", "RELEASED", "REVISION", "WHY"], *rows])) if rows else ""
 
 
-def elsewhere_words(clusters: Sequence[str]) -> str:
-    """That another process applies to these clusters."""
-    shown = ", ".join(clusters[:_SHOWN_MAX]) + (", …" if len(clusters) > _SHOWN_MAX else "")
-    is_one = len(clusters) == 1
-    return f"{shown} {'is' if is_one else 'are'} applied by {'another process' if is_one else 'other processes'}"
-
-
 def _head(document: Document, style: Style) -> list[str]:
     commit = document.get("commit")
     words = f"  {commit['subject']} ({commit['author']})" if commit else ""
@@ -141,8 +134,10 @@ def _head(document: Document, style: Style) -> list[str]:
             else []
         ),
     ]
-    if document.get("elsewhere"):
-        lines.append(visible(f"  others    {elsewhere_words(document['elsewhere'])}"))
+    if others := document.get("elsewhere"):
+        shown = ", ".join(others[:_SHOWN_MAX]) + (", …" if len(others) > _SHOWN_MAX else "")
+        by = "is applied by another process" if len(others) == 1 else "are applied by other processes"
+        lines.append(visible(f"  others    {shown} {by}"))
     if document.get("journalError"):
         lines.append("  " + style.red(visible(f"the journal has hardly any room: {document['journalError']}")))
     if document.get("todo"):
@@ -154,6 +149,39 @@ def _head(document: Document, style: Style) -> list[str]:
         lines.append("  " + style.red("INCOMPLETE: not everything could be read"))
     lines += ["    " + style.red(visible(line)) for line in broken_lines(document.get("broken", ()))]
     return lines
+
+
+_FILES_SHOWN_MAX: Final = 5
+"""Limit of unreadable files in the first lines; the problems name all of them."""
+_NAMED_IN_LINES: Final = 3
+
+
+def broken_lines(broken: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The first lines of `status` about unreadable files; none where the store is whole."""
+    lines = [
+        f"{entry['file']} since {entry['since']}: {entry['why']}; {_effect(entry)}"
+        for entry in broken[:_FILES_SHOWN_MAX]
+    ]
+    if len(broken) > _FILES_SHOWN_MAX:
+        lines.append(f"and {len(broken) - _FILES_SHOWN_MAX} more files, see the problems below")
+    return (
+        [*lines, "until the store is mended, nothing is taken for deleted because it is gone from it"] if lines else []
+    )
+
+
+def _effect(entry: Mapping[str, Any]) -> str:
+    names = ", ".join(entry["resources"][:_NAMED_IN_LINES])
+    more = entry["frozen"] - min(entry["frozen"], _NAMED_IN_LINES)
+    whom = f"{names} and {more} more" if more else names
+    if entry["inForce"] == ReplacedFile.FROZEN:
+        reach = ", ".join(entry["reach"]) or "nothing"
+        return f"frozen is {reach}" + (f" ({whom})" if whom and whom != reach else "")
+    kept = (
+        "its last good content stays in force"
+        if entry["inForce"] == ReplacedFile.LAST_GOOD
+        else "what is placed goes on"
+    )
+    return f"{kept}, and {whom} {'wait' if entry['frozen'] > 1 else 'waits'}" if whom else kept
 
 
 _ALWAYS = ("synced", "pending", "held", "failed")
@@ -205,18 +233,18 @@ def _text_clusters(clusters: Sequence[Document], rollouts: Sequence[Document], s
     fit = Fit(width=style.width, drop=(contact, first + 1, 1, *reversed(extra)), cuts_last=True)
     lines = aligned([header, *rows], right=frozenset(range(first, contact)), fit=fit)
     painted = [
-        line if _is_calm(cluster) else style.red(line) for line, cluster in zip(lines[1:], clusters, strict=True)
+        line
+        if cluster["up"]
+        and not (_count(cluster, "health", "Degraded") or _count(cluster, "health", "Missing"))
+        and all(not count or name in _CALM for name, count in cluster["objects"].items())
+        else style.red(line)
+        for line, cluster in zip(lines[1:], clusters, strict=True)
     ]
     return [style.bold(lines[0]), *painted]
 
 
 def _count(cluster: Document, key: str, name: str) -> int:
     return int(cluster.get(key, {}).get(name, 0))
-
-
-def _is_calm(cluster: Document) -> bool:
-    is_well = not (_count(cluster, "health", "Degraded") or _count(cluster, "health", "Missing"))
-    return bool(cluster["up"]) and is_well and all(not n or s in _CALM for s, n in cluster["objects"].items())
 
 
 def _policies(policies: Sequence[Document], style: Style, *, wide: bool) -> list[str]:

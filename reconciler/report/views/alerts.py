@@ -17,8 +17,8 @@ from reconciler.incremental import by_key
 from reconciler.observations import MOVE_STALLED
 from reconciler.report.status.remedies import NO_ROOM, remedy_of, remedy_of_problem, todo_of
 from reconciler.report.status.state_document import LEFT_WHY
-from reconciler.report.views.alert_words import NeedKey, key_of, need_of, order_of, these_copies
-from reconciler.report.views.rollout_views import rollout_needs
+from reconciler.report.views.alert_words import NeedKey, keys_of, need_of, order_of, these_copies
+from reconciler.report.views.rollout_views import cluster_in, rollout_needs
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
 
@@ -125,7 +125,7 @@ def _copies_by_need(
         kept = cluster.kept
         chosen = kept.items() if identity is None else [(identity, kept[identity])] if identity in kept else []
         for each, state in chosen:
-            for key in key_of(sight, name, each, state):
+            for key in keys_of(sight, name, each, state):
                 groups.setdefault(key, []).append((name, each))
     return groups
 
@@ -134,14 +134,13 @@ def _suspensions(sight: ViewModel, only: str | None) -> Iterator[Alert]:
     for found in sight.noted.suspensions:
         if only is not None and found.scope not in ("fleet", f"cluster {only}"):
             continue
-        cluster = found.scope.removeprefix("cluster ") if found.scope.startswith("cluster ") else None
         until = f"until {found.until}" if found.until else "until it is resumed"
         yield Alert(
             weight=Weight.INFO,
             what=AlertKind.SUSPENDED,
             title=sight.text(f"{found.scope} is suspended {until}"),
             why=sight.text(found.reason),
-            cluster=cluster,
+            cluster=cluster_in(found.scope),
             since=sight.noted.since(EventKind.SUSPENDED, found.scope),
             who=sight.text(found.who) or None,
             todo=sight.text(todo_of(EventKind.SUSPENDED, found.scope, {})),

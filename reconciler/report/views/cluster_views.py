@@ -9,14 +9,13 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.api.ledger import Event
-from reconciler.api.refs import Identity
 from reconciler.report.json_parts import problem_part, sorted_problems
 from reconciler.report.mask import scrub_text
 from reconciler.report.status.history_text import history_entry, no_words
 from reconciler.report.status.remedies import STANDBY, remedy_of
 from reconciler.report.status.state_document import LEFT_WHY, rank_of
 from reconciler.report.views.alerts import NEEDS_MAX, Alerts, needs_of, no_room
-from reconciler.report.views.questions import ROWS_MAX
+from reconciler.report.views.queries import ROWS_MAX
 from reconciler.report.views.rollout_views import in_force_in, rollouts_of, timers_of
 from reconciler.report.views.view_inputs import (
     JournalRows,
@@ -37,7 +36,7 @@ from reconciler.report.views.view_shapes import (
     SourcePart,
     Weight,
 )
-from reconciler.state import ClusterState, HealthWord, Lag
+from reconciler.state import HealthWord, Lag
 
 _RESOURCES: Final = (("cpu", 1000.0), ("memory", 1.0), ("ephemeral-storage", 1.0), ("pods", 1.0))
 """The shown resources of a cluster, with their number of units in a base unit."""
@@ -49,10 +48,15 @@ def cluster_view(sight: ViewModel, name: str, offset: int = 0, events: Sequence[
     if found is None:
         return None
     declared = sight.facts.schedule.fleet.clusters.get(name)
-    identities = _worst_first(sight, found)
+    is_up = found.why_away is None and not found.is_left
+    # The worst first; those that are as wanted are not kept.
+    identities = sorted(found.kept, key=lambda identity: (rank_of(found.kept[identity]), identity))
+    if is_up:
+        identities += sorted(sight.facts.manifests.get(name, {}).keys() - found.kept.keys())
+    part = identities[offset : offset + ROWS_MAX]
     return ClusterView(
         name=name,
-        is_up=found.why_away is None and not found.is_left,
+        is_up=is_up,
         is_left=found.is_left,
         why=LEFT_WHY if found.is_left else sight.text(found.why_away or ""),
         where=str(declared.source) if declared is not None and declared.source.path else None,
@@ -64,8 +68,19 @@ def cluster_view(sight: ViewModel, name: str, offset: int = 0, events: Sequence[
         counts={str(lag): count for lag, count in found.syncs.items()},
         health={str(word): count for word, count in found.healths.items()},
         capacity=tuple(_capacity(sight, name)),
-        suspended=_suspended(sight, name),
-        objects=tuple(_placed(sight, name, identities[offset : offset + ROWS_MAX])),
+        suspended=next(
+            (
+                sight.text(f"{one.scope} by {one.who or 'a person'}{f': {one.reason}' if one.reason else ''}")
+                for one in sight.noted.suspensions
+                if one.scope in ("fleet", f"cluster {name}")
+            ),
+            None,
+        ),
+        objects=tuple(
+            PlacedObject(resource=sight.resource(name, one), copy=copy_part(sight, name, one, state))
+            for one in part
+            if (state := sight.state(name, one)) is not None
+        ),
         total=len(identities),
         offset=offset,
         needs=needs_of(sight, cluster=name).listed,
@@ -73,29 +88,6 @@ def cluster_view(sight: ViewModel, name: str, offset: int = 0, events: Sequence[
         history=tuple(history_entry(event, sight.words) for event in events),
         in_force=in_force_in(sight, name),
     )  # fmt: skip
-
-
-def _worst_first(sight: ViewModel, found: ClusterState) -> list[Identity]:
-    kept = sorted(found.kept, key=lambda identity: (rank_of(found.kept[identity]), identity))
-    if found.why_away is not None or found.is_left:
-        return kept
-    manifests = sight.facts.manifests.get(found.name, {})
-    return kept + sorted(identity for identity in manifests if identity not in found.kept)
-
-
-def _placed(sight: ViewModel, name: str, identities: Sequence[Identity]) -> Iterator[PlacedObject]:
-    for identity in identities:
-        state = sight.state(name, identity)
-        if state is not None:
-            yield PlacedObject(resource=sight.resource(name, identity), copy=copy_part(sight, name, identity, state))
-
-
-def _suspended(sight: ViewModel, name: str) -> str | None:
-    for found in sight.noted.suspensions:
-        if found.scope in ("fleet", f"cluster {name}"):
-            why = f": {found.reason}" if found.reason else ""
-            return sight.text(f"{found.scope} by {found.who or 'a person'}{why}")
-    return None
 
 
 def _capacity(sight: ViewModel, name: str) -> Iterator[CapacityPart]:
@@ -111,8 +103,8 @@ def _capacity(sight: ViewModel, name: str) -> Iterator[CapacityPart]:
         yield CapacityPart(name=resource, allocatable=total / divisor, used=used / divisor)
 
 
-class Signs(Struct, frozen=True, kw_only=True):
-    """The process's own state. `rounds`: since its start."""
+class ProcessState(Struct, frozen=True, kw_only=True):
+    """The process's own state."""
 
     reconciler: str
     fleet: str
@@ -123,7 +115,6 @@ class Signs(Struct, frozen=True, kw_only=True):
     source_read_at: str = ""
     source_error: str = ""
     journal_error: str = ""
-    rounds: int = 0
     last_round_at: str = ""
     commit_url: str = ""
     file_url: str = ""
@@ -131,19 +122,24 @@ class Signs(Struct, frozen=True, kw_only=True):
     """True: this process leads; False: it stands by, and the leader has the answers."""
 
 
-def fleet_view(signs: Signs, sight: ViewModel | None, noted: JournalRows) -> FleetView:
+def fleet_view(signs: ProcessState, sight: ViewModel | None, noted: JournalRows) -> FleetView:
     """Return the state of the fleet and its alerts. `sight` None: no round has ended yet."""
     needs = needs_of(sight) if sight is not None else _before_the_first(signs, noted)
     clusters = sight.clusters.values() if sight is not None else ()
+    commit = None
+    if sight is not None and (revision := sight.facts.schedule.fleet.revision):
+        commit = CommitPart(revision=revision)
+        if (words := sight.words(revision)) is not None:
+            author, subject = sight.text(words.author), sight.text(words.subject)
+            commit = CommitPart(revision=revision, author=author, subject=subject, time=words.time)
     syncs, healths = Counter(dict.fromkeys(Lag, 0)), Counter(dict.fromkeys(HealthWord, 0))
     for found in clusters:
         syncs.update(found.syncs)
         healths.update(found.healths)
-    observes = sight is not None and sight.facts.schedule.fleet.settings.observe_only
     return FleetView(
         reconciler=signs.reconciler,
         fleet=signs.fleet,
-        mode="observe" if observes else "apply",
+        mode="observe" if sight is not None and sight.facts.schedule.fleet.settings.observe_only else "apply",
         is_ready=signs.is_ready,
         is_progressing=signs.is_progressing,
         phase=signs.phase,
@@ -157,7 +153,7 @@ def fleet_view(signs: Signs, sight: ViewModel | None, noted: JournalRows) -> Fle
             commit_url=signs.commit_url or None,
             file_url=signs.file_url or None,
         ),
-        commit=_commit(sight) if sight is not None else None,
+        commit=commit,
         clusters=ClusterCounts(
             total=len(clusters),
             in_sync=sum(
@@ -177,7 +173,7 @@ def fleet_view(signs: Signs, sight: ViewModel | None, noted: JournalRows) -> Fle
     )
 
 
-def _before_the_first(signs: Signs, noted: JournalRows) -> Alerts:
+def _before_the_first(signs: ProcessState, noted: JournalRows) -> Alerts:
     """Of a service that has not made a round yet."""
     found = []
     if not signs.leads:
@@ -192,17 +188,6 @@ def _before_the_first(signs: Signs, noted: JournalRows) -> Alerts:
                           why=scrub_text(noted.error)))  # fmt: skip
     found += no_room(scrub_text(signs.journal_error))
     return Alerts(listed=tuple(found), total=len(found))
-
-
-def _commit(sight: ViewModel) -> CommitPart | None:
-    revision = sight.facts.schedule.fleet.revision
-    if not revision:
-        return None
-    words = sight.words(revision)
-    if words is None:
-        return CommitPart(revision=revision)
-    return CommitPart(revision=revision, author=sight.text(words.author), subject=sight.text(words.subject),
-                      time=words.time)  # fmt: skip
 
 
 _PROBLEMS_MAX: Final = 2000

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.refs import Identity
 from reconciler.incremental import by_key
-from reconciler.kinds.body_fields import text
+from reconciler.kinds.body_fields import condition, mappings, text
 from reconciler.observations import event_moment
 from reconciler.report.mask import Masker, masker_of
 from reconciler.report.render_json import dump_yaml
@@ -29,22 +30,13 @@ _EVENTS_MAX: Final = 30
 _OWNED_MAX: Final = 60
 _LOG_LINES_MAX: Final = 50
 _CONTEXT_LINES: Final = 3
-_SIGNS: Final = {"-": "-", "+": "+", " ": " ", "@": "@"}
-
-
-class ReadLog(Struct, frozen=True, kw_only=True):
-    """The end of a container's log. `is_previous`: of the run before, which ended."""
-
-    pod: str
-    container: str
-    text: str
-    is_previous: bool = False
 
 
 class LiveReading(Struct, frozen=True, kw_only=True):
     """The answers of a cluster about an object. `live` None: `why` says why it was not read.
 
-    `owned`: its ReplicaSets, Jobs and Pods, as far as they were read. `notes`: what of it could not be read.
+    `owned`: its ReplicaSets, Jobs and Pods, as far as they were read. `logs`: each with one text, as it was read.
+    `notes`: what of it could not be read.
     """
 
     at: str
@@ -52,15 +44,23 @@ class LiveReading(Struct, frozen=True, kw_only=True):
     why: str = ""
     owned: tuple[LiveObject, ...] = ()
     events: tuple[LiveObject, ...] = ()
-    logs: tuple[ReadLog, ...] = ()
+    logs: tuple[LiveLog, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def live_view(sight: ViewModel, identity: Identity, cluster: str, found: LiveReading) -> LiveView:
     """Return it masked and cut."""
-    masker = _masker(sight, identity, cluster)
-    body = _shown(found.live.body) if found.live is not None else {}
-    wanted = sight.facts.manifests.get(cluster, {}).get(identity)
+    # A log may quote the Secrets that the store has there.
+    masker, manifests = masker_of(sight.picture.round.plan.changes), sight.facts.manifests.get(cluster, {})
+    for each, there in manifests.items():
+        if each.namespace == identity.namespace and is_secret_kind(each.kind):
+            masker.learn(there.body)
+    body: dict[str, Any] = {}
+    if found.live is not None:
+        metadata = dict(found.live.body.get("metadata") or {})
+        metadata.pop("managedFields", None)
+        body = {**found.live.body, "metadata": metadata}
+    wanted = manifests.get(identity)
     is_due = bool(sight.changes(cluster, identity))
     lines = list(_difference(masker, body, wanted.body)) if body and wanted is not None and is_due else []
     manifest = _yaml(masker, body) if body else []
@@ -75,23 +75,9 @@ def live_view(sight: ViewModel, identity: Identity, cluster: str, found: LiveRea
         owned=tuple(_tree(masker, found.live, found.owned))[:_OWNED_MAX] if found.live is not None else (),
         owned_total=len(found.owned),
         events=tuple(_events(masker, found.events)),
-        logs=tuple(_log(masker, each) for each in found.logs),
+        logs=tuple(replace(each, lines=_tail(masker, "".join(each.lines))) for each in found.logs),
         notes=tuple(map(masker.text, found.notes)),
     )
-
-
-def _masker(sight: ViewModel, identity: Identity, cluster: str) -> Masker:
-    """Return a masker that knows the Secrets that the store has there: a log may quote one."""
-    masker = masker_of(sight.picture.round.plan.changes)
-    for each, wanted in sight.facts.manifests.get(cluster, {}).items():
-        if each.namespace == identity.namespace and is_secret_kind(each.kind):
-            masker.learn(wanted.body)
-    return masker
-
-
-def _shown(body: JsonObject) -> dict[str, Any]:
-    metadata = {name: value for name, value in dict(body.get("metadata") or {}).items() if name != "managedFields"}
-    return {**body, "metadata": metadata}
 
 
 def _yaml(masker: Masker, body: Mapping[str, Any]) -> list[str]:
@@ -107,7 +93,7 @@ def _difference(masker: Masker, live: JsonObject, wanted: JsonObject) -> Iterato
     """Yield the lines between the live object, as far as the store names its fields, and the wanted one."""
     before, after = (_yaml(masker, body) for body in (_as_far_as(live, wanted), wanted))
     for line in list(difflib.unified_diff(before, after, n=_CONTEXT_LINES, lineterm=""))[2:]:
-        yield DiffLine(sign=_SIGNS.get(line[:1], " "), text=line[1:] if line[:1] != "@" else "")
+        yield DiffLine(sign=line[:1], text=line[1:] if line[:1] != "@" else "")
 
 
 def _as_far_as(live: Json, wanted: Json) -> Json:
@@ -120,14 +106,14 @@ def _as_far_as(live: Json, wanted: Json) -> Json:
         return {name: _as_far_as(live[name], below) for name, below in wanted.items() if name in live}
     if isinstance(live, list) and isinstance(wanted, list):
         by_name = {item["name"]: item for item in wanted if isinstance(item, Mapping) and "name" in item}
-        return [_as_far_as(item, _partner(item, place, wanted, by_name)) for place, item in enumerate(live)]
+        pairs = (
+            (item, by_name.get(item["name"], item))
+            if isinstance(item, Mapping) and "name" in item
+            else (item, wanted[place] if place < len(wanted) else item)
+            for place, item in enumerate(live)
+        )
+        return [_as_far_as(item, partner) for item, partner in pairs]
     return live
-
-
-def _partner(item: Json, place: int, wanted: Sequence[Json], by_name: Mapping[Any, Json]) -> Json:
-    if isinstance(item, Mapping) and "name" in item:
-        return by_name.get(item["name"], item)
-    return wanted[place] if place < len(wanted) else item
 
 
 def _tree(masker: Masker, root: LiveObject, owned: Iterable[LiveObject]) -> Iterator[OwnedObject]:
@@ -148,9 +134,8 @@ def _in_order(live: LiveObject) -> tuple[bool, bool, str]:
 
 def owner_uid(live: LiveObject) -> str:
     """Return the uid of the controller of an object; empty: it has none."""
-    references = dig(live.body, "metadata", "ownerReferences")
-    found = (each for each in references if isinstance(each, Mapping)) if isinstance(references, list) else iter(())
-    return next((text(each.get("uid")) for each in found if each.get("controller")), "")
+    found = mappings(dig(live.body, "metadata", "ownerReferences"))
+    return next((text(each.get("uid")) for _, each in found if each.get("controller")), "")
 
 
 def is_broken(pod: LiveObject) -> bool:
@@ -165,28 +150,22 @@ def container_states(pod: LiveObject) -> list[tuple[str, bool, int, str]]:
     """Return name, readiness, restarts and the reason of each container of a pod, in its order."""
     found = []
     for part in ("initContainerStatuses", "containerStatuses"):
-        statuses = dig(pod.body, "status", part)
-        for status in statuses if isinstance(statuses, list) else ():
-            if isinstance(status, Mapping):
-                restarts = status.get("restartCount")
-                is_ready = bool(status.get("ready")) or dig(status, "state", "terminated", "exitCode") == 0
-                count = restarts if isinstance(restarts, int) else 0
-                found.append((text(status.get("name")), is_ready, count, _reason(status)))
+        for _, status in mappings(dig(pod.body, "status", part)):
+            restarts = status.get("restartCount")
+            is_ready = bool(status.get("ready")) or dig(status, "state", "terminated", "exitCode") == 0
+            reasons = (text(dig(status, "state", state, "reason")) for state in ("waiting", "terminated"))
+            count = restarts if isinstance(restarts, int) else 0
+            found.append((text(status.get("name")), is_ready, count, next(filter(None, reasons), "")))
     return found
-
-
-def _reason(status: Mapping[str, Json]) -> str:
-    for path in (("state", "waiting"), ("state", "terminated")):
-        if reason := text(dig(status, *path, "reason")):
-            return reason
-    return ""
 
 
 def _owned(masker: Masker, depth: int, live: LiveObject) -> OwnedObject:
     kind, status = live.identity.kind, live.body.get("status")
     states = container_states(live) if kind == "Pod" else []
     reasons = [reason for _, is_ready, _, reason in states if reason and not is_ready]
-    words = reasons[0] if reasons else _unscheduled(live.body) or text(dig(live.body, "status", "phase"))
+    scheduled = condition(live.body, "PodScheduled")  # "False": no scheduler gave it a node.
+    unscheduled = text(scheduled.get("reason")) if scheduled.get("status") == "False" else ""
+    words = reasons[0] if reasons else unscheduled or text(dig(live.body, "status", "phase"))
     numbers = dict(status) if isinstance(status, Mapping) else {}
     ready, wanted = numbers.get("readyReplicas", 0), dig(live.body, "spec", "replicas")
     if kind == "Pod":
@@ -202,15 +181,6 @@ def _owned(masker: Masker, depth: int, live: LiveObject) -> OwnedObject:
         restarts=sum(count for _, _, count, _ in states),
         is_broken=is_broken(live) if kind == "Pod" else is_counted and ready < wanted,
     )
-
-
-def _unscheduled(pod: JsonObject) -> str:
-    """Return why no scheduler gave a pod a node, as its condition says; empty: one did, or none looked."""
-    conditions = dig(pod, "status", "conditions")
-    for found in conditions if isinstance(conditions, list) else ():
-        if isinstance(found, Mapping) and (found.get("type"), found.get("status")) == ("PodScheduled", "False"):
-            return text(found.get("reason"))
-    return ""
 
 
 def _events(masker: Masker, found: Iterable[LiveObject]) -> Iterator[LiveEvent]:
@@ -229,14 +199,8 @@ def _events(masker: Masker, found: Iterable[LiveObject]) -> Iterator[LiveEvent]:
         )
 
 
-def _log(masker: Masker, found: ReadLog) -> LiveLog:
-    lines = masker.text(found.text).splitlines()[-_LOG_LINES_MAX:]
-    return LiveLog(
-        pod=found.pod,
-        container=found.container,
-        is_previous=found.is_previous,
-        lines=tuple(_cut(line) for line in lines),
-    )
+def _tail(masker: Masker, log: str) -> tuple[str, ...]:
+    return tuple(map(_cut, masker.text(log).splitlines()[-_LOG_LINES_MAX:]))
 
 
 class DiffLine(Struct, frozen=True, kw_only=True, rename="camel"):

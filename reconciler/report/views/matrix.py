@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.binding import TargetCluster
 from reconciler.api.clusters import Workload
-from reconciler.api.naming import is_kind
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Identity, is_kind
 from reconciler.incremental import by_key
 from reconciler.report.status.state_document import NOMINAL_RANK, Rank, rank_of
-from reconciler.report.views.questions import MatrixQuestion
+from reconciler.report.views.queries import MatrixQuery
 from reconciler.report.views.view_inputs import ViewModel, heads, ready_of
 from reconciler.report.views.view_shapes import Cell, ClusterHead, MatrixRow, MatrixView, ResourceView
 from reconciler.state import NOMINAL, ObjectState
@@ -30,39 +29,52 @@ _NONE: Final = "none"
 """The fold of a row or column that has nothing to be folded by."""
 
 
-def rows_at_once(question: MatrixQuestion, columns: int) -> int:
+def rows_at_once(question: MatrixQuery, columns: int) -> int:
     """Return how many rows a part has: fewer where each has many cells."""
     if not question.cells_max:
         return question.limit
     return min(question.limit, max(ROWS_LEAST, question.cells_max // max(1, columns)))
 
 
-def matrix_view(sight: ViewModel, question: MatrixQuestion) -> MatrixView:
+def matrix_view(sight: ViewModel, question: MatrixQuery) -> MatrixView:
     """The rows that were asked for, by namespace and name; those with troubles the worst first."""
     stages = _stages(sight)
     every = heads(sight)
     shown = [head for head in every if _has_column(sight, question, stages, head.name)]
-    of_kind = list(filter(_is_of_kind(sight, question.kind), _identities(sight)))
+    # Every object that is scheduled, or has a copy that is not as wanted.
+    known_anywhere = set(sight.facts.schedule.bindings).union(*(cluster.kept for cluster in sight.clusters.values()))
+    of_kind = list(filter(_is_of_kind(sight, question.kind), known_anywhere))
     found = [identity for identity in of_kind if _has_row(sight, question, identity)]
     if len(shown) < len(every):
-        found = _in_columns(sight, shown, found)
+        # Most of those that have a cell in a column have one in the first columns.
+        known: list[Container[Identity]] = [sight.facts.manifests.get(head.name, {}) for head in shown if head.is_up]
+        known += [sight.clusters[head.name].kept for head in shown]
+        found = [identity for identity in found if any(identity in there for there in known)]
     if question.troubles:
-        ranks = _worst(sight, shown)
-        found = sorted((one for one in found if one in ranks), key=lambda one: (ranks[one], _by_name(one)))
+        ranks: dict[Identity, Rank] = {}
+        for head in shown:
+            for identity, state in sight.clusters[head.name].kept.items():
+                ranks[identity] = min(rank_of(state), ranks.get(identity, NOMINAL_RANK))
+        found = [one for one in found if ranks.get(one, NOMINAL_RANK) < NOMINAL_RANK]
+        found.sort(key=lambda one: (ranks[one], _by_name(one)))
     else:
         found.sort(key=_by_name)
-    folding = _Folding.of(sight, question, stages, shown)
-    groups = _grouped(sight, question, found) if question.rows else {}
+    columns, numbers = _folded(sight, question, stages, shown)
+    groups: dict[str, list[Identity]] = {}
+    if question.rows:
+        is_by_namespace = question.rows == "namespace"
+        groups = by_key((one.namespace or _NONE if is_by_namespace else _team(sight, one), one) for one in found)
+        groups = groups if question.troubles else dict(sorted(groups.items()))
     every_row: list[Any] = list(groups or found)
-    part = every_row[question.offset : question.offset + rows_at_once(question, len(folding.heads))]
+    part = every_row[question.offset : question.offset + rows_at_once(question, len(columns))]
     if question.rows or question.columns:
-        rows = tuple(_folded_rows(sight, question, folding, {key: groups.get(key, [key]) for key in part}))
+        rows = tuple(_folded_rows(sight, question, numbers, {key: groups.get(key, [key]) for key in part}))
     else:
-        columns = _Columns(sight, shown, set(part))
-        rows = tuple(_row(sight, columns, identity) for identity in part)
+        cells = _Columns(sight, shown, set(part))
+        rows = tuple(_row(sight, cells, identity) for identity in part)
     return MatrixView(
         round=sight.picture.number,
-        clusters=folding.heads,
+        clusters=columns,
         rows=rows,
         total=len(every_row),
         offset=question.offset,
@@ -73,12 +85,6 @@ def matrix_view(sight: ViewModel, question: MatrixQuestion) -> MatrixView:
 
 def _by_name(identity: Identity) -> tuple[str, str, str, str]:
     return identity.namespace, identity.name, identity.kind, identity.group
-
-
-def _identities(sight: ViewModel) -> set[Identity]:
-    """Return every object that is scheduled, or has a copy that is not as wanted."""
-    found = set(sight.facts.schedule.bindings)
-    return found.union(*(cluster.kept for cluster in sight.clusters.values()))
 
 
 def _is_of_kind(sight: ViewModel, wanted: str) -> Callable[[Identity], bool]:
@@ -98,16 +104,22 @@ def _is_of_kind(sight: ViewModel, wanted: str) -> Callable[[Identity], bool]:
     return is_of_kind
 
 
-def _has_row(sight: ViewModel, question: MatrixQuestion, identity: Identity) -> bool:
+def _has_row(sight: ViewModel, question: MatrixQuery, identity: Identity) -> bool:
+    team, folder = question.team, _folder(sight, identity) if question.team else ""
     return (
         question.namespace in ("", identity.namespace)
         and question.q in f"{identity.namespace}/{identity.name}"
-        and (not question.team or _is_of_team(sight, identity, question.team))
+        and (
+            not team
+            or team in (_owner(sight, identity), folder)
+            or folder.startswith(f"{team}/")
+            or team in folder.split("/")
+        )
         and (not question.label or _has_label(_labels(sight, identity), question.label))
     )
 
 
-def _has_column(sight: ViewModel, question: MatrixQuestion, stages: Mapping[str, str], name: str) -> bool:
+def _has_column(sight: ViewModel, question: MatrixQuery, stages: Mapping[str, str], name: str) -> bool:
     declared = sight.facts.schedule.fleet.clusters.get(name)
     labels = declared.labels if declared is not None else {}
     by_name = _has_label(labels, question.cluster) if "=" in question.cluster else question.cluster in name
@@ -123,11 +135,6 @@ def _labels(sight: ViewModel, identity: Identity) -> Mapping[str, str]:
 def _has_label(labels: Mapping[str, str], wanted: str) -> bool:
     key, is_pair, value = wanted.partition("=")
     return key in labels and (not is_pair or labels[key] == value)
-
-
-def _is_of_team(sight: ViewModel, identity: Identity, wanted: str) -> bool:
-    owner, folder = _owner(sight, identity), _folder(sight, identity)
-    return wanted in (owner, folder) or folder.startswith(f"{wanted}/") or wanted in folder.split("/")
 
 
 def _owner(sight: ViewModel, identity: Identity) -> str:
@@ -156,13 +163,6 @@ def _stages(sight: ViewModel) -> dict[str, str]:
     return found
 
 
-def _in_columns(sight: ViewModel, shown: Sequence[ClusterHead], found: Iterable[Identity]) -> list[Identity]:
-    """Return those that have a cell in a column. Most have one in the first columns."""
-    known: list[Mapping[Identity, Any]] = [sight.clusters[head.name].kept for head in shown]
-    known[:0] = [sight.facts.manifests.get(head.name, {}) for head in shown if head.is_up]
-    return [identity for identity in found if any(identity in there for there in known)]
-
-
 def _choices(
     sight: ViewModel, identities: Iterable[Identity], every: Iterable[ClusterHead], stages: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
@@ -179,16 +179,6 @@ def _choices(
     return {name: tuple(sorted(values - {""})[:_CHOICES_MAX]) for name, values in found.items()}
 
 
-def _worst(sight: ViewModel, shown: Iterable[ClusterHead]) -> dict[Identity, Rank]:
-    found: dict[Identity, Rank] = {}
-    for head in shown:
-        for identity, state in sight.clusters[head.name].kept.items():
-            rank = rank_of(state)
-            if rank < found.get(identity, NOMINAL_RANK):
-                found[identity] = rank
-    return found
-
-
 class _Column(NamedTuple):
     """The inputs for the cells of a cluster, looked up once for all rows."""
 
@@ -198,6 +188,14 @@ class _Column(NamedTuple):
     workloads: Mapping[Identity, Workload]
     cells: dict[int | None, Cell]
     """Cells of healthy copies, by replicas: rows share them."""
+
+    def healthy(self, number: int, count: int | None) -> Cell:
+        cell = self.cells.get(count)
+        if cell is None:
+            sync, health = NOMINAL.sync, NOMINAL.health.word
+            cell = Cell(cluster=number, sync=sync.sync, state=sync.lag, health=health, replicas=count, ready=count)
+            self.cells[count] = cell
+        return cell
 
 
 class _Columns:
@@ -225,7 +223,7 @@ class _Columns:
         if id(targets) not in self._shared:
             replicas = dict[str, int | None](targets)
             columns = enumerate(self._found)
-            self._shared[id(targets)] = tuple([_healthy(at, one, replicas.get(one.name)) for at, one in columns])
+            self._shared[id(targets)] = tuple([one.healthy(at, replicas.get(one.name)) for at, one in columns])
         return self._shared[id(targets)]
 
     def missing(self, identity: Identity) -> list[int]:
@@ -233,30 +231,17 @@ class _Columns:
         return [number for number, column in enumerate(self._found) if identity not in column.well]
 
 
-def _healthy(number: int, column: _Column, count: int | None) -> Cell:
-    cell = column.cells.get(count)
-    if cell is None:
-        sync, health = NOMINAL.sync, NOMINAL.health.word
-        cell = Cell(cluster=number, sync=sync.sync, state=sync.lag, health=health, replicas=count, ready=count)
-        column.cells[count] = cell
-    return cell
-
-
 def _row(sight: ViewModel, columns: _Columns, identity: Identity) -> MatrixRow:
     template = sight.facts.schedule.fleet.templates.get(identity)
-    troubled = columns.troubled.get(identity, {})
+    troubled, nominal = columns.troubled.get(identity, {}), (NOMINAL.sync.lag, NOMINAL.health.word)
     cells = _cells(sight, columns, identity, troubled)
     return MatrixRow(
         resource=sight.resource(columns[cells[0].cluster].name if cells else "", identity),
         where=str(template.source) if template is not None else "",
         cells=cells,
         copies=len(cells),
-        fine=len(cells) - sum(not _is_fine(state) for state in troubled.values()),
+        fine=len(cells) - sum((one.sync.lag, one.health.word) != nominal for one in troubled.values()),
     )
-
-
-def _is_fine(state: ObjectState) -> bool:
-    return state.sync.lag == NOMINAL.sync.lag and state.health.word == NOMINAL.health.word
 
 
 def _cells(
@@ -281,44 +266,31 @@ def _why(sight: ViewModel, state: ObjectState) -> str:
     return sight.text("; ".join(part for part in (state.sync.why, state.health.why) if part))
 
 
-def _grouped(sight: ViewModel, question: MatrixQuestion, found: Iterable[Identity]) -> dict[str, list[Identity]]:
-    """Return the objects of each folded row: the worst first if asked, else by name."""
-    is_by_namespace = question.rows == "namespace"
-    groups = by_key((one.namespace or _NONE if is_by_namespace else _team(sight, one), one) for one in found)
-    return groups if question.troubles else dict(sorted(groups.items()))
-
-
-class _Folding(NamedTuple):
-    """The columns, and the number of the column of each cluster."""
-
-    heads: tuple[ClusterHead, ...]
-    numbers: Mapping[str, int]
-
-    @classmethod
-    def of(
-        cls, sight: ViewModel, question: MatrixQuestion, stages: Mapping[str, str], shown: Sequence[ClusterHead]
-    ) -> _Folding:
-        if not question.columns:
-            return cls(tuple(shown), {head.name: number for number, head in enumerate(shown)})
-        clusters, members = sight.facts.schedule.fleet.clusters, dict[str, list[ClusterHead]]()
-        for head in shown:
-            region = clusters[head.name].region if head.name in clusters else ""
-            key = stages.get(head.name, _NONE) if question.columns == "stage" else region or _NONE
-            members.setdefault(key, []).append(head)
-        ordered = sorted(members.items())
-        numbers = {head.name: number for number, (_, found) in enumerate(ordered) for head in found}
-        return cls(tuple(_folded_head(key, found) for key, found in ordered), numbers)
-
-
-def _folded_head(key: str, members: Sequence[ClusterHead]) -> ClusterHead:
-    away = [head.name for head in members if not head.is_up]
-    return ClusterHead(
-        name=key,
-        is_up=not away,
-        is_suspended=all(head.is_suspended for head in members),
-        why=f"{len(away)} of {len(members)} away: {', '.join(away[:5])}" if away else "",
-        clusters=len(members),
+def _folded(
+    sight: ViewModel, question: MatrixQuery, stages: Mapping[str, str], shown: Sequence[ClusterHead]
+) -> tuple[tuple[ClusterHead, ...], Mapping[str, int]]:
+    """Return the columns, and the number of the column of each cluster."""
+    if not question.columns:
+        return tuple(shown), {head.name: number for number, head in enumerate(shown)}
+    clusters, members = sight.facts.schedule.fleet.clusters, dict[str, list[ClusterHead]]()
+    for head in shown:
+        region = clusters[head.name].region if head.name in clusters else ""
+        key = stages.get(head.name, _NONE) if question.columns == "stage" else region or _NONE
+        members.setdefault(key, []).append(head)
+    ordered = sorted(members.items())
+    numbers = {head.name: number for number, (_, found) in enumerate(ordered) for head in found}
+    heads = (
+        ClusterHead(
+            name=key,
+            is_up=not away,
+            is_suspended=all(head.is_suspended for head in found),
+            why=f"{len(away)} of {len(found)} away: {', '.join(away[:5])}" if away else "",
+            clusters=len(found),
+        )
+        for key, found in ordered
+        for away in [[head.name for head in found if not head.is_up]]
     )
+    return tuple(heads), numbers
 
 
 class _Tally(NamedTuple):
@@ -330,12 +302,12 @@ class _Tally(NamedTuple):
 
 
 def _folded_rows(
-    sight: ViewModel, question: MatrixQuestion, folding: _Folding, groups: Mapping[Any, Sequence[Identity]]
+    sight: ViewModel, question: MatrixQuery, numbers: Mapping[str, int], groups: Mapping[Any, Sequence[Identity]]
 ) -> Iterator[MatrixRow]:
     """Yield a row for each group, with one cell for all copies in a column: the worst one, and the counts."""
     row_of = {identity: key for key, identities in groups.items() for identity in identities}
     tallies = {key: _Tally(Counter(), Counter(), {}) for key in groups}
-    bindings, column_of = sight.facts.schedule.bindings, folding.numbers.get
+    bindings, column_of = sight.facts.schedule.bindings, numbers.get
     placed: dict[Identity, frozenset[str]] = {}
     # Bindings share their targets.
     targets = {id(bindings[one].targets): bindings[one].targets for one in row_of if one in bindings}
@@ -344,7 +316,7 @@ def _folded_rows(
     for (key, number), bound in many.items():
         for column, copies in counted[number].items():
             tallies[key].copies[column] += bound * copies
-    for name, number in folding.numbers.items():
+    for name, number in numbers.items():
         for identity, state in sight.clusters[name].kept.items():
             if identity not in row_of:
                 continue
@@ -355,7 +327,9 @@ def _folded_rows(
     for key, identities in groups.items():
         cells = tuple(_folded_cells(sight, tallies[key]))
         yield MatrixRow(
-            resource=_resource_of(sight, question.rows, key),
+            resource=sight.resource("", key)
+            if not question.rows
+            else ResourceView(api_version="", kind="", namespace=key if question.rows == "namespace" else "", name=key),
             where="",
             cells=cells,
             copies=sum(cell.replicas or 0 for cell in cells),
@@ -380,9 +354,3 @@ def _folded_cells(sight: ViewModel, tally: _Tally) -> Iterator[Cell]:
         why = f"{worst[2]} in {worst[1]}: {_why(sight, state)}".removesuffix(": ") if worst is not None else ""
         yield Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
                    replicas=copies, ready=copies - troubled, why=why)  # fmt: skip
-
-
-def _resource_of(sight: ViewModel, by: str, key: Any) -> ResourceView:
-    if not by:
-        return sight.resource("", key)
-    return ResourceView(api_version="", kind="", namespace=key if by == "namespace" else "", name=key)

@@ -15,7 +15,7 @@ from reconciler.ownership import parse_path, value_at
 from reconciler.placement import constraints_in_force, without_outdated_caps
 from reconciler.planner import render_one
 from reconciler.render import Rendered
-from reconciler.report.difference import shown, shown_pair
+from reconciler.report.difference import value_text, value_texts
 from reconciler.report.plan.plan_json import rollouts_part
 from reconciler.report.plan.stages import in_force_lines
 from reconciler.report.status.explanation import explained_binding, explanation_document
@@ -48,7 +48,13 @@ def object_view(
     schedule = sight.facts.schedule
     template, binding = schedule.fleet.templates.get(identity), schedule.bindings.get(identity)
     rendered = render_one(schedule, identity) if template is not None else {}
-    document: dict[str, Any] = _explanation(sight, identity, rendered) if template is not None else {}
+    document: dict[str, Any] = {}
+    if template is not None:
+        known = replace(sight.observations, constraints=sight.constraints)
+        known = without_outdated_caps(known, schedule.fleet.templates, schedule.policies, schedule.interpreters)
+        constraints = constraints_in_force(known.constraints, sight.now).get(identity, ())
+        rollouts = rollouts_part(sight.picture.rollouts, sight.text)
+        document = explanation_document(schedule, rendered, identity, constraints, rollouts)
     names = [name for name in sorted(sight.clusters) if sight.state(name, identity) is not None]
     last_writes = _last_writes(sight, writes)
     return ObjectView(
@@ -68,16 +74,6 @@ def object_view(
         needs=needs_of(sight, identity=identity).listed,
         timers=timers_of(sight, identity=identity),
         history=tuple(history_entry(event, sight.words) for event in events[:ENTRIES_MAX]),
-    )
-
-
-def _explanation(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rendered]) -> dict[str, Json]:
-    schedule = sight.facts.schedule
-    known = replace(sight.observations, constraints=sight.constraints)
-    known = without_outdated_caps(known, schedule.fleet.templates, schedule.policies, schedule.interpreters)
-    in_force = constraints_in_force(known.constraints, sight.now).get(identity, ())
-    return explanation_document(
-        schedule, rendered, identity, in_force, rollouts_part(sight.picture.rollouts, sight.text)
     )
 
 
@@ -131,7 +127,7 @@ def _differences(sight: ViewModel, identity: Identity, names: Iterable[str]) -> 
     for name in names:
         for change in map(sight.masker.change, sight.changes(name, identity)):
             for field in change.fields:
-                live, wanted = shown_pair(_clean(sight, field.before), _clean(sight, field.after), _VALUE_MAX)
+                live, wanted = value_texts(_clean(sight, field.before), _clean(sight, field.after), _VALUE_MAX)
                 yield FieldDifference(
                     cluster=name,
                     path=field.path,
@@ -161,7 +157,7 @@ def _overrides(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rend
             steps = parse_path(entry.path)
             value = value_at(there.manifest.body, steps) if steps is not None else MISSING
             masked = sight.masker.value(identity.kind, entry.path, value) if value is not MISSING else MISSING
-            text = shown(_clean(sight, masked), _VALUE_MAX) if masked is not MISSING else None
+            text = value_text(_clean(sight, masked), _VALUE_MAX) if masked is not MISSING else None
             key = (entry.path, str(entry.policy), str(entry.source), text)
             clusters.setdefault(key, []).append(cluster)
     for (path, policy, where, value), names in clusters.items():

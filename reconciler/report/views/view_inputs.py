@@ -92,7 +92,7 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
 
     def state(self, cluster: str, identity: Identity) -> ObjectState | None:
         """Return the state of a copy, without evaluating it again; None: neither existing nor desired."""
-        return self.picture.state.seen(cluster, identity)
+        return self.picture.state.last_state(cluster, identity)
 
     def resource(self, cluster: str, identity: Identity) -> ResourceView:
         """The object as the shapes name it."""

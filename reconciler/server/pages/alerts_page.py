@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.api.ledger import EventKind
 from reconciler.report.status.history_text import event_detail
-from reconciler.report.views.questions import FLEET, DayView
+from reconciler.report.views.queries import FLEET, DayView
 from reconciler.report.views.view_shapes import Alert, Timer, Weight
 from reconciler.server.pages.page_links import cluster_link, history_link, object_link, shown_name, subject_link
 from reconciler.server.pages.styles import EVENTS
@@ -23,24 +23,18 @@ class Piece(NamedTuple):
     link: str = ""
 
 
-class AlertText(NamedTuple):
-    """An alert with its sentence in pieces. `key` identifies it; `times`: 0 if the words have the count."""
+def alert_texts(needs: Iterable[Alert]) -> list[tuple[Alert, str, tuple[Piece, ...], int]]:
+    """The needs, errors above warnings above hints, else in their order.
 
-    need: Alert
-    key: str
-    title: tuple[Piece, ...]
-    times: int
-
-
-def told(needs: Iterable[Alert]) -> tuple[AlertText, ...]:
-    """The needs, errors above warnings above hints, else in their order."""
+    Each with its key, its sentence in pieces, and how often it is so; 0: the words say it.
+    """
     ordered = sorted(needs, key=lambda need: _ORDER[need.weight])
-    return tuple(AlertText(need, _key(need), linked(need.title, _names(need)), _times(need)) for need in ordered)
-
-
-def _times(need: Alert) -> int:
-    numbers = {found.replace(",", "") for found in re.findall(r"[0-9][0-9,]*", need.title)}
-    return 0 if need.count == 1 or str(need.count) in numbers else need.count
+    found = []
+    for need in ordered:
+        numbers = {number.replace(",", "") for number in re.findall(r"[0-9][0-9,]*", need.title)}
+        times = 0 if need.count == 1 or str(need.count) in numbers else need.count
+        found.append((need, _key(need), linked(need.title, _names(need)), times))
+    return found
 
 
 def coming(timers: Iterable[Timer]) -> list[tuple[Timer, str, tuple[Piece, ...]]]:
@@ -58,7 +52,7 @@ def linked(words: str, names: Sequence[tuple[str, str]]) -> tuple[Piece, ...]:
     pieces: list[Piece] = [Piece(words)]
     for name, link in names:
         for number, piece in enumerate(pieces):
-            at = -1 if piece.link else _found(piece.words, name)
+            at = -1 if piece.link else _word_at(piece.words, name)
             if at >= 0:
                 split = (Piece(piece.words[:at]), Piece(name, link), Piece(piece.words[at + len(name) :]))
                 pieces[number : number + 1] = split
@@ -68,7 +62,7 @@ def linked(words: str, names: Sequence[tuple[str, str]]) -> tuple[Piece, ...]:
     return tuple(piece for piece in pieces if piece.words)
 
 
-def _found(words: str, name: str) -> int:
+def _word_at(words: str, name: str) -> int:
     """Return the index of the name as a whole word, not as a part of a longer one; -1 if absent."""
     at = words.find(name)
     while at >= 0:
@@ -115,43 +109,31 @@ _TONES: Final[Mapping[str, str]] = {
 }
 
 
-class HourCell(NamedTuple):
-    """An hour of a row: how many events, the worst of them as a colour, all of them in words, and where they are."""
+def day_rows(day: DayView) -> list[dict[str, Any]]:
+    """Return the rows of a day, with a cell for each hour; None: nothing happened then.
 
-    events: int
-    tone: str
-    words: str
-    link: str
-
-
-class DaySeries(NamedTuple):
-    """A row of a day. `link`: the page of its cluster or object; empty: it has none. None: nothing happened then."""
-
-    name: str
-    link: str
-    cells: tuple[HourCell | None, ...]
-
-
-def day_rows(day: DayView) -> list[DaySeries]:
-    """Return the rows of a day, with a cell for each hour."""
+    `link`: the page of its cluster or object; empty: it has none.
+    """
     found = []
     for row in day.rows:
         is_object = day.by == "object" and " " in row.name
         subject = row.name if is_object else f"cluster {row.name}" if day.by == "cluster" and row.name != FLEET else ""
-        cells: list[HourCell | None] = [None] * len(day.hours)
+        cells: list[dict[str, Any] | None] = [None] * len(day.hours)
         for cell in row.cells:
             start, end = (*day.hours, "")[cell.hour : cell.hour + 2]
-            cells[cell.hour] = _hour(row.name, subject, start, end, cell.events) if cell.events else None
-        found.append(DaySeries(row.name, subject_link(subject) if subject else "", tuple(cells)))
+            if not cell.events:
+                continue
+            tones = {_TONES.get(kind, "plain") for kind in cell.events}
+            words = ", ".join(f"{count} {EVENTS.get(kind, kind)}" for kind, count in sorted(cell.events.items()))
+            cells[cell.hour] = {
+                "events": sum(cell.events.values()),
+                # The worst of them as a colour.
+                "tone": next(tone for tone in ("bad", "warn", "plain") if tone in tones),
+                "words": f"{row.name} at {start[11:16]}: {words}",
+                "link": history_link(subject, since=start, until=end),
+            }
+        found.append({"name": row.name, "link": subject_link(subject) if subject else "", "cells": cells})
     return found
-
-
-def _hour(name: str, subject: str, start: str, end: str, events: Mapping[str, int]) -> HourCell:
-    tones = {_TONES.get(kind, "plain") for kind in events}
-    words = ", ".join(f"{count} {EVENTS.get(kind, kind)}" for kind, count in sorted(events.items()))
-    link = history_link(subject, since=start, until=end)
-    tone = next(tone for tone in ("bad", "warn", "plain") if tone in tones)
-    return HourCell(sum(events.values()), tone, f"{name} at {start[11:16]}: {words}", link)
 
 
 def changes(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

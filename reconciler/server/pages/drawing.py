@@ -17,9 +17,10 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from reconciler.api.refs import short_revision
-from reconciler.report.safe import visible
+from reconciler.report.plan.groups import counted
+from reconciler.report.safe_text import visible
 from reconciler.report.views.matrix import rows_at_once
-from reconciler.report.views.questions import FILTERS, FOLDS
+from reconciler.report.views.queries import FILTERS, FOLDS
 from reconciler.report.views.view_shapes import FleetView, Weight
 from reconciler.server.pages.page_links import (
     ago,
@@ -49,7 +50,7 @@ from reconciler.server.pages.styles import (
     StateStyle,
     copy_look,
     count_words,
-    look,
+    style_of,
 )
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -106,17 +107,12 @@ def pill(look: StateStyle) -> Markup:
     return Markup(f'<span class="pill {text(look.tone)}">{sign} {text(look.words)}</span>')  # noqa: S704 - escaped
 
 
-def counted(count: int, noun: str) -> str:
-    """Return `1 cluster`, `1,200 workloads`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def draw(template: str, **values: Any) -> str:
     """Return the page of a template. Raises if the template uses a value that was not given."""
     return _TEMPLATES.get_template(template).render(values)
 
 
-def _shown(value: object) -> object:
+def _finalize(value: object) -> object:
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return visible(value)
     return "" if value is None else value
@@ -127,7 +123,7 @@ def _environment() -> Environment:
         loader=PackageLoader("reconciler.server.pages"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_finalize,
         lstrip_blocks=True,
         auto_reload=False,
     )
@@ -138,7 +134,7 @@ def _environment() -> Environment:
         *(live_link, commit_link, file_link),
     )
     looks = {"state_look": STATES, "health_look": HEALTHS, "stage_look": STAGES, "phase_look": PHASES}
-    made.globals.update({name: partial(look, known) for name, known in looks.items()})
+    made.globals.update({name: partial(style_of, known) for name, known in looks.items()})
     made.globals.update({function.__name__: function for function in functions})
     made.globals.update(static=SHOWN_AT, tones=WEIGHTS, need_words=NEEDS, legend=LEGEND, filters=FILTERS, folds=FOLDS)
     return made
@@ -148,21 +144,9 @@ _TEMPLATES = _environment()
 
 
 class Pill(NamedTuple):
-    """A few words with a colour. `is_since`: they began at the fleet's `since`."""
+    """A few words with a colour."""
 
     tone: str
-    words: str
-    is_since: bool = False
-
-
-class Band(Struct, frozen=True):
-    """A part of a bar: its start and width (of 1000), its colour and its meaning."""
-
-    at: int
-    width: int
-    tone: str
-    count: int
-    sign: str
     words: str
 
 
@@ -173,9 +157,7 @@ def head_of(fleet: FleetView) -> dict[str, Any]:
     is_bad = errors > 0 or any(pill.tone == "bad" for pill in pills)
     mark = "bad" if is_bad else "ok" if all(pill.tone == "ok" for pill in pills) and not fleet.needs else "warn"
     lead = f"{fleet.needs_total} to look at" if fleet.needs_total else {"ok": "in sync"}.get(mark, "look")
-    order = {name: (look.sign, look.tone, look.words.partition(",")[0]) for name, look in STATES.items()}
-    fares = {name: (look.sign, look.tone, look.words) for name, look in HEALTHS.items()}
-    bars = {"bands": _bands(fleet.objects, order), "fares": _bands(fleet.health, fares)}
+    bars = {"bands": _bands(fleet.objects, STATES), "fares": _bands(fleet.health, HEALTHS)}
     return {"pills": pills, "mark": mark, "lead": lead, **bars}
 
 
@@ -190,7 +172,7 @@ def _pills(fleet: FleetView) -> tuple[Pill, ...]:
     if clusters.total == 0:
         return (*found, Pill("unk", "no clusters"))
     words = f"{clusters.in_sync} of {clusters.total} clusters in sync"
-    found.append(Pill("ok" if clusters.in_sync == clusters.total else "warn", words, is_since=fleet.since is not None))
+    found.append(Pill("ok" if clusters.in_sync == clusters.total else "warn", words))
     if clusters.away:
         found.append(Pill("bad", f"{clusters.away} away"))
     found += [
@@ -203,16 +185,20 @@ def _pills(fleet: FleetView) -> tuple[Pill, ...]:
     return tuple(found)
 
 
-def _bands(counts: dict[str, int], order: dict[str, tuple[str, str, str]]) -> tuple[Band, ...]:
-    """Each at least a little wide, so that one of 25,000 is seen; the widest pays for it."""
+def _bands(counts: dict[str, int], order: dict[str, StateStyle]) -> list[dict[str, Any]]:
+    """Return the parts of a bar: start and width (of 1000), colour, meaning.
+
+    Each is at least a little wide, so that one of 25,000 is seen; the widest pays for it.
+    """
     shown = [(name, counts[name]) for name in (*order, *(counts.keys() - order)) if counts.get(name)]
     total = sum(count for _, count in shown)
     widths = [max(12, round(1000 * count / total)) for _, count in shown]
     if widths:
         widths[widths.index(max(widths))] += 1000 - sum(widths)
-    bands, at = list[Band](), 0
+    bands, at = list[dict[str, Any]](), 0
     for (name, count), width in zip(shown, widths, strict=True):
-        sign, tone, words = order.get(name, ("?", "unk", name))
-        bands.append(Band(at, width, tone, count, sign, words))
+        sign, tone, words = style_of(order, name)
+        words = words.partition(",")[0]
+        bands.append({"at": at, "width": width, "tone": tone, "count": count, "sign": sign, "words": words})
         at += width
-    return tuple(bands)
+    return bands

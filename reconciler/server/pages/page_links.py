@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec.structs import replace
 
-from reconciler.report.views.questions import FILTERS, FOLDS, ROWS_MAX, HistoryQuestion, MatrixQuestion
+from reconciler.report.views.queries import FILTERS, FOLDS, ROWS_MAX, HistoryQuery, MatrixQuery
 from reconciler.report.views.view_shapes import ClusterHead, ResourceView, SourcePart
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -34,7 +34,7 @@ def kind_of(resource: ResourceView) -> str:
 def object_link(resource: ResourceView, cluster: str = "") -> str:
     """The page of an object, at its copy in a cluster."""
     place = f"#{quote(copy_anchor(cluster), safe='', errors='replace')}" if cluster else ""
-    return f"/objects/{_part(kind_of(resource))}/{_part(resource.namespace or '-')}/{_part(resource.name)}{place}"
+    return f"{_object_path(kind_of(resource), resource.namespace, resource.name)}{place}"
 
 
 def live_link(resource: ResourceView, cluster: str) -> str:
@@ -86,7 +86,7 @@ def subject_link(subject: str) -> str:
     found = _SUBJECT.fullmatch(subject)
     if found is None:
         return ""
-    return f"/objects/{_part(found['kind'])}/{_part(found['namespace'] or '-')}/{_part(found['name'])}"
+    return _object_path(found["kind"], found["namespace"], found["name"])
 
 
 def history_link(subject: str, **asked: str) -> str:
@@ -112,12 +112,16 @@ def named_link(words: str) -> str:
     """
     what, _, namespace = words.partition(" -n ")
     kind, slash, name = what.partition("/")
-    return f"/objects/{_part(kind)}/{_part(namespace or '-')}/{_part(name)}" if slash else ""
+    return _object_path(kind, namespace, name) if slash else ""
 
 
 def shown_name(resource: ResourceView) -> str:
     """Return `shop/web`, or the name alone if cluster-scoped."""
     return f"{resource.namespace}/{resource.name}" if resource.namespace else resource.name
+
+
+def _object_path(kind: str, namespace: str | None, name: str) -> str:
+    return f"/objects/{_part(kind)}/{_part(namespace or '-')}/{_part(name)}"
 
 
 @lru_cache(maxsize=4096)
@@ -127,19 +131,19 @@ def _part(text: str) -> str:
     return quoted.replace(".", "%2E") if set(text) == {"."} else quoted
 
 
-def is_narrowed(asked: MatrixQuestion | HistoryQuestion) -> bool:
+def is_narrowed(asked: MatrixQuery | HistoryQuery) -> bool:
     """Return whether a filter leaves anything out."""
-    if isinstance(asked, HistoryQuestion):
+    if isinstance(asked, HistoryQuery):
         return bool(asked.resource or asked.namespace or asked.cluster or asked.since or asked.until)
     return asked.troubles or any(getattr(asked, name) for name in (*(each.name for each in FILTERS), *FOLDS))
 
 
-def matrix_query(asked: MatrixQuestion, offset: int = 0, **other: Any) -> str:
+def matrix_query(asked: MatrixQuery, offset: int = 0, **other: Any) -> str:
     """The same question from another row on, with `other` fields.
 
-    >>> matrix_query(MatrixQuestion(q="a&b", troubles=True), 500)
+    >>> matrix_query(MatrixQuery(q="a&b", troubles=True), 500)
     'q=a%26b&troubles=1&offset=500'
-    >>> matrix_query(MatrixQuestion(columns="region"), columns="", region="north")
+    >>> matrix_query(MatrixQuery(columns="region"), columns="", region="north")
     'region=north'
     """
     asked = replace(asked, **other)
@@ -153,7 +157,7 @@ def matrix_query(asked: MatrixQuestion, offset: int = 0, **other: Any) -> str:
     return urlencode({name: value for name, value in parts.items() if value}, errors="replace")
 
 
-def column_link(asked: MatrixQuestion, column: ClusterHead) -> str:
+def column_link(asked: MatrixQuery, column: ClusterHead) -> str:
     """Return where the head of a column leads: to its cluster, or to the clusters that are folded in it."""
     if not column.clusters:
         return cluster_link(column.name)

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import groupby
-from typing import Any, Final, NamedTuple
-
-from msgspec import Struct
+from typing import Any, Final
 
 from reconciler.incremental import by_key
 from reconciler.report.difference import cut
 from reconciler.report.views.live_view import LiveView
-from reconciler.report.views.questions import (
+from reconciler.report.views.queries import (
     FILTERS,
     FOLDS,
     ROWS_MAX,
     DayView,
-    HistoryQuestion,
-    MatrixQuestion,
+    HistoryQuery,
+    MatrixQuery,
     NotFound,
 )
 from reconciler.report.views.view_shapes import (
@@ -29,17 +26,16 @@ from reconciler.report.views.view_shapes import (
     ClusterHead,
     ClusterView,
     CopyPart,
-    FieldDifference,
     FleetView,
     MatrixRow,
     MatrixView,
     ObjectView,
     ProblemsView,
 )
-from reconciler.server.pages.alerts_page import changes, coming, day_rows, told
+from reconciler.server.pages.alerts_page import alert_texts, changes, coming, day_rows
 from reconciler.server.pages.drawing import Pill, draw, head_of, text
 from reconciler.server.pages.page_links import is_narrowed, matrix_query, named_link, object_link, shown_name
-from reconciler.server.pages.styles import HEALTHS, STATES, StateStyle, copy_look
+from reconciler.server.pages.styles import HEALTHS, STATES, copy_look
 
 _WHY_SHOWN = 120
 _USUAL_KIND = "Deployment"
@@ -47,50 +43,31 @@ _NOTHING = "<td></td>"
 _TROUBLES = ("bad", "warn")
 
 
-class NamespaceRows(Struct, frozen=True):
-    """The workloads of one namespace. `rows` is markup that holds no text of others that is not escaped."""
+def body_of(view: MatrixView, asked: MatrixQuery) -> tuple[list[dict[str, Any]], Mapping[int, int]]:
+    """Return the rows by namespace, in the order of the view, and of each column how many copies need a look.
 
-    namespace: str
-    count: int
-    troubled: int
-    rows: str
-
-
-class Body(Struct, frozen=True):
-    """The matrix by namespace, in the order of the view. `troubles`: of each column how many copies need a look."""
-
-    groups: tuple[NamespaceRows, ...] = ()
-    troubles: Mapping[int, int] = {}
-
-
-def body_of(view: MatrixView, asked: MatrixQuestion) -> Body:
-    """Return the content below the head of the matrix. `asked`: a folded cell leads to what it stands for."""
+    `rows` is markup that holds no text of others that is not escaped. `asked`: a folded cell leads to what it stands
+    for.
+    """
     by_namespace = by_key(("" if row.workloads else row.resource.namespace, row) for row in view.rows)
-    names, counted, groups = [text(cluster.name) for cluster in view.clusters], Counter[int](), list[NamespaceRows]()
+    names, counted, groups = [text(cluster.name) for cluster in view.clusters], Counter[int](), list[dict[str, Any]]()
     fine: dict[int, str] = {}
     for namespace, rows in by_namespace.items():
         drawn = [_row(row, view, names, asked, fine) for row in rows]
-        groups.append(
-            NamespaceRows(
-                namespace, len(rows), sum(bool(found.troubled) for found in drawn), "".join(r.html for r in drawn)
-            )
-        )
-        for found in drawn:
-            counted.update(found.troubled)
-    return Body(tuple(groups), counted)
-
-
-class _Drawn(NamedTuple):
-    """`troubled`: columns of copies that need attention. Copies in progress or hidden by their cluster do not."""
-
-    html: str
-    troubled: list[int]
+        markup, troubled = "".join(html for html, _ in drawn), [columns for _, columns in drawn if columns]
+        groups.append({"namespace": namespace, "count": len(rows), "troubled": len(troubled), "rows": markup})
+        for columns in troubled:
+            counted.update(columns)
+    return groups, counted
 
 
 def _row(
-    row: MatrixRow, matrix: MatrixView, names: Sequence[str], asked: MatrixQuestion, fine: dict[int, str]
-) -> _Drawn:
-    """`fine`: cells without troubles that rows of the matrix share, as markup."""
+    row: MatrixRow, matrix: MatrixView, names: Sequence[str], asked: MatrixQuery, fine: dict[int, str]
+) -> tuple[str, list[int]]:
+    """Return the markup of a row, and the columns of copies that need attention.
+
+    Copies in progress or hidden by their cluster do not. `fine`: cells without troubles that rows share, as markup.
+    """
     cells, troubled = fine.get(id(row.cells), ""), list[int]()
     link, within = text(_row_link(row, asked)), text(shown_name(row.resource))
     if not cells:
@@ -105,7 +82,13 @@ def _row(
             if look.tone in _TROUBLES:
                 troubled.append(column)
             address = text(_row_link(row, asked, matrix.clusters[column]))
-            found[column] = _linked(look, cell.why, within, names[column], address)
+            # Screen readers read links one by one: each has a full label.
+            why = f": {text(cut(cell.why, _WHY_SHOWN))}" if cell.why else ""
+            words = f"{within} in {names[column]}: {text(look.words)}{why}"
+            found[column] = (
+                f'<td class="{look.tone}"><a href="{address}" data-in="{names[column]}" aria-label="{words}" '
+                f'title="{words}">{look.sign}</a></td>'
+            )
         cells = "".join(found)
         if is_fine:
             fine[id(row.cells)] = cells
@@ -118,10 +101,10 @@ def _row(
         f'<td class="sum {tone}" aria-label="{row.fine} of {row.copies} in sync and healthy">{row.fine}/{row.copies}'
         f"</td>{cells}</tr>\n"
     )
-    return _Drawn(html, troubled)
+    return html, troubled
 
 
-def _row_link(row: MatrixRow, asked: MatrixQuestion, column: ClusterHead | None = None) -> str:
+def _row_link(row: MatrixRow, asked: MatrixQuery, column: ClusterHead | None = None) -> str:
     """Return where a row leads, or its cell in a column: to the object, or to what is folded in it."""
     is_folded = column is not None and column.clusters
     if not row.workloads:
@@ -132,20 +115,11 @@ def _row_link(row: MatrixRow, asked: MatrixQuestion, column: ClusterHead | None 
     return f"/?{matrix_query(asked, **narrowed)}"
 
 
-def _linked(look: StateStyle, why: str, within: str, where: str, address: str) -> str:
-    """Return a cell that links to the copy, with a full label: screen readers read links one by one."""
-    words = f"{within} in {where}: {text(look.words)}{f': {text(cut(why, _WHY_SHOWN))}' if why else ''}"
-    return (
-        f'<td class="{look.tone}"><a href="{address}" data-in="{where}" aria-label="{words}" title="{words}">'
-        f"{look.sign}</a></td>"
-    )
-
-
 def _page(template: str, fleet: FleetView, now: str, **values: Any) -> str:
     return draw(template, now=now, fleet=fleet, head=head_of(fleet), **values)
 
 
-def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestion, now: str) -> str:
+def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuery, now: str) -> str:
     """Return the page as HTML. `matrix` answers `asked`; None: no workloads yet, while the fleet says why.
 
     `now` (RFC 3339) is the reference of relative times.
@@ -154,11 +128,11 @@ def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestio
         "fleet.html",
         fleet,
         now,
-        needs=told(fleet.needs),
+        needs=alert_texts(fleet.needs),
         timers=coming(fleet.timers),
         events=changes(fleet.events),
         matrix=matrix,
-        body=body_of(matrix, asked) if matrix else Body(),
+        body=body_of(matrix, asked) if matrix else ((), {}),
         choices=matrix.choices if matrix else {},
         asked=asked,
         has_more_filters=any(getattr(asked, name) for name in _MORE),
@@ -174,15 +148,6 @@ _FULL: Final = 0.9
 _BYTES: Final = ("memory", "ephemeral-storage", "storage")
 
 
-class Gauge(NamedTuple):
-    """The usage of one resource in a cluster. `filled`: of 1000."""
-
-    name: str
-    filled: int
-    tone: str
-    words: str
-
-
 def cluster_page(fleet: FleetView, view: ClusterView, now: str) -> str:
     """Return the page as HTML. `fleet` is for its head; `now` (RFC 3339) is the reference of relative times."""
     return _page(
@@ -192,7 +157,7 @@ def cluster_page(fleet: FleetView, view: ClusterView, now: str) -> str:
         view=view,
         pills=_pills(view),
         gauges=tuple(map(_gauge, view.capacity)),
-        needs=told(view.needs),
+        needs=alert_texts(view.needs),
         timers=coming(view.timers),
         events=changes(view.history),
         objects_shown=ROWS_MAX,
@@ -213,14 +178,14 @@ def _pills(view: ClusterView) -> tuple[Pill, ...]:
     return tuple(found)
 
 
-def _gauge(part: CapacityPart) -> Gauge:
-    if part.allocatable is None:
-        return Gauge(part.name, 0, "unk", "not known")
-    if part.used is None:
-        return Gauge(part.name, 0, "unk", f"{_amount(part.name, part.allocatable)} in all")
+def _gauge(part: CapacityPart) -> dict[str, Any]:
+    """Return the usage of one resource in a cluster. `filled`: of 1000."""
+    if part.allocatable is None or part.used is None:
+        return {"name": part.name, "filled": 0, "tone": "unk", "words": "not known"}
     share = part.used / part.allocatable if part.allocatable else 1.0 if part.used else 0.0
     words = f"{_amount(part.name, part.used, is_bare=True)} of {_amount(part.name, part.allocatable)}, {share:.0%}"
-    return Gauge(part.name, min(1000, max(0, round(1000 * share))), "warn" if share >= _FULL else "prog", words)
+    filled, tone = min(1000, max(0, round(1000 * share))), "warn" if share >= _FULL else "prog"
+    return {"name": part.name, "filled": filled, "tone": tone, "words": words}
 
 
 def _amount(name: str, value: float, *, is_bare: bool = False) -> str:
@@ -238,16 +203,27 @@ _WORST = {"bad": 0, "warn": 1, "unk": 2, "prog": 3, "ok": 4}
 
 def object_page(fleet: FleetView, view: ObjectView, live: LiveView | None, now: str) -> str:
     """Return the page as HTML. `live`: one copy as its cluster has it; None: none was asked for. `now`: RFC 3339."""
+    ordered = sorted(view.differences, key=lambda difference: difference.cluster)
+    pills = [Pill("unk", "placed nowhere")]
+    if view.copies:
+        # The number of clusters in each state, the worst first.
+        states = [STATES[copy.state] for copy in view.copies if copy.state in STATES]
+        healths = [HEALTHS[copy.health] for copy in view.copies if copy.health in HEALTHS and copy.state != "unknown"]
+        wrong = [look for look in (*states, *healths) if look.tone != "ok"]
+        kinds = sorted(set(wrong), key=lambda look: (_WORST[look.tone], look.words))
+        pills = [Pill(look.tone, f"{look.words.partition(',')[0]} in {wrong.count(look)}") for look in kinds]
+        fine = sum(_tone(copy) == "ok" for copy in view.copies)
+        pills.append(Pill("ok" if fine else "unk", f"in sync and healthy in {fine} of {len(view.copies)}"))
     return _page(
         "object.html",
         fleet,
         now,
         view=view,
-        pills=_object_pills(view.copies),
+        pills=pills,
         copies=worst_first(view.copies),
         live=live,
-        differences=_by_cluster(view.differences),
-        needs=told(view.needs),
+        differences=tuple(by_key((found.cluster, found) for found in ordered).items()),
+        needs=alert_texts(view.needs),
         timers=coming(view.timers),
         events=changes(view.history),
     )
@@ -262,31 +238,13 @@ def _tone(copy: CopyPart) -> str:
     return copy_look(copy.state, copy.health, copy.replicas, copy.ready).tone
 
 
-def _object_pills(copies: tuple[CopyPart, ...]) -> tuple[Pill, ...]:
-    """Return the number of clusters in each state, the worst first."""
-    if not copies:
-        return (Pill("unk", "placed nowhere"),)
-    states = [STATES[copy.state] for copy in copies if copy.state in STATES]
-    healths = [HEALTHS[copy.health] for copy in copies if copy.health in HEALTHS and copy.state != "unknown"]
-    wrong = [look for look in (*states, *healths) if look.tone != "ok"]
-    kinds = sorted(set(wrong), key=lambda look: (_WORST[look.tone], look.words))
-    found = [Pill(look.tone, f"{look.words.partition(',')[0]} in {wrong.count(look)}") for look in kinds]
-    fine = sum(_tone(copy) == "ok" for copy in copies)
-    return (*found, Pill("ok" if fine else "unk", f"in sync and healthy in {fine} of {len(copies)}"))
-
-
-def _by_cluster(differences: tuple[FieldDifference, ...]) -> tuple[tuple[str, tuple[FieldDifference, ...]], ...]:
-    ordered = sorted(differences, key=lambda difference: difference.cluster)
-    return tuple((name, tuple(found)) for name, found in groupby(ordered, key=lambda difference: difference.cluster))
-
-
 def problems_page(fleet: FleetView, view: ProblemsView, now: str) -> str:
     """The problems of the store as HTML. `fleet` is for its head; `now`: RFC 3339."""
     return _page("problems.html", fleet, now, view=view)
 
 
 def history_page(
-    fleet: FleetView, entries: Sequence[Mapping[str, Any]], asked: HistoryQuestion, day: DayView, now: str
+    fleet: FleetView, entries: Sequence[Mapping[str, Any]], asked: HistoryQuery, day: DayView, now: str
 ) -> str:
     """The history as HTML: the `events` of its document, newest first, that answer `asked`. `now`: RFC 3339."""
     return _page("history.html", fleet, now, events=changes(entries), asked=asked, day=day, day_rows=day_rows(day))

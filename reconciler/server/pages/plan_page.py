@@ -16,9 +16,6 @@ from msgspec import Struct
 from reconciler.api.plan import Action, Direction, Plan
 from reconciler.api.problem import Severity
 from reconciler.api.refs import short_revision
-from reconciler.report.json_parts import sorted_problems
-from reconciler.report.mask import Masker
-from reconciler.report.plan.alike import EqualChanges, alike, alike_lines, by_folder
 from reconciler.report.plan.change_lines import (
     SUMMARY_COLUMNS,
     WHOLE,
@@ -28,8 +25,9 @@ from reconciler.report.plan.change_lines import (
     totals,
     unjudged_lines,
 )
+from reconciler.report.plan.equal_changes import PlanParts, alike_lines, by_folder, parts_of
 from reconciler.report.plan.first_line import Code, first_line, loss_words, plain
-from reconciler.report.plan.groups import without_chart_labels
+from reconciler.report.plan.groups import PlanEntry
 from reconciler.report.plan.plan_text import (
     LOSSES,
     SETTINGS,
@@ -70,57 +68,50 @@ class PagePart(Struct, frozen=True):
 
 def plans_html(plans: Iterable[Plan]) -> str:
     """A page with all of each plan; of several, one below the other."""
-    masked = [Masker().plan(plan) for plan in plans]
-    title = plain(first_line(masked[0])) if masked else "no plan"
-    return draw("plan.html", title=title, style=_STYLE, policy=_POLICY, plans=list(map(_values, masked)))
+    parts = list(map(parts_of, plans))
+    title = plain(first_line(parts[0].plan)) if parts else "no plan"
+    return draw("plan.html", title=title, style=_STYLE, policy=_POLICY, plans=list(map(_values, parts)))
 
 
-def _values(plan: Plan) -> dict[str, Any]:
-    rest = [problem for problem in sorted_problems(plan.problems) if problem.severity is not Severity.ERROR]
+def _values(found: PlanParts) -> dict[str, Any]:
+    plan = found.plan
+    rest = [problem for problem in plan.problems if problem.severity is not Severity.ERROR]
+    losses = loss_words(plan)
+    if any(change.action is Action.RELEASE for change in plan.changes):
+        losses.append("What is released stays in its cluster and becomes unmanaged.")
     return {
         "first_line": [(word, isinstance(word, Code)) for word in first_line(plan)],
         "base": short_revision(plan.base) if plan.base else "",
         "head": short_revision(plan.head),
         "counts": spoken(totals(counts_by_cluster(plan.changes).values())),
-        "losses": _losses(plan),
+        "losses": [*losses, *confirm_lines(plan.held_digest), *review_lines(plan.settings_digest)],
         "incomplete": "" if plan.is_complete else incomplete(plan),
-        "parts": [part for part in _parts(plan) if part.blocks],
+        "parts": [part for part in _parts(found) if part.blocks],
         "table": _table(plan),
         "remarks": [_folded("Warnings and hints", _lines(problem_lines(rest)))] if rest else [],
     }
 
 
-def _losses(plan: Plan) -> list[str]:
-    box = loss_words(plan)
-    if any(change.action is Action.RELEASE for change in plan.changes):
-        box.append("What is released stays in its cluster and becomes unmanaged.")
-    return [*box, *confirm_lines(plan.held_digest), *review_lines(plan.settings_digest)]
-
-
-def _parts(plan: Plan) -> Iterator[PagePart]:
-    changes, labels = without_chart_labels(plan.changes)
-    found = alike(changes)
-    others = [one for one in found if not one.entry.is_destructive]
-    faults = [problem for problem in sorted_problems(plan.problems) if problem.severity is Severity.ERROR]
+def _parts(found: PlanParts) -> Iterator[PagePart]:
+    plan = found.plan
+    faults = [problem for problem in plan.problems if problem.severity is Severity.ERROR]
     settings = (
         _block(setting_lines(one, value_chars_max=_VALUE_CHARS_MAX), is_loss=one.direction is Direction.LOOSENS)
         for one in plan.settings
     )
     yield PagePart(SETTINGS, list(settings))
     yield PagePart("Stages", [_block(lines)] if (lines := stage_lines(plan)) else [])
-    yield PagePart(LOSSES, [_entry(one) for one in found if one.entry.is_destructive])
+    yield PagePart(LOSSES, list(map(_entry, found.losses)))
     yield PagePart("Errors", _lines(problem_lines(faults)))
-    unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
-    yield PagePart(UNJUDGED, [_block(unjudged_lines(one, detail=WHOLE)) for one in unjudged])
-    yield PagePart("Labels of charts", _lines(labels))
-    for folder, part in by_folder([one for one in others if one.entry.held is None]).items():
+    yield PagePart(UNJUDGED, [_block(unjudged_lines(one, detail=WHOLE)) for one in plan.unjudged])
+    yield PagePart("Labels of charts", _lines(found.labels))
+    for folder, part in by_folder(found.ready).items():
         yield _changes("Changes", part, folder)
-    yield _changes("Held", [one for one in others if one.entry.held is not None])
-    placements = sorted(plan.placements, key=lambda one: one.identity)
-    yield _folded("Placements", [_block(placement_lines(one)) for one in placements])
+    yield _changes("Held", found.held)
+    yield _folded("Placements", [_block(placement_lines(one)) for one in plan.placements])
 
 
-def _changes(title: str, found: Sequence[EqualChanges], folder: str = "") -> PagePart:
+def _changes(title: str, found: Sequence[PlanEntry], folder: str = "") -> PagePart:
     lines, count = sum(len(alike_lines(one)) for one in found), sum(one.objects for one in found)
     return PagePart(title, [_entry(one) for one in found], lines <= _OPEN_LINES_MAX, count, folder)
 
@@ -129,8 +120,8 @@ def _folded(title: str, blocks: Sequence[PageBlock]) -> PagePart:
     return PagePart(title, blocks, len(blocks) <= _OPEN_LINES_MAX, len(blocks))
 
 
-def _entry(one: EqualChanges) -> PageBlock:
-    return _block(alike_lines(one, detail=WHOLE), is_loss=one.entry.is_destructive)
+def _entry(one: PlanEntry) -> PageBlock:
+    return _block(alike_lines(one, detail=WHOLE), is_loss=one.is_destructive)
 
 
 def _lines(lines: Iterable[str]) -> list[PageBlock]:

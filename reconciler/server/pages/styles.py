@@ -122,7 +122,7 @@ _WIDEST: Final = 5
 """Characters of a cell: beyond, only the sign is shown and the count is in the words."""
 
 
-def look(looks: Mapping[str, StateStyle], word: str) -> StateStyle:
+def style_of(looks: Mapping[str, StateStyle], word: str) -> StateStyle:
     """Return the style of a word; one of a later version looks as an unknown one."""
     return looks.get(word) or _NEW._replace(words=word)
 
@@ -136,14 +136,17 @@ def copy_look(state: str, health: str, replicas: int | None, ready: int | None, 
     >>> copy_look("held", "Healthy", 3, 3)
     Look(sign='‖', tone='warn', words='held, healthy, 3 of 3 ready')
     """
-    sync, fares, count = look(STATES, state), look(HEALTHS, health), count_words(replicas, ready, counted)
+    sync, fares, count = style_of(STATES, state), style_of(HEALTHS, health), count_words(replicas, ready, counted)
     parts = [count] if count else []
     if state in ("unknown", "left"):
         return StateStyle(sync.sign, sync.tone, sync.words)
     if state == "synced" and health != "Healthy":
-        return StateStyle(
-            _counted_sign(fares, replicas, ready), fares.tone, ", ".join([fares.words, *parts, sync.words])
-        )
+        shown, sign = _short_count(replicas, ready), fares.sign
+        if shown and sign != "∅":
+            # A count with a slash shows progress without a sign.
+            shown = shown if fares.tone == "prog" and "/" in shown else f"{shown} {sign}"
+            sign = shown if len(shown) <= _WIDEST else sign
+        return StateStyle(sign, fares.tone, ", ".join([fares.words, *parts, sync.words]))
     if state == "synced":
         shown = _short_count(replicas, ready) or sync.sign
         return StateStyle(
@@ -165,12 +168,3 @@ def _short_count(replicas: int | None, ready: int | None) -> str:
     if replicas is None:
         return ""
     return str(replicas) if ready is None or ready == replicas else f"{ready}/{replicas}"
-
-
-def _counted_sign(fares: StateStyle, replicas: int | None, ready: int | None) -> str:
-    count = _short_count(replicas, ready)
-    if not count or fares.sign == "∅":
-        return fares.sign
-    # A count with a slash shows progress without a sign.
-    shown = count if fares.tone == "prog" and "/" in count else f"{count} {fares.sign}"
-    return shown if len(shown) <= _WIDEST else fares.sign

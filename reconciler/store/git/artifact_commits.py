@@ -101,7 +101,19 @@ def _commit(repository: Any, url: GitUrl, digest: str, artifact: Artifact | None
             author, message = made.author, made.message
         else:
             assert artifact is not None, "it is known only if it has a commit"
-            tree = _tree(repository, artifact)
+            index = pygit2.Index()
+            for count, file in enumerate(artifact.files, start=1):
+                mode = FileMode.BLOB_EXECUTABLE if file.is_executable else FileMode.BLOB
+                fault = ""
+                try:
+                    index.add(pygit2.IndexEntry(file.path, repository.create_blob(file.data), mode))
+                except (pygit2.GitError, ValueError, OSError) as error:
+                    fault = str(error)
+                if fault or len(index) != count:  # A file in the place of a folder takes it away.
+                    raise StoreError(
+                        f"it holds {file.path[:200]!r}, which no store can have ({fault or 'file and folder'})"
+                    )
+            tree = index.write_tree(repository)
             author, message = _words(url, digest, artifact.annotations)
         parents = [after] if after is not None else []
         commit = repository.create_commit(None, author, author, message, tree, parents)
@@ -109,20 +121,6 @@ def _commit(repository: Any, url: GitUrl, digest: str, artifact: Artifact | None
     if is_next and (is_new or tip is None):
         repository.references.create(_NEWEST, commit, force=True)
     return commit
-
-
-def _tree(repository: Any, artifact: Artifact) -> Any:
-    index = pygit2.Index()
-    for count, file in enumerate(artifact.files, start=1):
-        mode = FileMode.BLOB_EXECUTABLE if file.is_executable else FileMode.BLOB
-        fault = ""
-        try:
-            index.add(pygit2.IndexEntry(file.path, repository.create_blob(file.data), mode))
-        except (pygit2.GitError, ValueError, OSError) as error:
-            fault = str(error)
-        if fault or len(index) != count:  # A file in the place of a folder takes it away.
-            raise StoreError(f"it holds {file.path[:200]!r}, which no store can have ({fault or 'file and folder'})")
-    return index.write_tree(repository)
 
 
 def _words(url: GitUrl, digest: str, annotations: Mapping[str, str]) -> tuple[pygit2.Signature, str]:

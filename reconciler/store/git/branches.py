@@ -43,7 +43,43 @@ def commit_file(file: Path, data: bytes, subject: str, environ: Mapping[str, str
     except pygit2.GitError as error:
         raise StoreError(f"{folder}: the repository cannot be opened: {error}") from error
     try:
-        return _committed_file(repository, folder, file, data, subject, environ)
+        path = str(file.absolute().relative_to(folder))
+        if repository.is_bare or repository.head_is_unborn:
+            raise StoreError(f"{folder}: nothing is committed there yet; commit the store first")
+        if repository.head_is_detached:
+            raise StoreError(f"{folder}: HEAD is detached, so that a commit would be on no branch; check out a branch")
+        if repository.state():
+            raise StoreError(f"{folder}: a merge, rebase or the like is under way; finish it first")
+        try:
+            status = repository.status_file(path)
+        except KeyError:
+            status = FileStatus.WT_NEW
+        if status & (FileStatus.WT_NEW | FileStatus.INDEX_NEW | FileStatus.IGNORED):
+            raise StoreError(f"{path}: it is not committed yet; commit it first")
+        if status != FileStatus.CURRENT:
+            raise StoreError(f"{path}: it has changes that are not committed; commit or stash them first")
+        refuse_signing(repository, folder)
+        author, committer = (signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
+        parent = repository.head.peel(pygit2.Commit)
+        mode, before = parent.tree[path].filemode, file.read_bytes()
+        if mode not in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
+            raise StoreError(f"{path}: it is a link; add the entry by hand where it leads")
+        _write(file, data)
+        try:
+            # As Git itself would: the filters of the repository are applied, line ends among them.
+            entry = pygit2.IndexEntry(path, repository.create_blob_fromworkdir(path), FileMode(mode))
+            alone = pygit2.Index()
+            alone.read_tree(parent.tree)
+            alone.add(entry)
+            tree = alone.write_tree(repository)
+            made = repository.create_commit("HEAD", author, committer, subject, tree, [parent.id])
+        except BaseException:
+            _write(file, before)
+            raise
+        repository.index.read()
+        repository.index.add(entry)
+        repository.index.write()
+        return Committed(str(made), repository.head.shorthand)
     except FAULTS as error:
         raise StoreError(f"{folder}: the commit could not be made: {error}") from error
     finally:
@@ -69,52 +105,6 @@ def _work_tree_of(file: Path) -> Path:
         if os.path.lexists(folder / ".git"):
             return folder
     raise StoreError(f"{file.parent}: it is in no Git repository; a commit is made in a checkout")
-
-
-def _committed_file(
-    repository: Any, folder: Path, file: Path, data: bytes, subject: str, environ: Mapping[str, str]
-) -> Committed:
-    path = str(file.absolute().relative_to(folder))
-    _refuse(repository, folder, path)
-    author, committer = (signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
-    parent = repository.head.peel(pygit2.Commit)
-    mode, before = parent.tree[path].filemode, file.read_bytes()
-    if mode not in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
-        raise StoreError(f"{path}: it is a link; add the entry by hand where it leads")
-    _write(file, data)
-    try:
-        # As Git itself would: the filters of the repository are applied, line ends among them.
-        entry = pygit2.IndexEntry(path, repository.create_blob_fromworkdir(path), FileMode(mode))
-        alone = pygit2.Index()
-        alone.read_tree(parent.tree)
-        alone.add(entry)
-        tree = alone.write_tree(repository)
-        made = repository.create_commit("HEAD", author, committer, subject, tree, [parent.id])
-    except BaseException:
-        _write(file, before)
-        raise
-    repository.index.read()
-    repository.index.add(entry)
-    repository.index.write()
-    return Committed(str(made), repository.head.shorthand)
-
-
-def _refuse(repository: Any, folder: Path, path: str) -> None:
-    if repository.is_bare or repository.head_is_unborn:
-        raise StoreError(f"{folder}: nothing is committed there yet; commit the store first")
-    if repository.head_is_detached:
-        raise StoreError(f"{folder}: HEAD is detached, so that a commit would be on no branch; check out a branch")
-    if repository.state():
-        raise StoreError(f"{folder}: a merge, rebase or the like is under way; finish it first")
-    try:
-        status = repository.status_file(path)
-    except KeyError:
-        status = FileStatus.WT_NEW
-    if status & (FileStatus.WT_NEW | FileStatus.INDEX_NEW | FileStatus.IGNORED):
-        raise StoreError(f"{path}: it is not committed yet; commit it first")
-    if status != FileStatus.CURRENT:
-        raise StoreError(f"{path}: it has changes that are not committed; commit or stash them first")
-    refuse_signing(repository, folder)
 
 
 def refuse_signing(repository: Any, folder: Path) -> None:
@@ -211,7 +201,19 @@ def commit_on(
             index = pygit2.Index()
             index.read_tree(parent.tree)
             for edit in edits:
-                _edit(repository, parent.tree, index, edit)
+                try:
+                    there: Any = parent.tree[edit.path]
+                except KeyError:
+                    there = None
+                if there is not None and there.filemode not in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
+                    raise StoreError(f"{edit.path}: it is no ordinary file, and stays as it is")
+                if (None if there is None else there.data) != edit.before:
+                    raise StoreError(f"{edit.path}: it is another file than was read; begin again")
+                if edit.data is None:
+                    index.remove(edit.path)
+                else:
+                    mode = FileMode.BLOB if there is None else FileMode(there.filemode)
+                    index.add(pygit2.IndexEntry(edit.path, repository.create_blob(edit.data), mode))
             tree = index.write_tree(repository)
             if tree == parent.tree.id:
                 return None
@@ -272,19 +274,3 @@ def _blobs(tree: Any, above: str) -> Iterator[tuple[str, Any]]:
             yield from _blobs(entry, f"{above}{entry.name}/")
         elif entry.filemode in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
             yield f"{above}{entry.name}", entry
-
-
-def _edit(repository: Any, tree: Any, index: Any, edit: FileEdit) -> None:
-    try:
-        there: Any = tree[edit.path]
-    except KeyError:
-        there = None
-    if there is not None and there.filemode not in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
-        raise StoreError(f"{edit.path}: it is no ordinary file, and stays as it is")
-    if (None if there is None else there.data) != edit.before:
-        raise StoreError(f"{edit.path}: it is another file than was read; begin again")
-    if edit.data is None:
-        index.remove(edit.path)
-    else:
-        mode = FileMode.BLOB if there is None else FileMode(there.filemode)
-        index.add(pygit2.IndexEntry(edit.path, repository.create_blob(edit.data), mode))

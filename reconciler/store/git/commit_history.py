@@ -10,20 +10,20 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import pygit2
 
-from reconciler.api.fleet import StoreFile
 from reconciler.api.refs import DIGEST
-from reconciler.api.rollouts import Lineage
+from reconciler.api.rollouts import Ancestry
 from reconciler.clock import rfc3339
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import Earlier, ParsedFile, parse_file
 from reconciler.store.directory import in_the_way
-from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, is_lfs_pointer, resolved
+from reconciler.store.file_walk import EntryKind, Unreadable, read_file, resolved
 from reconciler.store.git.repository import (
     ARTIFACTS,
     FAULTS,
@@ -39,7 +39,6 @@ from reconciler.store.git.repository import (
 )
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.ignore import is_document
-from reconciler.yaml import MAX_BYTES
 
 _FAULTS: Final = (*FAULTS, StoreError)
 _FULL_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
@@ -55,33 +54,19 @@ def kept_below(rev: str | None, subdir: str) -> str:
     return f"{_KEPT}/{key}/"
 
 
-class OlderRevisions:
-    """Answers for one repository. What was found last is not looked for again."""
+def ancestry(folder: Path, revisions: Collection[str], head: str) -> Ancestry:
+    """Return the ancestry of the revisions to the head. Raises nothing: an unreadable one is missing.
 
-    def __init__(self) -> None:
-        self._asked: tuple[Path, frozenset[str], str] | None = None
-        self._order: tuple[str, ...] = ()
-
-    def ancestry(self, folder: Path, revisions: Collection[str], head: str) -> Lineage:
-        """Return the ancestry of the revisions to the head. Raises nothing: an unreadable one is missing.
-
-        Missing ones are checked each time: a garbage collection may have come in between.
-        """
-        wanted = frozenset({*revisions, head})
-        try:
-            with using_repository(folder) as repository:
-                found = frozenset(revision for revision in wanted if _commit(repository, revision) is not None)
-                if head not in found:
-                    return Lineage(missing=wanted - found)
-                asked = (folder, found, head)
-                if self._asked != asked:
-                    names = {str(oid_of(repository, revision)): revision for revision in found}
-                    order = _order(repository, frozenset(names), str(oid_of(repository, head)))
-                    self._order = tuple(names[commit] for commit in order)
-                    self._asked = asked
-                return Lineage(order=self._order, missing=wanted - found)
-        except _FAULTS:
-            return Lineage(missing=wanted)
+    Missing ones are checked each time: a garbage collection may have come in between.
+    """
+    wanted = frozenset({*revisions, head})
+    try:
+        with using_repository(folder) as repository:
+            found = frozenset(revision for revision in wanted if _commit(repository, revision) is not None)
+        order = _order(folder, found, head) if head in found else ()
+        return Ancestry(order=order, missing=wanted - found)
+    except _FAULTS:
+        return Ancestry(missing=wanted)
 
 
 def last_authors(folder: Path, base: str, head: str, paths: Collection[str]) -> dict[str, str]:
@@ -208,14 +193,18 @@ def _abbreviated(repository: Any, text: str) -> str | None:
     return commit if len(digests) < 2 and _commit(repository, commit) is not None else None
 
 
-def _order(repository: Any, wanted: frozenset[str], head: str) -> tuple[str, ...]:
-    """The head and those of its ancestors that are wanted, the oldest first."""
-    asked = [pygit2.Oid(hex=commit) for commit in (head, *sorted(wanted - {head}))]
-    heads = descendants(repository, asked)
-    ancestors = [commit for commit in asked if heads[commit] & 1]
-    # An ancestor has all descendants of its descendants and itself.
-    ordered = sorted(ancestors, key=lambda commit: (-heads[commit].bit_count(), repository[commit].commit_time))
-    return tuple(map(str, ordered))
+@lru_cache(maxsize=4)
+def _order(folder: Path, wanted: frozenset[str], head: str) -> tuple[str, ...]:
+    """The head and those of its ancestors that are wanted, the oldest first. All of them are there."""
+    with using_repository(folder) as repository:
+        named = {str(oid_of(repository, revision)): revision for revision in wanted}
+        first = str(oid_of(repository, head))
+        asked = [pygit2.Oid(hex=commit) for commit in (first, *sorted(named.keys() - {first}))]
+        heads = descendants(repository, asked)
+        # An ancestor has all descendants of its descendants and itself.
+        found: list[Any] = [repository[commit] for commit in asked if heads[commit] & 1]
+        found.sort(key=lambda commit: (-heads[commit.id].bit_count(), commit.commit_time))
+        return tuple(named[str(commit.id)] for commit in found)
 
 
 class Relation(StrEnum):
@@ -294,7 +283,7 @@ def earlier_of(
     unknown, history = set(broken), iter(commits)
     try:
         for ancestor in islice(history, COMMITS_MAX):
-            absent = _look(store, ancestor, subdir, unknown, good)
+            absent = _collect_good(store, ancestor, subdir, unknown, good)
             if absent:
                 good |= good_in(store, ancestor, subdir, lambda path: path not in paths)
             new |= absent
@@ -335,7 +324,9 @@ def blobs_before(store: GitStore, commits: Iterable[str], subdir: str, ignore_fi
     return {}
 
 
-def _look(store: GitStore, commit: str, subdir: str, paths: Collection[str], good: dict[str, ParsedFile]) -> set[str]:
+def _collect_good(
+    store: GitStore, commit: str, subdir: str, paths: Collection[str], good: dict[str, ParsedFile]
+) -> set[str]:
     """Return the paths that the commit does not have; add its good content to `good`."""
     try:
         tree = store.tree(commit, subdir)
@@ -345,7 +336,8 @@ def _look(store: GitStore, commit: str, subdir: str, paths: Collection[str], goo
     for path in sorted(paths):
         try:
             there = resolved(tree, path)
-            file = _parsed(tree, path, *there) if there is not None and there[1].kind is EntryKind.FILE else None
+            is_file = there is not None and there[1].kind is EntryKind.FILE
+            file = parse_file(read_file(tree, path, *there)) if there is not None and is_file else None
         except Unreadable:
             continue
         if there is None:
@@ -353,11 +345,6 @@ def _look(store: GitStore, commit: str, subdir: str, paths: Collection[str], goo
         elif file is not None and not file.frozen:
             good[path] = file
     return absent
-
-
-def _parsed(tree: StoreTree, path: str, real: str, entry: FolderEntry) -> ParsedFile | None:
-    blob, data = tree.read(real, entry, MAX_BYTES + 1)
-    return None if is_lfs_pointer(data) else parse_file(StoreFile(path=path, blob=blob, data=data))
 
 
 def good_in(store: GitStore, commit: str, subdir: str, is_wanted: Callable[[str], bool]) -> dict[str, ParsedFile]:

@@ -18,7 +18,7 @@ import pygit2
 from msgspec import Struct
 
 from reconciler.errors import RevisionNotFound, StoreError
-from reconciler.store.git.remote_git import FetchSession, Patience, Remote, programs_on
+from reconciler.store.git.remote_git import FetchSession, FetchTimeouts, Remote, programs_on
 from reconciler.store.git.repository import FAULTS, peeled, using_repository
 from reconciler.store.git.url import GitUrl, access_from, choose
 
@@ -133,7 +133,7 @@ async def fetch(
     environ: Mapping[str, str],
     *,
     tell: Callable[[str], None] = lambda _: None,
-    patience: Patience = Patience(),  # noqa: B008 - a value
+    patience: FetchTimeouts = FetchTimeouts(),  # noqa: B008 - a value
 ) -> Fetched:
     """Ask the server, and make the clone hold the commit. The event loop stays free; cancelling ends all processes.
 
@@ -164,53 +164,44 @@ def _fetch(
     wanted: FetchRequest,
     environ: Mapping[str, str],
     tell: Callable[[str], None],
-    patience: Patience,
+    patience: FetchTimeouts,
     stop: threading.Event,
 ) -> Fetched:
     try:
         if wanted.url.is_artifact:
-            return _artifact(wanted, environ, tell, stop)
+            # Imported here: aiohttp, which few need.
+            from reconciler.store.git.artifact_commits import bring_artifact  # noqa: PLC0415
+
+            with locked(wanted.folder, tell, stop):
+                prepare(wanted.folder, wanted.into)
+                digest = bring_artifact(wanted.folder, wanted.url, wanted.rev, environ, tell, stop)
+                return Fetched(digest, f"sha256:{digest}")
         access = access_from(environ, wanted.url)
         programs = programs_on(environ, wanted.url)
         with locked(wanted.folder, tell, stop) as lock, private_folder(wanted.folder) as home:
             session = FetchSession(home, lock, patience, stop)
-            return _bring(wanted, Remote(wanted.url, wanted.folder, access, programs, session, tell))
+            remote = Remote(wanted.url, wanted.folder, access, programs, session, tell)
+            prepare(wanted.folder, wanted.into)
+            reference, commit = choose(remote.heads(), wanted.rev)
+            with using_repository(wanted.folder) as repository:
+                former: Any = repository.references.get(wanted.into)
+                is_led_to = former is not None and str(former.target) == commit
+                is_there = commit in repository.odb and (not reference or is_led_to)
+            if not is_there:
+                remote.bring([f"+{reference}:{wanted.into}"] if reference else _ALL)
+                # Each fetch adds a pack, and each read searches all.
+                if len(list((wanted.folder / "objects/pack").glob("pack-*.pack"))) >= _PACKS_MAX:
+                    remote.join_packs()
+            with using_repository(wanted.folder) as repository:
+                if not reference:
+                    if commit not in repository.odb:
+                        raise RevisionNotFound(f"no branch or tag leads to a commit {commit}")
+                    repository.references.create(wanted.into, pygit2.Oid(hex=commit), force=True)
+                found: Any = repository.references.get(wanted.into)
+                if found is None:
+                    raise RevisionNotFound(f"{reference} went away while it was fetched")
+                return Fetched(str(peeled(repository, found.resolve().target).id), reference)
     except (RevisionNotFound, StoreError) as error:
         raise type(error)(f"{wanted.url}: {error}") from error
     except FAULTS as error:
         raise StoreError(f"{wanted.url}: the clone in {wanted.folder} cannot be used: {error}") from error
-
-
-def _artifact(
-    wanted: FetchRequest, environ: Mapping[str, str], tell: Callable[[str], None], stop: threading.Event
-) -> Fetched:
-    # Imported here: aiohttp, which few need.
-    from reconciler.store.git.artifact_commits import bring_artifact  # noqa: PLC0415
-
-    with locked(wanted.folder, tell, stop):
-        prepare(wanted.folder, wanted.into)
-        digest = bring_artifact(wanted.folder, wanted.url, wanted.rev, environ, tell, stop)
-        return Fetched(digest, f"sha256:{digest}")
-
-
-def _bring(wanted: FetchRequest, remote: Remote) -> Fetched:
-    prepare(wanted.folder, wanted.into)
-    reference, commit = choose(remote.heads(), wanted.rev)
-    with using_repository(wanted.folder) as repository:
-        former: Any = repository.references.get(wanted.into)
-        is_led_to = former is not None and str(former.target) == commit
-        is_there = commit in repository.odb and (not reference or is_led_to)
-    if not is_there:
-        remote.bring([f"+{reference}:{wanted.into}"] if reference else _ALL)
-        # Each fetch adds a pack, and each read searches all.
-        if len(list((wanted.folder / "objects/pack").glob("pack-*.pack"))) >= _PACKS_MAX:
-            remote.join_packs()
-    with using_repository(wanted.folder) as repository:
-        if not reference:
-            if commit not in repository.odb:
-                raise RevisionNotFound(f"no branch or tag leads to a commit {commit}")
-            repository.references.create(wanted.into, pygit2.Oid(hex=commit), force=True)
-        found: Any = repository.references.get(wanted.into)
-        if found is None:
-            raise RevisionNotFound(f"{reference} went away while it was fetched")
-        return Fetched(str(peeled(repository, found.resolve().target).id), reference)

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Snapshot, StoreFile
-from reconciler.api.rollouts import Lineage
+from reconciler.api.rollouts import Ancestry
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import Earlier
 from reconciler.store.directory import StorePast, in_the_way, obstacles
@@ -23,14 +23,12 @@ from reconciler.store.file_walk import (
     MAX_FILES,
     MAX_FOLDER_DEPTH,
     EntryKind,
-    FolderEntry,
-    StoreTree,
     Unreadable,
-    is_lfs_pointer,
+    read_file,
     read_tree,
 )
 from reconciler.store.git.commit_history import (
-    OlderRevisions,
+    ancestry,
     blobs_before,
     displaced,
     earlier_of,
@@ -38,7 +36,9 @@ from reconciler.store.git.commit_history import (
 )
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.ignore import IGNORE_FILE, is_document, is_misnamed
-from reconciler.yaml import MAX_BYTES
+
+_NAMES_MOST: Final = 20_000
+"""Beside four times the files of the last snapshot so many names are compared; a tree with more is read as a whole."""
 
 
 class SnapshotReader:
@@ -60,7 +60,7 @@ class SnapshotReader:
         snapshot = self._patched(store, commit, self._last) if self._last is not None and self._is_plain else None
         if snapshot is None:
             tree = store.tree(commit, self._subdir)
-            snapshot = read_tree(commit, tree, MAX_BYTES + 1)
+            snapshot = read_tree(commit, tree)
             self._is_plain = tree.is_plain and not snapshot.problems and not any(file.faults for file in snapshot.files)
         self._last = snapshot
         return snapshot
@@ -80,9 +80,9 @@ class SnapshotReader:
     def _patched(self, store: GitStore, commit: str, last: Snapshot) -> Snapshot | None:
         """Return a snapshot with the differences; None if a difference may concern other files."""
         try:
-            paths = store.changed_paths(last.revision, commit, self._subdir)
+            paths = store.changed_paths(last.revision, commit, self._subdir, _NAMES_MOST + 4 * len(last.files))
         except StoreError:
-            return None  # The last commit may be gone with its history.
+            return None  # The last commit may be gone with its history, or little of it is left.
         tree = store.tree(commit, self._subdir)
         files = {file.path: file for file in last.files}
         is_sorted = True
@@ -98,24 +98,15 @@ class SnapshotReader:
             if entry.kind is not EntryKind.FILE:
                 return None
             if is_document(path):
-                file = _read(tree, path, entry)
-                if file is None:
-                    return None
                 is_sorted = is_sorted and path in files
-                files[path] = file
+                try:
+                    files[path] = read_file(tree, path, path, entry)
+                except Unreadable:
+                    return None
         if len(files) > MAX_FILES:
             return None
         ordered: Iterable[StoreFile] = files.values() if is_sorted else (files[path] for path in sorted(files))
         return replace(last, revision=commit, files=tuple(ordered))
-
-
-def _read(tree: StoreTree, path: str, entry: FolderEntry) -> StoreFile | None:
-    """A file as the walk over all of them would read it; None when it needs that walk."""
-    try:
-        blob, data = tree.read(path, entry, MAX_BYTES + 1)
-    except Unreadable:
-        return None
-    return None if is_lfs_pointer(data) else StoreFile(path=path, blob=blob, data=data)
 
 
 _STEPS_MAX: Final = 100
@@ -126,8 +117,35 @@ class GitPast(StorePast):
     """The past of a store in a repository: its history. Who follows the repository says when it is another one."""
 
     def __init__(self, repository: Path, subdir: str) -> None:
+        """Nothing is read yet. `subdir`: the store's folder in the repository."""
         self.repository = repository
         self.subdir = subdir
+        self._reader = SnapshotReader(subdir)
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """The files of a commit, as long as the repository has it."""
+        with suppress(StoreError), GitStore(self.repository) as store:
+            return self._reader.read_beside(store, revision)
+        return None
+
+    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
+        """The commits after the former along first parents, the oldest first; the head alone where it is not there."""
+        found = [head]
+        # A shallow clone ends with an error.
+        with suppress(StoreError), GitStore(self.repository) as store:
+            for commit in islice(store.first_parents(head), _STEPS_MAX):
+                if commit == former:
+                    return tuple(reversed(found))
+                found.append(commit)
+        return (head,)
+
+    def ancestry(self, revisions: Collection[str], head: str) -> Ancestry:
+        """Return the ancestry of revisions to a head, as far as the repository has them."""
+        return ancestry(self.repository, revisions, head)
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """The commits that texts name. Tags are not fetched: in a clone of a URL, ids alone name one."""
+        return resolve_revisions(self.repository, texts)
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """The blob, as long as the repository has it."""
@@ -183,38 +201,3 @@ class WorkTreePast(StorePast):
                 head = store.resolve("HEAD")
                 return earlier_of(store, chain([head], store.first_parents(head)), self._subdir, paths, broken)
         return Earlier()
-
-
-class GitRevisions:
-    """The commits of a followed repository, read and compared."""
-
-    def __init__(self, repository: Path, subdir: str) -> None:
-        """Nothing is read yet. `subdir`: the store's folder in the repository."""
-        self.past = GitPast(repository, subdir)
-        self._reader = SnapshotReader(subdir)
-        self._older = OlderRevisions()
-
-    def recall(self, revision: str) -> Snapshot | None:
-        """The files of a commit, as long as the repository has it."""
-        with suppress(StoreError), GitStore(self.past.repository) as store:
-            return self._reader.read_beside(store, revision)
-        return None
-
-    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
-        """The commits after the former along first parents, the oldest first; the head alone where it is not there."""
-        found = [head]
-        # A shallow clone ends with an error.
-        with suppress(StoreError), GitStore(self.past.repository) as store:
-            for commit in islice(store.first_parents(head), _STEPS_MAX):
-                if commit == former:
-                    return tuple(reversed(found))
-                found.append(commit)
-        return (head,)
-
-    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
-        """Return the ancestry of revisions to a head, as far as the repository has them."""
-        return self._older.ancestry(self.past.repository, revisions, head)
-
-    def resolve(self, texts: Collection[str]) -> dict[str, str]:
-        """The commits that texts name. Tags are not fetched: in a clone of a URL, ids alone name one."""
-        return resolve_revisions(self.past.repository, texts)

@@ -63,7 +63,7 @@ case $1 in *assphrase*) printf '%s\\n' "$FLEET_PASSPHRASE" ;; esac
 """
 
 
-class Patience(NamedTuple):
+class FetchTimeouts(NamedTuple):
     """The time limits of a fetch: it may last while data come, up to a total.
 
     `silence_s`: time without data, or next to none. `total_s`: enough for a first clone over a slow link.
@@ -123,7 +123,7 @@ class FetchSession(NamedTuple):
 
     home: Path
     lock: int
-    patience: Patience
+    patience: FetchTimeouts
     stop: threading.Event
 
 

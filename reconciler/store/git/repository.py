@@ -189,8 +189,10 @@ def _objects(path: str) -> str:
     return str((Path(path, pointer.read_text().strip()).resolve() if pointer.is_file() else Path(path)) / "objects")
 
 
-def changed_entries(repository: Any, before: Any, after: Any) -> Iterator[str]:
+def changed_entries(repository: Any, before: Any, after: Any, most: int = 2 * MAX_ENTRIES) -> Iterator[str]:
     """Yield paths of non-folders that differ below two trees; either may be None. Equal subtrees are not entered.
+
+    `most`: so many names of both are compared.
 
     Raises:
         StoreError: more differs than a store can hold, or a name is none that Git writes.
@@ -201,8 +203,8 @@ def changed_entries(repository: Any, before: Any, after: Any) -> Iterator[str]:
         prefix, old_tree, new_tree = pending.pop()
         old, new = (entries_by_name(tree) if tree is not None else {} for tree in (old_tree, new_tree))
         seen += len(old) + len(new)
-        if seen > 2 * MAX_ENTRIES:
-            raise StoreError(f"the commits differ in more than {MAX_ENTRIES:,} names")
+        if seen > most:
+            raise StoreError(f"the commits differ in more than {most // 2:,} names")
         for name in old.keys() | new.keys():
             one, other = old.get(name), new.get(name)
             if one is not None and other is not None and one.id == other.id and one.filemode == other.filemode:

@@ -22,7 +22,7 @@ from reconciler.api.fleet import Snapshot
 from reconciler.api.refs import CommitWords, short_revision
 from reconciler.clock import rfc3339
 from reconciler.errors import RevisionNotFound, StoreError
-from reconciler.store.file_walk import EntryKind, FolderEntry, Taker, Unreadable, as_read, read_tree
+from reconciler.store.file_walk import MAX_ENTRIES, EntryKind, FolderEntry, Taker, Unreadable, as_read, read_tree
 from reconciler.store.git.repository import (
     FAULTS,
     changed_entries,
@@ -87,7 +87,7 @@ class GitStore:
         """
         match = _ANCESTRY.fullmatch(rev)
         if match is None:
-            raise RevisionNotFound(f"{_shown(rev)} is no branch, tag or commit id")
+            raise RevisionNotFound(f"{_quoted(rev)} is no branch, tag or commit id")
         try:
             commit = self._with_name(match["name"])
             for sign, digits in _STEP.findall(match["steps"]):
@@ -140,7 +140,7 @@ class GitStore:
             RevisionNotFound: the commit has no such folder.
             StoreError: an object is missing or corrupt.
         """
-        return read_tree(commit, self.tree(commit, subdir), MAX_BYTES + 1, known, take)
+        return read_tree(commit, self.tree(commit, subdir), known, take)
 
     def tree(self, commit: str, subdir: str = "") -> _CommitTree:
         """The tree of a commit, below `subdir` when given, for those who read it themselves.
@@ -167,16 +167,16 @@ class GitStore:
             raise StoreError(f"the object {blob} is corrupt: {error}") from error
         return bytes(found.data) if isinstance(found, pygit2.Blob) else None
 
-    def changed_paths(self, base: str, head: str, subdir: str = "") -> tuple[str, ...]:
+    def changed_paths(self, base: str, head: str, subdir: str = "", most: int = 2 * MAX_ENTRIES) -> tuple[str, ...]:
         """Paths of files that differ between two commits, sorted. Equal subtrees are not entered.
 
         Raises:
             RevisionNotFound: a commit has no such folder.
-            StoreError: an object is missing or corrupt.
+            StoreError: an object is missing or corrupt, or more than `most` names of both would be compared.
         """
         before, after = self._tree(base, subdir), self._tree(head, subdir)
         try:
-            return tuple(sorted(changed_entries(self._repository, before, after)))
+            return tuple(sorted(changed_entries(self._repository, before, after, most)))
         except FAULTS as error:
             raise missing_object(self._repository, f"an object between {base} and {head}", error) from error
 
@@ -205,7 +205,7 @@ class GitStore:
                 raise RevisionNotFound("the repository has no commit yet; commit the store first")
             return self._peel(self._repository.head.target, name)
         if not is_revision_name(name):
-            raise RevisionNotFound(f"{_shown(name)} is no branch, tag or commit id")
+            raise RevisionNotFound(f"{_quoted(name)} is no branch, tag or commit id")
         by_ref: dict[str, pygit2.Commit] = {}
         full = [name] if name.startswith("refs/") else [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
         for reference in full:
@@ -257,7 +257,7 @@ class GitStore:
         try:
             return self._peel(oid_of(self._repository, commit), commit)
         except ValueError as error:
-            raise RevisionNotFound(f"{_shown(commit)} is no commit id") from error
+            raise RevisionNotFound(f"{_quoted(commit)} is no commit id") from error
 
     def _tree(self, commit: str, subdir: str) -> pygit2.Tree:
         oid = self._commit(commit).tree_id
@@ -366,5 +366,5 @@ def _clean(text: str) -> str:
     return _CONTROL.sub("\ufffd", text)[:500]
 
 
-def _shown(rev: str) -> str:
+def _quoted(rev: str) -> str:
     return repr(rev[:80])

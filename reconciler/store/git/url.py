@@ -129,7 +129,16 @@ def parse_git_url(text: str) -> GitUrl:
     if parts.query or parts.fragment:
         raise ConfigurationError("a Git URL has no ? and no #; give the branch or tag with --rev")
     if parts.scheme.lower() == "oci":
-        return _artifact(parts.netloc, host, port, parts.path)
+        if "@" in parts.netloc:
+            raise ConfigurationError(
+                "an oci:// URL has no user and password; RECONCILER_OCI_AUTH_FILE names their file"
+            )
+        name, _, subdir = parts.path.partition("//")
+        found = _ARTIFACT.fullmatch(name)
+        if found is None or ".." in found["path"] or not _HOST.fullmatch(host):
+            raise ConfigurationError("an artifact is named as oci://HOST/NAME:TAG or oci://HOST/NAME@sha256:DIGEST")
+        rev = found["digest"] or found["tag"] or "latest"
+        return GitUrl(scheme="oci", host=host, port=port, path=f"/{found['path']}", subdir=_subdir(subdir), rev=rev)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return _checked(parts.scheme.lower(), host, port, unquote(parts.path), user, password)
 
@@ -158,17 +167,6 @@ def _subdir(text: str) -> str:
     if any(part in ("", ".", "..") for part in subdir.split("/")) and subdir:
         raise ConfigurationError("the folder after // in the Git URL is written without . and ..")
     return subdir
-
-
-def _artifact(place: str, host: str, port: int | None, path: str) -> GitUrl:
-    if "@" in place:
-        raise ConfigurationError("an oci:// URL has no user and password; RECONCILER_OCI_AUTH_FILE names their file")
-    name, _, subdir = path.partition("//")
-    found = _ARTIFACT.fullmatch(name)
-    if found is None or ".." in found["path"] or not _HOST.fullmatch(host):
-        raise ConfigurationError("an artifact is named as oci://HOST/NAME:TAG or oci://HOST/NAME@sha256:DIGEST")
-    rev = found["digest"] or found["tag"] or "latest"
-    return GitUrl(scheme="oci", host=host, port=port, path=f"/{found['path']}", subdir=_subdir(subdir), rev=rev)
 
 
 def check_revision(rev: str, url: GitUrl) -> str:

@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
-from reconciler.prepared import decompressed
+from reconciler.decoding import decompressed
 
 _MAX_HEADER_BYTES: Final = 8_192
 _MAX_HEADERS_COST: Final = 10**9

@@ -12,9 +12,9 @@ import msgspec
 import orjson
 from msgspec import Struct
 
+from reconciler.decoding import prepared
 from reconciler.errors import StoreError
 from reconciler.kube.connection.session import open_session
-from reconciler.prepared import prepared
 from reconciler.store.git.url import GitUrl, is_hex_digest, parse_git_url
 from reconciler.store.oci.archives import ArchivedFile, archived_files
 from reconciler.store.oci.registry_client import RegistryAccess, RegistryClient

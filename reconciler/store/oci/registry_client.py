@@ -19,8 +19,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import orjson
 
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
-from reconciler.kube.connection.http_call import Call, SessionFault, proxy_of_environment
-from reconciler.kube.connection.session import Session, system_tls
+from reconciler.kube.connection.session import Call, Session, SessionFault, proxy_of_environment, system_tls
 from reconciler.secret_files import credential_file, read_secret_file
 from reconciler.store.git.url import LOOPBACK, GitUrl, authorities
 
@@ -133,19 +132,13 @@ class RegistryClient:
         found = _DIGEST.fullmatch(answer.headers.get("docker-content-digest", ""))
         if answer.status == HTTPStatus.OK and found is not None:
             return found[1]
-        answer = await self._got("GET", f"manifests/{tag}", MANIFEST_BYTES_MAX)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            raise RevisionNotFound(f"there is no tag {tag}, or it is hidden from this login (404)")
-        self._refuse(answer)
-        return hashlib.sha256(answer.body).hexdigest()
+        body = await self._body(f"manifests/{tag}", MANIFEST_BYTES_MAX, f"tag {tag}")
+        return hashlib.sha256(body).hexdigest()
 
     async def manifest(self, digest: str) -> bytes:
         """The manifest of a digest, which it has."""
-        answer = await self._got("GET", f"manifests/sha256:{digest}", MANIFEST_BYTES_MAX)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            raise RevisionNotFound(f"there is no artifact sha256:{digest}, or it is hidden from this login (404)")
-        self._refuse(answer)
-        return _checked(answer.body, digest)
+        named = f"sha256:{digest}"
+        return _checked(await self._body(f"manifests/{named}", MANIFEST_BYTES_MAX, f"artifact {named}"), digest)
 
     async def find(self, path: str) -> bytes | None:
         """A manifest or a list of referrers, by tag or path; None: the registry has none."""
@@ -160,9 +153,15 @@ class RegistryClient:
         found = _DIGEST.fullmatch(digest)
         if found is None:
             raise StoreError(f"the manifest names a blob {digest[:80]!r}; sha256 is read alone")
-        answer = await self._got("GET", f"blobs/{digest}", bytes_max)
+        return _checked(await self._body(f"blobs/{digest}", bytes_max), found[1])
+
+    async def _body(self, path: str, bytes_max: int, named: str = "") -> bytes:
+        """Return what a path has. `named`: the manifest that it is."""
+        answer = await self._got("GET", path, bytes_max)
+        if named and answer.status == HTTPStatus.NOT_FOUND:
+            raise RevisionNotFound(f"there is no {named}, or it is hidden from this login (404)")
         self._refuse(answer)
-        return _checked(answer.body, found[1])
+        return answer.body
 
     async def _got(self, method: str, path: str, bytes_max: int) -> RegistryAnswer:
         address = f"{self._base}/v2/{self._name}/{path}"
@@ -176,7 +175,7 @@ class RegistryClient:
         """The answer at the end of redirects, which go on without the login where they leave the registry."""
         for _ in range(HOPS_MAX):
             is_home = _origin(address) == _origin(self._base)
-            answer = await self._asked(method, address, self._authorization if is_home else "", bytes_max)
+            answer = await self._request(method, address, self._authorization if is_home else "", bytes_max)
             if answer.status not in (301, 302, 303, 307, 308):
                 return answer
             address = self._allowed(urljoin(address, answer.headers.get("location", "")), "to")
@@ -216,7 +215,7 @@ class RegistryClient:
             )
         asked = urlencode({"service": told.get("service", ""), "scope": f"repository:{self._name}:pull"})
         address = f"{realm}{'&' if '?' in realm else '?'}{asked}"
-        answer = await self._asked("GET", address, f"Basic {login}" if login else "", _TOKEN_BYTES_MAX)
+        answer = await self._request("GET", address, f"Basic {login}" if login else "", _TOKEN_BYTES_MAX)
         if answer.status != HTTPStatus.OK:
             had = "does not accept the login" if login else f"wants a login, and {_AUTH_FILE} has none"
             raise StoreError(f"{giver}, which gives tokens, {had} ({answer.status})")
@@ -229,7 +228,7 @@ class RegistryClient:
             raise StoreError(f"{giver} gives no token that can be used")
         return f"Bearer {token}"
 
-    async def _asked(self, method: str, address: str, authorization: str, bytes_max: int) -> RegistryAnswer:
+    async def _request(self, method: str, address: str, authorization: str, bytes_max: int) -> RegistryAnswer:
         host = urlsplit(address).netloc
         call = Call(
             method=method,

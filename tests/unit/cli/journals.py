@@ -10,14 +10,14 @@ from reconciler.api.clusters import Member, NotRead, Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.refs import GVK
-from reconciler.controller.round.act import Result
-from reconciler.controller.round.picture import facts_of, failures_after, last_contacts, merged
-from reconciler.controller.round.remember import record_picture, remember
+from reconciler.controller.round.apply_plan import ChangeResult
+from reconciler.controller.round.failed_changes import facts_of, failures_after, last_contacts, merged
+from reconciler.controller.round.record_round import record_picture, remember
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal import Journal
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import plan_round
-from reconciler.report.status.state_document import StateOfFleet
+from reconciler.report.status import StateOfFleet
 from reconciler.state import StateTables
 from tests.fleets import fleet_of
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET
@@ -62,7 +62,7 @@ def record_round(
     planned = plan_round(snapshot)
     failures = errors or {}
     results = [
-        Result(change=change, error=failures.get(change.identity.kind, ""))
+        ChangeResult(change=change, error=failures.get(change.identity.kind, ""))
         for wave in planned.plan.waves
         for change in (planned.plan.changes[index] for index in wave)
     ]
@@ -75,7 +75,8 @@ def record_round(
         journal=JournalSnapshot(ledger=journal.ledger()),
         last_contact={**last_contacts(journal.state()), **contacts},
     )
-    record_picture(journal, StateOfFleet(round=picture, state=StateTables().update(facts), time=now, source=source))
+    state = StateTables().update(facts)
+    record_picture(journal, StateOfFleet(round=picture, state=state, time=now, number=number, source=source))
     return number
 
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.api.rollout_progress import RolloutProgress
-from reconciler.controller.round.remember import record_picture
+from reconciler.controller.round.record_round import record_picture
 from reconciler.journal import Journal
 from tests.fakes.rollouts import AWAITED, PAUSED
 from tests.fakes.store_trees import commit_all

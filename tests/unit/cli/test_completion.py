@@ -34,38 +34,39 @@ def test_the_script_is_bash() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def completed(words: str) -> list[str]:
-    """Return what the shell is told for a line that ends where the person is typing."""
+def completed(*lines: str) -> list[list[str]]:
+    """Return what the shell is told for each line, which ends where the person is typing."""
     code = (
-        "import sys\nfrom reconciler.cli.main import main\n"
-        "try:\n    main()\nfinally:\n"
-        f"    print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+        "import os, sys\nfrom reconciler.cli.main import main\n"
+        f"for line in {lines!r}:\n"
+        "    os.environ |= {'COMP_WORDS': line, 'COMP_CWORD': str(line.count(' '))}\n"
+        "    try:\n        main()\n    except SystemExit:\n        pass\n"
+        "    print('of', line)\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
-    environment = {
-        **os.environ,
-        "_RECONCILER_COMPLETE": "bash_complete",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split(" ")) - 1),
-    }
+    environment = {**os.environ, "_RECONCILER_COMPLETE": "bash_complete"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, text=True, capture_output=True, check=True)
     assert done.stderr.strip() == "[]", done.stderr
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+    answers: list[list[str]] = [[]]
+    for told in done.stdout.splitlines():
+        if told.startswith("of "):
+            answers.append([])
+        else:
+            answers[-1].append(told.partition(",")[2])
+    return answers[:-1]
 
 
-@pytest.mark.parametrize(
-    ("words", "answers"),
-    [
-        ("reconciler re", ["render", "resume"]),
-        ("reconciler wh", ["why"]),
-        ("reconciler --con", ["--config"]),
-        ("reconciler journal ver", ["verify"]),
-        ("reconciler status --rel", ["--released"]),
-        ("reconciler completion ", ["bash", "fish", "zsh"]),
-        ("reconciler render -o ", ["yaml", "json", "name", "placementdecision"]),
-    ],
-)
-def test_completes_without_a_heavy_import(words: str, answers: list[str]) -> None:
-    assert completed(words) == answers
+def test_completes_without_a_heavy_import() -> None:
+    answers = {
+        "reconciler re": ["render", "resume"],
+        "reconciler wh": ["why"],
+        "reconciler --con": ["--config"],
+        "reconciler journal ver": ["verify"],
+        "reconciler status --rel": ["--released"],
+        "reconciler completion ": ["bash", "fish", "zsh"],
+        "reconciler render -o ": ["yaml", "json", "name", "placementdecision"],
+    }
+    assert dict(zip(answers, completed(*answers), strict=True)) == answers
 
 
 def test_an_unknown_shell_is_a_usage_error() -> None:
@@ -89,25 +90,22 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("words", "answers"),
-    [
-        ("reconciler get dep", ["deploy", "deployment"]),
-        ("reconciler get job,poddis", ["job,poddisruptionbudget"]),
-        ("reconciler get pods -n ", ["demo", "shop"]),
-        ("reconciler get pods --cluster ", ["m1", "m2"]),
-        ("reconciler explain deploy/", ["deploy/web"]),
-        ("reconciler history -n demo cm/", ["cm/app"]),
-        ("reconciler suspend deployment/w", ["deployment/web"]),
-        ("reconciler diff --base ", ["HEAD", "feature/x", "later", "main", "v1"]),
-        ("reconciler validate --rev f", ["feature/x"]),
-        ("reconciler init --context ", ["beijing", "hangzhou"]),
-    ],
-)
-def test_completes_what_the_store_and_the_kubeconfig_hold(store: Path, words: str, answers: list[str]) -> None:
-    assert completed(words) == answers
+def test_completes_what_the_store_and_the_kubeconfig_hold(store: Path) -> None:
+    answers = {
+        "reconciler get dep": ["deploy", "deployment"],
+        "reconciler get job,poddis": ["job,poddisruptionbudget"],
+        "reconciler get pods -n ": ["demo", "shop"],
+        "reconciler get pods --cluster ": ["m1", "m2"],
+        "reconciler explain deploy/": ["deploy/web"],
+        "reconciler history -n demo cm/": ["cm/app"],
+        "reconciler suspend deployment/w": ["deployment/web"],
+        "reconciler diff --base ": ["HEAD", "feature/x", "later", "main", "v1"],
+        "reconciler validate --rev f": ["feature/x"],
+        "reconciler init --context ": ["beijing", "hangzhou"],
+    }
+    assert dict(zip(answers, completed(*answers), strict=True)) == answers
 
 
 def test_nothing_is_looked_through_where_nobody_keeps_a_store(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(store))
-    assert "demo" not in completed("reconciler get pods -n ")
+    assert "demo" not in completed("reconciler get pods -n ")[0]

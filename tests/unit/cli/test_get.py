@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli.get_following import Following, Lines
+from reconciler.cli.get_following import Lines
 from reconciler.cli.tables import Query
 from reconciler.kube import Column, PrintedRow, PrintedTable
 from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
@@ -97,8 +97,7 @@ def table_of(*rows: tuple[str, str, int]) -> PrintedTable:
 
 
 def lines(form: str = "table", width: int | None = None, **tables: PrintedTable) -> Lines:
-    query = Query(kind="pods", namespace="demo")
-    return Lines(Following(query=query, aliases={}, form=form, width=width), tables)
+    return Lines(Query(kind="pods", namespace="demo", form=form, width=width), tables)
 
 
 def test_a_row_that_says_the_same_is_not_told_again() -> None:

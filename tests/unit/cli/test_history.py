@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconciler.api.ledger import DriftOutcome, Event, EventKind
 from reconciler.cli import history
 from reconciler.journal import Journal
-from reconciler.store.git.url import parse_git_url
+from reconciler.store.git import parse_git_url
 from reconciler.store.url_source import clone_of
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import run, write_store

@@ -41,7 +41,7 @@ def test_verify_works_while_a_daemon_runs(path: Path) -> None:
 
 def test_what_is_broken_is_named_with_the_way_out(path: Path) -> None:
     with Journal.open(path) as journal:
-        journal.record_cluster("m1", "u")
+        journal.record_clusters({"m1": "u"})
     connection = sqlite3.connect(path)
     connection.execute("UPDATE cluster SET uid = 'other'")
     connection.commit()

@@ -13,14 +13,14 @@ def test_the_service_is_asked_through_its_journal(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with Journal.open(path) as journal:
         record_round(journal)
-        assert journal.asked == ""
+        assert journal.last_order == ""
         seen = set()
         for _ in range(2):
             version = journal.data_version
             done = run("now", "--journal", str(path))
             assert (done.code, "look at everything now" in done.err) == (0, True)
             assert journal.data_version != version
-            seen.add(journal.asked)
+            seen.add(journal.last_order)
         assert len(seen) == 2, "each time is told from the one before"
 
 
@@ -32,4 +32,4 @@ def test_without_a_service_nobody_is_asked(tmp_path: Path) -> None:
     assert done.code == 1
     assert "no service runs with this journal; 'reconciler apply'" in done.err
     with Journal.open(path, read_only=True) as journal:
-        assert journal.asked == ""
+        assert journal.last_order == ""

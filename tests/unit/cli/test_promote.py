@@ -11,7 +11,7 @@ from pygit2.enums import ResetMode
 
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.rollout_progress import RolloutProgress
-from reconciler.controller.round.remember import record_picture
+from reconciler.controller.round.record_round import record_picture
 from reconciler.hydration import blob_id, lock_text, parse_render
 from reconciler.journal import Journal
 from reconciler.yaml import read_yaml

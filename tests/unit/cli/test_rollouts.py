@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from reconciler.controller.round.remember import record_picture
+from reconciler.controller.round.record_round import record_picture
 from reconciler.journal import Journal
 from tests.fakes.rollouts import AWAITED, ENTRY
 from tests.fakes.store_trees import commit_all

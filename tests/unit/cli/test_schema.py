@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from reconciler.api.problem import Severity
 from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
 from reconciler.fleet import KINDS
 from reconciler.policy import parse_override_policy, parse_propagation_policy
-from reconciler.report.schema_json import API_VERSIONS, DRAFT, kind_schema, store_schema
+from reconciler.report import schema_json
+from reconciler.report.schema_json import API_VERSIONS, DRAFT
 from tests.unit.cli.command_line import run
 from tests.unit.policy_cases import cases, document_of
 from tests.yaml_text import load_documents, load_yaml
@@ -24,6 +26,7 @@ POLICY_CASES = cases(
                                            "spellings"))
 )  # fmt: skip
 
+kind_schema, store_schema = cache(schema_json.kind_schema), cache(schema_json.store_schema)
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples/fleet-repo").rglob("*.yaml"))
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "string": str, "boolean": bool, "integer": int, "array": list, "object": dict, "null": type(None)

@@ -153,5 +153,5 @@ def test_resume_wants_a_scope_or_all(path: Path, args: tuple[str, ...]) -> None:
 
 def test_only_orders_can_be_written_beside_a_daemon(path: Path) -> None:
     with Journal.open_beside(path) as book:
-        orders = {"ask", "asked", "suspend", "resume", "suspensions", "evict", "readmit", "evictions", "led_by"}
+        orders = {"ask", "last_order", "suspend", "resume", "suspensions", "evict", "readmit", "evictions", "led_by"}
         assert {name for name in dir(book) if not name.startswith("_")} == orders

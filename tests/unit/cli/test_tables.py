@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
 from reconciler.cli.tables import Query, found_json, printed
@@ -26,7 +28,7 @@ def table(*rows: PrintedRow) -> PrintedTable:
 def lines(
     tables: Mapping[str, PrintedTable], form: str = "table", query: Query = QUERY, **aliases: str
 ) -> list[list[str]]:
-    return [line.split() for line in printed(tables, aliases, query, form).splitlines()]
+    return [line.split() for line in printed(tables, replace(query, form=form, aliases=aliases)).splitlines()]
 
 
 def test_clusters_follow_the_name_in_order() -> None:
@@ -59,11 +61,11 @@ def test_an_empty_cell_is_shown_as_none() -> None:
 
 
 def test_nothing_found_prints_nothing() -> None:
-    assert printed({"m1": table()}, {}, QUERY, "table") == ""
+    assert printed({"m1": table()}, QUERY) == ""
 
 
 def test_names_are_of_cluster_and_kind() -> None:
-    assert printed({"m1": table(row("web"))}, {}, QUERY, "name") == "m1 deploy/web\n"
+    assert printed({"m1": table(row("web"))}, replace(QUERY, form="name")) == "m1 deploy/web\n"
 
 
 def test_whole_objects_are_masked_and_without_managed_fields() -> None:

@@ -15,7 +15,7 @@ from reconciler.clock import BackOff
 from reconciler.controller import timing
 from reconciler.controller.retries.conflicts import UNDONE_MAX
 from reconciler.sim import Fault, FaultKind, Request, is_write
-from tests.fakes.admitting_server import let_admit
+from tests.fakes.admitting_server import Webhook, let_admit
 from tests.fakes.clocks import QuickClock
 from tests.unit.controller.test_loop import Running, events_of, running
 
@@ -69,6 +69,44 @@ async def test_a_webhook_that_changes_each_write_is_told_at_once_and_then_as_a_f
         await scene.until(lambda: set(counts(scene)) == {"synced"})
         # The next pause would be two minutes, which pass in six seconds here.
         assert QuickClock().monotonic_s() - tried < 110, "what came through is left alone no longer"
+
+
+def without_label(body: dict[str, Any]) -> None:
+    del body["metadata"]["labels"]["fleet.reconciler/fleet"]
+
+
+def without_owner(body: dict[str, Any]) -> None:
+    del body["metadata"]["annotations"]["fleet.reconciler/owner"]
+
+
+def without_marks(body: dict[str, Any]) -> None:
+    without_label(body)
+    without_owner(body)
+
+
+@pytest.mark.parametrize("webhook", [without_label, without_owner, without_marks])
+async def test_a_webhook_that_strips_our_marks_is_told_and_what_it_stripped_is_put_back_when_it_goes(
+    tmp_path: Path, webhook: Webhook
+) -> None:
+    async with running(tmp_path) as scene:
+        server = await let_admit(scene.box, "m1")
+        server.webhook = webhook
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: bool(failed(scene)))
+        await scene.until(lambda: counts(scene).get("fought") == 1 and not failed(scene))
+        (event,) = scene.journal.events(subject=APP, kind="failed")
+        assert event.data["error"].startswith("the cluster changed what was written (an admission webhook")
+        assert event.data["error"].endswith("it is not known as ours")
+        assert server.asked == UNDONE_MAX, "nothing but its pauses made it try again"
+        assert "object-let-go" not in str(scene.journal.state())
+        server.webhook = None
+        await scene.until(lambda: set(counts(scene)) == {"synced"})
+        brake = {"metadata": {"labels": {"fleet.reconciler/fleet": None}}}
+        request = Request(method="PATCH", path="/api/v1/namespaces/demo/configmaps/app", query={}, body=brake,
+                          content_type="application/merge-patch+json", accept="application/json",
+                          user_agent="kubectl/v1")  # fmt: skip
+        assert scene.box["m1"].request(request).status == 200
+        await scene.until(lambda: "object-let-go" in str(scene.journal.state()))
 
 
 async def test_what_is_set_right_after_a_webhook_was_taken_out_is_told_as_done_by_the_server(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 from reconciler.api.plan import Change
 from reconciler.controller import timetable as ticks
-from reconciler.controller.reading import read_clusters as reading
-from reconciler.controller.round import act, dry_runs, recover
-from reconciler.controller.round.perform import perform
+from reconciler.controller.cluster_reads import read_clusters as reading
+from reconciler.controller.round import apply_plan, dry_runs, recover
+from reconciler.controller.round.send_change import perform
 from reconciler.controller.watches.kind_watches import ClusterWatches
 from reconciler.documents import schema_of_openapi
 from reconciler.kube import MemberCluster
@@ -73,7 +73,7 @@ def in_m2(*args: Any) -> bool:
 
 
 def internal(scene: Running) -> list[str]:
-    return [problem.message for problem in scene.vitals.shown.problems if problem.code == "internal-error"]
+    return [problem.message for problem in scene.vitals.snapshot.problems if problem.code == "internal-error"]
 
 
 def gauge(scene: Running) -> str:
@@ -96,7 +96,7 @@ async def test_a_change_fails_by_itself_is_told_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     fault = Faulty(of_app)
-    monkeypatch.setattr(act, "perform", fault.before_awaiting(perform))
+    monkeypatch.setattr(apply_plan, "perform", fault.before_awaiting(perform))
     async with running_after(tmp_path, fault) as scene:
         scene.app("2", "m1", "m2")
         await scene.until(lambda: fault.struck > 0 and scene.value("m1") == "2")
@@ -104,7 +104,7 @@ async def test_a_change_fails_by_itself_is_told_and_tried_again(
         await scene.until(lambda: bool(internal(scene)))
         (message,) = internal(scene)
         assert message.startswith("ConfigMap demo/app: a fault of the program (InterpreterFault at ")
-        assert {problem.cluster for problem in scene.vitals.shown.problems} == {"m2"}
+        assert {problem.cluster for problem in scene.vitals.snapshot.problems} == {"m2"}
         assert gauge(scene).endswith(" 1.0")
         (entry,) = failed(scene)
         assert (entry["cluster"], entry["resource"]["name"]) == ("m2", "app")
@@ -134,7 +134,7 @@ async def test_the_pauses_between_tries_of_a_change_that_fails_by_a_fault_grow(
             fault.strike(member, change)
             return await perform(member, change, *more)
 
-        monkeypatch.setattr(act, "perform", noted)
+        monkeypatch.setattr(apply_plan, "perform", noted)
         scene.app("2", "m1", "m2")
         await scene.until(lambda: len(tried_s) >= 5)
     pauses_s = [after - before for before, after in pairwise(tried_s)]
@@ -146,7 +146,7 @@ async def test_what_a_fault_left_unknown_is_looked_at_though_it_was_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = Faulty(of_app)
-    monkeypatch.setattr(act, "perform", fault.after_awaiting(perform))
+    monkeypatch.setattr(apply_plan, "perform", fault.after_awaiting(perform))
     async with running_after(tmp_path, fault) as scene:
         scene.app("2", "m1", "m2")
         await scene.until(lambda: fault.struck > 0)
@@ -159,7 +159,7 @@ async def test_an_object_that_was_made_and_cannot_be_recorded_is_known_by_its_ma
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = Faulty(lambda change, *_: (change.cluster, change.identity.name) == ("m2", "new"))
-    monkeypatch.setattr(act, "applied_row", fault.before(act.applied_row))
+    monkeypatch.setattr(apply_plan, "applied_row", fault.before(apply_plan.applied_row))
     async with running_after(tmp_path, fault) as scene:
         scene.app("1", "m1", "m2", name="new")
         await scene.until(lambda: fault.struck > 0)
@@ -173,7 +173,7 @@ async def test_a_fault_around_the_changes_of_a_cluster_is_that_clusters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = Faulty(lambda changes, *_: any(change.cluster == "m2" for change in changes))
-    monkeypatch.setattr(act, "losses_of", fault.before(losses_of))
+    monkeypatch.setattr(apply_plan, "losses_of", fault.before(losses_of))
     async with running_after(tmp_path, fault) as scene:
         scene.app("2", "m1", "m2")
         await scene.until(lambda: fault.struck > 0 and scene.value("m1") == "2")
@@ -260,7 +260,7 @@ async def test_an_unanswered_request_that_cannot_be_looked_into_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault, unjudged = Faulty(of_app), Faulty()
-    monkeypatch.setattr(act, "perform", fault.before_awaiting(perform))
+    monkeypatch.setattr(apply_plan, "perform", fault.before_awaiting(perform))
     monkeypatch.setattr(recover, "_owner", unjudged.before(recover._owner))
     async with running_after(tmp_path, fault) as scene:
         scene.app("2", "m1", "m2")

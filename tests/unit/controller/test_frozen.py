@@ -93,7 +93,7 @@ async def test_a_held_deletion_is_held_while_an_unrelated_file_is_broken(
             ("m1", "other"),
             ("m2", "other"),
         ]
-        assert scene.vitals.shown.held["guard"] == 2
+        assert scene.vitals.snapshot.held["guard"] == 2
         await restarted(scene)
         await round_over_everything(scene)
         await mended(scene)

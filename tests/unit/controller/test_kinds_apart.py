@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.api.ledger import EventKind
 from reconciler.api.refs import Identity
 from reconciler.kube.kube_requests import READ_DEADLINE_S
 from reconciler.sim import Fault, FaultKind, Request
@@ -67,7 +68,7 @@ def value_of(scene: Running, cluster: str) -> str | None:
 
 
 def told(scene: Running, code: str = "kind-not-read") -> list[tuple[str, str]]:
-    return [(found.cluster, found.message) for found in scene.vitals.shown.problems if found.code == code]
+    return [(found.cluster, found.message) for found in scene.vitals.snapshot.problems if found.code == code]
 
 
 GEAR = Identity("example.com", "Widget", "demo", "gear")
@@ -105,7 +106,7 @@ async def test_a_definition_that_is_deleted_stops_nothing_else_and_is_told_until
     async with with_widgets(tmp_path, drift) as scene:
         undefine(scene, "m2")
         await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
-        assert scene.vitals.shown.clusters["m2"].is_up
+        assert scene.vitals.snapshot.clusters["m2"].is_up
         ((_, message),) = told(scene)
         assert "Widget (example.com/v1)" in message
         assert "CustomResourceDefinition" in message
@@ -143,7 +144,7 @@ async def test_whatever_a_kind_is_answered_with_is_not_taken_for_its_cluster(tmp
         await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
         await scene.until(lambda: value_of(scene, "m1") == "2")
         assert "Widget (example.com/v1)" in told(scene)[0][1]
-        assert scene.vitals.shown.clusters["m2"].is_up
+        assert scene.vitals.snapshot.clusters["m2"].is_up
         await goes_on(scene, "2")
         struck = len(faults.struck)
         await scene.quiet()
@@ -209,12 +210,77 @@ async def test_a_kind_that_comes_back_in_another_scope_is_told_and_nothing_is_ma
 async def test_a_kind_that_is_served_a_moment_later_is_placed_without_a_round_over_everything(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         put_widget(scene, "1")
-        await scene.until(lambda: bool(told(scene, "no-cluster-fits") or scene.vitals.shown.problems))
+        await scene.until(lambda: bool(told(scene, "no-cluster-fits") or scene.vitals.snapshot.problems))
         define(scene, "m1")
         await scene.until(lambda: value_of(scene, "m1") == "1")
         define(scene, "m2")
         await scene.until(lambda: value_of(scene, "m2") == "1")
         await goes_on(scene, "2")
+
+
+DEFINED: dict[str, Any] = {
+    "apiVersion": "policy.one.alibabacloud.com/v1alpha1", "kind": "ClusterPropagationPolicy",
+    "metadata": {"name": "defined"},
+    "spec": {"resourceSelectors": [{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}],
+             "placement": {}},
+}  # fmt: skip
+
+
+def starting(request: Request, body: Any) -> Any:
+    """An API server that has just started: it does not list kinds of definitions yet."""
+    if request.path != "/apis" or request.method != "GET":
+        return body
+    return {**body, "items": [item for item in body["items"] if item["metadata"]["name"] != "example.com"]}
+
+
+async def test_a_kind_that_is_not_served_yet_is_not_empty_where_its_definition_is_there(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.put(defined=[definition(), DEFINED])
+        put_widget(scene, "1")
+        await scene.until(lambda: {value_of(scene, name) for name in scene.box.names} == {"1"})
+        await scene.quiet()
+        server = await let_lie(scene.box, "m2")
+        server.lie = starting
+        server.faults.order(Fault(kind=FaultKind.UNKNOWN), when=is_of_widgets, times=10**6)
+        put_widget(scene, "2")
+        await scene.until(lambda: [cluster for cluster, _ in told(scene, "object-not-read")] == ["m2"])
+        assert "is not served yet, although its definition is there" in told(scene, "object-not-read")[0][1]
+        await goes_on(scene, "2")
+        assert not [asked for asked in server.asked if asked.method == "PATCH" and is_of_widgets(asked)]
+        server.lie = None
+        server.faults.clear()
+        await scene.until(lambda: value_of(scene, "m2") == "2" and told(scene, "object-not-read") == [])
+        assert not [
+            event for event in scene.journal.events() if event.kind == EventKind.DRIFT and "gear" in event.subject
+        ]
+
+
+async def test_of_a_kind_that_is_throttled_no_api_service_is_blamed(tmp_path: Path) -> None:
+    async with with_widgets(tmp_path) as scene:
+        server = await let_lie(scene.box, "m2")
+        put_widget(scene, "1")
+        await scene.until(lambda: {value_of(scene, name) for name in scene.box.names} == {"1"})
+        server.faults.order(Fault(kind=FaultKind.UNAVAILABLE, retry_after_s=600), when=is_of_widgets, times=10**6)
+        put_widget(scene, "2")
+        await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
+        assert "it asked for a pause" in told(scene)[0][1]
+        assert "apiservice" not in told(scene)[0][1]
+
+
+async def test_objects_of_another_version_of_their_definition_were_deleted_by_nobody(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.put(defined=[definition(), DEFINED])
+        put_widget(scene, "1")
+        await scene.until(lambda: {value_of(scene, name) for name in scene.box.names} == {"1"})
+        await scene.quiet()
+        moved = policy("Widget", "m1", "m2", name="gear")
+        moved["spec"]["resourceSelectors"][0]["apiVersion"] = "example.com/v2"
+        later = {"gear": [widget("gear", "1", "v2")], "gear-policy": [moved]}
+        scene.put(defined=[definition("Namespaced", "v1", "v2"), DEFINED], **later)
+        await scene.quiet()
+        written = [event.data for event in scene.journal.events() if event.subject.startswith("Widget demo/gear @ ")]
+        assert len(written) > 2, "it was written as the other version as well"
+        assert "drift" not in {data["cause"] for data in written}
 
 
 async def test_an_api_that_does_not_answer_keeps_what_is_placed_and_gets_nothing_new(tmp_path: Path) -> None:
@@ -239,3 +305,20 @@ async def test_an_api_that_does_not_answer_keeps_what_is_placed_and_gets_nothing
         server.faults.clear()
         await scene.until(lambda: told(scene) == [] and told(scene, "no-cluster-fits") == [])
         await scene.until(lambda: len(list(scene.box["m2"].state.store.each(("example.com", "widgets")))) == 2)
+
+
+async def test_objects_stay_while_their_definition_cannot_take_another_scope(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.put(defined=[DEFINED], definition=[definition()])
+        put_widget(scene, "1")
+        await scene.until(lambda: value_of(scene, "m1") == value_of(scene, "m2") == "1")
+        bare = widget("gear", "2")
+        del bare["metadata"]["namespace"]
+        chosen = {"resourceSelectors": [{"apiVersion": "example.com/v1", "kind": "Widget"}], "placement": {}}
+        everywhere = {**DEFINED, "metadata": {"name": "gear"}, "spec": {**chosen, "preserveResourcesOnDeletion": False}}
+        scene.put(definition=[definition("Cluster")], gear=[bare], **{"gear-policy": [everywhere]})
+        await scene.until(lambda: [cluster for cluster, _ in told(scene, "scope-differs")] == ["m1", "m2"])
+        await scene.quiet()
+        assert value_of(scene, "m1") == value_of(scene, "m2") == "1", "nothing could take its place"
+        undefine(scene, "m1")
+        await scene.until(lambda: value_of(scene, "m1") == "2")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from reconciler.api.content import Opened
+from reconciler.api.content import DecryptedValues
 from reconciler.api.fleet import Template
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
@@ -22,11 +22,11 @@ class Late:
     """Has no values at first, and tells from another thread when it has."""
 
     def __init__(self) -> None:
-        self.opened: Opened | None = None
+        self.opened: DecryptedValues | None = None
         self.told: Callable[[Collection[Identity]], None] = lambda _: None
         self.asked_again = 0
 
-    def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, Opened | Problem]:
+    def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
         return {
             one.identity: self.opened or Problem(source=one.source, path="sops", code="sops-no-key", message="not yet")
             for one in templates
@@ -52,19 +52,19 @@ async def test_an_object_whose_key_comes_late_is_made_when_it_comes_and_holds_up
         assert scene.loop is not None
         chosen = policy("Secret", "m1", name="secret")
         scene.put(sealed=text_of(sealed(a="value")), secret=[chosen])
-        await scene.until(lambda: [found.code for found in scene.vitals.shown.problems] == ["sops-no-key"])
+        await scene.until(lambda: [found.code for found in scene.vitals.snapshot.problems] == ["sops-no-key"])
         scene.app("1", "m1")
         await scene.until(lambda: scene.value("m1") == "1")
         assert secret(scene) is None
 
-        late.opened = Opened(values={(("data", "a"), ciphertext("value")): "dmFsdWU="})
+        late.opened = DecryptedValues(values={(("data", "a"), ciphertext("value")): "dmFsdWU="})
         await scene.quiet()
         assert secret(scene) is None, "nobody has been told"
         thread = threading.Thread(target=late.told, args=([Identity("", "Secret", "demo", "app")],))
         thread.start()
         await scene.until(lambda: secret(scene) == {"a": "dmFsdWU="})
         await asyncio.to_thread(thread.join)
-        await scene.until(lambda: scene.vitals.shown.problems == ())
+        await scene.until(lambda: scene.vitals.snapshot.problems == ())
 
         scene.loop.reload()
         assert late.asked_again == 1

@@ -22,7 +22,7 @@ from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once import Access
 from reconciler.controller.retries.conflicts import UNDONE_MAX
-from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import FleetHeld
@@ -55,7 +55,7 @@ class Running:
         """Return what a loop on these clusters works with."""
         return LoopParts(
             source=self.source,
-            store=StoreInForce({}, self.source.past),
+            store=StoreInForce({}, self.source),
             journal=self.journal,
             holder=OwnershipLock(self.journal, clock),
             opened=members,
@@ -333,7 +333,7 @@ async def test_a_change_that_failed_is_shown_with_its_error_until_it_is_made(tmp
         assert scene.vitals.changes["m1", "update", "failed"] == 5
         assert failed(scene) == [shown]
         assert (counts(scene)["m1"]["failed"], counts(scene)["m1"]["pending"]) == (1, 0)
-        assert scene.vitals.shown.clusters["m1"].objects["failed"] == 1
+        assert scene.vitals.snapshot.clusters["m1"].objects["failed"] == 1
         faults.clear()
         await scene.until(lambda: scene.value("m1") == "2")
         await scene.until(lambda: not failed(scene))
@@ -381,7 +381,7 @@ async def test_what_a_broken_file_froze_follows_when_it_is_mended(tmp_path: Path
         scene.app("1", "m1", name="other")
         await scene.until(lambda: scene.value("m1", "other") == "1")
         scene.put(app=None, other=BROKEN)
-        await scene.until(lambda: bool(scene.vitals.shown.problems))
+        await scene.until(lambda: bool(scene.vitals.snapshot.problems))
         await scene.quiet()
         assert scene.value("m1") == "1", "absent from an incomplete store is not absent"
         scene.app("1", "m1", name="other")
@@ -461,7 +461,7 @@ async def test_deletions_that_waited_for_the_first_complete_round_are_made(tmp_p
         scene.app("1", "m1", name="other")
         await scene.until(lambda: scene.value("m1", "other") == "1")
         scene.put(other=None)
-        await scene.until(lambda: scene.vitals.shown.held.get("other") == 1)
+        await scene.until(lambda: scene.vitals.snapshot.held.get("other") == 1)
         assert scene.value("m1", "other") == "1"
         await scene.box.servers["m2"].start()
         await scene.until(lambda: scene.value("m1", "other") is None)
@@ -607,6 +607,57 @@ async def test_a_dependency_that_waits_for_its_owner_leaves_as_soon_as_that_is_g
         assert scene.value("m1", "settings") == "1"
         by_hand(scene, "PATCH", {"metadata": {"finalizers": None}})
         await scene.until(lambda: scene.value("m1", "settings") is None)
+
+
+@pytest.mark.parametrize("way", ["template", "policy", "move", "replacement"])
+async def test_what_we_deleted_and_finalizers_kept_was_deleted_by_nobody_else(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is wanted again before it is gone; to make it anew then heals no drift."""
+    monkeypatch.setattr(timing, "GONE_WAIT_S", 0.1)
+
+    def keep(scene: Running, *finalizers: str) -> None:
+        request = Request(method="PATCH", path="/api/v1/namespaces/demo/configmaps/app", query={},
+                          body={"metadata": {"finalizers": finalizers}}, content_type="application/merge-patch+json",
+                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
+        assert scene.box["m1"].request(request).status < 300
+
+    def uid(scene: Running) -> str:
+        live = scene.box["m1"].state.get("ConfigMap", "demo", "app")
+        return "" if live is None or "deletionTimestamp" in live["metadata"] else live["metadata"]["uid"]
+
+    def put(scene: Running, value: str) -> None:
+        app = config_map(value=value)
+        app["metadata"]["annotations"] = {"fleet.reconciler/replace": "allowed"}
+        scene.put(app=[{**app, "immutable": True}])
+
+    async with running(tmp_path) as scene:
+        scene.app("1", "m1")
+        put(scene, "1")
+        await scene.until(lambda: scene.value("m1") == "1")
+        await scene.quiet()
+        before = uid(scene)
+        keep(scene, "example.com/cleanup")
+        await scene.quiet()
+        if way == "template":
+            scene.put(app=None)
+        elif way == "policy":
+            scene.put(**{"app-policy": None})
+        elif way == "move":
+            scene.app("1", "m2")
+        else:
+            put(scene, "2")
+        await scene.until(lambda: not uid(scene))
+        if way != "replacement":
+            await scene.quiet()
+            scene.app("1", "m1")
+            put(scene, "1")
+        await scene.until(lambda: "is made anew when it is gone" in str(scene.journal.state()))
+        keep(scene)
+        await scene.until(lambda: uid(scene) not in ("", before))
+        await scene.quiet()
+        assert not scene.journal.events(subject="ConfigMap demo/app @ m1", kind="drift")
+        assert not sum(scene.vitals.drifts.values())
 
 
 def operator_of_config_maps() -> list[dict[str, Any]]:

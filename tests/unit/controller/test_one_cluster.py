@@ -69,14 +69,14 @@ async def test_a_cluster_that_is_back_is_listed_and_no_other_one(tmp_path: Path)
         await scene.quiet()
         reads = Reads(scene)
         await scene.box.servers["m2"].stop()
-        await scene.until(lambda: not scene.vitals.shown.clusters["m2"].is_up)
+        await scene.until(lambda: not scene.vitals.snapshot.clusters["m2"].is_up)
         edit(scene, "m2", "c1")
         await scene.box.servers["m2"].start()
-        await scene.until(lambda: are_there(scene, "m2") and scene.vitals.shown.clusters["m2"].is_up)
+        await scene.until(lambda: are_there(scene, "m2") and scene.vitals.snapshot.clusters["m2"].is_up)
         await scene.quiet()
         assert reads.of["m1"] == 0
         assert 0 < reads.of["m2"] <= COUNT
-        assert scene.vitals.shown.clusters["m2"].objects["synced"] > COUNT
+        assert scene.vitals.snapshot.clusters["m2"].objects["synced"] > COUNT
 
 
 async def test_a_cluster_that_joins_is_filled_without_a_look_at_the_others(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def override(name: str, path: str) -> dict[str, Any]:
 
 
 def codes(scene: Running) -> set[str]:
-    return {problem.code for problem in scene.vitals.shown.problems}
+    return {problem.code for problem in scene.vitals.snapshot.problems}
 
 
 def shown(scene: Running) -> int:

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from reconciler.api.ledger import EventKind
+from reconciler.controller.cluster_reads.clusters_needed import ClusterFilter
 from reconciler.controller.once import Access
-from reconciler.controller.once.journal_from_marks import rebuild_once
+from reconciler.controller.once.applying import rebuild_once
 from reconciler.fleet import parse
 from reconciler.journal import Journal
 from reconciler.kinds import BUILT_IN_KINDS
-from reconciler.sim.state.store import Backup
+from reconciler.sim import Backup
 from tests.fakes.clocks import QuickClock
 from tests.unit.controller.test_loop import Running, events_of, running
 
@@ -125,8 +126,8 @@ async def take_stock(scene: Running, path: Path) -> None:
     snapshot = await scene.source.read()
     assert snapshot is not None
     scene.journal.close()
-    access = Access(kubeconfig=scene.box.kubeconfig, journal=path, interpreters=BUILT_IN_KINDS, clusters=("m1",),
-                    clock=QuickClock())  # fmt: skip
+    access = Access(kubeconfig=scene.box.kubeconfig, journal=path, interpreters=BUILT_IN_KINDS,
+                    clusters=ClusterFilter(("m1",)), clock=QuickClock())  # fmt: skip
     found = await rebuild_once(parse(snapshot), access)
     assert (found.is_stock, found.failed) == (True, {})
     scene.journal = Journal.open(path)
@@ -142,7 +143,7 @@ async def test_what_is_held_over_the_fleet_stays_held_while_a_cluster_is_away(tm
         scene.put(**{key: None for name in ("a", "b") for key in (name, f"{name}-policy")})
         await scene.until(lambda: len(document(scene)["held"]) == 4)
         await scene.box.servers["m1"].stop()
-        await scene.until(lambda: not scene.vitals.shown.clusters["m1"].is_up)
+        await scene.until(lambda: not scene.vitals.snapshot.clusters["m1"].is_up)
         assert scene.loop is not None
         scene.loop.wake()
         await scene.until(lambda: any("could not be read" in str(found) for found in document(scene)["held"]))

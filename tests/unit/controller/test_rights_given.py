@@ -33,7 +33,7 @@ def refused(scene: Running, plural: str) -> Iterator[None]:
 def told(scene: Running) -> list[tuple[str, str]]:
     return [
         (found.cluster, found.message.split()[0])
-        for found in scene.vitals.shown.problems
+        for found in scene.vitals.snapshot.problems
         if found.code == "right-missing"
     ]
 

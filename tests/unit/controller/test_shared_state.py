@@ -21,17 +21,17 @@ import pytest
 
 import reconciler.controller
 from reconciler.api.content import Content
+from reconciler.controller.cluster_reads.read_clusters import ReadExtent
 from reconciler.controller.inbox import ClusterChanged, PendingWork
 from reconciler.controller.loop_state import State
-from reconciler.controller.reading.read_clusters import ReadExtent
-from reconciler.controller.retries.workers import ApplyResult, Task
-from reconciler.controller.round.act import Acting
+from reconciler.controller.retries.workers import ApplyResult
+from reconciler.controller.round.apply_plan import WriteContext
 from reconciler.controller.vitals.status_store import StatusSnapshot
 from reconciler.kube import MemberClusters
 
 ROOT = Path(reconciler.controller.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-SHARED = (State, ReadExtent, Acting, Task, ApplyResult, StatusSnapshot, PendingWork, ClusterChanged)
+SHARED = (State, ReadExtent, WriteContext, ApplyResult, StatusSnapshot, PendingWork, ClusterChanged)
 """The records that the loop gives to rounds, late readings, polls, lanes and pages, and that they send to it."""
 MUTABLE = (dict, list, set, bytearray, collections.defaultdict, collections.Counter, collections.deque)
 SAYS_THE_SAME = {Content}

@@ -20,7 +20,7 @@ from reconciler.api.refs import Identity
 from reconciler.clock import SystemClock
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once import Access
-from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
@@ -87,7 +87,7 @@ class Followed:
             self.vitals = Vitals()
             parts = LoopParts(
                 source=source,
-                store=StoreInForce(journal.good_blobs(), source.past),
+                store=StoreInForce(journal.good_blobs(), source),
                 journal=journal,
                 holder=OwnershipLock(journal, SystemClock()),
                 opened=cast("MemberClusters", None),

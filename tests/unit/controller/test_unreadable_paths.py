@@ -21,10 +21,9 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.problem import Severity
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.policy import FrozenReaches, hold_new_claims
-from reconciler.store import DirectoryPast, read_directory
+from reconciler.store import DirectoryPast, StoreCopy, read_directory
 from reconciler.store.git.git_past import GitPast, SnapshotReader
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.scan import StoreCopy
 from tests.fakes.store_trees import commit_all, write_files
 from tests.fakes.worlds import FLEET, config_map, policy
 

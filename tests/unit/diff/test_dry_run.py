@@ -24,9 +24,9 @@ def deployment(spec: dict[str, Any], **owners: list[str]) -> dict[str, Any]:
     }
 
 
-def read(live: dict[str, Any], result: dict[str, Any], **more: Any) -> list[tuple[str, str]]:
+def read(live: dict[str, Any], result: dict[str, Any]) -> list[tuple[str, str]]:
     """Paths with their causes."""
-    changes = dry_run_changes(live, result, manager=US, schema=SCHEMA, **{"desired": result, **more})
+    changes = dry_run_changes(live, result, manager=US, schema=SCHEMA)
     return [(change.path, str(change.cause)) for change in changes]
 
 
@@ -43,24 +43,23 @@ def test_labels_what_is_ours_and_what_came_along() -> None:
 def test_a_field_that_falls_back_to_its_default_is_removed() -> None:
     live = deployment({"replicas": 3}, us=["spec.replicas"])
     result = deployment({"replicas": 1}, us=[])
-    changes = dry_run_changes(live, result, manager=US, schema=SCHEMA, desired={})
+    changes = dry_run_changes(live, result, manager=US, schema=SCHEMA)
     assert [(str(c.cause), c.before, c.after) for c in changes] == [("removed", 3, 1)]
 
 
-def test_tells_drift_by_the_previous_desired_state_and_names_the_owner() -> None:
-    wanted = {"spec": {"replicas": 2}}
+def test_names_the_owner_of_a_field_before() -> None:
     live = deployment({"replicas": 5}, kubectl_Update=["spec.replicas"])
     result = deployment({"replicas": 2}, us=["spec.replicas"])
-    changes = dry_run_changes(live, result, manager=US, schema=SCHEMA, desired=wanted, previous=wanted)
-    assert [(str(c.cause), c.owner.manager if c.owner else "") for c in changes] == [("drift", "kubectl")]
+    changes = dry_run_changes(live, result, manager=US, schema=SCHEMA)
+    assert [(str(c.cause), c.owner.manager if c.owner else "") for c in changes] == [("declared", "kubectl")]
 
 
 def test_side_effects_alone_need_no_write() -> None:
     live, result = deployment({"replicas": 1}), deployment({"replicas": 1, "paused": True})
-    changes = dry_run_changes(live, result, manager=US, schema=SCHEMA, desired={})
+    changes = dry_run_changes(live, result, manager=US, schema=SCHEMA)
     assert changes
     assert not is_write_needed(changes)
-    assert dry_run_changes(live, live, manager=US, schema=SCHEMA, desired={}) == ()
+    assert dry_run_changes(live, live, manager=US, schema=SCHEMA) == ()
 
 
 def test_what_lies_inside_an_atomic_value_of_ours_is_ours() -> None:

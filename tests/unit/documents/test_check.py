@@ -47,7 +47,7 @@ UNFIT = [
     pytest.param(set_to(f"{CONTAINER}/envfrom", []), "unknown-field", "unknown field envfrom; did you mean envFrom?",
                  id="a misspelt field"),
     pytest.param(set_to(f"{CONTAINER}/ports", [{"containerPort": "http"}]), "wrong-type",
-                 "spec.template.spec.containers[0].ports[0].containerPort: a string where an integer is",
+                 "spec.template.spec.containers[0].ports[0].containerPort: a string where a whole number is",
                  id="below what was added"),
     pytest.param(set_to(f"{CONTAINER}/env", {"A": "1"}), "wrong-type", "a mapping where a list is", id="another shape"),
     pytest.param(set_to("/spec/paused", "true"), "wrong-type", "a string where a boolean is", id="a quoted boolean"),

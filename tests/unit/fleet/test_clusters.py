@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.fleet import DocumentKind
 from reconciler.fleet.cluster_documents import parse_cluster
-from reconciler.fleet.documents import DocumentKind, kind_of
+from reconciler.fleet.documents import kind_of
 from tests.unit.policy_cases import cases, check_problems, check_values, document_of
 
 

@@ -228,7 +228,7 @@ def test_a_hook_of_another_tool_becomes_one_of_ours(body: dict[str, Any], annota
     found = read_rendered(render_of(), "", yaml.safe_dump(body).encode(), BUILT_IN_KINDS)
     (made,) = found.objects.values()
     wanted = {f"fleet.reconciler/hook{key}": value for key, value in annotations.items()}
-    assert (made["metadata"]["annotations"], found.problems) == (wanted, ())
+    assert (made["metadata"]["annotations"], found.problems) == (wanted, [])
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_hook_of_several_phases_becomes_one_for_each(times: str, key: str, hoo
     made = {str(body["metadata"]["name"]): body["metadata"]["annotations"] for body in found.objects.values()}
     assert {name: annotations["fleet.reconciler/hook"] for name, annotations in made.items()} == hooks
     assert {annotations["fleet.reconciler/hook-weight"] for annotations in made.values()} == {"2"}
-    assert found.problems == ()
+    assert found.problems == []
     waiting = hooked("Sync,PostSync", kind="ServiceAccount", key=ARGO)
     found = read_rendered(render_of(), "", yaml.safe_dump(waiting).encode(), BUILT_IN_KINDS)
     (one,) = found.objects.values()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.api.problem import Source
 from reconciler.importers import Notes, Reading, Settings, Uncarried, grouped, of_settings
-from reconciler.importers.reading import Failure
+from reconciler.importers.reading import FAILED, Told
 from tests.unit.importers.told import documents_of
 from tests.unit.yaml_cases import cases
 
@@ -28,11 +28,11 @@ def test_each_field_was_asked_for_or_is_told(body: dict[str, Any], asked: set[st
     for key in asked:
         reading.value(key)
     reading.rest()
-    told = {found.field.removeprefix("spec.") for found in notes.sorted()}
+    told = {found.subject.removeprefix("spec.") for found in notes.sorted()}
     assert told == body.keys() - asked
     lines = text.splitlines()
     for found in notes.sorted():
-        assert lines[found.source.line - 1].strip(" {").startswith(found.field.removeprefix("spec."))
+        assert lines[found.source.line - 1].strip(" {").startswith(found.subject.removeprefix("spec."))
         assert "canary" not in str(found)
 
 
@@ -73,6 +73,6 @@ def test_an_empty_value_below_a_list_is_refused_since_helm_leaves_it_out() -> No
 def test_reasons_that_differ_by_what_they_name_are_one_line(why: str) -> None:
     names = [{"kind": "GitRepository", "space": "a", "name": "b", "path": "apps/a"},
              {"kind": "GitRepository", "space": "flux-system", "name": "kagent-crds", "path": "apps/b"}]  # fmt: skip
-    found = [Failure(Source(path="a.yaml", line=1), "Kustomization", why.format(**each)) for each in names]
+    found = [Told(Source(path="a.yaml", line=1), "Kustomization", why.format(**each), FAILED) for each in names]
     assert [line.endswith("(2 of this reason; --all names each)") for line in grouped(found)] == [True]
-    assert len(list(grouped([found[0], Failure(Source(path="a.yaml", line=1), "a", "it is a plugin")]))) == 2
+    assert len(list(grouped([found[0], Told(Source(path="a.yaml", line=1), "a", "it is a plugin", FAILED)]))) == 2

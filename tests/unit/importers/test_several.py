@@ -14,7 +14,7 @@ from reconciler.api.policies import ConflictResolution
 from reconciler.api.problem import Severity
 from reconciler.api.refs import GVK, Identity
 from reconciler.importers import Imported, imported, policies_of
-from reconciler.importers.template import template_of
+from reconciler.importers.several import template_of
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.report import rendering
 from reconciler.scheduler import schedule_fleet

@@ -10,7 +10,7 @@ from reconciler.api.clusters import LiveObject
 from reconciler.api.policies import Flavor
 from reconciler.api.refs import GVK, Identity
 from reconciler.importers import reason_to_skip
-from reconciler.importers.template import template_of
+from reconciler.importers.several import template_of
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.ownership import OwnershipRecord, mark, written_terms
 

@@ -20,7 +20,7 @@ class HeldFiles:
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = {path: text.encode() for path, text in files.items()}
 
-    def standing(self, path: str) -> StorePathKind:
+    def kind_at(self, path: str) -> StorePathKind:
         """Return what stands at a path."""
         if path in self._files:
             return StorePathKind.FILE
@@ -62,7 +62,7 @@ def imported_case(case: Mapping[str, Any]) -> ImportedStore:
 def check_case(case: Mapping[str, Any]) -> None:
     """Fail where the store is not as the case says. Files of a case are checked whole, others are not."""
     store = imported_case(case)
-    shown = [f"{found.source.line} {found.field}" for found in store.left_out]
+    shown = [f"{found.source.line} {found.subject}" for found in store.left_out]
     assert shown == case.get("left_out", []), store.left_out
     failed = [str(found) for found in store.failed]
     wanted = case.get("failed", [])

@@ -14,7 +14,7 @@ from reconciler.controller.vitals.journal_documents import HistoryPage, events_o
 from reconciler.journal import EventFilter, Journal
 from reconciler.journal import events as journal_events
 from reconciler.journal.sqlite_file import JournalFile
-from reconciler.report.views import HistoryQuestion
+from reconciler.report.views import HistoryQuery
 from tests.fakes.journals import exported
 
 ROOT = Path(__file__).parents[3]
@@ -199,7 +199,7 @@ def test_a_subject_is_listed_once_whatever_clusters_it_is_in(journal: Journal) -
 def test_a_question_for_later_events_reads_no_more_than_it_shows(journal: Journal) -> None:
     journal.record_events([event("updated", f"x{number}") for number in range(300)])
     pages: list[HistoryPage] = []
-    asked = HistoryQuestion(after=0, limit=50)
+    asked = HistoryQuery(after=0, limit=50)
     found = statements_of(journal, lambda: pages.append(events_of(journal, EventFilter(), asked)))
     assert found[-1].endswith("LIMIT 51")
     assert (len(pages[0].events), pages[0].last) == (50, 50)

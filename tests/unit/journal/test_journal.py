@@ -223,7 +223,7 @@ def test_a_quiet_round_writes_nothing(journal: Journal) -> None:
 
 
 def test_remembers_cluster_uids_good_blobs_and_suspensions(journal: Journal) -> None:
-    journal.record_cluster("m1", "u-1")
+    journal.record_clusters({"m1": "u-1"})
     journal.record_good_blobs({"b.yaml": "2", "a.yaml": "1"})
     journal.suspend(SuspensionRecord(scope="fleet", reason="incident", who="kay", until="2026-11-22T00:00:00Z"))
     journal.suspend(SuspensionRecord(scope="fleet", reason="still"))
@@ -315,7 +315,7 @@ def test_reset_forgets_objects_and_keeps_who_we_are(journal: Journal) -> None:
     journal.begin([INTENT])
     journal.record_bindings("r", {WEB: PreviousPlacement(identity=WEB, targets=())})
     journal.record_round("r", "t", {})
-    journal.record_cluster("m1", "u")
+    journal.record_clusters({"m1": "u"})
     journal.suspend(SuspensionRecord(scope="fleet"))
     journal.record_events([event(1, "t", "applied", "x")])
     journal.reset()

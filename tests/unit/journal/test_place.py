@@ -89,6 +89,16 @@ def test_a_second_writer_is_refused_with_the_holder_s_name(tmp_path: Path) -> No
     Journal.open(path).close()
 
 
+def test_a_child_that_is_only_forked_keeps_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with Journal.open(path):
+        opened = {int(each.name): os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()}
+        (descriptor,) = (number for number, file in opened.items() if file == str(lock_path(path)))
+        of_the_child = os.dup(descriptor)
+    Journal.open(path).close()
+    os.close(of_the_child)
+
+
 def test_a_full_disk_takes_the_note_and_not_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -99,6 +109,21 @@ def test_a_full_disk_takes_the_note_and_not_the_lock(tmp_path: Path, monkeypatch
         assert str(holder(path)) == "another process"
         with pytest.raises(JournalLocked):
             Journal.open(path)
+
+
+def test_a_disk_that_became_read_only_keeps_the_note_and_not_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    path = tmp_path / "journal.db"
+    journal = Journal.open(path)
+    with monkeypatch.context() as patch:
+        patch.setattr("reconciler.journal.journal_lock.os.ftruncate", read_only)
+        journal.close()
+    assert holder(path) is None
+    Journal.open(path).close()
 
 
 def test_a_note_without_a_process_is_no_lock(tmp_path: Path) -> None:

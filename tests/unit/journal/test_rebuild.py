@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "journal.db"
     with Journal.open(path) as journal:
         journal.record_fleet("shop")
-        journal.record_cluster("m1", "u-1")
+        journal.record_clusters({"m1": "u-1"})
         journal.suspend(SuspensionRecord(scope="fleet", reason="incident"))
         journal.record_applied([ROW])
         journal.record_round("r", "t", {})
@@ -171,7 +171,7 @@ def filled(path: Path) -> Journal:
         journal.record_losses([RecordedLoss(cluster="m1", identity=WEB, time="2026-11-21T10:00:00Z")])
         confirmed = Confirmed(digest="8c1f0a6be21d4477", changes=frozenset({("delete", "m1", WEB)}))
         journal.keep_losses(replace(journal.losses(), confirmed=confirmed))
-    journal.record_cluster("m1", "uid-1")
+    journal.record_clusters({"m1": "uid-1"})
     journal.record_rollouts("default", {"m1": Record(revision="abc", begun_at="2026-11-21T10:00:00Z")})
     targets = (TargetCluster(cluster="m1", replicas=3),)
     journal.record_bindings("abc", {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.api.refs import GVK, Identity
 from reconciler.errors import BadAnswer
-from reconciler.kube.answers import Page, as_live_object, listing, live_object, page, reading, struct
+from reconciler.kube.answers import Page, as_live_object, listing, live_object, page, reading_answer, struct
 from reconciler.kube.discovery import Root
 from reconciler.kube.pod_shapes import NodeList, PodList
 
@@ -130,7 +130,7 @@ def test_brackets_without_end_are_no_answer(body: bytes) -> None:
 def test_a_fault_of_our_own_while_an_answer_is_read_is_an_error_of_that_cluster_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with pytest.raises(BadAnswer, match="m1: internal-error") as error, reading("m1", "list of Pods"):
+    with pytest.raises(BadAnswer, match="m1: internal-error") as error, reading_answer("m1", "list of Pods"):
         raise ZeroDivisionError
     assert isinstance(error.value.__cause__, ZeroDivisionError)
     assert caplog.records[0].exc_info is not None

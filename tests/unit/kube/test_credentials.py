@@ -14,9 +14,8 @@ import pytest
 
 from reconciler.clock import rfc3339
 from reconciler.errors import ClusterUnreachable, CredentialsRejected
-from reconciler.kube import MemberConfig
+from reconciler.kube import MemberConfig, Pem
 from reconciler.kube.connection.cluster_credentials import PLUGIN_DEADLINE_S, Credentials
-from reconciler.kube.connection.kubeconfig import Pem
 from reconciler.kube.connection.session import SharedContexts
 from tests.fakes.clocks import TestClock
 from tests.fakes.virtual_time import leap
@@ -113,6 +112,8 @@ async def test_a_plugin_gets_its_arguments_its_environment_and_the_cluster(tmp_p
     [
         ("echo 'please log in' >&2; echo hunter2; exit 3", "ended with 3: please log in"),
         ("echo hunter2", "printed no ExecCredential"),
+        ("yes hunter2", "printed more than 1,048,576 bytes"),
+        ("yes hunter2 >&2", "printed more than 1,048,576 bytes"),
         ('echo \'{"kind":"hunter2"}\'', "printed no ExecCredential"),
         (printing(), "neither a token nor a client certificate"),
         (printing(clientCertificateData="hunter2"), "neither a token nor a client certificate"),

@@ -21,9 +21,10 @@ from reconciler.errors import (
     KindNotServed,
     ListExpired,
     MemberClusterError,
-    NamespaceEnds,
     ObjectNotFound,
     OverQuota,
+    ParentEnds,
+    ServerFailed,
     Throttled,
     WriteConflict,
 )
@@ -67,14 +68,18 @@ HANGS = status(500, "InternalError", 'Internal error occurred: failed calling we
         (422, status(422, "Invalid", "rejected our request"), Purpose.APPLY, InvalidObject),
         (429, b"", Purpose.READ, Throttled),
         (500, {"kind": "Status", "code": 500, "message": "failed to create typed"}, Purpose.APPLY, InvalidObject),
-        (500, INTERNAL, Purpose.APPLY, MemberClusterError),
+        (500, INTERNAL, Purpose.APPLY, ServerFailed),
+        (500, status(500, "", "etcdserver: request timed out"), Purpose.CREATE, ServerFailed),
+        (500, status(500, "", "etcdserver: mvcc: database space exceeded"), Purpose.APPLY, ServerFailed),
+        (500, status(500, "", "rpc error: code = Unavailable desc = closing"), Purpose.DELETE, ServerFailed),
+        (500, status(500, "", "etcdserver: request is too large"), Purpose.APPLY, InvalidObject),
         (500, HANGS, Purpose.APPLY, AdmissionFailed),
-        (500, b"<html>", Purpose.APPLY, MemberClusterError),
-        (500, {"kind": "Status", "code": 500, "message": "boom"}, Purpose.READ, MemberClusterError),
+        (500, b"<html>", Purpose.APPLY, ServerFailed),
+        (500, {"kind": "Status", "code": 500, "message": "boom"}, Purpose.READ, ServerFailed),
         (502, b"<html>Bad gateway</html>", Purpose.READ, ClusterUnreachable),
         (503, b"", Purpose.READ, ClusterUnreachable),
         (302, b"", Purpose.READ, BadAnswer),
-        (599, b"", Purpose.READ, MemberClusterError),
+        (599, b"", Purpose.READ, ServerFailed),
     ],
 )
 def test_each_refusal_means_one_thing(code: int, body: Any, purpose: Purpose, error: type[MemberClusterError]) -> None:
@@ -82,6 +87,7 @@ def test_each_refusal_means_one_thing(code: int, body: Any, purpose: Purpose, er
     assert type(found) is error
     assert found.status == code
     assert str(found).startswith("m1: ")
+    assert not (found.changed_nothing and error is ServerFailed), "it may have been carried out"
 
 
 _OBJECT = 'configmaps "c" is forbidden: '
@@ -98,7 +104,8 @@ _OBJECT = 'configmaps "c" is forbidden: '
         ('pods "p" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true', DeniedByAdmission),
         (_OBJECT + "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", DeniedByAdmission),
         ('admission webhook "w.example.com" denied the request: exceeded quota: a', DeniedByAdmission),
-        (_OBJECT + "unable to create new content in namespace shop because it is being terminated", NamespaceEnds),
+        (_OBJECT + "unable to create new content in namespace shop because it is being terminated", ParentEnds),
+        ('w.example "w" is forbidden: create not allowed while custom resource definition is terminating', ParentEnds),
         ("the proxy says no", Forbidden),
     ],
 )  # fmt: skip

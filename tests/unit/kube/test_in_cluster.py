@@ -18,8 +18,8 @@ from reconciler.clock import SystemClock
 from reconciler.errors import ConfigurationError, CredentialsRejected
 from reconciler.kube import MemberConfig, kubeconfig_risks, load_members
 from reconciler.kube.connection.cluster_credentials import Credentials
-from reconciler.kube.connection.http_call import proxy_of
 from reconciler.kube.connection.kubeconfig import SERVICE_ACCOUNT_FOLDER
+from reconciler.kube.connection.session import proxy_of
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 HERE = Cluster(name="management", context="in-cluster")

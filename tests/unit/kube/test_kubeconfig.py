@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Cluster
 from reconciler.errors import ConfigurationError
-from reconciler.kube import MemberConfig, load_members
+from reconciler.kube import MemberConfig, Pem, load_members
 from reconciler.kube.connection.cluster_credentials import Credentials
-from reconciler.kube.connection.kubeconfig import Pem, member_config, read_files
+from reconciler.kube.connection.kubeconfig import member_config, read_files
 from tests.fakes.clocks import TestClock
 
 M1, M2 = Cluster(name="m1"), Cluster(name="m2")

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.api.refs import GVK
 from reconciler.kube.kube_requests import (
-    KindResource,
     ListQuery,
     Purpose,
     Request,
+    ServedKind,
     Target,
     apply,
     create,
@@ -21,10 +22,10 @@ from reconciler.kube.kube_requests import (
     watch,
 )
 
-PODS = KindResource(group_version="v1", plural="pods", kind="Pod", namespaced=True)
-NODES = KindResource(group_version="v1", plural="nodes", kind="Node", namespaced=False)
-DEPLOYMENTS = KindResource(group_version="apps/v1", plural="deployments", kind="Deployment", namespaced=True)
-POD = Target(resource=PODS, namespace="demo", name="p")
+PODS = ServedKind(gvk=GVK("", "v1", "Pod"), plural="pods", namespaced=True)
+NODES = ServedKind(gvk=GVK("", "v1", "Node"), plural="nodes", namespaced=False)
+DEPLOYMENTS = ServedKind(gvk=GVK("apps", "v1", "Deployment"), plural="deployments", namespaced=True)
+POD = Target(kind=PODS, namespace="demo", name="p")
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ import pytest
 from aiohttp import web
 
 from reconciler.errors import ClusterUnreachable
-from reconciler.kube import MemberClusters, MemberConfig, UserAgent
-from reconciler.kube.connection.kubeconfig import Pem
+from reconciler.kube import MemberClusters, MemberConfig, Pem, UserAgent
 from tests.fakes.git_server import needed
 
 

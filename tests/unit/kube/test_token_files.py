@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import CredentialsRejected
-from reconciler.kube import MemberConfig
+from reconciler.kube import MemberConfig, Pem
 from reconciler.kube.connection.cluster_credentials import Credentials
-from reconciler.kube.connection.kubeconfig import Pem
 from tests.fakes.clocks import TestClock
 from tests.unit.kube.test_credentials import CERTIFICATE
 from tests.unit.kube.test_rotation import certificate

@@ -24,9 +24,8 @@ from reconciler.errors import (
     MemberClusterError,
     Throttled,
 )
-from reconciler.kube import BreakerSettings, MemberConfig, TransportSettings, open_session
-from reconciler.kube.connection.bounds import SumBudget
-from reconciler.kube.connection.http_call import proxy_of_environment
+from reconciler.kube import BreakerSettings, MemberConfig, TransportSettings, open_session, proxy_of_environment
+from reconciler.kube.connection.bounds import Budget
 from reconciler.kube.kube_requests import READ_DEADLINE_S, Purpose, Request, read
 from reconciler.kube.transport import Shared, Transport
 from tests.fakes.clocks import TestClock
@@ -56,7 +55,7 @@ async def transport_to(
             clock=clock or TestClock(),
             settings=settings,
             jitter=random.Random(1),
-            answers=SumBudget(settings.answers_max_bytes),
+            answers=Budget(settings.answers_max_bytes),
         )
         yield [
             Transport(MemberConfig(name=f"m{index}", server=server.url + below, **config), shared)

@@ -186,14 +186,14 @@ class TestSurroundings:
         event = tmp_path / "event.json"
         event.write_text(json.dumps(forge.github_event()))
         for environment in (forge.github(str(event)), forge.gitlab()):
-            found = pull_request(environment)
-            assert found.head == forge.head
-            assert publish(found.forge, PLAN, head=found.head) in (PublishedComment.CREATED, PublishedComment.SAME)
+            at, head = pull_request(environment)
+            assert head == forge.head
+            assert publish(at, PLAN, head=head) in (PublishedComment.CREATED, PublishedComment.SAME)
         assert len(forge.comments) == 1
 
     def test_a_merged_result_is_about_the_commit_of_the_branch(self, forge: FakeForge) -> None:
         merged = {**forge.gitlab(), "CI_COMMIT_SHA": "merged", "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": forge.head}
-        assert pull_request(merged).head == forge.head
+        assert pull_request(merged)[1] == forge.head
 
     @pytest.mark.parametrize(
         ("change", "words"),

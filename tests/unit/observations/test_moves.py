@@ -14,16 +14,16 @@ from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.observations import (
+    ActivePlacement,
     Availability,
     Available,
+    CopyAtRest,
     CopyAvailability,
-    Effective,
-    Lacking,
-    MoveMemory,
-    Rest,
-    Run,
-    Silence,
+    JobProgress,
+    NotAvailable,
+    RecordedMove,
     UnknownAvailability,
+    UnknownReason,
     availability_as_told,
     availability_of,
     effective,
@@ -51,8 +51,8 @@ def cases(table: str) -> list[Any]:
 def availability_in(row: Mapping[str, Any]) -> Availability:
     """Return what a row says of a copy: available, lacking, or unknown for a reason."""
     if "unknown" in row:
-        return UnknownAvailability(Silence[row["unknown"]])
-    return Available(row["available"]) if "available" in row else Lacking(row.get("lacking", 0))
+        return UnknownAvailability(UnknownReason[row["unknown"]])
+    return Available(row["available"]) if "available" in row else NotAvailable(row.get("lacking", 0))
 
 
 def serving_in(row: Mapping[str, Any]) -> CopyAvailability:
@@ -82,9 +82,9 @@ def test_what_a_status_tells(row: dict[str, Any]) -> None:
 
 
 def test_what_somebody_told_of_an_object_without_a_status() -> None:
-    assert availability_as_told(LastHealth(Health.UNKNOWN, 3)) == UnknownAvailability(Silence.STATUS)
+    assert availability_as_told(LastHealth(Health.UNKNOWN, 3)) == UnknownAvailability(UnknownReason.STATUS)
     assert availability_as_told(LastHealth(Health.HEALTHY, 3)) == Available(3)
-    assert availability_as_told(LastHealth(Health.PROGRESSING, 1)) == Lacking(1)
+    assert availability_as_told(LastHealth(Health.PROGRESSING, 1)) == NotAvailable(1)
 
 
 def row_of(uid: str = "u", established: int | None = None, base: int | None = None, replicas: int = 5) -> AppliedRow:
@@ -96,20 +96,20 @@ def row_of(uid: str = "u", established: int | None = None, base: int | None = No
 
 def test_what_is_remembered_ends_with_the_object_and_never_exceeds_what_is_assigned() -> None:
     row = row_of(established=3, base=5)
-    assert memory_of(row, "u", 7) == MoveMemory(established=3, base=5)
-    assert memory_of(row, "u", 2) == MoveMemory(established=2, base=2)
-    assert memory_of(row, "u", None) == MoveMemory(established=3, base=5)
-    assert memory_of(row, "v", 7) == memory_of(None, "u", 7) == MoveMemory()
+    assert memory_of(row, "u", 7) == RecordedMove(established=3, base=5)
+    assert memory_of(row, "u", 2) == RecordedMove(established=2, base=2)
+    assert memory_of(row, "u", None) == RecordedMove(established=3, base=5)
+    assert memory_of(row, "v", 7) == memory_of(None, "u", 7) == RecordedMove()
 
 
 def test_what_a_copy_at_rest_is_recorded_with() -> None:
     row = row_of(established=3)
-    sick = with_rest(row, Rest(uid="u", replicas=5, is_available=False))
+    sick = with_rest(row, CopyAtRest(uid="u", replicas=5, is_available=False))
     assert (sick.established, sick.base) == (3, 5)
-    well = with_rest(sick, Rest(uid="u", replicas=5, is_available=True))
+    well = with_rest(sick, CopyAtRest(uid="u", replicas=5, is_available=True))
     assert (well.established, well.base) == (5, None)
-    assert with_rest(row, Rest(uid="v", replicas=5, is_available=True)) == row
-    assert with_rest(row_of(replicas=4), Rest(uid="u", replicas=5, is_available=False)).base == 4
+    assert with_rest(row, CopyAtRest(uid="v", replicas=5, is_available=True)) == row
+    assert with_rest(row_of(replicas=4), CopyAtRest(uid="u", replicas=5, is_available=False)).base == 4
 
 
 @given(target=placements, old=placements, ready=st.sets(clusters))
@@ -142,51 +142,54 @@ GONE_FIRST = Hold(HeldBy.OTHERS, "waits until the run in m1 is gone")
 
 
 def test_started_job_stays_under_an_edit() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ticked=())
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": JobProgress.STARTED}, ticked=())
     assert state.targets == {"m1": 1}
     assert state.holds == {"m1": Hold(HeldBy.OTHERS, "the run has started and is not moved")}
 
 
 def test_started_job_ends_before_a_tick_starts_it_elsewhere() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ticked=("m1",))
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": JobProgress.STARTED}, ticked=("m1",))
     assert state.targets == {"m2": 1}
     assert state.waits == {"m2": GONE_FIRST}
 
 
 def test_started_job_stays_under_a_tick_while_nothing_can_take_it_over() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ["m1"], {"m2": "m2 is closed"})
-    assert state == Effective(
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": JobProgress.STARTED}, ["m1"], {"m2": "m2 is closed"})
+    assert state == ActivePlacement(
         targets={"m1": 1}, holds={"m1": Hold(HeldBy.OTHERS, "m2 cannot take the run over: m2 is closed")}
     )
-    assert pinned({}, {"m1": 1}, {"m1": Run.STARTED}, ticked=("m1",)).targets == {"m1": 1}
+    assert pinned({}, {"m1": 1}, {"m1": JobProgress.STARTED}, ticked=("m1",)).targets == {"m1": 1}
 
 
 def test_an_order_about_one_started_job_takes_no_other_one_away() -> None:
-    runs = {"m1": Run.STARTED, "m2": Run.STARTED}
+    runs = {"m1": JobProgress.STARTED, "m2": JobProgress.STARTED}
     state = pinned({"m3": 1}, {"m1": 1, "m2": 1}, runs, ticked=("m1",))
     assert state.targets == {"m1": 1, "m2": 1}
     assert pinned({"m3": 1}, {"m1": 1, "m2": 1}, runs, ticked=("m1", "m2")).targets == {"m3": 1}
 
 
 def test_a_job_that_may_begin_at_any_moment_goes_before_it_comes_elsewhere() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.PENDING}, ticked=())
-    assert state == Effective(targets={"m2": 1}, waits={"m2": GONE_FIRST})
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": JobProgress.PENDING}, ticked=())
+    assert state == ActivePlacement(targets={"m2": 1}, waits={"m2": GONE_FIRST})
 
 
 def test_a_job_that_has_not_begun_stays_where_nothing_can_take_it() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.PENDING}, (), {"m2": "m2 is closed"})
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": JobProgress.PENDING}, (), {"m2": "m2 is closed"})
     assert state.targets == {"m1": 1}
-    assert pinned({}, {"m1": 1}, {"m1": Run.PENDING}, ticked=()).targets == {"m1": 1}
+    assert pinned({}, {"m1": 1}, {"m1": JobProgress.PENDING}, ticked=()).targets == {"m1": 1}
 
 
 def test_finished_job_never_moves() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.FINISHED}, ticked=("m1",))
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": JobProgress.FINISHED}, ticked=("m1",))
     assert state.targets == {"m1": 1}
 
 
 def test_run_of_reads_the_status() -> None:
-    assert run_of({"kind": "Job", "status": {"active": 1}}) is Run.STARTED
-    assert run_of({"kind": "Job", "status": {"conditions": [{"type": "Complete", "status": "True"}]}}) is Run.FINISHED
-    assert run_of({"kind": "Job", "status": {}}) is Run.PENDING
-    assert run_of({"kind": "Pod", "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}) is Run.STARTED
-    assert run_of({"kind": "Pod", "status": {"phase": "Succeeded"}}) is Run.FINISHED
+    assert run_of({"kind": "Job", "status": {"active": 1}}) is JobProgress.STARTED
+    assert (
+        run_of({"kind": "Job", "status": {"conditions": [{"type": "Complete", "status": "True"}]}})
+        is JobProgress.FINISHED
+    )
+    assert run_of({"kind": "Job", "status": {}}) is JobProgress.PENDING
+    assert run_of({"kind": "Pod", "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}) is JobProgress.STARTED
+    assert run_of({"kind": "Pod", "status": {"phase": "Succeeded"}}) is JobProgress.FINISHED

@@ -76,9 +76,9 @@ def replica_set(name: str, owner: str, revision: str) -> LiveObject:
     return live("ReplicaSet", name, metadata=metadata)
 
 
-def workload_of(found: LiveObject, pods: Unscheduled | None = None, previous: Workload | None = None) -> Workload:
+def workload_of(found: LiveObject, pods: Unscheduled | None = None) -> Workload:
     interpreter = BUILT_IN_KINDS.of(found.identity.group, found.identity.kind)
-    return workload(found, interpreter, pods or Unscheduled(), previous=previous, now=NOW)
+    return workload(found, interpreter, pods or Unscheduled(), now=NOW)
 
 
 amounts = st.dictionaries(
@@ -326,16 +326,11 @@ class TestUnhealthySince:
         found = workload_of(self.broken(("Available", "False", EARLIER), ("Progressing", "False", LATER)))
         assert (found.health, found.unhealthy_since) == (Health.UNHEALTHY, LATER)
 
-    def test_stays_as_it_was_first_seen(self) -> None:
-        first = workload_of(self.broken(("Progressing", "False", EARLIER)))
-        assert workload_of(self.broken(("Progressing", "False", LATER)), previous=first).unhealthy_since == EARLIER
-
     def test_begins_now_without_evidence_or_when_a_members_clock_is_ahead(self) -> None:
         assert workload_of(self.broken()).unhealthy_since == NOW
         assert workload_of(self.broken(("Progressing", "False", "2027-01-01T00:00:00Z"))).unhealthy_since == NOW
 
     def test_is_forgotten_once_it_is_healthy(self) -> None:
-        bad = workload_of(self.broken(("Progressing", "False", EARLIER)))
         good = live("Deployment", "web", spec={"replicas": 0}, status={"observedGeneration": 1})
-        healed = workload_of(good, previous=bad)
+        healed = workload_of(good)
         assert (healed.health, healed.unhealthy_since) == (Health.HEALTHY, "")

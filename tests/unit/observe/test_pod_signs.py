@@ -45,7 +45,7 @@ def judged(found: LiveObject, *pods: Pod, nodes: list[NodeObject] | None = None)
     signs = pod_signs([found], pods, NODES if nodes is None else nodes, NOW)
     interpreter = BUILT_IN_KINDS.of(*found.identity[:2])
     waiting = Unscheduled(by_owner=unscheduled(pods))
-    return workload(found, interpreter, waiting, previous=None, now=NOW, signs=signs.get(found.identity))
+    return workload(found, interpreter, waiting, now=NOW, signs=signs.get(found.identity))
 
 
 RUNNING = {"conditions": [{"type": "Running", "status": "True"}]}
@@ -138,4 +138,4 @@ class TestEnd:
     def test_without_its_pods_nothing_says_that_it_was_interrupted(self) -> None:
         found = job(status=BACK_OFF)
         interpreter = BUILT_IN_KINDS.of("batch", "Job")
-        assert workload(found, interpreter, Unscheduled(), previous=None, now=NOW).ended_by_itself
+        assert workload(found, interpreter, Unscheduled(), now=NOW).ended_by_itself

@@ -11,7 +11,7 @@ import pytest
 from reconciler.api.problem import Severity
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.overrides import apply_quiet_rules, apply_rules, are_quiet, changing_quietly
-from reconciler.render import RenderCache, problems_in, render_all, render_copy
+from reconciler.render import problems_in, render_all, render_copy
 from reconciler.templates import images_of
 from tests.rendering import ABSENT, Case, cases_of, fleet_of_case, inputs_of, name_of, subject, value_at
 
@@ -34,7 +34,7 @@ def test_override(case: Case) -> None:
     identity = subject(fleet.templates, case)
     before = copy.deepcopy(fleet.templates[identity].body)
     cluster = case.get("cluster", "m1")
-    rendered = render_copy(inputs_of(fleet), identity, cluster, None, RenderCache())
+    rendered = render_copy(inputs_of(fleet), identity, cluster, None)
     assert fleet.templates[identity].body == before, "the template was written into"
     errors = [problem for problem in rendered.problems if problem.severity is Severity.ERROR]
     warnings = [problem.code for problem in rendered.problems if problem.severity is Severity.WARNING]
@@ -67,7 +67,7 @@ def test_override(case: Case) -> None:
 @pytest.mark.parametrize("case", ALL, ids=[name_of(case) for case in ALL])
 def test_the_problems_of_all_are_found_without_rendering(case: Case) -> None:
     inputs = inputs_of(fleet_of_case(case))
-    assert problems_in(inputs, RenderCache()) == render_all(inputs).problems
+    assert problems_in(inputs) == render_all(inputs).problems
 
 
 def test_rules_are_quiet_where_nothing_can_be_said_of_them() -> None:

@@ -13,12 +13,10 @@ from reconciler.api.content import JsonObject
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
-from reconciler.diff import Comparer, SeenCopies
-from reconciler.kinds import registry_of
-from reconciler.kinds.built_in import BUILT_IN
+from reconciler.diff import Comparer, FleetCopies
 from reconciler.planner import Round
 from reconciler.render import Manifests
-from tests.fakes.raising import InterpreterFault, raising
+from tests.fakes.raising import InterpreterFault, raising, registry_with
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 APP = Identity("apps", "Deployment", "demo", "app")
@@ -33,7 +31,7 @@ def bed() -> TestBed:
     bed.run(store("nginx:1"))
     bed.edit("m1", APP, status={"bad": True})
     faulty = raising("apps", "Deployment", is_bad)
-    bed.interpreters = registry_of([("faulty", faulty), *((n, i) for n, i in BUILT_IN if APP[:2] not in i.kinds)])
+    bed.interpreters = registry_with(("faulty", faulty))
     return bed
 
 
@@ -69,10 +67,10 @@ def test_a_copy_that_cannot_be_judged_is_not_taken_away_before_others_serve(bed:
 def test_a_fault_that_no_single_copy_brings_out_leaves_the_object_as_it_is_everywhere(
     bed: TestBed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = import_module("reconciler.planner.diff_object")
+    module = import_module("reconciler.planner.diff_all")
     whole = module._diff_placed
 
-    def fail(manifests: Manifests, comparer: Comparer, identity: Identity, seen: SeenCopies) -> object:
+    def fail(manifests: Manifests, comparer: Comparer, identity: Identity, seen: FleetCopies) -> object:
         if identity == APP:
             raise InterpreterFault
         return whole(manifests, comparer, identity, seen)

@@ -13,17 +13,26 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Cluster
 from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold
 from reconciler.api.ledger import GuardsInForce, Losses, RecordedLoss
-from reconciler.api.plan import Action, Cause, Change
+from reconciler.api.plan import Action, Cause, Change, Plan
 from reconciler.api.policies import ClusterAffinity, LabelRequirement, LabelSelector, Operator
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollouts import Approval, FleetWindow, Rollout, Stage, Window, WindowKind
-from reconciler.planner import former_windows, guard, guards_in_force, is_held_by_guard, losses_after, losses_of
-from reconciler.planner.guard import Guarded, judged_by, limit
+from reconciler.planner import former_windows, guards_in_force, is_held_by_guard, losses_after, losses_of
+from reconciler.planner import guard as guard_plan
+from reconciler.planner.guard import judged_by, limit
 from reconciler.policy import closed_clusters, parse_cron
 from reconciler.rollouts import with_ends
 
 NOW = "2026-11-21T10:00:00Z"
 GUARDS = Guards()
+
+
+def plan_of(changes: tuple[Change, ...]) -> Plan:
+    return Plan(base="", head="r1", changes=changes)
+
+
+def guard(changes: tuple[Change, ...], *rest: Any, **more: Any) -> Plan:
+    return guard_plan(plan_of(changes), *rest, **more)
 
 
 def after_round(losses: Losses, changes: Iterable[Change], guards: Guards, *rest: Any) -> Losses:
@@ -49,57 +58,57 @@ def test_limit_is_the_smaller_of_ten_and_a_tenth_but_at_least_three(managed: int
 
 def test_three_deletions_of_a_small_cluster_pass() -> None:
     changes = tuple(deletion(name) for name in "abc")
-    assert guard(changes, Guards(), {"m1": 5}, NOW) == Guarded(changes=changes)
+    assert guard(changes, Guards(), {"m1": 5}, NOW) == plan_of(changes)
 
 
 def test_a_fourth_deletion_holds_all_of_them() -> None:
     guarded = guard(tuple(deletion(name) for name in "abcd"), Guards(), {"m1": 5}, NOW)
     assert all(is_held_by_guard(change) for change in guarded.changes)
-    assert len(guarded.digest) == 16
+    assert len(guarded.held_digest) == 16
 
 
 def test_deletions_spread_over_clusters_count_over_the_fleet() -> None:
     changes = tuple(deletion("a", cluster=f"m{n}") for n in range(12))
     guarded = guard(changes, Guards(), {f"m{n}": 100 for n in range(12)}, NOW)
-    assert guarded.digest
+    assert guarded.held_digest
     assert all(is_held_by_guard(change) for change in guarded.changes)
 
 
 def test_what_ticks_move_is_not_counted() -> None:
     changes = tuple(deletion(name, guarded=False) for name in "abcdef")
-    assert guard(changes, Guards(), {"m1": 5}, NOW) == Guarded(changes=changes)
+    assert guard(changes, Guards(), {"m1": 5}, NOW) == plan_of(changes)
 
 
 @pytest.mark.parametrize("kind", ["Namespace", "PersistentVolume", "PersistentVolumeClaim"])
 def test_a_single_deletion_that_takes_data_with_it_needs_confirmation(kind: str) -> None:
     guarded = guard((deletion("a", kind=kind),), Guards(), {"m1": 100}, NOW)
-    assert guarded.digest
+    assert guarded.held_digest
     assert is_held_by_guard(guarded.changes[0])
 
 
 def test_the_digest_confirms_exactly_the_held_set() -> None:
     changes = tuple(deletion(name) for name in "abcd")
-    digest = guard(changes, Guards(), {"m1": 5}, NOW).digest
+    digest = guard(changes, Guards(), {"m1": 5}, NOW).held_digest
     confirmed = guard(changes, Guards(confirm=digest), {"m1": 5}, NOW)
-    assert (confirmed.changes, confirmed.digest) == (changes, "")
+    assert (confirmed.changes, confirmed.held_digest) == (changes, "")
     assert confirmed.confirmed == {("m1", change.identity) for change in changes}
     more = guard((*changes, deletion("e")), Guards(confirm=digest), {"m1": 5}, NOW)
-    assert more.digest != digest
+    assert more.held_digest != digest
     assert all(is_held_by_guard(change) for change in more.changes)
 
 
 @pytest.mark.parametrize("until", ["2026-11-21T09:59:59Z", "2026-11-21T17:59:59+08:00"])
 def test_an_expired_confirmation_confirms_nothing(until: str) -> None:
     changes = tuple(deletion(name) for name in "abcd")
-    digest = guard(changes, Guards(), {"m1": 5}, NOW).digest
+    digest = guard(changes, Guards(), {"m1": 5}, NOW).held_digest
     expired = Guards(confirm=digest, confirm_until=until)
-    assert guard(changes, expired, {"m1": 5}, NOW).digest == digest
+    assert guard(changes, expired, {"m1": 5}, NOW).held_digest == digest
 
 
 @pytest.mark.parametrize("until", ["", "2026-11-21T10:00:00Z", "2026-11-21T05:00:01-05:00"])
 def test_a_confirmation_lasts_until_its_end_in_any_zone(until: str) -> None:
     changes = tuple(deletion(name) for name in "abcd")
-    digest = guard(changes, Guards(), {"m1": 5}, NOW).digest
+    digest = guard(changes, Guards(), {"m1": 5}, NOW).held_digest
     assert guard(changes, Guards(confirm=digest, confirm_until=until), {"m1": 5}, NOW).confirmed
 
 
@@ -140,11 +149,11 @@ def test_what_is_further_apart_than_the_window_counts_alone() -> None:
 def test_time_alone_lets_nothing_through_that_was_held() -> None:
     made = tuple(RecordedLoss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
     first = guard((deletion("d"),), GUARDS, {"m1": 5}, at(1), Losses(made=made))
-    assert first.digest
+    assert first.held_digest
     losses = after_round(Losses(made=made), first.changes, GUARDS, at(1), ["m1"])
     assert losses == Losses(made=made, held_since={"m1": at(1)})
     later = guard((deletion("d"),), GUARDS, {"m1": 5}, at(59), losses)
-    assert later.digest == first.digest
+    assert later.held_digest == first.held_digest
     assert after_round(losses, later.changes, GUARDS, at(59), ["m1"]) == losses
     assert after_round(losses, (), GUARDS, at(59), []) == losses, "a cluster that was not read ends nothing"
     assert after_round(losses, (), GUARDS, at(59), ["m1"]) == Losses(), "what was held is wanted again"
@@ -171,7 +180,7 @@ def test_a_cluster_that_goes_away_lets_nothing_through_in_another_one() -> None:
 def test_a_copy_that_is_due_again_counts_once() -> None:
     made = tuple(RecordedLoss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
     changes = tuple(deletion(name) for name in "abc")
-    assert guard(changes, GUARDS, {"m1": 5}, at(1), Losses(made=made)) == Guarded(changes=changes)
+    assert guard(changes, GUARDS, {"m1": 5}, at(1), Losses(made=made)) == plan_of(changes)
 
 
 def test_what_waits_for_a_confirmation_by_its_kind_keeps_no_others_counted() -> None:
@@ -191,7 +200,7 @@ def test_losses_in_many_clusters_count_over_the_fleet() -> None:
 
 @given(st.permutations([deletion(name) for name in "abcdef"]))
 def test_digest_does_not_depend_on_order(changes: list[Change]) -> None:
-    digests = {guard(tuple(found), GUARDS, {}, NOW).digest for found in (changes, sorted(changes, key=str))}
+    digests = {guard(tuple(found), GUARDS, {}, NOW).held_digest for found in (changes, sorted(changes, key=str))}
     assert len(digests) == 1
 
 
@@ -209,28 +218,28 @@ def test_what_is_confirmed_stays_confirmed_while_it_shrinks_and_no_longer(
     rounds: list[tuple[frozenset[str], bool]],
 ) -> None:
     """`rounds`: what is due in each, and whether that is looked at, or nobody can tell."""
-    guards = Guards(confirm=guard(volumes(ALL), GUARDS, {}, NOW).digest)
+    guards = Guards(confirm=guard(volumes(ALL), GUARDS, {}, NOW).held_digest)
     losses, left = Losses(), frozenset[str]()
     for due, is_seen in [(ALL, True), *rounds]:
         shown = due if is_seen else frozenset[str]()
         guarded = guard(volumes(shown), guards, {}, NOW, losses, is_evaluated=lambda *copy, seen=is_seen: seen)
         passes = shown == ALL or shown <= left
         assert {change.held is None for change in guarded.changes} <= {passes}
-        assert (guarded.digest == "") is passes
+        assert (guarded.held_digest == "") is passes
         left = left if not is_seen else shown if passes else left & shown
         losses = after_round(losses, guarded.changes, guards, NOW, ["m1"], guarded.left)
         assert {identity.name for _, _, identity in losses.confirmed.changes} == left
 
 
 def test_a_confirmation_that_is_over_or_another_one_lets_nothing_of_the_rest_pass() -> None:
-    digest = guard(volumes(ALL), GUARDS, {}, NOW).digest
+    digest = guard(volumes(ALL), GUARDS, {}, NOW).held_digest
     passed = guard(volumes(ALL), Guards(confirm=digest), {}, NOW)
     losses = after_round(Losses(), passed.changes, GUARDS, NOW, ["m1"], passed.left)
     for guards in (Guards(), Guards(confirm="0" * 16), Guards(confirm=digest, confirm_until="2026-11-21T09:00:00Z")):
-        assert guard(volumes("ab"), guards, {}, NOW, losses).digest
+        assert guard(volumes("ab"), guards, {}, NOW, losses).held_digest
     moved = replace(volumes("a")[0], action=Action.RELEASE, confirm="something else")
-    assert guard((moved,), Guards(confirm=digest), {}, NOW, losses).digest
-    assert guard(volumes("a", "m2"), Guards(confirm=digest), {}, NOW, losses).digest
+    assert guard((moved,), Guards(confirm=digest), {}, NOW, losses).held_digest
+    assert guard(volumes("a", "m2"), Guards(confirm=digest), {}, NOW, losses).held_digest
 
 
 LOOSE = Guards(max_deletes=100_000, max_delete_percent=100, window_s=0)

@@ -11,7 +11,7 @@ from reconciler.api.clusters import ClusterObservation, Workload
 from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.policies import ApplicationFailover, PurgeMode
 from reconciler.api.refs import GVK, Identity
-from reconciler.observations import Available, CopyAvailability, Effective, Lacking, Replicas
+from reconciler.observations import ActivePlacement, Available, CopyAvailability, NotAvailable, Replicas
 from reconciler.planner import effective_after_failure, failures_of
 from reconciler.planner.plan_moves import KEPT_BY_POLICY
 from reconciler.scheduler import have_nodes
@@ -26,7 +26,7 @@ def exclusion(cluster: str = "m1", age_s: float = 0, tick: Tick = Tick.FAILOVER)
 
 
 def copy_of(*, is_available: bool = False, is_written: bool = False) -> CopyAvailability:
-    return CopyAvailability(availability=Available() if is_available else Lacking(None), is_written=is_written)
+    return CopyAvailability(availability=Available() if is_available else NotAvailable(None), is_written=is_written)
 
 
 def after(
@@ -40,7 +40,7 @@ def after(
     ready: str = "",
     with_nodes: str = "",
     written: str = "m2",
-) -> Effective:
+) -> ActivePlacement:
     """`ready`, `with_nodes`, `written`: names of clusters."""
     return effective_after_failure(
         target,
@@ -58,8 +58,8 @@ def after(
 
 GRACIOUSLY, IMMEDIATELY, NEVER = PurgeMode.GRACIOUSLY, PurgeMode.IMMEDIATELY, PurgeMode.NEVER
 MOVED: dict[str, Replicas] = {"m2": 2}
-WAITS = Effective(targets={"m1": 2, "m2": 2}, holds={"m1": Hold(HeldBy.MOVE, "waits for m2 healthy")})
-GONE = Effective(targets={"m2": 2})
+WAITS = ActivePlacement(targets={"m1": 2, "m2": 2}, holds={"m1": Hold(HeldBy.MOVE, "waits for m2 healthy")})
+GONE = ActivePlacement(targets={"m2": 2})
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ GONE = Effective(targets={"m2": 2})
     ],
 )
 def test_graciously_the_old_copy_waits_for_health_or_after_a_while_for_nodes(
-    age_s: float, ready: str, with_nodes: str, expected: Effective
+    age_s: float, ready: str, with_nodes: str, expected: ActivePlacement
 ) -> None:
     assert after(GRACIOUSLY, MOVED, {"m1": 2}, age_s=age_s, ready=ready, with_nodes=with_nodes) == expected
 
@@ -111,7 +111,7 @@ def test_of_two_failures_the_grace_of_both_must_be_over() -> None:
     failed = {"m1": exclusion("m1", 600), "m3": exclusion("m3", 599)}
     terms = ApplicationFailover(purge_mode=GRACIOUSLY, grace_period_s=600)
 
-    def state() -> Effective:
+    def state() -> ActivePlacement:
         return effective_after_failure(
             MOVED, old, failed, terms, dict.fromkeys({*MOVED, *old}, copy_of(is_written=True)), list(MOVED), NOW
         )
@@ -123,26 +123,28 @@ def test_of_two_failures_the_grace_of_both_must_be_over() -> None:
 
 def test_graciously_the_end_of_the_grace_concerns_the_failed_copy_alone() -> None:
     state = after(GRACIOUSLY, MOVED, {"m1": 1, "m2": 2, "m3": 1}, age_s=600, with_nodes="m2")
-    assert state == Effective(targets={"m2": 2, "m3": 1}, holds={"m3": Hold(HeldBy.MOVE, "waits for m2 healthy")})
+    assert state == ActivePlacement(targets={"m2": 2, "m3": 1}, holds={"m3": Hold(HeldBy.MOVE, "waits for m2 healthy")})
     shrinks = after(GRACIOUSLY, {"m2": 3, "m3": 1}, {"m1": 1, "m2": 3, "m3": 2}, age_s=600, with_nodes="m2 m3",
                     written="m2 m3")  # fmt: skip
-    assert shrinks == Effective(targets={"m2": 3, "m3": 2}, holds={"m3": Hold(HeldBy.MOVE, "waits for m2 healthy")})
+    assert shrinks == ActivePlacement(
+        targets={"m2": 3, "m3": 2}, holds={"m3": Hold(HeldBy.MOVE, "waits for m2 healthy")}
+    )
 
 
 def test_immediately_the_old_copy_goes_once_another_is_written() -> None:
     assert after(IMMEDIATELY, MOVED, {"m1": 2, "m2": 2}) == GONE
-    assert after(IMMEDIATELY, {"m2": 3}, {"m1": 2, "m2": 3}) == Effective(targets={"m2": 3})
+    assert after(IMMEDIATELY, {"m2": 3}, {"m1": 2, "m2": 3}) == ActivePlacement(targets={"m2": 3})
 
 
 @pytest.mark.parametrize(("old", "written"), [({}, ""), ({"m2": 1}, "m2"), ({"m2": 2}, "")])
 def test_what_cannot_be_written_takes_nothing_over(old: dict[str, Replicas], written: str) -> None:
-    waits = Effective(targets={"m1": 2, "m2": 2}, holds={"m1": Hold(HeldBy.MOVE, "waits for m2 to take over")})
+    waits = ActivePlacement(targets={"m1": 2, "m2": 2}, holds={"m1": Hold(HeldBy.MOVE, "waits for m2 to take over")})
     assert after(IMMEDIATELY, MOVED, {"m1": 2, **old}, written=written) == waits
 
 
 def test_immediately_concerns_the_failed_copy_alone() -> None:
     state = after(IMMEDIATELY, MOVED, {"m1": 1, "m2": 2, "m3": 1})
-    assert state == Effective(targets={"m2": 2, "m3": 1}, holds={"m3": Hold(HeldBy.MOVE, "waits for m2 healthy")})
+    assert state == ActivePlacement(targets={"m2": 2, "m3": 1}, holds={"m3": Hold(HeldBy.MOVE, "waits for m2 healthy")})
     assert after(IMMEDIATELY, MOVED, {"m1": 1, "m2": 2, "m3": 1}, ready="m2") == GONE
 
 
@@ -150,7 +152,7 @@ def test_immediately_concerns_the_failed_copy_alone() -> None:
 @pytest.mark.parametrize("age_s", [0, 90_000])
 def test_never_the_failed_copy_stays(ready: str, age_s: float) -> None:
     state = after(NEVER, MOVED, {"m1": 2}, age_s=age_s, ready=ready, with_nodes=ready)
-    assert state == Effective(targets={"m1": 2, "m2": 2}, holds={"m1": KEPT_BY_POLICY})
+    assert state == ActivePlacement(targets={"m1": 2, "m2": 2}, holds={"m1": KEPT_BY_POLICY})
 
 
 def test_never_concerns_the_failed_copy_alone() -> None:

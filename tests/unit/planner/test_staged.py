@@ -14,16 +14,14 @@ from reconciler.api.rollout_progress import (
     ClusterProgress,
     Phase,
     RolloutProgress,
-    StageDone,
+    StageKind,
     StageProgress,
-    StageRunning,
+    StageState,
 )
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, with_progress
-from reconciler.report.plan import plan_text
+from reconciler.report.plan import plan_document, plan_text, stage_lines
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_document
-from reconciler.report.plan.stages import stage_lines
 from reconciler.server.pages.plan_page import plans_html
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
@@ -73,8 +71,8 @@ def running(**revisions: str) -> RolloutProgress:
         release="1a2b3c4",
         clusters=clusters,
         stages=(
-            StageProgress(name="canary", clusters=("m1",), state=StageDone()),
-            StageProgress(name="rest", clusters=("m2", "m3"), state=StageRunning(1, 2)),
+            StageProgress(name="canary", clusters=("m1",), state=StageState(StageKind.DONE)),
+            StageProgress(name="rest", clusters=("m2", "m3"), state=StageState(StageKind.RUNNING, 1, 2)),
         ),
     )
 

@@ -8,14 +8,13 @@ import pytest
 
 from reconciler.api.binding import PreviousPlacement, TargetCluster
 from reconciler.api.clusters import ClusterNode, ClusterObservation, Observations
-from reconciler.api.plan import Plan, Unjudged
+from reconciler.api.plan import NotEvaluated, Plan
 from reconciler.api.refs import Identity
 from reconciler.cli.diff import exit_code
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
-from reconciler.report.plan import plan_text
+from reconciler.report.plan import plan_document, plan_text
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_document
 from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
@@ -46,7 +45,7 @@ def compared(base: list[dict[str, Any]], head: list[dict[str, Any]], seen: Obser
     return plan
 
 
-def only_one(plan: Plan) -> Unjudged:
+def only_one(plan: Plan) -> NotEvaluated:
     assert [change for change in plan.changes if change.identity.kind != "Namespace"] == []
     (found,) = plan.unjudged
     assert found.identity == WEB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.api.fleet import Template
 from reconciler.api.policies import ResourceSelector
-from reconciler.policy.match import Score
+from reconciler.policy import Score
 
 
 def selects(selector: ResourceSelector, template: Template) -> Score:

@@ -20,8 +20,7 @@ from reconciler.api.policies import (
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import PolicyRef
 from reconciler.documents import is_never_distributed
-from reconciler.policy import PolicyIndex, TemplateIndex, best_matches
-from reconciler.policy.match import Score
+from reconciler.policy import PolicyIndex, Score, TemplateIndex, best_matches
 from tests.unit.policy.selecting import selects
 from tests.unit.policy_cases import template_of
 

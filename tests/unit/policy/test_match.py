@@ -7,8 +7,7 @@ import pytest
 from reconciler.api.fleet import Template
 from reconciler.api.policies import ClusterAffinity, PropagationPolicy
 from reconciler.fleet.cluster_documents import parse_cluster
-from reconciler.policy import PolicyIndex, best_matches, matches_cluster, parse_propagation_policy
-from reconciler.policy.match import Score
+from reconciler.policy import PolicyIndex, Score, best_matches, matches_cluster, parse_propagation_policy
 from tests.unit.policy_cases import cases, document_of, documents_of, template_of
 
 

@@ -18,10 +18,10 @@ from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.incremental import Table
 from reconciler.kinds import BUILT_IN_KINDS, Registry, registry_of
-from reconciler.overrides import OverrideIndex
 from reconciler.ownership import OWNER_ANNOTATION, OwnershipRecord, read_owner
-from reconciler.render import RenderCache, Rendered, RenderInputs, render_all, render_copy
-from reconciler.scheduler import Autoscaling
+from reconciler.policy import Claims
+from reconciler.render import Rendered, RenderTables, render_all, render_copy
+from reconciler.scheduler import Autoscaling, Schedule
 from tests.fakes.tables import namespaces_of
 from tests.fleets import fleet_of, with_templates
 from tests.rendering import MEMBERS, WEB
@@ -68,8 +68,9 @@ def inputs(
     overrides: list[Mapping[str, Any]] | None = None,
     governing: PropagationPolicy | None = None,
     interpreters: Registry = BUILT_IN_KINDS,
+    fixed: Mapping[Identity, Mapping[str, int]] | None = None,
     **fields: Any,
-) -> RenderInputs:
+) -> RenderTables:
     fleet = with_templates(fleet_of({"clusters.yaml": MEMBERS, "policies.yaml": overrides or []}), bodies)
     fleet = replace(fleet, settings=FleetSettings(name=name))
     placed = targets if targets is not None else {"m1": None, "m2": None, "m3": None}
@@ -81,18 +82,23 @@ def inputs(
         )
         for identity in fleet.templates
     }
-    return RenderInputs(
+    schedule = Schedule(
         fleet=fleet,
+        interpreters=interpreters,
+        claims=Claims(),
         bindings=bindings,
         policies=dict.fromkeys(fleet.templates, governing or policy()),
-        overrides=OverrideIndex(fleet.overrides, fleet.clusters),
-        interpreters=interpreters,
         **fields,
     )
+    return RenderTables(schedule, fixed)
 
 
-def one(given: RenderInputs, identity: Identity, cluster: str, replicas: int | None = None) -> Rendered:
-    return render_copy(given, identity, cluster, replicas, RenderCache())
+def changed(given: RenderTables, **fields: Any) -> RenderTables:
+    return RenderTables(replace(given.schedule, **fields), given.fixed_completions)
+
+
+def one(given: RenderTables, identity: Identity, cluster: str, replicas: int | None = None) -> Rendered:
+    return render_copy(given, identity, cluster, replicas)
 
 
 def body_of(rendered: Rendered) -> Any:
@@ -228,37 +234,37 @@ def test_clusters_with_other_replicas_get_other_bodies() -> None:
 
 def test_the_same_input_renders_the_same_bytes_in_any_order() -> None:
     given = inputs(WEB, JOB, overrides=[OVERRIDE], targets={"m1": 1, "m2": 2})
-    turned = replace(given, bindings=dict(reversed(list(given.bindings.items()))))
+    turned = changed(given, bindings=dict(reversed(list(given.schedule.bindings.items()))))
     assert render_all(given) == render_all(turned)
 
 
 def test_nothing_of_the_store_is_written_into() -> None:
     given = inputs(WEB, JOB, overrides=[OVERRIDE])
-    before = copy.deepcopy([template.body for template in given.fleet.templates.values()])
+    before = copy.deepcopy([template.body for template in given.schedule.fleet.templates.values()])
     render_all(given)
-    assert [template.body for template in given.fleet.templates.values()] == before
+    assert [template.body for template in given.schedule.fleet.templates.values()] == before
 
 
 def test_a_template_without_a_namespace_gets_the_one_that_it_lives_in() -> None:
     given = inputs({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, name="")
-    (template,) = given.fleet.templates.values()
+    (template,) = given.schedule.fleet.templates.values()
     homed = replace(template, identity=template.identity._replace(namespace="default"))
-    bindings = {homed.identity: replace(given.bindings[template.identity], identity=homed.identity)}
-    given = replace(given, fleet=replace(given.fleet, templates={homed.identity: homed}), bindings=bindings)
+    bindings = {homed.identity: replace(given.schedule.bindings[template.identity], identity=homed.identity)}
+    given = changed(given, fleet=replace(given.schedule.fleet, templates={homed.identity: homed}), bindings=bindings)
     assert body_of(one(given, homed.identity, "m1"))["metadata"] == {"name": "c", "namespace": "default"}
 
 
 def test_a_cluster_scoped_template_loses_a_stray_namespace() -> None:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "namespace": "x"}}
     given = inputs(body, name="")
-    (template,) = given.fleet.templates.values()
+    (template,) = given.schedule.fleet.templates.values()
     homed = replace(template, identity=template.identity._replace(namespace=""))
-    bindings = {homed.identity: replace(given.bindings[template.identity], identity=homed.identity)}
-    given = replace(given, fleet=replace(given.fleet, templates={homed.identity: homed}), bindings=bindings)
+    bindings = {homed.identity: replace(given.schedule.bindings[template.identity], identity=homed.identity)}
+    given = changed(given, fleet=replace(given.schedule.fleet, templates={homed.identity: homed}), bindings=bindings)
     assert body_of(one(given, homed.identity, "m1"))["metadata"] == {"name": "n"}
 
 
-def completions(given: RenderInputs) -> dict[str, Any]:
+def completions(given: RenderTables) -> dict[str, Any]:
     return {manifest.cluster: manifest.body["spec"].get("completions") for manifest in render_all(given).manifests}
 
 
@@ -280,7 +286,7 @@ def test_completions_of_a_divided_job_are_split(
     targets: dict[str, int | None], fixed: dict[str, int], expected: dict[str, int]
 ) -> None:
     """Source: design#jobs; Karmada: completions by Webster over the assigned parallelism."""
-    given = inputs(JOB, targets=targets, governing=DIVIDED, fixed_completions={JOB_IDENTITY: fixed})
+    given = inputs(JOB, targets=targets, governing=DIVIDED, fixed={JOB_IDENTITY: fixed})
     assert completions(given) == expected
 
 
@@ -295,9 +301,9 @@ def test_a_work_queue_job_gets_no_completions() -> None:
 
 def test_a_namespace_that_only_follows_has_no_policy_and_is_kept() -> None:
     given = inputs(WEB, targets={"m1": 1})
-    bindings = {**given.bindings, **namespaces_of(given.fleet, given.bindings)}
+    bindings = {**given.schedule.bindings, **namespaces_of(given.schedule.fleet, given.schedule.bindings)}
     manifests = {
-        manifest.identity.kind: manifest for manifest in render_all(replace(given, bindings=bindings)).manifests
+        manifest.identity.kind: manifest for manifest in render_all(changed(given, bindings=bindings)).manifests
     }
     bare = manifests["Namespace"]
     assert (bare.identity.name, bare.source, bare.policy) == ("demo", NOWHERE, None)
@@ -308,9 +314,9 @@ def test_a_claimed_namespace_has_its_policy_only_where_the_policy_sends_it() -> 
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
     given = inputs(WEB, namespace, targets={"m1": 1, "m2": 1}, governing=policy(keep=False))
     identity = Identity("", "Namespace", "", "demo")
-    claimed = replace(given.bindings[identity], targets=(TargetCluster(cluster="m1"),))
-    bindings = {**given.bindings, identity: claimed}
-    given = replace(given, bindings={**bindings, **namespaces_of(given.fleet, bindings)})
+    claimed = replace(given.schedule.bindings[identity], targets=(TargetCluster(cluster="m1"),))
+    bindings = {**given.schedule.bindings, identity: claimed}
+    given = changed(given, bindings={**bindings, **namespaces_of(given.schedule.fleet, bindings)})
     assert read_owner(body_of(one(given, identity, "m1"))) == OwnershipRecord(policy=REF, keep=False)
     assert read_owner(body_of(one(given, identity, "m2"))) == OwnershipRecord(policy=None, keep=True)
 
@@ -326,15 +332,17 @@ def test_cluster_override_policies_reach_a_bare_namespace() -> None:
         },
     }
     given = inputs(WEB, targets={"m1": 1}, overrides=[override], name="")
-    given = replace(given, bindings={**given.bindings, **namespaces_of(given.fleet, given.bindings)})
+    given = changed(
+        given, bindings={**given.schedule.bindings, **namespaces_of(given.schedule.fleet, given.schedule.bindings)}
+    )
     body = body_of(one(given, Identity("", "Namespace", "", "demo"), "m1"))
     assert body["metadata"] == {"name": "demo", "labels": {"team": "a"}}
 
 
 def test_a_dependency_is_marked_as_one() -> None:
     given = inputs(WEB)
-    following = replace(given.bindings[IDENTITY], is_dependency=True, owners=(JOB_IDENTITY,))
-    given = replace(given, bindings={IDENTITY: following})
+    following = replace(given.schedule.bindings[IDENTITY], is_dependency=True, owners=(JOB_IDENTITY,))
+    given = changed(given, bindings={IDENTITY: following})
     owner = read_owner(body_of(one(given, IDENTITY, "m1", 2)))
     assert owner is not None
     assert owner.dependency
@@ -357,8 +365,11 @@ def yielded_in(fleet: Fleet, bindings: Mapping[Identity, Binding]) -> Mapping[Id
 def test_replicas_are_yielded_where_an_autoscaler_goes() -> None:
     given = inputs(WEB, HPA, targets={"m1": 2, "m2": 2})
     hpa = Identity("autoscaling", "HorizontalPodAutoscaler", "demo", "h")
-    bindings = {**given.bindings, hpa: replace(given.bindings[hpa], targets=(TargetCluster(cluster="m2"),))}
-    given = replace(given, bindings=bindings, yielded=yielded_in(given.fleet, bindings))
+    bindings = {
+        **given.schedule.bindings,
+        hpa: replace(given.schedule.bindings[hpa], targets=(TargetCluster(cluster="m2"),)),
+    }
+    given = changed(given, bindings=bindings, yielded=yielded_in(given.schedule.fleet, bindings))
     yielded = {
         manifest.cluster: (manifest.replicas_yielded, manifest.body["spec"]["replicas"])
         for manifest in render_all(given).manifests
@@ -373,19 +384,19 @@ def test_the_retain_label_of_karmada_yields_replicas() -> None:
         "metadata": {**WEB["metadata"], "labels": {"resourcetemplate.karmada.io/retain-replicas": "true"}},
     }
     given = inputs(labelled, targets={"m1": 2})
-    assert yielded_in(given.fleet, given.bindings) == {IDENTITY: frozenset({"m1"})}
+    assert yielded_in(given.schedule.fleet, given.schedule.bindings) == {IDENTITY: frozenset({"m1"})}
 
 
 def test_a_reason_of_another_rule_leaves_the_policy() -> None:
     given = inputs(WEB)
     reasons = {"m1": Reason(rule="placement", text="named in clusterNames", cluster="m1")}
-    given = replace(given, bindings={IDENTITY: replace(given.bindings[IDENTITY], cluster_reasons=reasons)})
+    given = changed(given, bindings={IDENTITY: replace(given.schedule.bindings[IDENTITY], cluster_reasons=reasons)})
     assert read_owner(body_of(one(given, IDENTITY, "m1", 1))) == OwnershipRecord(policy=REF, replicas=1)
 
 
 def test_applicable_rules_are_those_of_the_cluster() -> None:
     given = inputs(WEB, overrides=[OVERRIDE])
-    template = given.fleet.templates[IDENTITY]
+    template = given.schedule.fleet.templates[IDENTITY]
     index = given.overrides
     rules = index.rules_of(template)
     assert [rule.label for rule in index.rules_on(rules, "m3")] == ["OverridePolicy demo/o rule 1"]
@@ -394,11 +405,6 @@ def test_applicable_rules_are_those_of_the_cluster() -> None:
 
 
 def test_an_empty_fleet_renders_to_nothing() -> None:
-    empty = RenderInputs(
-        fleet=Fleet(revision="x"),
-        bindings={},
-        policies={},
-        overrides=OverrideIndex((), {}),
-        interpreters=BUILT_IN_KINDS,
-    )
-    assert render_all(empty).manifests == ()
+    fleet = Fleet(revision="x")
+    empty = Schedule(fleet=fleet, interpreters=BUILT_IN_KINDS, claims=Claims(), bindings={}, policies={})
+    assert render_all(RenderTables(empty)).manifests == ()

@@ -12,14 +12,13 @@ from msgspec.structs import replace
 
 from reconciler.api.plan import MISSING, FieldChange, Plan
 from reconciler.controller.round.writes import _value
-from reconciler.report import ascii_json, shown_pair, visible
-from reconciler.report.difference import shown, text_diff
-from reconciler.report.json_parts import json_text
+from reconciler.report import ascii_json, json_text, value_texts, visible
+from reconciler.report.difference import text_diff, value_text
 from reconciler.report.plan import plan_text
 from reconciler.report.plan.annotations import plan_annotations, plans_junit
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_patches import plan_patches
-from reconciler.report.status.history_text import event_detail
+from reconciler.report.status import event_detail
 from reconciler.server.pages.plan_page import plans_html
 from tests.golden.plans import image_bump
 
@@ -47,7 +46,7 @@ def pairs(draw: st.DrawFn) -> tuple[object, object]:
 
 @given(pairs(), st.sampled_from([1, 40, 60, 200, 10**9]))
 def test_two_values_on_a_line(pair: tuple[object, object], chars_max: int) -> None:
-    before, after = shown_pair(*pair, chars_max)
+    before, after = value_texts(*pair, chars_max)
     same = type(pair[0]) is type(pair[1]) and pair[0] == pair[1]
     assert (looks(before) == looks(after)) is same, (before, after)
     assert before.isprintable()
@@ -57,7 +56,7 @@ def test_two_values_on_a_line(pair: tuple[object, object], chars_max: int) -> No
 @given(values, values, st.sampled_from([4, 60]))
 def test_one_value_beside_another(one: object, other: object, chars_max: int) -> None:
     if type(one) is not type(other) or one != other:
-        assert shown(one, chars_max) != shown(other, chars_max)
+        assert value_text(one, chars_max) != value_text(other, chars_max)
 
 
 @given(texts, texts, st.text(f"ab{SEPARATORS}", max_size=20), st.booleans())
@@ -107,7 +106,7 @@ def test_what_shows_nothing_is_an_escape(blank: str) -> None:
     ],
 )  # fmt: skip
 def test_pairs(before: object, after: object, told: tuple[str, str]) -> None:
-    assert shown_pair(before, after, 120) == told
+    assert value_texts(before, after, 120) == told
 
 
 OUTPUTS: dict[str, Callable[[Plan], str]] = {

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from reconciler.api.ledger import Event
 from reconciler.api.refs import CommitWords
-from reconciler.report import Style, table, text_width
-from reconciler.report.status.history_text import history_document, history_text
-from reconciler.report.status.text import status_text
-from reconciler.report.terminal import Fit
+from reconciler.report import Fit, Style, table, text_width
+from reconciler.report.status import history_document, history_text, status_text
 from tests.golden.test_operator_screens import STATUS
 
 HEADER = ["name", "alias", "state", "reason"]

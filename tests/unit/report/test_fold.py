@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report import text_width
-from reconciler.report.terminal import folded
+from reconciler.report import folded, text_width
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,10 @@ from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, Hel
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.ownership import LAST_APPLIED
-from reconciler.report import Masker, problems_text, render_json, render_yaml, scrub_text
-from reconciler.report.json_parts import json_text
-from reconciler.report.plan import plan_text
+from reconciler.report import Masker, Rendering, json_text, problems_text, render_json, render_yaml, scrub_text
+from reconciler.report.plan import plan_document, plan_text
 from reconciler.report.plan.annotations import github_annotations, plan_annotations, plans_junit
 from reconciler.report.plan.markdown import plan_markdown
-from reconciler.report.plan.plan_json import plan_document
-from reconciler.report.render_json import Rendering
 from reconciler.server.pages.plan_page import plans_html
 
 SECRET = GVK("", "v1", "Secret")
@@ -226,7 +223,7 @@ bodies = st.recursive(pieces | st.integers(), lambda below: st.lists(below) | st
 
 @given(st.dictionaries(pieces, bodies))
 def test_the_quick_look_misses_nothing_that_the_walk_finds(body: dict[str, Any]) -> None:
-    assert Masker().manifest(body) == Masker()._walked(body)
+    assert Masker().manifest(body) == Masker().document(body)
 
 
 def test_masking_writes_into_nothing() -> None:

@@ -10,8 +10,7 @@ from reconciler.api.content import Content
 from reconciler.api.plan import Manifest
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
-from reconciler.report import render_json
-from reconciler.report.render_json import Rendering
+from reconciler.report import Rendering, render_json
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 POLICY = PolicyRef("ClusterPropagationPolicy", "", "base")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report import ascii_json, visible
-from reconciler.report.safe import code_html, code_span, fence_for, inert, joined
+from reconciler.report import ascii_json, inert, joined, visible
+from reconciler.report.safe_text import code_html, code_span, fence_for
 from tests.golden.plans import HOSTILE
 
 COMMAND = re.compile(r"^\s*::|##[A-Za-z]*\[", re.MULTILINE)

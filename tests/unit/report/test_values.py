@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from reconciler.api.plan import MISSING
-from reconciler.report.difference import compact_json, is_long_text, shown, text_diff
+from reconciler.report import compact_json
+from reconciler.report.difference import is_long_text, text_diff, value_text
 
 
 @pytest.mark.parametrize(
@@ -32,11 +33,11 @@ from reconciler.report.difference import compact_json, is_long_text, shown, text
     ],
 )
 def test_a_value_cannot_be_taken_for_another(value: Any, text: str) -> None:
-    assert shown(value, 100) == text
+    assert value_text(value, 100) == text
 
 
 def test_a_long_value_says_how_much_is_missing() -> None:
-    assert shown("abcdefghij", 4) == "abcd…(+6 characters, #d75c81a2)"
+    assert value_text("abcdefghij", 4) == "abcd…(+6 characters, #d75c81a2)"
 
 
 def test_a_diff_shows_changed_lines_with_their_surroundings() -> None:

@@ -14,21 +14,12 @@ from reconciler.api.rollout_progress import (
     Begin,
     Complete,
     EarlierRevision,
-    Paused,
-    Pinned,
     Record,
     RecordChange,
-    Skipped,
-    StageDone,
-    StageRunning,
+    StageKind,
     StageSlot,
     StageState,
     Steady,
-    Unclear,
-    WaitsForApproval,
-    WaitsForStage,
-    WaitsForTime,
-    WaitsForWindow,
 )
 from reconciler.api.rollouts import Rollout
 from reconciler.rollouts import parse_rollout
@@ -97,28 +88,24 @@ def record_of_case(given: Any) -> Record:
 
 def state_text(state: StageState) -> str:
     """A state of a stage in the words of the tables."""
-    match state:
-        case StageDone():
-            return "done"
-        case StageRunning(done=done, total=total):
-            return f"running {done}/{total}"
-        case WaitsForStage(stage=stage):
-            return f"waits for {stage}"
-        case WaitsForTime(until=until):
-            return f"waits until {minute(until)}"
-        case WaitsForApproval(entry=entry, not_before=not_before, ended=ended):
-            last = f", the last ended at {minute(ended)}" if ended else ""
-            return f"needs {entry}{last}" + (f" from {minute(not_before)}" if not_before else "")
-        case WaitsForWindow(until=until):
-            return f"window from {minute(until)}"
-        case Paused(failed=failed):
-            return f"paused by {' '.join(failed)}"
-        case Pinned(revision=revision):
-            return f"pinned to {revision}"
-        case Skipped():
-            return "skipped"
-        case Unclear():
-            return "unclear"
+    match state.kind:
+        case StageKind.RUNNING:
+            return f"running {state.done}/{state.total}"
+        case StageKind.WAITS_FOR_STAGE:
+            return f"waits for {state.stage}"
+        case StageKind.WAITS_FOR_TIME:
+            return f"waits until {minute(state.until)}"
+        case StageKind.WAITS_FOR_APPROVAL:
+            last = f", the last ended at {minute(state.ended)}" if state.ended else ""
+            return f"needs {state.entry}{last}" + (f" from {minute(state.until)}" if state.until else "")
+        case StageKind.WAITS_FOR_WINDOW:
+            return f"window from {minute(state.until)}"
+        case StageKind.PAUSED:
+            return f"paused by {' '.join(state.failed)}"
+        case StageKind.PINNED:
+            return f"pinned to {state.pinned}"
+        case _:
+            return str(state.kind)
 
 
 def change_text(change: RecordChange) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
-from reconciler.api.rollout_progress import Record, Sight
+from reconciler.api.rollout_progress import GateStatus, Record, ReleaseFacts, RolloutProgress, Staging
 from reconciler.planner import Round, copies_in, plan_round, previous_of
-from reconciler.rollouts import ClusterSights, Revisions, RolloutStatus, selected_of, staged, stand
+from reconciler.rollouts import in_force, selected_of, staged, stand
 from reconciler.scheduler import Schedule, schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, fleet_of
 
@@ -52,18 +52,19 @@ class StagedBed(TestBed):
         super().__init__(*names)
         self.records: dict[str, Record] = {}
         self.older: dict[str, Fleet] = {}
-        self.sights: dict[str, Sight] = {}
+        self.sights: dict[str, GateStatus] = {}
 
-    def standing(self, fleet: Fleet) -> tuple[Schedule, RolloutStatus]:
+    def standing(self, fleet: Fleet) -> tuple[Schedule, Staging, dict[str, RolloutProgress]]:
         schedule = self.decided(fleet)
         named = {record.revision for record in self.records.values()} - {"", fleet.revision}
-        revisions = Revisions(
+        facts = ReleaseFacts(
             fleets={revision: self.older[revision] for revision in sorted(named & self.older.keys())},
             order=(*sorted(named), fleet.revision),
             missing=frozenset(named - self.older.keys()),
+            sights={ROLLOUT: self.sights},
+            applied=copies_in(self.ledger),
         )
-        seen = ClusterSights(sights={ROLLOUT: self.sights}, applied=copies_in(self.ledger))
-        return schedule, stand(schedule, selected_of(schedule), {ROLLOUT: self.records}, revisions, seen, NOW)
+        return schedule, *stand(schedule, selected_of(schedule), {ROLLOUT: self.records}, facts, NOW)
 
     def decided(self, fleet: Fleet) -> Schedule:
         world = self.world(fleet)
@@ -73,10 +74,10 @@ class StagedBed(TestBed):
 
     def staged(self, fleet: Fleet, *, as_recorded: bool = True) -> Schedule:
         """`as_recorded`: by what is recorded now, not by what would begin."""
-        schedule, standing = self.standing(fleet)
+        schedule, staging, progress = self.standing(fleet)
         if as_recorded:
-            standing = replace(standing, records={ROLLOUT: self.records})
-        return staged(schedule, standing, self.ledger, copies_in(self.ledger), self.observations.previous)
+            staging = replace(staging, in_force=in_force({ROLLOUT: self.records}))
+        return staged(schedule, staging, progress, self.ledger, copies_in(self.ledger), self.observations.previous)
 
     def plan_staged(self, fleet: Fleet) -> Round:
         return plan_round(self.world(fleet), self.staged(fleet))

@@ -8,19 +8,16 @@ from reconciler.api.rollout_progress import (
     Begin,
     ClusterProgress,
     Complete,
-    Paused,
     Phase,
-    Pinned,
     Record,
     RolloutProgress,
-    StageDone,
+    StageKind,
     StageProgress,
-    StageRunning,
     StageState,
     Steady,
-    WaitsForApproval,
 )
-from reconciler.report.status.history_text import event_detail, history_entry
+from reconciler.report.status import event_detail
+from reconciler.report.status.history_text import history_entry
 from reconciler.rollouts import rollout_events
 
 NOW = "2026-11-23T10:00:00Z"
@@ -39,9 +36,9 @@ def told(*events: Event) -> list[tuple[str, str]]:
 
 
 def test_a_cluster_that_begins_and_one_that_completes_are_told_once() -> None:
-    before = replace(look(StageDone()), records={"m1": Record(revision="aaaaaaa0", begun_at=NOW)})
+    before = replace(look(StageState(StageKind.DONE)), records={"m1": Record(revision="aaaaaaa0", begun_at=NOW)})
     begun = replace(
-        look(StageRunning(0, 1)),
+        look(StageState(StageKind.RUNNING, 0, 1)),
         changes=(Begin("m1", "bbbbbbb0", NOW), Steady("m1", NOW)),
         records={"m1": Record(revision="bbbbbbb0", begun_at=NOW)},
     )
@@ -58,8 +55,8 @@ def test_a_cluster_that_begins_and_one_that_completes_are_told_once() -> None:
 
 
 def test_what_waits_for_a_person_begins_and_ends_once() -> None:
-    running, paused = look(StageRunning(0, 1)), look(Paused(("m1",)))
-    waits = look(WaitsForApproval("- {stage: canary, revision: bbbbbbb0}"))
+    running, paused = look(StageState(StageKind.RUNNING, 0, 1)), look(StageState(StageKind.PAUSED, failed=("m1",)))
+    waits = look(StageState(StageKind.WAITS_FOR_APPROVAL, entry="- {stage: canary, revision: bbbbbbb0}"))
     assert told(*rollout_events(running, paused, NOW)) == [("rollout-paused", "rollout default/canary")]
     assert rollout_events(paused, paused, NOW) == ()
     assert told(*rollout_events(paused, waits, NOW)) == [
@@ -70,34 +67,40 @@ def test_what_waits_for_a_person_begins_and_ends_once() -> None:
 
 
 def test_an_approval_of_another_revision_is_news() -> None:
-    one = look(WaitsForApproval("- {stage: canary, revision: bbbbbbb0}"))
-    other = look(WaitsForApproval("- {stage: canary, revision: ccccccc0}"), release="ccccccc0")
+    one = look(StageState(StageKind.WAITS_FOR_APPROVAL, entry="- {stage: canary, revision: bbbbbbb0}"))
+    other = look(
+        StageState(StageKind.WAITS_FOR_APPROVAL, entry="- {stage: canary, revision: ccccccc0}"), release="ccccccc0"
+    )
     (event,) = rollout_events(one, other, NOW)
     assert (event.kind, event.data["entry"]) == ("approval-awaited", "- {stage: canary, revision: ccccccc0}")
 
 
 def test_a_process_that_began_anew_tells_nothing_twice() -> None:
-    paused = look(Paused(("m1",)))
+    paused = look(StageState(StageKind.PAUSED, failed=("m1",)))
     (event,) = rollout_events(None, paused, NOW)
     known = {(EventKind(event.kind), event.subject)}
     assert rollout_events(None, paused, NOW, told=known) == ()
-    assert told(*rollout_events(None, look(StageRunning(0, 1)), NOW, told=known)) == [
+    assert told(*rollout_events(None, look(StageState(StageKind.RUNNING, 0, 1)), NOW, told=known)) == [
         ("pause-over", "rollout default/canary")
     ]
-    assert rollout_events(None, replace(look(StageDone()), is_done=True), NOW) == ()
+    assert rollout_events(None, replace(look(StageState(StageKind.DONE)), is_done=True), NOW) == ()
 
 
 def test_a_pin_is_told_of_its_stage_or_of_its_cluster() -> None:
-    running = look(StageRunning(0, 1))
-    stage = look(Pinned("aaaaaaa0"), phase=Phase.PINNED, why="the stage canary is pinned to aaaaaaa0")
-    cluster = look(StageRunning(0, 1), phase=Phase.PINNED, why="the cluster m1 is pinned to aaaaaaa0")
+    running = look(StageState(StageKind.RUNNING, 0, 1))
+    stage = look(
+        StageState(StageKind.PINNED, pinned="aaaaaaa0"),
+        phase=Phase.PINNED,
+        why="the stage canary is pinned to aaaaaaa0",
+    )
+    cluster = look(StageState(StageKind.RUNNING, 0, 1), phase=Phase.PINNED, why="the cluster m1 is pinned to aaaaaaa0")
     assert told(*rollout_events(running, stage, NOW)) == [("pinned", "rollout default/canary")]
     assert told(*rollout_events(running, cluster, NOW)) == [("pinned", "rollout default @ m1")]
     assert told(*rollout_events(cluster, running, NOW)) == [("unpinned", "rollout default @ m1")]
 
 
 def test_history_names_the_cluster_and_both_revisions() -> None:
-    begun = replace(look(StageRunning(0, 1)), changes=(Begin("m1", "bbbbbbb0", NOW),))
+    begun = replace(look(StageState(StageKind.RUNNING, 0, 1)), changes=(Begin("m1", "bbbbbbb0", NOW),))
     (event,) = rollout_events(None, begun, NOW)
     entry = history_entry(event, lambda _: CommitWords("Ada", "Make it so", ""))
     assert (entry["subject"], entry["cluster"], entry["namespace"]) == ("rollout default", "m1", None)

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.rollout_progress import Met, Record, ReleaseFacts, RolloutProgress, Sight, Unmet, Unseen
+from reconciler.api.rollout_progress import (
+    GateMet,
+    GateStatus,
+    GateUnknown,
+    GateUnmet,
+    Record,
+    ReleaseFacts,
+    RolloutProgress,
+)
 from reconciler.rollouts import adopted, lay_out, progress, recorded
 from tests.unit.policy_cases import cases
 from tests.unit.rollouts.looks import (
@@ -46,17 +54,17 @@ def records_of(case: Case) -> dict[str, Record]:
     return {name: record_of_case(record) for name, record in given.items() if record is not None}
 
 
-def sight_of_case(text: str, record: Record) -> Sight:
+def sight_of_case(text: str, record: Record) -> GateStatus:
     verb, _, rest = text.partition(" ")
     if verb == "met":
         since, _, revision = rest.partition(" ")
-        return Met(REVISIONS[revision] if revision else record.revision, at(float(since)) if since else "")
+        return GateMet(REVISIONS[revision] if revision else record.revision, at(float(since)) if since else "")
     if verb == "unseen":
-        return Unseen(rest)
-    return Unmet(rest, is_scaling=verb == "scaling", failed=record.revision if verb == "failed" else "")
+        return GateUnknown(rest)
+    return GateUnmet(rest, is_scaling=verb == "scaling", failed=record.revision if verb == "failed" else "")
 
 
-def look(case: Case, records: dict[str, Record], sights: dict[str, Sight]) -> RolloutProgress:
+def look(case: Case, records: dict[str, Record], sights: dict[str, GateStatus]) -> RolloutProgress:
     rollout = rollout_of(spec_of(case))
     facts = ReleaseFacts(
         order=ORDER,

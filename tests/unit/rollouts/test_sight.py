@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK, Identity, ResourceRef
-from reconciler.api.rollout_progress import Met, Unmet
+from reconciler.api.rollout_progress import GateMet, GateUnmet
 from reconciler.api.rollouts import ConditionCheck, Gate
 from reconciler.rollouts import GatedCopy, named_objects, sight_of
 
@@ -34,7 +34,7 @@ def copy(
 )
 def test_replicas_that_placement_gave_are_no_break(copies: list[GatedCopy], *, is_scaling: bool) -> None:
     found = sight_of(Gate(), "r1", copies, {})
-    assert isinstance(found, Unmet) and found.is_scaling is is_scaling
+    assert isinstance(found, GateUnmet) and found.is_scaling is is_scaling
 
 
 def job(status: str, **more: Any) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_a_gate_is_met_or_it_is_said_why_not(
     gate: Gate, copies: list[GatedCopy], objects: dict[ResourceRef, Any], why: str
 ) -> None:
     found = sight_of(gate, "5f3c9d2", copies, objects, "2026-11-23T10:00:00Z")
-    assert found == (Unmet(why) if why else Met("5f3c9d2", "2026-11-23T10:00:00Z"))
+    assert found == (GateUnmet(why) if why else GateMet("5f3c9d2", "2026-11-23T10:00:00Z"))
 
 
 def test_the_objects_that_a_gate_looks_at() -> None:

@@ -289,12 +289,12 @@ def test_what_no_rollout_speaks_for_changes_everywhere_at_once() -> None:
 def test_a_commit_that_stages_nothing_is_no_new_release() -> None:
     bed = bed_at(fleet("r1", deployment()))
     unclaimed = fleet("r2", deployment(), config_map("nobody", a="1"))
-    _, standing = bed.standing(unclaimed)
+    _, standing, progress = bed.standing(unclaimed)
     assert standing.newest == {"default": "r1"}
-    assert standing.progress["default"].is_done
-    _, standing = bed.standing(fleet("r2", deployment(image="nginx:2")))
+    assert progress["default"].is_done
+    _, standing, _ = bed.standing(fleet("r2", deployment(image="nginx:2")))
     assert standing.newest == {"default": "r2"}
-    _, standing = bed.standing(fleet("r2", deployment(), override("nginx:o1")))
+    _, standing, _ = bed.standing(fleet("r2", deployment(), override("nginx:o1")))
     assert standing.newest == {"default": "r2"}
 
 
@@ -321,9 +321,9 @@ def test_replicas_alone_are_no_new_release(before: dict[str, Any], after: dict[s
     placed = policy("Deployment"), policy("Job", name="job")
     bed = bed_at(store("r1", *placed, before, rollout()))
     bed.records["m1"] = done("r1")
-    _, standing = bed.standing(store("r2", *placed, after, rollout()))
+    _, standing, progress = bed.standing(store("r2", *placed, after, rollout()))
     assert standing.newest == {"default": "r2" if is_release else "r1"}
-    assert standing.progress["default"].is_done is not is_release
+    assert progress["default"].is_done is not is_release
 
 
 def test_replicas_that_no_placement_assigns_are_a_release() -> None:
@@ -413,10 +413,10 @@ def test_a_definition_goes_with_the_revision_of_its_objects() -> None:
     head = store("r2", *everything(), definition("new"), widget("new"), named("default", "demo"))
     bed = StagedBed(*EVERYWHERE)
     bed.older["r1"], bed.records = first, {"m1": begun("r2"), "m2": done("r1"), "m3": done("r1")}
-    schedule, standing = bed.standing(head)
+    schedule, standing, progress = bed.standing(head)
     assert standing.newest == {"default": "r2"}
-    assert standing.selection.rollouts[WIDGETS] == standing.selection.rollouts[WIDGET] == ("default",)
-    staging = staged(schedule, standing, {}, {}, {}).staging
+    assert standing.rollouts[WIDGETS] == standing.rollouts[WIDGET] == ("default",)
+    staging = staged(schedule, standing, progress, {}, {}, {}).staging
     assert staging is not None
     assert [staging.of(WIDGETS, name) for name in EVERYWHERE] == [None, first, first]
 

@@ -87,7 +87,10 @@ def test_dependencies(case: Case) -> None:
             str(identity): {"keep": inherited.keep, "conflict": inherited.conflict_resolution.value}
             for identity, inherited in result.policies.rows.items()
         } == case["settings"]
-    found = [[str(problem.source), problem.code, problem.path] for problem in result.all_problems]
+    found = [
+        [str(problem.source), problem.code, problem.path]
+        for problem in [one for found in result.problems.rows.values() for one in found]
+    ]
     assert found == case.get("problems", [])
 
 

@@ -133,5 +133,7 @@ def test_links_built_on_those_before_are_those_from_nothing(
         assert dict(again.policies.rows) == dict(anew.policies.rows)
         assert dict(again.needs.rows) == dict(anew.needs.rows)
         assert set(again.followed) == set(anew.followed)
-        assert sorted(again.all_problems) == sorted(anew.all_problems)
+        assert sorted([one for found in again.problems.rows.values() for one in found]) == sorted(
+            [one for found in anew.problems.rows.values() for one in found]
+        )
         assert again.makers.makers == anew.makers.makers

@@ -20,12 +20,12 @@ from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.controller.vitals.status_store import StatusSnapshot, StatusStore
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.journal import Journal
-from reconciler.report.status.state_document import state_document
+from reconciler.report.status import state_document
 from reconciler.report.views import ViewModel, matrix_view
 from reconciler.server import live_views
 from reconciler.server.api import Events
 from reconciler.server.http_server import Listening, serving
-from reconciler.server.limits import ReaderLimits
+from reconciler.server.routes import PageRequest, ReaderLimits
 from reconciler.state import Degraded
 from tests.fakes.clocks import TestClock
 from tests.unit.report.views.sights import sight_of
@@ -307,7 +307,7 @@ async def test_a_silent_stream_says_that_it_lives() -> None:
     events = Events(StatusStore(), ReaderLimits(), beat_s=0.01)
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        return await events.stream(request)
+        return await events.stream(PageRequest({}, {}, request))
 
     runner = web.ServerRunner(web.Server(answer), shutdown_timeout=1.0)
     await runner.setup()

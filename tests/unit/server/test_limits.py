@@ -16,12 +16,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from reconciler.api.naming import close_to
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Identity, close_to
 from reconciler.report.views import matrix_view
 from reconciler.server import live_views
 from reconciler.server.http_server import Listening, serving
-from reconciler.server.limits import ReaderLimits, Slots, TooMany, address_of
+from reconciler.server.routes import ReaderLimits, Slots, TooMany, address_of
 from tests.fakes.clocks import TestClock
 from tests.unit.report.views.sights import sight_of
 from tests.unit.server.test_api import scene, showing

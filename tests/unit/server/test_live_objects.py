@@ -90,7 +90,7 @@ def looks(member: Member, clock: TestClock | None = None, *, logs: bool = True) 
 
 
 async def look(found: LiveObjects, cluster: str = "m1") -> LiveReading:
-    return await found.look(cluster, WEB, Identity("apps", "Deployment", "shop", "web"))
+    return await found.read(cluster, WEB, Identity("apps", "Deployment", "shop", "web"))
 
 
 async def test_a_look_reads_the_object_its_pods_their_events_and_the_log_of_the_broken_one() -> None:

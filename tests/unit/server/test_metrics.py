@@ -67,7 +67,7 @@ def test_an_error_of_the_store_shows_in_the_gauge_for_it() -> None:
 def test_labels_are_escaped() -> None:
     vitals = busy()
     name = 'm"\\\n} 1'
-    showing(vitals, clusters={**vitals.shown.clusters, name: ClusterVitals(name=name)})
+    showing(vitals, clusters={**vitals.snapshot.clusters, name: ClusterVitals(name=name)})
     families = text_string_to_metric_families(exposition(vitals, 0.0).decode())
     up = next(family for family in families if family.name == f"{PREFIX}cluster_up")
     assert {sample.labels["cluster"] for sample in up.samples} == {"m1", "m2", name}
@@ -77,7 +77,7 @@ def test_series_grow_with_the_clusters_alone() -> None:
     vitals = busy()
     before = len(_samples(vitals))
     more = {f"c{number}": ClusterVitals(name=f"c{number}", is_up=True) for number in range(50)}
-    showing(vitals, clusters={**vitals.shown.clusters, **more})
+    showing(vitals, clusters={**vitals.snapshot.clusters, **more})
     # Four of its own, and one for each state, each health and each kind of what it does.
     assert len(_samples(vitals)) == before + 50 * (5 + len(Lag) + len(HealthWord))
 
@@ -128,7 +128,7 @@ def test_phases_are_counted_when_another_begins_and_waiting_is_none() -> None:
     beats = ((0, RoundPhase.IDLE), (5, RoundPhase.READ), (6, RoundPhase.READ), (7, RoundPhase.WRITE),
              (8, RoundPhase.WRITE), (10, RoundPhase.RECORD), (11, RoundPhase.IDLE), (99, RoundPhase.PLAN))  # fmt: skip
     for now_s, phase in beats:
-        vitals.phases.turn(phase, now_s)
+        vitals.phases.begin(phase, now_s)
     found = _samples(vitals)
     sums = {name: value for name, value in found.items() if name.startswith("round_phase_seconds_sum")}
     assert sums == {"round_phase_seconds_sum['read']": 2, "round_phase_seconds_sum['write']": 3,

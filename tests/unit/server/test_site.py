@@ -101,7 +101,7 @@ async def test_a_page_that_was_just_drawn_is_sent_again_until_something_is_other
         assert (await asker.get("/", If_None_Match=headers["ETag"]))[0] == 304
         other = scene()
         other.health = {}
-        shown = asker.vitals.shown
+        shown = asker.vitals.snapshot
         assert shown is not None
         asker.vitals.status.publish(type(shown)(picture=sight_of(other.facts()).picture, since=shown.since))
         assert (await asker.get("/", If_None_Match=headers["ETag"]))[0] == 200

@@ -59,4 +59,4 @@ def busy(hostile: str = "") -> Vitals:
 
 def showing(vitals: Vitals, **values: Any) -> None:
     """Publish the snapshot with other values."""
-    vitals.status.publish(replace(vitals.shown, **values))
+    vitals.status.publish(replace(vitals.snapshot, **values))

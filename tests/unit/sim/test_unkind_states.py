@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sim import Cluster, NodeSpec, Part, Settings
-from reconciler.sim.objects.status import forbidden
+from reconciler.sim import Cluster, NodeSpec, Part, Settings, forbidden
 from tests.fakes.definitions import definition
 from tests.unit.sim.worlds import APPS, CORE, a_cluster, apply, pod_template, run, send, workload
 

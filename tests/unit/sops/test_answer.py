@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from reconciler.api.content import Opened
+from reconciler.api.content import DecryptedValues
 from reconciler.sops.decrypt import DecryptRefused
 from reconciler.sops.program import values_of
 from tests.fakes.sops import SECRET_RULE, Sops
@@ -58,6 +58,6 @@ def test_any_other_answer_is_refused_as_a_whole(sops: Sops, change: str) -> None
 def test_the_answer_about_another_file_is_refused(sops: Sops) -> None:
     text = "apiVersion: v1\nkind: Secret\nmetadata: {{name: {}, namespace: d}}\nstringData: {{a: {}}}\n"
     one, two = (sops.encrypt(text.format(name, value), *SECRET_RULE) for name, value in (("s", "xx"), ("s", "yyy")))
-    assert isinstance(values_of(sealed_of(one), sops.decrypt(one)), Opened)
+    assert isinstance(values_of(sealed_of(one), sops.decrypt(one)), DecryptedValues)
     assert isinstance(values_of(sealed_of(one), sops.decrypt(two)), DecryptRefused)
     assert isinstance(values_of(sealed_of(one), one), DecryptRefused)

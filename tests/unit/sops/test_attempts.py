@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.api.content import Opened, Sealed
+from reconciler.api.content import DecryptedValues, SopsMetadata
 from reconciler.api.fleet import Template
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
@@ -40,7 +40,7 @@ def template(name: str = "app", key: str = "a", **more: Any) -> Template:
     return templates(text_of(document).encode())[0]
 
 
-def part(found: Template) -> Sealed:
+def part(found: Template) -> SopsMetadata:
     assert found.sealed is not None
     return found.sealed
 
@@ -74,7 +74,7 @@ def attempts_of(fake: Fake, first_s: float = 0.01, environ: Mapping[str, str] | 
     return found, heard
 
 
-def ask(attempts: Attempts, *asked: Template, wait_s: float = LONG_S) -> list[Opened | DecryptRefused]:
+def ask(attempts: Attempts, *asked: Template, wait_s: float = LONG_S) -> list[DecryptedValues | DecryptRefused]:
     answers = attempts.ask({part(one): [one.identity] for one in asked}, wait_s)
     return [answers[part(one)] for one in asked]
 
@@ -83,7 +83,7 @@ def test_a_file_is_asked_about_once_until_it_is_another_one(tmp_path: Path) -> N
     fake = Fake(tmp_path, ANSWER)
     attempts, heard = attempts_of(fake)
     found = ask(attempts, template())
-    assert found == [Opened(values={(("data", "a"), ciphertext("value")): "data value"})]
+    assert found == [DecryptedValues(values={(("data", "a"), ciphertext("value")): "data value"})]
     assert ask(attempts, template()) == found
     attempts.keep({part(template())})
     assert ask(attempts, template()) == found
@@ -110,7 +110,7 @@ def test_keys_that_are_away_are_asked_for_ever_more_rarely_for_all_of_their_file
     # A person says that it is mended: everything is opened at once.
     fake.behave(ANSWER)
     attempts.again()
-    assert all(isinstance(answer, Opened) for answer in ask(attempts, *files))
+    assert all(isinstance(answer, DecryptedValues) for answer in ask(attempts, *files))
 
 
 @pytest.mark.parametrize("behaviour", ["sys.exit(128)", "os.kill(os.getpid(), 9)"])
@@ -121,7 +121,7 @@ def test_what_is_tried_again_is_told_when_it_is_there(tmp_path: Path, behaviour:
     fake.behave(ANSWER)
     heard.until(lambda: heard.told == [frozenset({template().identity})])
     runs = len(fake.runs)
-    assert isinstance(ask(attempts, template())[0], Opened)
+    assert isinstance(ask(attempts, template())[0], DecryptedValues)
     assert len(fake.runs) == runs
 
 
@@ -132,8 +132,8 @@ def test_a_file_that_nobody_opens_holds_up_no_other_of_the_same_keys(tmp_path: P
     ask(attempts, template("broken"))
     ask(attempts, *others, wait_s=0)
     heard.until(lambda: {one.identity for one in others} <= {identity for told in heard.told for identity in told}
-                or all(isinstance(answer, Opened) for answer in ask(attempts, *others, wait_s=0)))  # fmt: skip
-    assert all(isinstance(answer, Opened) for answer in ask(attempts, *others, wait_s=LONG_S))
+                or all(isinstance(answer, DecryptedValues) for answer in ask(attempts, *others, wait_s=0)))  # fmt: skip
+    assert all(isinstance(answer, DecryptedValues) for answer in ask(attempts, *others, wait_s=LONG_S))
 
 
 def test_a_key_service_that_hangs_holds_up_nobody_of_another_one(tmp_path: Path) -> None:
@@ -145,13 +145,13 @@ def test_a_key_service_that_hangs_holds_up_nobody_of_another_one(tmp_path: Path)
     slow = ask(attempts, template("slow", "slow"), wait_s=0)[0]
     assert isinstance(slow, DecryptRefused)
     assert "has not answered yet" in slow.message
-    assert isinstance(ask(attempts, template("quick", "quick"))[0], Opened)
+    assert isinstance(ask(attempts, template("quick", "quick"))[0], DecryptedValues)
     # As often as it is asked for meanwhile, it is one run.
     for _ in range(5):
         ask(attempts, template("slow", "slow"), wait_s=0)
     gate.touch()
     heard.until(lambda: heard.told == [frozenset({template("slow").identity})])
-    assert isinstance(ask(attempts, template("slow", "slow"), wait_s=0)[0], Opened)
+    assert isinstance(ask(attempts, template("slow", "slow"), wait_s=0)[0], DecryptedValues)
     assert len(fake.runs) == 2
 
 
@@ -185,7 +185,7 @@ def test_the_token_of_a_vault_goes_to_the_vault_of_the_service_alone(tmp_path: P
         attempts, _ = attempts_of(fake, environ={"VAULT_TOKEN": "t", **({"VAULT_ADDR": address} if address else {})})
         before = len(fake.runs)
         answer = ask(attempts, template(kms=None, hc_vault=[VAULT]))[0]
-        assert isinstance(answer, Opened) is is_asked
+        assert isinstance(answer, DecryptedValues) is is_asked
         assert (len(fake.runs) > before) is is_asked
 
 
@@ -241,7 +241,7 @@ def test_a_keyring_starts_a_program_only_for_what_age_does_not_open(tmp_path: Pa
     keyring = Keyring(None, {}, attempts, LONG_S)
     found = keyring.open([for_age, template()], True)
     assert isinstance(found[for_age.identity], Problem)
-    assert isinstance(found[template().identity], Opened)
+    assert isinstance(found[template().identity], DecryptedValues)
     assert len(fake.runs) == 1
     # An older revision, which is asked for after the newest, is no reason to ask anew at each round.
     older = template("older")

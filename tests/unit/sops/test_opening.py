@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.content import JsonObject, Opened, Sealed
+from reconciler.api.content import DecryptedValues, JsonObject, SopsMetadata
 from reconciler.api.fleet import StoreFile, Template
 from reconciler.errors import ConfigurationError
 from reconciler.fleet import parse_file
@@ -82,13 +82,13 @@ def templates(data: bytes, path: str = "s.yaml") -> tuple[Template, ...]:
     return parsed.templates
 
 
-def sealed_of(data: bytes, path: str = "s.yaml") -> Sealed:
+def sealed_of(data: bytes, path: str = "s.yaml") -> SopsMetadata:
     found = templates(data, path)[0].sealed
     assert found is not None
     return found
 
 
-def opened_with(sops: Sops, sealed: Sealed, *files: Path) -> Opened | DecryptRefused:
+def opened_with(sops: Sops, sealed: SopsMetadata, *files: Path) -> DecryptedValues | DecryptRefused:
     keys = [key for file in files or (sops.key_file,) for key in read_identities(file, {}).keys]
     return decrypted_file(sealed, keys)
 
@@ -98,7 +98,7 @@ def bodies(sops: Sops, data: bytes, path: str = "s.yaml") -> list[JsonObject]:
     found = templates(data, path)
     assert found[0].sealed is not None
     values = opened_with(sops, found[0].sealed)
-    assert isinstance(values, Opened), values
+    assert isinstance(values, DecryptedValues), values
     return [replaced(template.body, lambda leaf: (values.values[leaf],))[0] for template in found]
 
 
@@ -184,7 +184,7 @@ def test_as_many_groups_as_are_needed_open_it_and_no_fewer(sops: Sops) -> None:
     data = sops.encrypt_for(WIDGET_ALONE, f"  shamir_threshold: 2\n  key_groups:\n{groups}")
     sealed = sealed_of(data)
     whole = opened_with(sops, sealed, *files)
-    assert isinstance(whole, Opened)
+    assert isinstance(whole, DecryptedValues)
     for left_out in files:
         assert opened_with(sops, sealed, *[file for file in files if file != left_out]) == whole
         refused = opened_with(sops, sealed, left_out)
@@ -204,8 +204,8 @@ def test_a_file_with_old_and_new_identity_opens_before_and_after_a_rotation(sops
     both.write_bytes(sops.key_file.read_bytes() + new.read_bytes())
     both.chmod(0o600)
     was, is_now = opened_with(sops, sealed_of(before), both), opened_with(sops, sealed_of(after), both)
-    assert isinstance(was, Opened)
-    assert isinstance(is_now, Opened)
+    assert isinstance(was, DecryptedValues)
+    assert isinstance(is_now, DecryptedValues)
     assert sorted(map(str, was.values.values())) == sorted(map(str, is_now.values.values()))
     assert isinstance(opened_with(sops, sealed_of(after)), DecryptRefused)
 
@@ -289,7 +289,7 @@ def test_documents_of_a_file_that_change_places_are_refused(sops: Sops) -> None:
         f"apiVersion: v1\nkind: Secret\nmetadata: {{name: s{i}}}\nstringData: {{a: v{i}}}" for i in (1, 2)
     )
     first, _, second = sops.encrypt(text, *SECRET_RULE).partition(b"\n---\n")
-    assert isinstance(opened_with(sops, sealed_of(first + b"\n---\n" + second)), Opened)
+    assert isinstance(opened_with(sops, sealed_of(first + b"\n---\n" + second)), DecryptedValues)
     assert isinstance(opened_with(sops, sealed_of(second + b"\n---\n" + first)), DecryptRefused)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.api.content import Opened
+from reconciler.api.content import DecryptedValues
 from reconciler.errors import ConfigurationError
 from reconciler.sops.program import LIMITS, Program, program_of, values_of
 from tests.fakes.sops import Sops
@@ -61,10 +61,10 @@ def test_the_real_sops_opens_for_pgp_and_for_groups_of_pgp_and_age(sops: Sops, t
             ran = program.decrypt(data, is_json=False)
             assert (ran.code, ran.why) == (0, ""), ran.said
             values = values_of(sealed, ran.output)
-            assert isinstance(values, Opened), values
+            assert isinstance(values, DecryptedValues), values
             # The same as age reads of the same document.
             expected = opened_with(sops, sealed_of(sops.encrypt(WIDGET, *SECRET)))
-            assert isinstance(expected, Opened)
+            assert isinstance(expected, DecryptedValues)
             assert named(values) == named(expected)
         assert program.version().startswith("3.")
     lonely = program_of(sops.binary, "", {"GNUPGHOME": str(tmp_path / "g")}, identities=None)
@@ -77,7 +77,7 @@ def test_the_real_sops_opens_for_pgp_and_for_groups_of_pgp_and_age(sops: Sops, t
 SECRET = ("--encrypted-regex", "^(data|stringData)$")
 
 
-def named(opened: Opened) -> list[tuple[tuple[str, ...], str]]:
+def named(opened: DecryptedValues) -> list[tuple[tuple[str, ...], str]]:
     return sorted((names, repr(value)) for (names, _), value in opened.values.items())
 
 
@@ -89,7 +89,7 @@ def test_the_real_sops_asks_a_vault(sops: Sops, tmp_path: Path) -> None:
         assert program is not None
         ran = program.decrypt(data, is_json=False)
         assert ran.code == 0, ran.said
-        assert isinstance(values_of(sealed_of(data), ran.output), Opened)
+        assert isinstance(values_of(sealed_of(data), ran.output), DecryptedValues)
         assert vault.tokens == {"token-of-the-service"}
         vault.refuse = "permission denied for token-of-the-service"
         ran = program.decrypt(data, is_json=False)

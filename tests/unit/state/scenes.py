@@ -12,7 +12,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.plan import Change
 from reconciler.api.refs import GVK, Copy, Identity
-from reconciler.controller.round.picture import facts_of, looked_health, merged, not_healthy
+from reconciler.controller.round.failed_changes import facts_of, looked_health, merged, not_healthy
 from reconciler.planner import Round, plan_round
 from reconciler.state import Degraded, Failed, Fought, HealthState, Missing, StateFacts
 from tests.fakes.holds import hold

@@ -12,7 +12,7 @@ from reconciler.errors import StoreError, StoreUnsettled
 from reconciler.store import directory as store_directory
 from reconciler.store import read_directory
 from reconciler.store.file_walk import Unreadable
-from reconciler.store.scan import ScanState, Stamp
+from reconciler.store.scan import ScanState
 from tests.fakes.store_trees import problems_of, write_files
 
 NOBODY = 65534
@@ -108,7 +108,7 @@ def test_root_may_be_a_link(tmp_path: Path) -> None:
 
 def _scans(*versions: int) -> Iterator[ScanState]:
     for version in versions:
-        yield ScanState({"": (Stamp(1, version),)}, racy=False)
+        yield ScanState({"": ((1, version),)}, racy=False)
 
 
 def test_reads_again_until_nothing_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
-from reconciler.store.ignore import MAX_PATTERN, MAX_STARS, is_ignored, parse_pattern, with_rules
+from reconciler.store import is_ignored, with_rules
+from reconciler.store.ignore import MAX_PATTERN, MAX_STARS, parse_pattern
 
 NAMES = st.text(alphabet="ab-]", min_size=1, max_size=4)
 SEGMENTS = st.one_of(

@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from reconciler.clock import SystemClock
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
+from reconciler.store import StoreSource
+from reconciler.store.git import parse_git_url
 from reconciler.store.git.repository import ARTIFACTS, using_repository
-from reconciler.store.git.url import parse_git_url
 from reconciler.store.oci import artifact as artifacts
-from reconciler.store.source import StoreSource, open_source
-from reconciler.store.uncommitted import Commits
+from reconciler.store.source import Commits, open_source
 from reconciler.store.url_source import clone_of, fetch_snapshot
 from tests.fakes.git_server import needed
 from tests.fakes.registry import ORAS, Registry, packed, pem

@@ -12,11 +12,11 @@ from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import StoreFile
 from reconciler.api.refs import Identity
 from reconciler.fleet import memo_key, parse_file
-from reconciler.kinds import Interpreter, registry_of
-from reconciler.kinds.built_in import BUILT_IN
+from reconciler.kinds import Interpreter
 from reconciler.store import ParseCache, parse_cache
 from reconciler.store.parse_cache import PARTS, digest_of_source, parse_fingerprint
 from reconciler.templates import references_of
+from tests.fakes.raising import registry_with
 
 PACKAGE = Path(parse_cache.__file__).parents[1]
 OF_A_PLUGIN = StoreFile(
@@ -123,7 +123,7 @@ def test_facts_of_a_plugin_are_never_kept(tmp_path: Path) -> None:
             return (DependencyRef(identity=Identity("", "ConfigMap", "ns", name), path="spec.uses"),)
 
         plugin = Interpreter(kinds=(("x.io", "Widget"),), dependencies=refers)
-        kinds = registry_of((*BUILT_IN, ("plugin", plugin)))
+        kinds = registry_with(("plugin", plugin))
         cache = ParseCache(tmp_path / "c.db")
         kept = cache.load([OF_A_PLUGIN]) or {memo_key(OF_A_PLUGIN): parse_file(OF_A_PLUGIN)}
         (template,) = kept[memo_key(OF_A_PLUGIN)].templates

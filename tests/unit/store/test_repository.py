@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import pygit2
 import pytest
 
 from reconciler.errors import RevisionNotFound, StoreError, StoreFault
-from reconciler.store.repository_source import RepositorySource
+from reconciler.store.local_source import RepositorySource
 from tests.fakes.clocks import TestClock
 from tests.fakes.raising import InterpreterFault
 from tests.fakes.store_trees import commit_all, write_files
@@ -92,23 +93,41 @@ async def test_looking_at_a_repository_leaves_no_garbage(work: Path, tmp_path: P
     async with opened(str(work), tmp_path) as source:
         await read_new(source)
         assert isinstance(source, RepositorySource)
-        source.look()
+        source.probe()
         gc.collect()
         gc.disable()
         try:
             for _ in range(20):
-                source.look()
+                source.probe()
             assert gc.collect() < 20
         finally:
             gc.enable()
 
 
-@pytest.mark.parametrize("step", ["look", "load"])
-async def test_a_look_that_fails_by_a_fault_of_ours_is_a_reason_like_any_other(
-    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+@pytest.mark.parametrize("step", ["probe", "load"])
+@pytest.mark.parametrize(
+    ("fault", "told", "words"),
+    [
+        (InterpreterFault("hunter2"), StoreFault, "internal-error: it cannot be read: InterpreterFault; please report"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/store/.git"),
+            StoreError,
+            "/store/.git: Permission denied",
+        ),
+        (OSError(errno.EIO, "Input/output error"), StoreError, "work: Input/output error"),
+    ],
+)
+async def test_a_look_that_fails_is_a_fault_of_ours_unless_the_system_says_why(
+    work: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    fault: Exception,
+    told: type[StoreError],
+    words: str,
 ) -> None:
     def faulty(*given: object) -> None:
-        raise InterpreterFault("hunter2")
+        raise fault
 
     clock = TestClock()
     async with opened(str(work), tmp_path, clock=clock) as source:
@@ -117,8 +136,9 @@ async def test_a_look_that_fails_by_a_fault_of_ours_is_a_reason_like_any_other(
         commit_all(work)
         with monkeypatch.context() as patched:
             patched.setattr(RepositorySource, step, faulty)
-            with pytest.raises(StoreFault, match="internal-error: it cannot be read: InterpreterFault"):
+            with pytest.raises(StoreError, match=words) as found:
                 await source.read()
+        assert type(found.value) is told
         snapshot = await source.read()
         assert snapshot is not None
         assert content(snapshot)["a.yaml"] == "2"
@@ -144,18 +164,18 @@ async def test_what_lies_in_a_bare_repository_is_searched_when_its_folder_is_ano
         searched = len(walked)
         assert searched > 0
         for _ in range(10):
-            source.look()
+            source.probe()
         assert len(walked) == searched
         # A document that comes beside what is Git's, and a folder in the place of this one.
         write_files(bare, {"a.yaml": "forged"})
         with pytest.raises(StoreError, match="looks like a bare repository and holds documents"):
-            source.look()
+            source.probe()
         with pytest.raises(StoreError, match="looks like a bare repository and holds documents"):
-            source.look()
+            source.probe()
         (bare / "a.yaml").unlink()
-        source.look()
+        source.probe()
         bare.rename(tmp_path / "before.git")
         pygit2.clone_repository(str(work), str(bare), bare=True)
         write_files(bare, {"lfs/a.yaml": "forged"})
         with pytest.raises(StoreError, match="looks like a bare repository and holds documents"):
-            source.look()
+            source.probe()

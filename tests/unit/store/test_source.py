@@ -11,12 +11,12 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from reconciler.api.rollouts import Lineage
+from reconciler.api.rollouts import Ancestry
 from reconciler.clock import Clock, SystemClock
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
-from reconciler.store.local_source import DirectorySource
-from reconciler.store.repository_source import RepositorySource
-from reconciler.store.source import StoreSource, open_source
+from reconciler.store import StoreSource
+from reconciler.store.local_source import DirectorySource, RepositorySource
+from reconciler.store.source import open_source
 from reconciler.store.url_source import UrlSource
 from tests.fakes.git_server import needed
 from tests.fakes.store_trees import AUTHOR, commit_all, write_files
@@ -196,10 +196,10 @@ async def test_older_blobs_can_be_read(work: Path, tmp_path: Path, index: int) -
         blob = first.files[0].blob
         change("2")
         assert await read_new(source) == {"a.yaml": "2"}
-        stored = source.past.read_blob("a.yaml", blob)
+        stored = source.read_blob("a.yaml", blob)
         assert stored is not None
         assert (stored.path, stored.data) == ("a.yaml", b"1")
-        assert source.past.read_blob("a.yaml", "0" * 40) is None
+        assert source.read_blob("a.yaml", "0" * 40) is None
 
 
 @pytest.mark.parametrize("index", [1, 2], ids=["repository", "url"])
@@ -212,7 +212,7 @@ async def test_older_revisions_are_ordered_named_and_read(work: Path, tmp_path: 
         change("2")
         assert await read_new(source) == {"a.yaml": "2"}
         head = str(pygit2.Repository(str(work)).head.target)
-        assert source.ancestry([old, "f" * 40], head) == Lineage(order=(old, head), missing=frozenset({"f" * 40}))
+        assert source.ancestry([old, "f" * 40], head) == Ancestry(order=(old, head), missing=frozenset({"f" * 40}))
         assert source.resolve([old[:9], head, "HEAD", "main", "HEAD~1"]) == {old[:9]: old, head: head}
         recalled = source.recall(old)
         assert recalled is not None
@@ -227,7 +227,7 @@ async def test_a_directory_has_no_revisions(work: Path, tmp_path: Path) -> None:
         snapshot = await source.read()
         assert snapshot is not None
         missing = frozenset({"f" * 40, snapshot.revision})
-        assert source.ancestry(["f" * 40], snapshot.revision) == Lineage(missing=missing)
+        assert source.ancestry(["f" * 40], snapshot.revision) == Ancestry(missing=missing)
         assert source.resolve(["f" * 40, "v1"]) == {}
         source.keep(["f" * 40])
 
@@ -269,13 +269,13 @@ async def test_what_is_kept_outlasts_a_force_push_fetches_and_a_collection(work:
         for name in [name for name in pygit2.Repository(str(clone)).references if "/kept/" in name]:
             pygit2.Repository(str(clone)).references.delete(name)
         git("gc", "--quiet", "--prune=now", at=clone)
-        assert source.ancestry([old], head) == Lineage(order=(head,))
+        assert source.ancestry([old], head) == Ancestry(order=(head,))
         recalled = source.recall(old)
         assert recalled is not None
         assert content(recalled) == {"a.yaml": "old"}
         source.keep([])
         git("gc", "--quiet", "--prune=now", at=clone)
-        assert source.ancestry([old], head) == Lineage(order=(head,), missing=frozenset({old}))
+        assert source.ancestry([old], head) == Ancestry(order=(head,), missing=frozenset({old}))
         assert source.recall(old) is None
 
 

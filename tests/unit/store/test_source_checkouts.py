@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import StoreError, StoreUnsettled
-from reconciler.store import locate_store, open_store
-from reconciler.store.source import StoreSource
+from reconciler.store import StoreSource, locate_store, open_store
 from tests.fakes.store_trees import write_files
 from tests.unit.store.test_source import content, opened, read_new
 

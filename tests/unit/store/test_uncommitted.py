@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.store import locate_store
-from reconciler.store.uncommitted import Commits, uncommitted
+from reconciler.store.source import Commits, uncommitted
 
 DOCUMENT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_new_changed_and_deleted_files_are_named(store: Path) -> None:
-    assert uncommitted(locate_store(str(store))) == ()
+    assert uncommitted(locate_store(str(store))) == {}
     (store / "changed.yaml").write_text(f"{DOCUMENT}data: {{a: b}}\n")
     (store / "deleted.yaml").unlink()
     (store / "staged.yaml").write_text(DOCUMENT)
@@ -43,7 +43,7 @@ def test_new_changed_and_deleted_files_are_named(store: Path) -> None:
     (store / "notes.txt").write_text("no file of a store")
     (store / ".hidden").mkdir()
     (store / ".hidden/new.yaml").write_text(DOCUMENT)
-    assert [str(found) for found in uncommitted(locate_store(str(store)))] == [
+    assert list(uncommitted(locate_store(str(store))).values()) == [
         "changed.yaml (changed)",
         "deleted.yaml (deleted)",
         "staged.yaml (new)",
@@ -53,7 +53,7 @@ def test_new_changed_and_deleted_files_are_named(store: Path) -> None:
 def test_what_git_ignores_is_named_since_a_diff_shows_it(store: Path) -> None:
     (store / ".gitignore").write_text("*.yaml\n")
     (store / "ignored.yaml").write_text(DOCUMENT)
-    assert [str(found) for found in uncommitted(locate_store(str(store)))] == ["ignored.yaml (new)"]
+    assert list(uncommitted(locate_store(str(store))).values()) == ["ignored.yaml (new)"]
 
 
 def test_only_the_folder_of_the_store_counts(store: Path) -> None:
@@ -62,12 +62,12 @@ def test_only_the_folder_of_the_store_counts(store: Path) -> None:
     git(store, "add", ".")
     git(store, "commit", "--quiet", "-m", "More")
     (store / "changed.yaml").write_text("")
-    assert uncommitted(locate_store(str(store / "fleet"))) == ()
+    assert uncommitted(locate_store(str(store / "fleet"))) == {}
 
 
 def test_a_folder_without_git_has_nothing_to_commit(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(DOCUMENT)
-    assert uncommitted(locate_store(str(tmp_path))) == ()
+    assert uncommitted(locate_store(str(tmp_path))) == {}
 
 
 def test_the_last_change_of_a_file_is_found_over_merges_and_after_its_deletion(store: Path) -> None:

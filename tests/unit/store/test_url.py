@@ -9,10 +9,11 @@ import pytest
 
 from reconciler.api.fleet import Snapshot
 from reconciler.errors import StoreError, StoreFault
+from reconciler.store import StoreSource
 from reconciler.store import url_source as source_url
 from reconciler.store.git.commit_history import in_force
 from reconciler.store.git.fetch import fetch
-from reconciler.store.source import StoreSource, open_source
+from reconciler.store.source import open_source
 from tests.fakes.clocks import TestClock
 from tests.fakes.git_server import GitServer
 from tests.fakes.raising import InterpreterFault

@@ -13,8 +13,8 @@ from reconciler.api.fleet import Template
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS, Interpreter, registry_of
-from reconciler.kinds.built_in import BUILT_IN
 from reconciler.templates import check_facts, demand_of, facts_of, images_of, references_of
+from tests.fakes.raising import registry_with
 
 BODY: dict[str, Any] = {"spec": {"replicas": 3, "template": {"spec": {"serviceAccountName": "sa"}}}}
 
@@ -46,7 +46,7 @@ def test_what_a_plugin_says_is_not_kept() -> None:
     body = Content(tree={"spec": {"members": 5}})
     found = template("example.com", "Ring", body)
     plugin = Interpreter(kinds=(("example.com", "Ring"),), demand=lambda body: Demand(replicas=body["spec"]["members"]))
-    with_plugin = registry_of([*BUILT_IN, ("plugin ring", plugin)])
+    with_plugin = registry_with(("plugin ring", plugin))
     assert demand_of(found, with_plugin).replicas == 5
     assert body.facts is None
     assert demand_of(found, BUILT_IN_KINDS).replicas is None
@@ -55,7 +55,7 @@ def test_what_a_plugin_says_is_not_kept() -> None:
 def test_a_body_whose_facts_are_kept_is_not_looked_at_to_check_it() -> None:
     body = msgspec.Raw(msgspec.msgpack.encode(BODY))
     kept = Content(packed=body, facts=facts_of(template("apps", "Deployment", Content(tree=BODY)), BUILT_IN_KINDS))
-    check_facts(template("apps", "Deployment", kept), BUILT_IN_KINDS)
+    check_facts([template("apps", "Deployment", kept)], BUILT_IN_KINDS)
     assert kept.tree is None
 
 
@@ -70,7 +70,7 @@ def test_facts_are_kept_only_of_what_answers_every_question(monkeypatch: pytest.
     body = Content(tree=BODY)
     for _ in range(2):
         with pytest.raises(ValueError, match="no pod template"):
-            check_facts(template(*kind, body), registry)
+            check_facts([template(*kind, body)], registry)
     assert body.facts is None
 
 

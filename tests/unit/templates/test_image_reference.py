@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.api.policies import ImageComponent, OverrideOperator
 from reconciler.templates import ImageFault, override_image, parse_image, replaces_registry
-from reconciler.templates.image_reference import ImageReference
+from reconciler.templates.facts import ImageReference
 from tests.yaml_text import load_yaml
 
 CASES = load_yaml((Path(__file__).parents[2] / "cases" / "overrides" / "images.yaml").read_text())

@@ -24,7 +24,7 @@ from reconciler.templates import (
 )
 from reconciler.templates.metadata import MAX_ANNOTATIONS_BYTES
 from reconciler.templates.rules import MAX_OBJECT_BYTES
-from tests.unit.yaml_cases import cases
+from tests.unit.yaml_cases import cases, changed_objects
 
 
 def _deployment(case: dict[str, Any]) -> dict[str, Any]:
@@ -54,6 +54,12 @@ def test_judges_templates_as_the_table_says(case: dict[str, Any]) -> None:
     has_errors = any(problem.severity is Severity.ERROR for problem in parsed.problems)
     assert len(parsed.templates) == (0 if has_errors else 1)
     assert len(parsed.frozen) == (1 if has_errors else 0)
+
+
+@pytest.mark.parametrize(("body", "problems"), changed_objects())
+def test_refuses_values_as_an_api_server_does(body: dict[str, Any], problems: list[str]) -> None:
+    found = [f"{p.severity} {p.code} {p.path}" for p in _parse(orjson.dumps(body), "f.json").problems]
+    assert sorted(found) == sorted(problems)
 
 
 def test_puts_namespaced_built_in_kinds_into_default() -> None:

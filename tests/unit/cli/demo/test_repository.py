@@ -5,7 +5,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from reconciler.cli.demo.repository import DemoRepository, example_store
+from reconciler.cli.demo.world import DemoRepository, example_store
 from reconciler.store.git.snapshot import GitStore
 
 FILE = "apps/shop/web.yaml"

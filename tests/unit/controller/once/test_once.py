@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Change, Plan
 from reconciler.api.rollout_progress import Record
+from reconciler.controller.cluster_reads.clusters_needed import ClusterFilter
 from reconciler.controller.once import plan_once
-from reconciler.controller.once.applying import apply_once
-from reconciler.controller.once.journal_from_marks import rebuild_once
-from reconciler.controller.round import act
-from reconciler.controller.round.act import Result
-from reconciler.controller.round.hold import OwnershipLock
-from reconciler.controller.round.perform import Done, perform
+from reconciler.controller.once.applying import apply_once, rebuild_once
+from reconciler.controller.round import apply_plan
+from reconciler.controller.round.apply_plan import ChangeResult
+from reconciler.controller.round.ownership_lock import OwnershipLock
+from reconciler.controller.round.send_change import perform
 from reconciler.journal import Journal
 from reconciler.kube import MemberCluster
 from reconciler.report import Masker
@@ -35,7 +36,7 @@ async def test_changes_of_a_cluster_that_cannot_be_held_have_failed(tmp_path: Pa
         faults = scene.box.servers["m2"].faults
         faults.order(Fault(kind=FaultKind.FORBIDDEN), when=is_write, times=100)
         access = scene.access(tmp_path / "journal.db")
-        told: list[Result] = []
+        told: list[ChangeResult] = []
         applied = await apply_once(fleet, access, lambda planned: True, told.append)
         assert scene.live("m1", "app") is not None
     by_cluster = {name: [r.error for r in applied.results if r.change.cluster == name] for name in ("m1", "m2")}
@@ -71,22 +72,22 @@ async def test_applying_again_and_again_gets_no_further_than_one_plan(tmp_path: 
 async def test_a_change_that_fails_by_a_fault_of_ours_fails_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def faulty(member: MemberCluster, change: Change, *more: Any) -> Done:
+    async def faulty(member: MemberCluster, change: Change, *more: Any) -> LiveObject | None:
         if (member.name, change.identity.kind) == ("m2", "ConfigMap"):
             raise InterpreterFault("hunter2")
         return await perform(member, change, *more)
 
-    monkeypatch.setattr(act, "perform", faulty)
+    monkeypatch.setattr(apply_plan, "perform", faulty)
     fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
     async with opened(tmp_path / "scene") as scene:
         access = scene.access(tmp_path / "journal.db")
-        told: list[Result] = []
+        told: list[ChangeResult] = []
         applied = await apply_once(fleet, access, lambda planned: True, told.append)
         assert scene.live("m1", "app") is not None
         with Journal.open(tmp_path / "journal.db", read_only=True) as journal:
             document: Any = journal.state()
             (intent,) = journal.open_intents().values()
-        monkeypatch.setattr(act, "perform", perform)
+        monkeypatch.setattr(apply_plan, "perform", perform)
         applied_again = await apply_once(fleet, access, lambda planned: True)
         assert scene.live("m2", "app") is not None
     (failed,) = (result for result in applied.results if result.error)
@@ -100,11 +101,11 @@ async def test_a_change_that_fails_by_a_fault_of_ours_fails_by_itself(
     assert not [result for result in applied_again.results if result.error]
 
 
-@pytest.mark.parametrize("place", ["_Staying", "losses_of"])
+@pytest.mark.parametrize("place", ["_NotYetDeleted", "losses_of"])
 async def test_a_fault_around_the_changes_of_one_cluster_leaves_those_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    work = getattr(act, place)
+    work = getattr(apply_plan, place)
 
     def faulty(subject: Any, *more: Any) -> Any:
         subjects = subject if isinstance(subject, list) else [subject]
@@ -112,7 +113,7 @@ async def test_a_fault_around_the_changes_of_one_cluster_leaves_those_of_the_oth
             raise InterpreterFault
         return work(subject, *more)
 
-    monkeypatch.setattr(act, place, faulty)
+    monkeypatch.setattr(apply_plan, place, faulty)
     fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
     async with opened(tmp_path) as scene:
         results = await scene.apply(fleet)
@@ -142,7 +143,7 @@ async def test_a_change_that_cannot_be_masked_is_not_sent(tmp_path: Path, monkey
 async def test_who_is_told_may_fail_without_any_change_to_what_was_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def deaf(result: Result) -> None:
+    def deaf(result: ChangeResult) -> None:
         raise InterpreterFault
 
     fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
@@ -259,7 +260,7 @@ async def test_stock_is_taken_of_a_named_cluster_alone(tmp_path: Path) -> None:
             await OwnershipLock(journal, access.clock).hold([scene.members["m1"]], FLEET)
             journal.record_applied([ran("later", "r1")])
         scene.by_hand("m1", "DELETE")
-        found = await rebuild_once(fleet, replace(access, clusters=("m1",)))
+        found = await rebuild_once(fleet, replace(access, clusters=ClusterFilter(("m1",))))
         assert (found.is_stock, found.failed) == (True, {})
         with Journal.open(tmp_path / "journal.db") as journal:
             after = journal.ledger()

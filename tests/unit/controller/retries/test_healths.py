@@ -110,15 +110,15 @@ def test_the_newest_version_counts_however_it_came_to_be_known() -> None:
     healths = HealthCache(Inbox())
     healths.note("m1", WEB, "7", HEALTHY)
     healths.note("m1", WEB, "5", SLOW)
-    assert healths.shown() == {"m1": {}}
+    assert healths.snapshot() == {"m1": {}}
     healths.note("m1", WEB, "8", SLOW)
-    before = healths.shown()
+    before = healths.snapshot()
     assert before == {"m1": {WEB: SLOW}}
     healths.gone("m1", WEB, MISSING)
-    assert (before, healths.shown()) == ({"m1": {WEB: SLOW}}, {"m1": {WEB: MISSING}})
+    assert (before, healths.snapshot()) == ({"m1": {WEB: SLOW}}, {"m1": {WEB: MISSING}})
     # It was made anew, with a version that may be any.
     healths.note("m1", WEB, "3", HEALTHY)
-    assert healths.shown() == {"m1": {}}
+    assert healths.snapshot() == {"m1": {}}
 
 
 def test_nothing_is_news_that_is_known() -> None:
@@ -130,7 +130,7 @@ def test_nothing_is_news_that_is_known() -> None:
     assert (inbox.take(), healths.has_news) == ((HealthChanged(),), True)
     healths.note("m1", WEB, "3", SLOW)
     assert inbox.take() == ()
-    healths.shown()
+    healths.snapshot()
     assert not healths.has_news
 
 
@@ -166,7 +166,7 @@ class Watched:
 
     async def look(self, members: dict[str, Asked], now_s: float) -> int:
         self.clock.advance(now_s - self.clock.monotonic_s())
-        return await self.ailments.look(cast("dict[str, MemberCluster]", members))
+        return await self.ailments.list_due(cast("dict[str, MemberCluster]", members))
 
 
 async def test_where_all_is_well_nobody_is_asked() -> None:
@@ -189,17 +189,17 @@ async def test_what_ails_is_asked_ever_more_rarely_and_told_by_its_pods() -> Non
     pauses = [after - before for before, after in itertools.pairwise(asked_at)]
     assert pauses == sorted(pauses)
     assert len(asked_at) < 10
-    (found,) = healths.shown()["m1"].values()
+    (found,) = healths.snapshot()["m1"].values()
     assert isinstance(found, Degraded)
     assert "its image cannot be pulled" in found.why
     # Its status moves on and it ails still: what its pods said counts, and they are asked again soon.
     healths.note("m1", WEB, "2", Progressing("1 of 2 replicas are available"))
-    assert healths.shown() == {"m1": {WEB: found}}
+    assert healths.snapshot() == {"m1": {WEB: found}}
     member.pods_ = ()
     assert [await ailments.look(members, now_s) for now_s in (301, 305)] == [0, 1]
-    assert healths.shown() == {"m1": {WEB: Progressing("1 of 2 replicas are available")}}
+    assert healths.snapshot() == {"m1": {WEB: Progressing("1 of 2 replicas are available")}}
     healths.note("m1", WEB, "3", HEALTHY)
-    assert healths.shown() == {"m1": {}}
+    assert healths.snapshot() == {"m1": {}}
 
 
 def short_of_quota(available: int, *, is_refused: bool = True) -> Progressing:
@@ -221,11 +221,11 @@ async def test_refused_pods_are_degraded_once_they_last() -> None:
     ailments, members = Watched(healths), {"m1": member}
     healths.note("m1", WEB, "1", short_of_quota(1))
     assert await ailments.look(members, 0) == 0
-    assert type(healths.shown()["m1"][WEB]) is Progressing
+    assert type(healths.snapshot()["m1"][WEB]) is Progressing
     assert await ailments.look(members, timing.AILS_S) == 1
-    assert type(healths.shown()["m1"][WEB]) is Degraded
+    assert type(healths.snapshot()["m1"][WEB]) is Degraded
     healths.note("m1", WEB, "2", short_of_quota(1, is_refused=False))
-    assert type(healths.shown()["m1"][WEB]) is Progressing
+    assert type(healths.snapshot()["m1"][WEB]) is Progressing
 
 
 async def test_pods_that_start_degrade_no_statefulset() -> None:
@@ -237,7 +237,7 @@ async def test_pods_that_start_degrade_no_statefulset() -> None:
     async def looked(now_s: float, *pods: Pod) -> tuple[type, str]:
         member.pods_ = pods
         await ailments.look(members, now_s)
-        found = healths.shown()["m1"][DB]
+        found = healths.snapshot()["m1"][DB]
         return type(found), found.why
 
     healths.note("m1", DB, "1", stateful(2))
@@ -262,7 +262,7 @@ async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
     both = f"{no_node}; more of its pods cannot be made ({QUOTA})"
 
     def told() -> list[str]:
-        return [health.why for health in healths.shown()["m1"].values()]
+        return [health.why for health in healths.snapshot()["m1"].values()]
 
     healths.note("m1", WEB, "1", short_of_quota(0))
     assert told() == [QUOTA]
@@ -308,7 +308,7 @@ async def test_why_pods_are_not_made_is_told_by_events_where_nothing_else_tells_
         now_s += 1000
         await ailments.look(members, now_s)
         await ailments.look(members, now_s + timing.AILS_S)
-        (found,) = healths.shown()["m1"].values()
+        (found,) = healths.snapshot()["m1"].values()
         return found.why
 
     healths.note("m1", DB, "1", stateful(1))
@@ -321,7 +321,7 @@ async def test_why_pods_are_not_made_is_told_by_events_where_nothing_else_tells_
     assert await told() == why, "events are asked though pods may not be"
     # The last of its pods is there: whatever events say, they are of the past.
     healths.note("m1", DB, "2", replace(stateful(3, wanted=4), lacks_pods_of=""))
-    assert healths.shown()["m1"][DB].why == "3 of 4 replicas are available"
+    assert healths.snapshot()["m1"][DB].why == "3 of 4 replicas are available"
     asked = member.asked_for_events
     assert await told() == "3 of 4 replicas are available"
     assert member.asked_for_events == asked, "nothing lacks pods"
@@ -382,7 +382,7 @@ async def test_without_the_right_the_status_has_to_do() -> None:
     for now_s in range(10):
         await ailments.look({"m1": member}, now_s)
     assert len(member.asked) > 0
-    assert healths.shown() == {"m1": {WEB: SLOW}}
+    assert healths.snapshot() == {"m1": {WEB: SLOW}}
 
 
 def test_what_was_written_after_a_round_read_it_is_as_the_answer_said() -> None:
@@ -390,7 +390,7 @@ def test_what_was_written_after_a_round_read_it_is_as_the_answer_said() -> None:
     healths.round_begins()
     healths.written("m1", WEB, "7", SLOW)
     healths.read(Read(name="m1", absent=frozenset({WEB})), {WEB: MISSING}, None)
-    assert healths.shown()["m1"] == {WEB: SLOW}
+    assert healths.snapshot()["m1"] == {WEB: SLOW}
     healths.round_begins()
     healths.read(Read(name="m1", absent=frozenset({WEB})), {WEB: MISSING}, None)
-    assert healths.shown()["m1"] == {WEB: MISSING}
+    assert healths.snapshot()["m1"] == {WEB: MISSING}

@@ -226,7 +226,7 @@ async def test_what_a_late_cluster_has_not_told_yet_is_not_called_synced(tmp_pat
         # The picture of a round that knows of the commit: what m1 holds may be seen before it.
         await scene.until(lambda: (scene.journal.state() or {})["revision"] != before)
         assert scene.value("m2") == "1"
-        assert objects(scene, "m2")["pending"] == scene.vitals.shown.clusters["m2"].objects["pending"] > 0
+        assert objects(scene, "m2")["pending"] == scene.vitals.snapshot.clusters["m2"].objects["pending"] > 0
         scene.box.servers["m2"].faults.clear()
         await scene.until(lambda: scene.value("m2") == "2" and objects(scene, "m2")["pending"] == 0)
-        assert scene.vitals.shown.clusters["m2"].objects["pending"] == 0
+        assert scene.vitals.snapshot.clusters["m2"].objects["pending"] == 0

@@ -14,7 +14,7 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.controller import timing
 from reconciler.controller.inbox import Inbox
 from reconciler.controller.retries.health_cache import HealthCache
-from reconciler.controller.retries.restores import ANSWERS, Restores, Suspicion
+from reconciler.controller.retries.restores import ANSWERS, Restores, VersionDecrease
 from reconciler.journal import Journal
 from reconciler.kube import MemberClusters, MemberConfig, UserAgent
 from reconciler.sim import Request
@@ -26,7 +26,7 @@ from tests.fakes.scripted_server import CUT, Asked, ScriptedServer, reply
 from tests.fakes.worlds import NOW
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
-APP = Suspicion(CONFIG_MAP, "demo", "app", 100)
+APP = VersionDecrease(CONFIG_MAP, "demo", "app", 100)
 
 
 def answering(versions: Iterator[int | None], uid: str = "u1") -> Callable[[Asked], bytes]:
@@ -145,8 +145,8 @@ def test_what_a_list_shows_in_an_earlier_version_and_what_is_forgotten() -> None
     assert list(healths.older("m1", [live])) == [(live, 100)]
     assert list(healths.older("m2", [live])) == []
     healths.forget("m1")
-    assert healths.shown()["m1"] == {}
+    assert healths.snapshot()["m1"] == {}
     healths.note("m1", identity, "50", Degraded("again"))
-    assert healths.shown()["m1"] == {identity: Degraded("again")}
+    assert healths.snapshot()["m1"] == {identity: Degraded("again")}
     healths.note("m1", identity, "51", Healthy())
-    assert healths.shown()["m1"] == {}
+    assert healths.snapshot()["m1"] == {}

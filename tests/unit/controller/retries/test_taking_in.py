@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
 from reconciler.controller.inbox import Inbox
-from reconciler.controller.retries.workers import ClusterWorkers, TakingIn, Task
+from reconciler.controller.retries.workers import ClusterWorkers
+from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.errors import FleetHeld
 from tests.fakes.clocks import TestClock
 
@@ -18,15 +20,16 @@ class Scene:
     """Lanes that go on until they are told to end, and a clock that stands."""
 
     def __init__(self, *clusters: str) -> None:
-        self.lanes, self.clock = ClusterWorkers(Inbox()), TestClock()
-        self.taking_in = TakingIn(self.lanes, self.clock)
+        self.clock = TestClock()
+        self.lanes = ClusterWorkers(Inbox(), self.clock)
         self.ends = {name: asyncio.get_running_loop().create_future() for name in clusters}
         for name, end in self.ends.items():
-            self.lanes.begin(Task(cluster=name, revision="r1", now=NOW, identities=frozenset()), self._writing(end))
+            self.lanes.begin(name, self._writing(end), revision="r1", now=NOW, identities=frozenset())
 
     @staticmethod
-    async def _writing(end: asyncio.Future[None]) -> None:
+    async def _writing(end: asyncio.Future[None]) -> AsyncIterator[list[ChangeResult]]:
         await end
+        yield []
 
     async def ended(self, name: str, fault: Exception | None = None) -> None:
         end = self.ends[name]
@@ -35,14 +38,14 @@ class Scene:
             await asyncio.sleep(0)
 
     def is_due(self) -> bool:
-        return self.taking_in.is_end_due
+        return self.lanes.is_end_due
 
     def took(self, seconds: float) -> None:
         """Taking in took so long."""
         begun_s = self.clock.monotonic_s()
         self.clock.advance(seconds)
         self.lanes.collect()
-        self.taking_in.took(begun_s)
+        self.lanes.recorded(begun_s)
 
 
 async def test_a_lane_that_ends_beside_others_is_taken_in_at_once_where_that_is_cheap() -> None:
@@ -59,10 +62,10 @@ async def test_where_it_takes_long_it_is_put_off_by_ten_times_that() -> None:
     scene.took(0.5)
     await scene.ended("m2")
     assert not scene.is_due()
-    assert scene.taking_in.pause_s == 1.0
+    assert scene.lanes.pause_s == 1.0
     scene.clock.advance(4.5)
     assert not scene.is_due()
-    assert scene.taking_in.pause_s == pytest.approx(0.5)
+    assert scene.lanes.pause_s == pytest.approx(0.5)
     scene.clock.advance(0.5)
     assert scene.is_due()
     await scene.lanes.close()

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from reconciler.api.rollout_progress import Record
 from reconciler.controller.inbox import Inbox, RolloutEntered
-from reconciler.controller.rollouts.entering import Begun, Entering
+from reconciler.controller.rollouts.requests import Begun, Entering
 from reconciler.errors import MemberClusterError
 from reconciler.kube import MemberCluster
 from tests.fakes.clocks import TestClock
@@ -44,7 +44,7 @@ async def test_nobody_waits_for_one_that_keeps_its_answer() -> None:
     await asyncio.sleep(0)
     clusters.answers["m1"].set_result(None)
     assert await asking == {"m1": FIRST}
-    assert entering.away() == {"m2": "it does not answer"}
+    assert entering.not_ready() == {"m2": "it does not answer"}
     assert await entering.enter("f", MEMBERS, {"m2": FIRST}) == {}
     assert [name for name, _ in clusters.asked] == ["m1", "m2"], "it is asked once"
     clusters.answers["m2"].set_result(None)
@@ -52,7 +52,7 @@ async def test_nobody_waits_for_one_that_keeps_its_answer() -> None:
     await asyncio.sleep(0)
     assert entering.has_ended
     assert clusters.inbox.take() == (RolloutEntered("m1"), RolloutEntered("m2"))
-    assert not entering.away()
+    assert not entering.not_ready()
     assert await entering.enter("f", MEMBERS, {"m2": FIRST}) == {"m2": FIRST}
     assert not entering.has_ended
 
@@ -66,10 +66,10 @@ async def test_one_that_refuses_is_tried_after_a_pause_that_grows() -> None:
         await asyncio.sleep(0)
         clusters.answers["m1"].set_result(MemberClusterError("m1", "forbidden"))
         assert await asking == {}
-        assert entering.away() == {"m1": "m1: forbidden"}
+        assert entering.not_ready() == {"m1": "m1: forbidden"}
         assert entering.queue.next_s == clock.monotonic_s() + pause_s
         clock.advance(pause_s)
-        assert not entering.away()
+        assert not entering.not_ready()
         assert entering.queue.next_s == float("inf"), "it is due, and waited for no longer"
 
 

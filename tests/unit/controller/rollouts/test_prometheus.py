@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.api.rollout_progress import Sight, Unmet, Unseen
+from reconciler.api.rollout_progress import GateStatus, GateUnknown, GateUnmet
 from reconciler.api.rollouts import MetricCheck
 from reconciler.controller import timing
-from reconciler.controller.rollouts.prometheus import Prometheus, PrometheusAddress, no_prometheus
+from reconciler.controller.rollouts.requests import Prometheus, PrometheusAddress, no_prometheus
 from reconciler.notify.post import Poster
 from tests.fakes.prometheus import Answer, FakePrometheus, answer_of, matrix
 
@@ -23,7 +23,7 @@ LASTING = MetricCheck(query="up", comparison=">=", threshold=1, for_s=600)
 Answering = Callable[[Mapping[str, str]], Answer]
 
 
-async def asked(answering: Answering, check: MetricCheck = ERRORS, *, begun: str = BEGUN) -> Sight | None:
+async def asked(answering: Answering, check: MetricCheck = ERRORS, *, begun: str = BEGUN) -> GateStatus | None:
     async with Poster.open() as poster:
         with FakePrometheus(answering) as fake:
             known = Prometheus(PrometheusAddress(name="main", url=fake.url), poster)
@@ -47,14 +47,14 @@ async def asked(answering: Answering, check: MetricCheck = ERRORS, *, begun: str
 )
 async def test_each_value_counts(check: MetricCheck, values: list[str], why: str) -> None:
     found = await asked(lambda params: matrix(params, *values), check)
-    assert found is None if not why else isinstance(found, Unmet) and found.why.endswith(why)
+    assert found is None if not why else isinstance(found, GateUnmet) and found.why.endswith(why)
 
 
 async def test_a_metric_holds_for_its_whole_time_since_the_beginning() -> None:
     gap = await asked(lambda params: matrix(params, "1", skip=3), LASTING)
-    assert isinstance(gap, Unmet) and "no value for a part of the last 600s" in gap.why
+    assert isinstance(gap, GateUnmet) and "no value for a part of the last 600s" in gap.why
     early = await asked(lambda params: matrix(params, "1"), LASTING, begun="2026-11-23T11:55:00Z")
-    assert isinstance(early, Unmet) and "600s after its beginning" in early.why
+    assert isinstance(early, GateUnmet) and "600s after its beginning" in early.why
 
 
 def lying(params: Mapping[str, str]) -> Answer:
@@ -80,7 +80,7 @@ LIES: dict[str, tuple[Answering, str]] = {
 async def test_what_cannot_be_told_is_said_and_is_never_met(kind: str) -> None:
     answering, why = LIES[kind]
     found = await asked(answering)
-    assert isinstance(found, Unseen)
+    assert isinstance(found, GateUnknown)
     assert found.why.startswith("the Prometheus main ") and found.why.endswith(why)
 
 
@@ -97,8 +97,8 @@ async def test_one_that_is_slow_or_away_holds_nobody_up(monkeypatch: pytest.Monk
             known = Prometheus(PrometheusAddress(name="main", url=fake.url), poster)
             slow = await known.verdict((ERRORS,), "m1", BEGUN, NOW)
         away = await known.verdict((ERRORS,), "m1", BEGUN, NOW)
-    assert slow == Unseen("the Prometheus main gives no answer within 0.2 s")
-    assert away == Unseen("the Prometheus main cannot be asked: connection refused")
+    assert slow == GateUnknown("the Prometheus main gives no answer within 0.2 s")
+    assert away == GateUnknown("the Prometheus main cannot be asked: connection refused")
 
 
 async def test_the_token_is_the_operators_and_the_cluster_is_named(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ async def test_the_token_is_the_operators_and_the_cluster_is_named(tmp_path: Pat
     (path, params, authorization), *more = fake.asked
     assert (path, authorization, more) == ("/prom/api/v1/query_range", "Bearer secret", [])
     assert params["query"] == 'rate(errors{cluster="m1"}[5m])'
-    assert gone == Unseen("the token of the Prometheus main cannot be read")
+    assert gone == GateUnknown("the token of the Prometheus main cannot be read")
 
 
 def test_where_there_is_none_it_is_said() -> None:

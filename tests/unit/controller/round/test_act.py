@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
-from reconciler.controller.round.act import Acting, act
+from reconciler.controller.round.apply_plan import WriteContext, act
 from reconciler.errors import HeldByCopy, JournalError, MemberClusterError
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.kube import MemberCluster
@@ -67,11 +67,22 @@ async def test_what_was_removed_is_forgotten(tmp_path: Path) -> None:
         assert APP not in scene.journal.applied("m1")
 
 
+@pytest.mark.parametrize("keep", [False, True])
+async def test_what_has_left_the_store_is_nothing_to_correct_there(tmp_path: Path, keep: bool) -> None:
+    async with opened(tmp_path) as scene:
+        await scene.apply(store("m1", keep=keep))
+        _, planned = await scene.plan(fleet_of(policy("ConfigMap", "m1"), clusters=("m1", "m2")))
+        scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.EXPIRED), when=is_write, times=50)
+        (failed,) = (result for result in await scene.act(planned) if result.change.identity == APP)
+        assert failed.error
+        assert failed.todo.startswith("mend in {cluster} what refuses to let it go, or `git revert")
+
+
 async def test_nothing_is_sent_that_could_not_be_journaled(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         _, planned = await scene.plan(store("m1"))
         scene.journal.close()
-        acting = Acting(
+        acting = WriteContext(
             members=scene.members,
             journal=scene.journal,
             fleet=FLEET,
@@ -87,7 +98,7 @@ async def test_each_result_is_told_as_it_comes(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         _, planned = await scene.plan(store("m1"))
         told: list[str] = []
-        acting = Acting(members=scene.members, journal=scene.journal, fleet=FLEET, revision="r1",
+        acting = WriteContext(members=scene.members, journal=scene.journal, fleet=FLEET, revision="r1",
                         interpreters=BUILT_IN_KINDS,
                         tell=lambda result: told.append(result.change.identity.kind))  # fmt: skip
         await act(planned.plan, acting)
@@ -108,7 +119,7 @@ async def test_a_later_wave_that_deletes_asks_whether_the_fleet_is_still_held(tm
         _, planned = await scene.plan(fleet_of(*own, clusters=("m1", "m2")))
         deletes = [number for number, change in enumerate(planned.plan.changes) if change.identity.kind == "ConfigMap"]
         plan = replace(planned.plan, waves=tuple((number,) for number in deletes))
-        acting = Acting(
+        acting = WriteContext(
             members=scene.members,
             journal=scene.journal,
             fleet=FLEET,

@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action
-from reconciler.controller.round.contents import Contents
+from reconciler.controller.round.dry_runs import Contents
 from reconciler.planner import Round
 from reconciler.sim import Fault, FaultKind
 from tests.fakes.clocks import TestClock

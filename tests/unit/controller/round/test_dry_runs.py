@@ -12,7 +12,7 @@ from reconciler.api.plan import Action, Cause, Change, Engine, HeldBy, Hold
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
 from reconciler.controller.retries.caches import RetryQueue
-from reconciler.controller.round.act import not_held
+from reconciler.controller.round.apply_plan import not_held
 from reconciler.controller.round.dry_runs import dry_run
 from reconciler.errors import MemberClusterError
 from reconciler.planner import Round

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.controller.round import hold
-from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round import ownership_lock
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.errors import HeldByCopy, MemberClusterError
 from reconciler.journal import Journal
 from tests.fakes.clocks import QuickClock
@@ -189,7 +189,7 @@ async def test_a_crash_at_any_point_costs_nothing(tmp_path: Path, monkeypatch: p
             journal_of(holder).record_rollouts("web", {"m1": OLD})
             assert await scene.hold(holder) is None
             with monkeypatch.context() as patched:
-                patched.setattr(hold, "reach", die)
+                patched.setattr(ownership_lock, "reach", die)
                 patched.setattr("reconciler.journal.locks.reach", die)
                 with pytest.raises(KeyboardInterrupt):
                     await begin(scene, holder)

@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from reconciler.api.plan import Change
 from reconciler.api.refs import Identity
-from reconciler.controller.round.act import Result
-from reconciler.controller.round.picture import failures_after
+from reconciler.controller.round.apply_plan import ChangeResult
+from reconciler.controller.round.failed_changes import failures_after
 from reconciler.planner import Round
 from reconciler.state import Failed
 from tests.fakes.holds import hold
@@ -30,14 +30,14 @@ def without(planned: Round, change: Change) -> Round:
 
 def test_a_failure_stays_while_its_change_is_due_and_was_not_tried_again() -> None:
     planned = first_round()
-    failed = failures_after({}, planned, [Result(change=app_at_m1(planned), error="no room")])
+    failed = failures_after({}, planned, [ChangeResult(change=app_at_m1(planned), error="no room")])
     assert failed == {AT_M1: Failed("no room", revision=planned.plan.head)}
     assert failures_after(failed, planned, []) == failed
 
 
 def test_the_last_error_counts() -> None:
     planned = first_round()
-    results = [Result(change=app_at_m1(planned), error="new")]
+    results = [ChangeResult(change=app_at_m1(planned), error="new")]
     assert failures_after({AT_M1: Failed("old")}, planned, results) == {
         AT_M1: Failed("new", revision=planned.plan.head)
     }
@@ -49,7 +49,7 @@ def test_a_failure_ends_when_the_change_is_made_or_no_longer_due() -> None:
     planned = first_round()
     change = app_at_m1(planned)
     assert failures_after({AT_M1: Failed("no room")}, without(planned, change), []) == {}
-    assert failures_after({AT_M1: Failed("no room")}, planned, [Result(change=change)]) == {}
+    assert failures_after({AT_M1: Failed("no room")}, planned, [ChangeResult(change=change)]) == {}
 
 
 def test_a_change_that_is_held_waits_and_has_not_failed() -> None:

@@ -17,8 +17,8 @@ import pytest
 from reconciler.api.ledger import HoldRecord
 from reconciler.api.refs import GVK
 from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox
-from reconciler.controller.round.hold import OwnershipLock, ensure_namespace
-from reconciler.controller.round.mark import NAMESPACE, Mark, holder_name, is_own
+from reconciler.controller.round.owner_record import NAMESPACE, OwnerRecord, holder_name, is_own
+from reconciler.controller.round.ownership_lock import OwnershipLock, ensure_namespace
 from reconciler.errors import Deposed, FleetHeld, HeldByCopy, MemberClusterError, NotLeading
 from reconciler.journal import Journal
 from reconciler.ownership import field_manager
@@ -219,7 +219,7 @@ KNOWN = (HoldRecord(epoch=4, token="a"), HoldRecord(epoch=5, token="b", is_confi
     ],
 )
 def test_which_marks_are_ours(epoch: int, token: str, known: tuple[HoldRecord, ...], expected: bool) -> None:
-    assert is_own(Mark(journal="j", epoch=epoch, token=token), known) is expected
+    assert is_own(OwnerRecord(journal="j", epoch=epoch, token=token), known) is expected
 
 
 class Leads:
@@ -316,13 +316,13 @@ async def test_a_mark_of_ours_that_is_older_than_one_before_tells_of_a_restored_
         marks = []
         for _ in range(3):
             with scene.process("one") as holder:
-                holder.report_to(inbox)
+                holder.inbox = inbox
                 assert await scene.hold(holder) is None
                 marks.append(scene.mark)
         assert inbox.take() == ()
         scene.write_mark("PUT", marks[0])
         with scene.process("one") as holder:
-            holder.report_to(inbox)
+            holder.inbox = inbox
             assert await scene.hold(holder) is None
             assert int(scene.mark["epoch"]) > int(marks[-1]["epoch"])
             assert inbox.take() == (ClusterChanged("m1", ClusterScope.RESTORED),)

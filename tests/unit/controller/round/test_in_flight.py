@@ -17,7 +17,7 @@ from reconciler.api.clusters import LiveObject
 from reconciler.api.ledger import Intent, RecordedLoss
 from reconciler.api.plan import Action, Cause, Change, Plan
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.round.act import AT_ONCE, AT_ONCE_IN_ALL, GROUP, Acting, act
+from reconciler.controller.round.apply_plan import AT_ONCE, AT_ONCE_IN_ALL, GROUP, WriteContext, act
 from reconciler.journal import Journal
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.kube import MemberCluster
@@ -97,9 +97,9 @@ def plan(clusters: Iterable[str], count: int) -> Plan:
     return Plan(base="", head="r1", changes=changes, waves=(tuple(range(len(changes))),))
 
 
-def acting(journal: Journal, members: Iterable[CountedMember]) -> Acting:
+def acting(journal: Journal, members: Iterable[CountedMember]) -> WriteContext:
     by_name = {member.name: cast("MemberCluster", member) for member in members}
-    return Acting(members=by_name, journal=journal, fleet="shop", revision="r1", interpreters=BUILT_IN_KINDS)
+    return WriteContext(members=by_name, journal=journal, fleet="shop", revision="r1", interpreters=BUILT_IN_KINDS)
 
 
 async def test_a_wave_of_one_cluster_is_made_a_few_at_a_time(journal: GroupedJournal) -> None:

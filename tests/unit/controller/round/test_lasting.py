@@ -18,9 +18,9 @@ from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK
 from reconciler.clock import epoch_s, rfc3339
 from reconciler.controller import timing
-from reconciler.controller.round.act import Result
+from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.controller.round.episodes import FLAPS_MAX
-from reconciler.controller.round.told import RecordedEvents
+from reconciler.controller.round.reported_conditions import ReportedConditions
 from reconciler.journal import EventFilter, Journal
 from reconciler.state import Degraded, Fought, Progressing, StateTables, step_of
 from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
@@ -43,7 +43,7 @@ class Telling:
 
     def begin(self) -> None:
         """As after a start."""
-        self.told, self.tables = RecordedEvents(self.journal), StateTables()
+        self.told, self.tables = ReportedConditions(self.journal), StateTables()
         self.scene.picture = None
 
     def round(self, after_s: float = 1.0) -> None:
@@ -273,7 +273,7 @@ def test_a_hand_edit_that_is_set_back_is_told_without_what_it_did_to_health(tmp_
         telling.scene.edit("m1", "app", "by hand")
         (change,) = telling.scene.facts().changes[COPY]
         telling.scene.apply()
-        telling.told.fresh([Result(change=change)])
+        telling.told.news([ChangeResult(change=change)])
         telling.scene.health = {COPY: PULL}
         telling.round()
         assert telling.told.due_at()
@@ -294,9 +294,9 @@ def test_what_does_not_come_up_again_after_a_hand_edit_is_told(tmp_path: Path) -
         telling.scene.health = {COPY: PULL}
         for _ in range(4):
             # Somebody edits it again and again.
-            telling.told.fresh([Result(change=change)])
+            telling.told.news([ChangeResult(change=change)])
             telling.round(after_s=timing.SETTLING_S / 2)
-        telling.told.fresh([Result(change=change)])
+        telling.told.news([ChangeResult(change=change)])
         telling.round(after_s=timing.SETTLING_S / 2)
         (event,) = telling.events(EventKind.DEGRADED)
         assert event.data["why"] == PULL.why

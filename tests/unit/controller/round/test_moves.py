@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.controller import loop
-from reconciler.controller.event_judge import EventHandler
+from reconciler.controller.event_handler import EventHandler
 from reconciler.controller.round.dry_runs import dry_run
 from reconciler.kube import WatchEvent
 from reconciler.planner import Round
@@ -112,7 +112,7 @@ async def test_a_move_that_makes_no_progress_is_reported_after_ten_minutes(tmp_p
         await scene.until(lambda: "m2" in scene.replicas())
 
         def reported() -> list[str]:
-            return [found.message for found in scene.vitals.shown.problems if found.code == "move-stalled"]
+            return [found.message for found in scene.vitals.snapshot.problems if found.code == "move-stalled"]
 
         await looked(scene)
         assert reported() == []
@@ -131,7 +131,7 @@ async def test_a_move_that_makes_no_progress_is_reported_after_ten_minutes(tmp_p
 async def test_a_copy_that_begins_to_serve_while_a_round_is_at_work_ends_the_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hear, ask = EventHandler.seen, dry_run
+    hear, ask = EventHandler.object_changed, dry_run
     heard = asyncio.Event()
 
     def told(judge: EventHandler, cluster: str, event: WatchEvent) -> None:
@@ -139,7 +139,7 @@ async def test_a_copy_that_begins_to_serve_while_a_round_is_at_work_ends_the_mov
         if cluster == "m2" and event.object.body.get("status", {}).get("availableReplicas") == 2:
             heard.set()
 
-    monkeypatch.setattr(EventHandler, "seen", told)
+    monkeypatch.setattr(EventHandler, "object_changed", told)
     async with ticking(tmp_path, ROOM) as scene:
         scene.web(**on("m1", "m2"))
         await scene.until(lambda: established(scene) == {"m1": 2, "m2": 2})

@@ -10,9 +10,9 @@ from reconciler.api.clusters import Member, NotRead, Read
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.containment import INTERNAL_ERROR
-from reconciler.controller.round.act import Result
-from reconciler.controller.round.picture import merged as picture_after
-from reconciler.controller.round.picture import with_completeness
+from reconciler.controller.round.apply_plan import ChangeResult
+from reconciler.controller.round.failed_changes import merged as picture_after
+from reconciler.controller.round.failed_changes import with_completeness
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import Round
@@ -25,14 +25,14 @@ def first_round() -> Round:
     return TestBed().plan(fleet_of(config_map(), policy("ConfigMap", "m1", "m2")))
 
 
-def made(planned: Round, *clusters: str) -> list[Result]:
-    return [Result(change=change) for change in planned.plan.changes if change.cluster in clusters]
+def made(planned: Round, *clusters: str) -> list[ChangeResult]:
+    return [ChangeResult(change=change) for change in planned.plan.changes if change.cluster in clusters]
 
 
 def merged(
     before: Round | None,
     planned: Round,
-    results: list[Result],
+    results: list[ChangeResult],
     only: frozenset[Identity] | None,
     members: Mapping[str, Member] = MappingProxyType({}),
     unlisted: tuple[Problem, ...] = (),

@@ -12,7 +12,7 @@ from reconciler.api.binding import Binding, Constraint, TargetCluster, Tick
 from reconciler.api.ledger import Event, EventKind, EvictionRecord
 from reconciler.api.plan import PlacementChange, Plan
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.round.episodes import Origins, placed_events
+from reconciler.controller.round.episodes import PlacementReasons, placed_events
 from reconciler.journal import Journal
 
 WEB, KEYS = Identity("apps", "Deployment", "demo", "web"), Identity("", "Secret", "demo", "keys")
@@ -40,7 +40,9 @@ def event(kind: EventKind, who: str) -> Event:
     return Event(round=1, time=NOW, kind=kind, subject=f"{WEB} @ m1", data={"who": who})
 
 
-def behind(origins: Origins, *placements: PlacementChange, recorded: set[Identity] | None = None) -> dict[str, str]:
+def behind(
+    origins: PlacementReasons, *placements: PlacementChange, recorded: set[Identity] | None = None
+) -> dict[str, str]:
     every = {found.identity for found in placements} if recorded is None else recorded
     plan = Plan(base="", head="r", placements=placements)
     return {found.subject: found.data.get("who", "") for found in placed_events(1, NOW, plan, every, origins)}
@@ -77,12 +79,12 @@ def test_who_is_behind_it(
 ) -> None:
     journal.record_events(given.get("events", ()))
     more = {key: value for key, value in given.items() if key != "events"}
-    origins = Origins(journal=journal, **{"now": NOW, "is_advanced": False, **more})
+    origins = PlacementReasons(journal=journal, **{"now": NOW, "is_advanced": False, **more})
     assert behind(origins, moved(WEB, before, after)) == {str(WEB): who}
 
 
 def test_what_goes_along_has_who_moved_what_it_follows(journal: Journal) -> None:
-    origins = Origins(
+    origins = PlacementReasons(
         journal=journal,
         now=NOW,
         is_advanced=False,
@@ -95,6 +97,6 @@ def test_what_goes_along_has_who_moved_what_it_follows(journal: Journal) -> None
 
 
 def test_only_what_was_recorded_is_told(journal: Journal) -> None:
-    origins = Origins(journal=journal, now=NOW, is_advanced=True)
+    origins = PlacementReasons(journal=journal, now=NOW, is_advanced=True)
     found = behind(origins, moved(WEB, (), (M1,)), moved(KEYS, (), (M1,)), recorded={KEYS})
     assert list(found) == [str(KEYS)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.api.ledger import Intent
-from reconciler.api.plan import Action
+from reconciler.api.plan import Action, Cause
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.recover import recover
 from reconciler.journal import Journal
@@ -89,6 +89,23 @@ async def test_the_record_of_a_hook_outlives_a_deletion_whose_answer_was_lost(tm
         await recover(scene.journal, scene.members, STORE)
         assert scene.journal.applied("m1")[hook.identity].finished
         assert outcome(scene.journal) == "done"
+
+
+@pytest.mark.parametrize("action", [Action.DELETE, Action.REPLACE])
+async def test_what_was_deleted_and_finalizers_keep_is_known_to_be_deleted_by_us(
+    tmp_path: Path, action: Action
+) -> None:
+    async with opened(tmp_path) as scene:
+        await scene.apply(STORE)
+        scene.by_hand("m1", "PATCH", {"metadata": {"finalizers": ["example.com/cleanup"]}})
+        scene.by_hand("m1", "DELETE")
+        uid = scene.journal.applied("m1")[APP].uid
+        scene.journal.begin([Intent(cluster="m1", gvk=CONFIG_MAP, identity=APP, action=action, uid=uid)])
+        await recover(scene.journal, scene.members, STORE)
+        assert scene.journal.applied("m1")[APP].uid == ""
+        scene.by_hand("m1", "PATCH", {"metadata": {"finalizers": None}})
+        _, planned = await scene.plan(STORE)
+        assert [(change.action, change.cause) for change in planned.plan.changes] == [(Action.CREATE, Cause.DECLARED)]
 
 
 async def test_a_delete_that_never_arrived_leaves_the_record(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from reconciler.api.ledger import Intent, IntentEnd, IntentOutcome
 from reconciler.api.plan import Action, Change
 from reconciler.api.problem import Problem
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.reading.read_clusters import remembered
+from reconciler.controller.cluster_reads.read_clusters import remembered
 from reconciler.journal import Journal
 from tests.fakes.members import Open, opened
 from tests.fakes.worlds import config_map, fleet_of, policy

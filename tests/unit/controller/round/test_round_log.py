@@ -79,7 +79,7 @@ class Somebody:
 
     def is_settled(self) -> bool:
         """Return whether the clusters are as the store says."""
-        step = self.scene.vitals.shown.step
+        step = self.scene.vitals.snapshot.step
         return step is not None and step.is_complete and step.revision == f"r{self.scene.source._number}"
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from reconciler.api.fleet import Fleet
 from reconciler.controller.service.leader_term import LeaderContext, LeaderTerm
-from reconciler.controller.service.leadership import FleetProcess, Leadership, Part
-from reconciler.controller.service.takeover import Taken
+from reconciler.controller.service.leadership import FleetProcess, Leadership
 from reconciler.errors import Deposed, FleetHeld, JournalError
+from reconciler.lease import Handover
 from tests.unit.controller.test_loop import Running, running
 
-TAKEN = Taken(leaders=(), revision="r1", unread=frozenset())
+TAKEN = Handover(journal="j", term=1, revision="r1")
 
 
 class Elector:
@@ -65,7 +65,7 @@ async def turned(scene: Running, elector: Elector, error: FleetHeld | None) -> t
 async def test_a_mark_that_is_read_after_the_lease_was_lost_ends_no_process(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         leadership, is_lost = await turned(scene, Elector(None), FleetHeld("another journal"))
-        assert (leadership.part, is_lost) == (Part.STANDBY, True)
+        assert (leadership.term(), leadership.writing_left_s(), is_lost) == (None, 0.0, True)
         _, is_lost = await turned(scene, Elector(None), Deposed("a later term", 4))
         assert is_lost
 

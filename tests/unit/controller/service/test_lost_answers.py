@@ -12,7 +12,7 @@ import pytest
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK
 from reconciler.clock import within
-from reconciler.controller.service.handover import HandoverFile
+from reconciler.controller.service.takeover import HandoverFile
 from reconciler.errors import ClusterUnreachable, ObjectNotFound, WriteConflict
 from reconciler.kube import MemberCluster
 from reconciler.lease import Handover

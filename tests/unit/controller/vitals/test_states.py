@@ -20,7 +20,7 @@ def shown(scene: Running, cluster: str) -> dict[str, int]:
     """The counts of a cluster as the page has them, where `status` has the same ones; else nothing."""
     document: Any = scene.journal.state() or {}
     stored = next((found for found in document.get("clusters", ()) if found["name"] == cluster), None)
-    vital = scene.vitals.shown.clusters.get(cluster)
+    vital = scene.vitals.snapshot.clusters.get(cluster)
     if (
         stored is None
         or vital is None
@@ -99,7 +99,7 @@ async def test_what_a_removed_cluster_holds_is_shown_as_left(tmp_path: Path) -> 
         scene.left_out = {"m2"}
         scene.app("1", "m1")
         await scene.until(lambda: shown(scene, "m2") == {"left": 2})
-        assert scene.vitals.shown.clusters["m2"].is_left
+        assert scene.vitals.snapshot.clusters["m2"].is_left
         assert scene.value("m2") == "1"
         scene.left_out = set()
         scene.app("1", "m1", "m2")
@@ -112,5 +112,5 @@ async def test_what_is_suspended_is_held(tmp_path: Path) -> None:
         scene.app("2", "m1", "m2")
         await scene.until(lambda: shown(scene, "m1") == {"synced": 1, "held": 1})
         await scene.until(lambda: scene.value("m2") == "2" and shown(scene, "m2") == {"synced": 2})
-        assert scene.vitals.shown.held["suspended"] == 1
+        assert scene.vitals.snapshot.held["suspended"] == 1
         assert scene.value("m1") == "1"

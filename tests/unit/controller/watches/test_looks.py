@@ -6,7 +6,7 @@ import itertools
 
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
-from reconciler.controller.watches.polls import Looks
+from reconciler.controller.watches.polls import PollSchedule
 from tests.fakes.clocks import TestClock
 
 WEB: Copy = ("m1", Identity("apps", "Deployment", "demo", "web"))
@@ -19,7 +19,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.clock = TestClock()
-        self.looks = Looks(self.clock)
+        self.looks = PollSchedule(self.clock)
 
     def due(self, copies: list[Copy], second: int) -> list[Copy]:
         self.clock.advance(second - self.clock.monotonic_s())

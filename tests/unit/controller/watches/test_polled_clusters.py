@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.controller.round.mark import holder_name
+from reconciler.controller.round.owner_record import holder_name
 from reconciler.sim import Fault, FaultKind, NodeSpec, Request
 from tests.fakes.worlds import deployment, policy
 from tests.unit.controller.test_loop import Running, running
@@ -133,7 +133,7 @@ async def test_a_commit_changes_the_mode_in_a_running_service(tmp_path: Path) ->
 
 
 def health_of(scene: Running, cluster: str) -> dict[str, int]:
-    return {word: count for word, count in scene.vitals.shown.clusters[cluster].health.items() if count}
+    return {word: count for word, count in scene.vitals.snapshot.clusters[cluster].health.items() if count}
 
 
 async def test_the_health_of_what_was_just_written_is_told_without_a_turn(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ async def test_a_list_that_fails_or_lacks_items_makes_nothing_absent(tmp_path: P
         await turned(scene, asked)
         await scene.quiet()
         assert scene.writes() == before
-        await scene.until(lambda: scene.vitals.shown.clusters["m1"].is_up)
+        await scene.until(lambda: scene.vitals.snapshot.clusters["m1"].is_up)
 
 
 async def test_a_cluster_that_hangs_holds_up_no_turn_of_another_one(tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ async def test_a_cluster_that_hangs_holds_up_no_turn_of_another_one(tmp_path: Pa
         for number in range(2):
             scene.by_hand("m1", f"theirs {number}")
             await scene.until(lambda: scene.value("m1") == "1")
-        await scene.until(lambda: not scene.vitals.shown.clusters["m2"].is_up)
+        await scene.until(lambda: not scene.vitals.snapshot.clusters["m2"].is_up)
         scene.box.servers["m2"].resume()
-        await scene.until(lambda: scene.vitals.shown.clusters["m2"].is_up)
+        await scene.until(lambda: scene.vitals.snapshot.clusters["m2"].is_up)
         scene.by_hand("m2", "theirs")
         await scene.until(lambda: scene.value("m2") == "1")
 
@@ -199,7 +199,7 @@ async def test_another_cluster_under_the_name_is_not_read_and_not_written_to(tmp
     async with running(tmp_path, drift=SOON) as scene:
         system: Any = scene.box["m2"].state.get("Namespace", "", "kube-system")
         scene.box["m2"].state.put({**system, "metadata": {**system["metadata"], "uid": "of-another-cluster"}})
-        await scene.until(lambda: not scene.vitals.shown.clusters["m2"].is_up)
+        await scene.until(lambda: not scene.vitals.snapshot.clusters["m2"].is_up)
         scene.by_hand("m2", "theirs")
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "2")
@@ -236,7 +236,7 @@ async def test_what_carries_our_mark_and_was_never_applied_is_told(tmp_path: Pat
         await scene.until(lambda: scene.value("m2") is None)
         await scene.quiet()
         put_copy(scene, "m1", "m2")
-        await scene.until(lambda: [found.code for found in scene.vitals.shown.problems] == ["not-deleted"])
+        await scene.until(lambda: [found.code for found in scene.vitals.snapshot.problems] == ["not-deleted"])
         asked = Asked(scene)
         await turned(scene, asked, "m2")
         assert scene.value("m2") == "1"
@@ -252,4 +252,4 @@ async def test_without_the_right_to_list_what_was_applied_is_read_by_name(tmp_pa
             await scene.until(lambda: scene.value("m1") == "1")
         delete(scene, "m1")
         await scene.until(lambda: scene.value("m1") == "1")
-        await scene.until(lambda: [found.code for found in scene.vitals.shown.problems] == ["right-missing"])
+        await scene.until(lambda: [found.code for found in scene.vitals.snapshot.problems] == ["right-missing"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.controller import timing
-from reconciler.controller.watches.polls import PollTurn, moment_after
+from reconciler.controller.watches.polls import ClusterPollTime, moment_after
 
 NAMES = [f"cluster-{number}" for number in range(1000)]
 
@@ -18,7 +18,7 @@ class Turns:
     """The turns of these clusters."""
 
     def __init__(self, names: list[str], interval_s: float, now_s: float = 0.0) -> None:
-        self.each = {name: PollTurn(name, interval_s, now_s) for name in sorted(names)}
+        self.each = {name: ClusterPollTime(name, interval_s, now_s) for name in sorted(names)}
 
     def due(self, now_s: float, hurried: Collection[str] = ()) -> list[str]:
         return [name for name, turn in self.each.items() if turn.take(now_s, is_hurried=name in hurried)]

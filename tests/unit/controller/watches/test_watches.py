@@ -36,7 +36,7 @@ class Told(WatchHandler):
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
         self.lists.append((cluster, [found.identity.name for found in objects]))
 
-    def seen(self, cluster: str, event: WatchEvent) -> None:
+    def object_changed(self, cluster: str, event: WatchEvent) -> None:
         self.events.append((event.type, event.object.identity.name))
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:

@@ -50,7 +50,7 @@ async def test_what_carries_our_mark_where_nothing_of_its_kind_is_placed_is_foun
         put_copy(scene, "m1", "m2")
         assert scene.loop is not None
         scene.loop.wake()
-        await scene.until(lambda: [found.code for found in scene.vitals.shown.problems] == ["not-deleted"])
+        await scene.until(lambda: [found.code for found in scene.vitals.snapshot.problems] == ["not-deleted"])
         assert scene.value("m2") == "1", "nobody applied it, so that nobody takes it away either"
 
 
@@ -58,8 +58,8 @@ async def test_a_cluster_with_nothing_of_ours_is_noticed_when_it_goes_away(tmp_p
     async with running(tmp_path) as scene:
         scene.app("1", "m1")
         await scene.until(lambda: scene.value("m1") == "1")
-        await scene.until(lambda: scene.vitals.shown.clusters["m2"].is_up)
+        await scene.until(lambda: scene.vitals.snapshot.clusters["m2"].is_up)
         await scene.box.servers["m2"].stop()
-        await scene.until(lambda: not scene.vitals.shown.clusters["m2"].is_up)
+        await scene.until(lambda: not scene.vitals.snapshot.clusters["m2"].is_up)
         await scene.box.servers["m2"].start()
-        await scene.until(lambda: scene.vitals.shown.clusters["m2"].is_up)
+        await scene.until(lambda: scene.vitals.snapshot.clusters["m2"].is_up)

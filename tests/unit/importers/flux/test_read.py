@@ -38,7 +38,7 @@ def test_the_files_are_those_that_a_person_unpacked_and_what_runs_is_named() -> 
     checkouts = Checkouts({"oci://registry.example.com/manifests/apps": files})
     found = read_flux({"prod": documents_of(INPUT)}, checkouts, fleet="shop", kube_version="1.36", names={})
     assert [render for render in found.files if render.startswith("renders/")] == ["renders/apps.yaml"]
-    told = {left.field: left.why for left in found.left_out}
+    told = {left.subject: left.why for left in found.left_out}
     assert "oras pull" in told["spec.ref"]
     assert "oci://" in told["spec.ref"]
     assert told["spec.ref"].endswith(": prod@sha256:0123 runs")

@@ -5,11 +5,11 @@ from contextlib import ExitStack
 import pytest
 
 from reconciler.errors import AnswerTooLarge
-from reconciler.kube.connection.bounds import SumBudget
+from reconciler.kube.connection.bounds import Budget
 
 
 def test_one_cluster_may_take_half_of_it_and_not_a_byte_more() -> None:
-    budget = SumBudget(1000)
+    budget = Budget(1000)
     with budget.share("m1") as take:
         take(500)
         with pytest.raises(AnswerTooLarge):
@@ -18,7 +18,7 @@ def test_one_cluster_may_take_half_of_it_and_not_a_byte_more() -> None:
 
 
 def test_who_takes_no_more_than_the_others_goes_on_while_one_has_taken_its_part() -> None:
-    budget = SumBudget(1000)
+    budget = Budget(1000)
     with budget.share("greedy") as greedy, budget.share("m2") as second, budget.share("m3") as third:
         greedy(500)
         second(160)
@@ -30,7 +30,7 @@ def test_who_takes_no_more_than_the_others_goes_on_while_one_has_taken_its_part(
 
 
 def test_all_of_them_together_take_no_more_than_the_whole() -> None:
-    budget, names, refused = SumBudget(10_000), [f"m{number:03}" for number in range(100)], 0
+    budget, names, refused = Budget(10_000), [f"m{number:03}" for number in range(100)], 0
     with ExitStack() as held:
         for name in names:
             take = held.enter_context(budget.share(name))
@@ -47,7 +47,7 @@ def test_all_of_them_together_take_no_more_than_the_whole() -> None:
 
 
 def test_what_one_answer_took_is_given_back_with_it_alone() -> None:
-    budget = SumBudget(1000)
+    budget = Budget(1000)
     with budget.share("m1") as first:
         first(100)
         with budget.share("m1") as second:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.kube import MemberConfig, kubeconfig_risks
-from reconciler.kube.connection.kubeconfig import Pem
-from reconciler.kube.connection.risks import exec_plugin_of
+from reconciler.kube import MemberConfig, Pem, exec_plugin_of, kubeconfig_risks
 from tests.unit.kube.connection.test_certificates import certificate
 
 NOW = "2026-03-01T00:00:00Z"

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.kube import MemberConfig
-from reconciler.kube.connection.kubeconfig import Pem
+from reconciler.kube import MemberConfig, Pem
 from reconciler.kube.connection.risks import why_rejected
 
 NOW = "2026-11-21T10:00:00Z"

@@ -47,13 +47,13 @@ def container_of(answer: dict[str, Any] | None) -> dict[str, Any]:
 @given(st.lists(ITEMS, max_size=4))
 def test_a_shared_list_says_what_it_says_alone(items: list[Any]) -> None:
     trees, body = SharedTrees(), body_of(*items, *items)
-    with trees.reading():
+    with trees.list_under_way():
         assert trees.list_answer(body) == trees.list_answer(body) == orjson.loads(body)
 
 
 def test_equal_parts_of_two_clusters_are_one_object_and_the_rest_is_their_own() -> None:
     trees = SharedTrees()
-    with trees.reading():
+    with trees.list_under_way():
         first, second = (trees.list_answer(body_of(deployment(name))) for name in ("m1", "m2"))
     assert first is not None
     assert second is not None
@@ -67,7 +67,7 @@ def test_equal_parts_of_two_clusters_are_one_object_and_the_rest_is_their_own() 
 
 def test_what_differs_in_one_value_shares_all_others() -> None:
     trees = SharedTrees()
-    with trees.reading():
+    with trees.list_under_way():
         one, other = (container_of(trees.list_answer(body_of(deployment("m1", image)))) for image in ("a:1", "b:1"))
     assert (one["image"], other["image"]) == ("a:1", "b:1")
     assert one["env"] is other["env"]
@@ -75,11 +75,11 @@ def test_what_differs_in_one_value_shares_all_others() -> None:
 
 def test_nothing_is_kept_when_no_list_is_under_way_any_more() -> None:
     trees = SharedTrees()
-    with trees.reading():
-        with trees.reading():
+    with trees.list_under_way():
+        with trees.list_under_way():
             trees.list_answer(body_of(deployment("m1")))
-        assert trees.kept > 0
-    assert trees.kept == 0
+        assert trees.size > 0
+    assert trees.size == 0
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_nothing_is_kept_when_no_list_is_under_way_any_more() -> None:
 )  # fmt: skip
 def test_what_is_no_list_is_refused_as_ever(body: bytes) -> None:
     trees = SharedTrees()
-    with trees.reading():
+    with trees.list_under_way():
         assert trees.list_answer(body) is None
         with pytest.raises(BadAnswer):
             page("m1", body, "apps/v1", "Deployment", trees)
@@ -99,6 +99,6 @@ def test_so_much_of_all_lists_as_it_is_told_shares_nothing() -> None:
     """Decoding them at once is quicker; what is beyond that is shared, so that memory stays bounded."""
     body = body_of({"metadata": {"name": "a"}, "data": {"a": "x" * 300}})
     trees = SharedTrees(apart_bytes=2 * len(body))
-    with trees.reading():
+    with trees.list_under_way():
         assert [trees.list_answer(body) is None for _ in range(4)] == [True, True, False, False]
-        assert trees.kept
+        assert trees.size

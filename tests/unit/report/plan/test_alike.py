@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.api.plan import MISSING, Action, Change, FieldChange
+from reconciler.api.plan import MISSING, Action, Change, FieldChange, Plan
 from reconciler.api.problem import Source
-from reconciler.report.plan import alike
-from reconciler.report.plan.alike import alike_lines, common_folder
+from reconciler.report.plan import alike, alike_lines, first_line, plain
 from reconciler.report.plan.change_lines import Detail
+from reconciler.report.plan.equal_changes import common_folder
 from tests.golden.plans import CONFIG_MAP, DEPLOYMENT, change, image_bump
 
 fields = st.builds(
@@ -37,7 +37,7 @@ changes = st.lists(
 @given(changes)
 def test_entries_say_exactly_what_the_changes_say(found: list[Change]) -> None:
     told = [
-        (cluster, one.entry.action, identity, one.entry.held)
+        (cluster, one.action, identity, one.held)
         for one in alike(found)
         for clusters, members in one.places
         for cluster in clusters
@@ -50,12 +50,12 @@ def test_entries_say_exactly_what_the_changes_say(found: list[Change]) -> None:
 @given(changes)
 def test_every_field_of_every_change_is_told_for_its_cluster(found: list[Change]) -> None:
     told = {
-        (cluster, one.entry.action, identity, one.entry.held, line.path, repr(line.before), repr(line.after))
+        (cluster, one.action, identity, one.held, line.path, repr(line.before), repr(line.after))
         for one in alike(found)
         for clusters, members in one.places
         for identity, _ in members
-        for line in one.entry.fields
-        for cluster in (clusters if line.clusters == one.entry.clusters else line.clusters)
+        for line in one.fields
+        for cluster in (clusters if line.clusters == one.clusters else line.clusters)
     }
     assert told == {
         (c.cluster, c.action, c.identity, c.held, field.path, repr(field.before), repr(field.after))
@@ -66,7 +66,7 @@ def test_every_field_of_every_change_is_told_for_its_cluster(found: list[Change]
 
 @given(changes)
 def test_losses_come_first_and_those_that_happen_before_those_that_are_held(found: list[Change]) -> None:
-    entries = [one.entry for one in alike(found)]
+    entries = alike(found)
     order = [(not entry.is_destructive, entry.is_destructive and entry.held is not None) for entry in entries]
     assert order == sorted(order)
 
@@ -97,7 +97,7 @@ def test_what_differs_between_the_clusters_of_an_object_stays_with_those_cluster
     found = [image_bump("m1", "a"), image_bump("m2", "a", extra), image_bump("m1", "b"), image_bump("m2", "b")]
     entries = alike(found)
     assert len(entries) == 2
-    assert [line.clusters for one in entries for line in one.entry.fields if line.path == "spec.replicas"] == [("m2",)]
+    assert [line.clusters for one in entries for line in one.fields if line.path == "spec.replicas"] == [("m2",)]
 
 
 def test_the_common_folder_ends_where_paths_part() -> None:
@@ -110,3 +110,23 @@ def test_an_object_without_a_file_is_told_without_a_place() -> None:
     made = [replace(image_bump("m1", name), source=Source("")) for name in "ab"]
     (one,) = alike(made)
     assert alike_lines(one)[-1] == "      demo/b"
+
+
+def test_registries_with_equally_many_images_have_one_order() -> None:
+    hosts = ["docker.io/x", "docker.io/y", "docker.io/z", "c.example", "e.example", "b.example", "d.example"]
+    field = FieldChange(path="spec.containers", before=[], after=[{"image": f"{host}/a:1"} for host in hosts])
+    (one,) = alike([replace(image_bump("m1", "web"), fields=(field,))])
+    named = ", ".join(f"1 of {host}.example (demo/web)" for host in "bcde")
+    assert f"      image  3 images of docker.io, {named}" in alike_lines(one)
+
+
+def test_a_power_of_an_object_that_changes_differently_in_two_clusters_counts_once() -> None:
+    found = [
+        replace(image_bump(name, "web"), fields=(
+            FieldChange(path="spec.a", before=0, after=number),
+            FieldChange(path="spec.pod", before={}, after={"hostNetwork": True}),
+        ))
+        for number, name in enumerate(("m1", "m2"), start=1)
+    ]  # fmt: skip
+    line = plain(first_line(Plan(base="a", head="b", changes=tuple(found))))
+    assert "(privilege hostNetwork)" in line, line

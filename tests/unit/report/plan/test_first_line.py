@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from reconciler.api.plan import MISSING, Action, FieldChange, Plan
 from reconciler.api.refs import GVK
-from reconciler.report.plan import plan_text
-from reconciler.report.plan.first_line import first_line, plain
+from reconciler.report.plan import first_line, plain, plan_text
 from tests.golden.hostile_plans import plans
 from tests.golden.plans import CONFIG_MAP, DEPLOYMENT, change, image_bump, ordinary_plan
 from tests.golden.pulls import PULLS

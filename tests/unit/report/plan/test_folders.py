@@ -6,12 +6,13 @@ from msgspec.structs import replace
 
 from reconciler.api.plan import FieldChange
 from reconciler.api.problem import Source
-from reconciler.report.plan import alike
-from reconciler.report.plan.alike import SEVERAL, EqualChanges, by_folder
+from reconciler.report.plan import alike, by_folder
+from reconciler.report.plan.equal_changes import SEVERAL
+from reconciler.report.plan.groups import PlanEntry
 from tests.golden.plans import image_bump
 
 
-def found(*paths: str) -> tuple[EqualChanges, ...]:
+def found(*paths: str) -> tuple[PlanEntry, ...]:
     """One entry for each path, none like another."""
     return alike(
         replace(

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from reconciler.api.plan import MISSING, Action, FieldChange, FieldOwner, Plan
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK
-from reconciler.report.json_parts import json_text
-from reconciler.report.plan.plan_json import plan_document, summary
+from reconciler.report import json_text
+from reconciler.report.plan import plan_document
+from reconciler.report.plan.plan_json import summary
 from tests.golden.plans import CONFIG_MAP, change, hostile_plan, ordinary_plan
 
 

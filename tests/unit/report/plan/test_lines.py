@@ -7,8 +7,8 @@ import pytest
 from reconciler.api.binding import Reason, TargetCluster
 from reconciler.api.plan import Action, Cause, FieldChange, PlacementChange
 from reconciler.api.refs import Identity, short_revision
-from reconciler.report.plan import totals
-from reconciler.report.plan.change_lines import Detail, entry_lines, placement_lines, spoken, spoken_losses
+from reconciler.report.plan import placement_lines, spoken, totals
+from reconciler.report.plan.change_lines import Detail, entry_lines, spoken_losses
 from reconciler.report.plan.groups import grouped
 from tests.golden.plans import BASE, CONFIG_MAP, DEPLOYMENT, change
 

@@ -16,7 +16,7 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.ownership import parse_path, value_at
 from reconciler.planner import compare_revisions
-from reconciler.report.json_parts import json_text
+from reconciler.report import json_text
 from reconciler.report.plan.plan_patches import plan_patches
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 

@@ -11,7 +11,8 @@ from reconciler.api.fleet import FrozenReach
 from reconciler.api.problem import Problem, Source
 from reconciler.fleet import Earlier, ParsedFile, assemble, with_last_good
 from reconciler.kinds import BUILT_IN_KINDS
-from reconciler.report.status.broken_files import broken_lines, broken_part
+from reconciler.report.status.state_document import broken_part
+from reconciler.report.status.text import broken_lines
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, config_map, fleet_of, policy
 

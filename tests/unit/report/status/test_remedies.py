@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reconciler.api.refs import Identity
+from reconciler.errors import BadAnswer, ClusterReplaced, HeldByCopy, KindNotRead, MemberClusterError, Throttled
 from reconciler.report.status.remedies import remedy
-from reconciler.state import Degraded, Progressing
+from reconciler.state import Degraded, Failed, Progressing
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 FORBIDDEN = 'pods "web-1" is forbidden: '
@@ -65,3 +66,11 @@ def test_a_broken_pod_of_a_statefulset_is_deleted_by_hand(kind: str, reason: str
     found = Degraded("it does not run", reason=reason)
     told = remedy("m1", Identity("apps", kind, "demo", "web"), found, "web.yaml:1", "ab" * 20)
     assert ("`kubectl --context m1 delete pod -n demo NAME`" in told) is is_told
+
+
+@pytest.mark.parametrize("error", [BadAnswer, ClusterReplaced, HeldByCopy, KindNotRead, Throttled])
+def test_a_document_is_not_to_blame_for_what_a_cluster_does(error: type[MemberClusterError]) -> None:
+    told = remedy("m1", WEB, Failed("why", todo=error.todo), "web.yaml:1", "ab" * 20)
+    assert told
+    assert "web.yaml" not in told
+    assert "revert" not in told

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.report import PLAIN
 from reconciler.report.plan.plan_json import rollouts_part
-from reconciler.report.status.state_document import state_document
-from reconciler.report.status.text import status_lines, status_text
+from reconciler.report.status import state_document, status_text
+from reconciler.report.status.text import status_lines
 from tests.fakes.rollouts import AWAITED, DONE, ENTRY, NEW, OLD, PAUSED, PINNED
 from tests.unit.report.status.test_state_document import picture, planned
 

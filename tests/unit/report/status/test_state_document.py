@@ -13,12 +13,13 @@ from reconciler.api.clusters import Member, Read
 from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Copy, Identity
-from reconciler.controller.round.picture import facts_of
+from reconciler.controller.round.failed_changes import facts_of
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import Round, plan_round
+from reconciler.report.status import StateOfFleet, state_document
 from reconciler.report.status.remedies import todo_of
-from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error
+from reconciler.report.status.state_document import with_source_error
 from reconciler.state import Failed, HealthWord, Lag, StateTables
 from tests.fakes.holds import hold
 from tests.unit.cli.journals import LATER, NOW, down, empty, shop

@@ -13,7 +13,7 @@ from reconciler.api.plan import Plan
 from reconciler.api.problem import Problem
 from reconciler.api.refs import CommitWords
 from reconciler.planner import Round, guards_in_force
-from reconciler.report.status.state_document import StateOfFleet
+from reconciler.report.status import StateOfFleet
 from reconciler.report.views import JournalRows, ViewModel
 from reconciler.state import StateFacts, StateTables
 from tests.fakes.worlds import NOW

@@ -41,13 +41,13 @@ def test_a_day_has_24_hours_and_a_row_for_each_cluster_or_object() -> None:
 
 
 def test_an_hour_tells_the_worst_and_leads_to_its_events() -> None:
-    (web,) = [row for row in day_rows(day_view(COUNTS, "object", NOW)) if row.name == "Deployment shop/web"]
-    hour = web.cells[23]
+    (web,) = [row for row in day_rows(day_view(COUNTS, "object", NOW)) if row["name"] == "Deployment shop/web"]
+    hour = web["cells"][23]
     assert hour is not None
-    assert (hour.events, hour.tone) == (4, "bad")
-    assert hour.words == "Deployment shop/web at 10:00: 1 apply failed, 3 updated"
-    assert hour.link == "/history?resource=Deployment%2Fweb&namespace=shop&since=2026-11-23T10%3A00%3A00Z"
-    assert web.cells[:23] == (None,) * 23
+    assert (hour["events"], hour["tone"]) == (4, "bad")
+    assert hour["words"] == "Deployment shop/web at 10:00: 1 apply failed, 3 updated"
+    assert hour["link"] == "/history?resource=Deployment%2Fweb&namespace=shop&since=2026-11-23T10%3A00%3A00Z"
+    assert web["cells"][:23] == [None] * 23
 
 
 async def test_the_history_page_shows_the_day_and_its_hours_can_be_asked_for(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.fleet import parse
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import render_schedule
-from reconciler.report.views import FILTERS, FOLDS, MatrixQuestion, ViewModel, matrix_view, rows_at_once
+from reconciler.report.views import FILTERS, FOLDS, MatrixQuery, ViewModel, matrix_view, rows_at_once
 from reconciler.report.views.matrix import ROWS_LEAST
 from reconciler.scheduler import schedule_fleet
 from reconciler.server.pages import matrix_query
@@ -111,7 +111,7 @@ def _read(manifests: dict[str, dict[object, object]]) -> object:
 def test_each_filter_takes_away_what_is_not_meant(
     asked: dict[str, object], rows: list[str], columns: list[str], sight: ViewModel
 ) -> None:
-    found = matrix_view(sight, MatrixQuestion(**asked))  # type: ignore[arg-type]
+    found = matrix_view(sight, MatrixQuery(**asked))  # type: ignore[arg-type]
     assert [f"{row.resource.namespace}/{row.resource.name}" for row in found.rows] == rows
     assert [head.name for head in found.clusters] == columns
     assert all(cell.cluster < len(columns) for row in found.rows for cell in row.cells)
@@ -120,14 +120,14 @@ def test_each_filter_takes_away_what_is_not_meant(
 
 def test_every_filter_and_fold_is_a_field_and_stands_in_the_address() -> None:
     for each in FILTERS:
-        assert matrix_query(replace(MatrixQuestion(), **{each.name: "a&b"})) == f"{each.name}=a%26b"
+        assert matrix_query(replace(MatrixQuery(), **{each.name: "a&b"})) == f"{each.name}=a%26b"
     for name, known in FOLDS.items():
         assert set(known) <= {each.name for each in FILTERS}
-        assert matrix_query(replace(MatrixQuestion(), **{name: known[0]})) == f"{name}={known[0]}"
+        assert matrix_query(replace(MatrixQuery(), **{name: known[0]})) == f"{name}={known[0]}"
 
 
 def test_folded_columns_count_copies_and_tell_of_the_worst(sight: ViewModel) -> None:
-    found = matrix_view(sight, MatrixQuestion(columns="region"))
+    found = matrix_view(sight, MatrixQuery(columns="region"))
     assert [(head.name, head.clusters) for head in found.clusters] == [("north", 2), ("south", 1)]
     (web,) = [row for row in found.rows if row.resource.name == "web"]
     assert [(cell.health, cell.ready, cell.replicas) for cell in web.cells] == [("Degraded", 1, 2), ("Healthy", 1, 1)]
@@ -137,21 +137,21 @@ def test_folded_columns_count_copies_and_tell_of_the_worst(sight: ViewModel) -> 
 
 def test_folded_rows_stand_for_their_workloads(sight: ViewModel) -> None:
     for by, names in (("namespace", ["pay", "shop"]), ("team", ["apps/pay", "apps/shop", "data"])):
-        found = matrix_view(sight, MatrixQuestion(rows=by, columns="region"))
+        found = matrix_view(sight, MatrixQuery(rows=by, columns="region"))
         assert [row.resource.name for row in found.rows] == names
         assert (sum(row.fine for row in found.rows), sum(row.copies for row in found.rows)) == (8, 9)
         assert sum(row.workloads for row in found.rows) == 3
 
 
 def test_folded_or_not_the_same_copies_are_counted(sight: ViewModel) -> None:
-    plain = matrix_view(sight, MatrixQuestion())
+    plain = matrix_view(sight, MatrixQuery())
     for rows in ("", *FOLDS["rows"]):
         for columns in ("", *FOLDS["columns"]):
-            found = matrix_view(sight, MatrixQuestion(rows=rows, columns=columns))
+            found = matrix_view(sight, MatrixQuery(rows=rows, columns=columns))
             for count in ("fine", "copies"):
                 assert sum(getattr(row, count) for row in found.rows) == sum(getattr(row, count) for row in plain.rows)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, 500), (40, 312), (200, 62), (3000, ROWS_LEAST)])
 def test_a_page_has_fewer_rows_where_there_are_many_columns(columns: int, rows: int) -> None:
-    assert rows_at_once(MatrixQuestion(cells_max=12_500), columns) == rows
+    assert rows_at_once(MatrixQuery(cells_max=12_500), columns) == rows

@@ -12,8 +12,8 @@ from reconciler.api.plan import FieldChange, FieldOwner
 from reconciler.api.refs import Identity
 from reconciler.report.views import (
     JournalRows,
-    MatrixQuestion,
-    Signs,
+    MatrixQuery,
+    ProcessState,
     ViewModel,
     cluster_view,
     fleet_view,
@@ -29,7 +29,7 @@ from tests.unit.state.scenes import APP, Scene
 
 PASSWORD = "hunter2secret"
 HOSTILE = f"<script>alert(1)</script>\u202e https://bob:{PASSWORD}@example.com/"
-SIGNS = Signs(reconciler="1", fleet="test", is_ready=True, is_progressing=True, phase="idle", source=HOSTILE,
+SIGNS = ProcessState(reconciler="1", fleet="test", is_ready=True, is_progressing=True, phase="idle", source=HOSTILE,
               source_error=HOSTILE)  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def everything(sight: ViewModel, identity: Identity) -> str:
     """All that the views say, as JSON."""
     views = (
         fleet_view(SIGNS, sight, JournalRows()),
-        matrix_view(sight, MatrixQuestion(kind=EVERY_KIND)),
+        matrix_view(sight, MatrixQuery(kind=EVERY_KIND)),
         object_view(sight, identity),
         cluster_view(sight, "m1"),
         problems_view(sight),

@@ -10,8 +10,8 @@ from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.report.views import (
     AlertKind,
     JournalRows,
-    MatrixQuestion,
-    Signs,
+    MatrixQuery,
+    ProcessState,
     ViewModel,
     Weight,
     cluster_view,
@@ -23,7 +23,7 @@ from tests.fakes.rollouts import AWAITED, DONE, ENTRY, NEW, OLD, PAUSED, PINNED
 from tests.fakes.worlds import NOW
 from tests.unit.report.status.test_state_document import picture, planned
 
-SIGNS = Signs(reconciler="1", fleet="shop", is_ready=True, is_progressing=True, phase="idle", source="x")
+SIGNS = ProcessState(reconciler="1", fleet="shop", is_ready=True, is_progressing=True, phase="idle", source="x")
 
 
 def sight_with(*rollouts: RolloutProgress) -> ViewModel:
@@ -69,7 +69,7 @@ def test_pages_show_stages_and_escape_what_clusters_say() -> None:
     sight = sight_with(progress, replace(AWAITED, rollout="other"))
     fleet, cluster = fleet_view(SIGNS, sight, JournalRows()), cluster_view(sight, "m1")
     assert cluster is not None
-    page, one = fleet_page(fleet, None, MatrixQuestion(), NOW), cluster_page(fleet, cluster, NOW)
+    page, one = fleet_page(fleet, None, MatrixQuery(), NOW), cluster_page(fleet, cluster, NOW)
     assert "Rollout default" in page and "PAUSED: m1 failed" in page and f"<code>{ENTRY}</code>" in page
     assert NEW[:12] in one and "Revision in force" in one
     assert "<script>alert" not in page + one
@@ -80,5 +80,5 @@ def test_pages_of_a_fleet_without_rollouts_have_no_place_for_them() -> None:
     sight = sight_with()
     fleet, cluster = fleet_view(SIGNS, sight, JournalRows()), cluster_view(sight, "m1")
     assert cluster is not None
-    pages = fleet_page(fleet, None, MatrixQuestion(), NOW) + cluster_page(fleet, cluster, NOW)
+    pages = fleet_page(fleet, None, MatrixQuery(), NOW) + cluster_page(fleet, cluster, NOW)
     assert "Rollout" not in pages and "Revision in force" not in pages

@@ -67,6 +67,8 @@ def test_each_that_runs_out_is_told_and_the_next_comes_first() -> None:
     assert found[4].words == "the suspension of cluster m2 by bob ends"
     assert [timer.what for timer in timers_of(sight, cluster="m2")] == ["fight", "suspension"]
     assert "suspension" not in [timer.what for timer in timers_of(sight, identity=APP)]
+    namesake = APP._replace(group="apps.example.com")
+    assert timers_of(sight, identity=namesake) == ()
 
 
 def test_a_broken_application_leaves_when_it_was_tolerated_for_long_enough() -> None:

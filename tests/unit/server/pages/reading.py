@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import NamedTuple
 
-from reconciler.report.views import DayView, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views import DayView, HistoryQuery, MatrixQuery, NotFound
 from reconciler.server.pages import (
     cluster_page,
     fleet_page,
@@ -72,16 +72,16 @@ class Page(HTMLParser):
 
 def drawn(found: Views) -> dict[str, str]:
     """Every page of these views."""
-    asked = MatrixQuestion(q="w", namespace="shop", kind="Deployment", troubles=True)
+    asked = MatrixQuery(q="w", namespace="shop", kind="Deployment", troubles=True)
     return {
-        "fleet": fleet_page(found.fleet, found.matrix, MatrixQuestion(), NOW),
+        "fleet": fleet_page(found.fleet, found.matrix, MatrixQuery(), NOW),
         "fleet narrowed": fleet_page(found.fleet, found.matrix, asked, NOW),
-        "fleet before a round": fleet_page(found.fleet, None, MatrixQuestion(), NOW),
+        "fleet before a round": fleet_page(found.fleet, None, MatrixQuery(), NOW),
         "object": object_page(found.fleet, found.object, found.live, NOW),
         "cluster": cluster_page(found.fleet, found.cluster, NOW),
         "problems": problems_page(found.fleet, found.problems, NOW),
-        "history": history_page(found.fleet, found.fleet.events, HistoryQuestion(cluster="m1"), views.day(), NOW),
-        "history of nothing": history_page(found.fleet, (), HistoryQuestion(), DayView(by="cluster", hours=()), NOW),
+        "history": history_page(found.fleet, found.fleet.events, HistoryQuery(cluster="m1"), views.day(), NOW),
+        "history of nothing": history_page(found.fleet, (), HistoryQuery(), DayView(by="cluster", hours=()), NOW),
         "not found": not_found_page(found.fleet, NotFound(why="there is none", close=("Deployment/web -n shop",)), NOW),
         "not shown": not_shown_page(found.fleet, "the journal cannot be read", NOW),
     }

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.report import visible
-from reconciler.report.views import MatrixQuestion
+from reconciler.report.views import MatrixQuery
 from reconciler.server.pages import fleet_page
 from tests.fakes import views
 from tests.fakes.views import NOW, Views, every_text
@@ -60,7 +60,7 @@ def test_every_link_stays_here(payload: str) -> None:
 @pytest.mark.parametrize("payload", HOSTILE.values(), ids=HOSTILE)
 def test_what_was_asked_for_is_shown_as_it_was_written(payload: str) -> None:
     found = views.calm()
-    html = fleet_page(found.fleet, found.matrix, MatrixQuestion(q=payload, namespace=payload, kind=payload), NOW)
+    html = fleet_page(found.fleet, found.matrix, MatrixQuery(q=payload, namespace=payload, kind=payload), NOW)
     (box,) = [element for element in Page(html).all("input") if element.attributes["name"] == "q"]
     assert box.attributes["value"] == visible(payload)
 
@@ -82,7 +82,7 @@ def test_a_name_leads_to_its_own_page_alone(name: str) -> None:
     found = views.three_clusters()
     cluster = replace(found.matrix.clusters[0], name=name)
     matrix = replace(found.matrix, clusters=(cluster, *found.matrix.clusters[1:]))
-    html = fleet_page(found.fleet, matrix, MatrixQuestion(), NOW)
+    html = fleet_page(found.fleet, matrix, MatrixQuery(), NOW)
     links = [
         element.attributes["href"] for element in Page(html).all("a") if "tall" in element.attributes.get("class", "")
     ]

@@ -7,7 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from reconciler.report.views import Alert, AlertKind, LiveView, MatrixQuestion, Weight
+from reconciler.report.views import Alert, AlertKind, LiveView, MatrixQuery, Weight
 from reconciler.server.pages import (
     ago,
     clock_time,
@@ -18,7 +18,7 @@ from reconciler.server.pages import (
     object_page,
     until,
 )
-from reconciler.server.pages.alerts_page import linked, told
+from reconciler.server.pages.alerts_page import alert_texts, linked
 from reconciler.server.pages.drawing import head_of
 from reconciler.server.pages.styles import HEALTHS, LEGEND, STATES, copy_look
 from reconciler.state import HealthWord, Lag
@@ -27,8 +27,8 @@ from tests.fakes.views import NOW, at, workload
 from tests.unit.server.pages.reading import Page
 
 
-def fleet_of(found: views.Views, asked: MatrixQuestion | None = None) -> Page:
-    return Page(fleet_page(found.fleet, found.matrix, asked or MatrixQuestion(), NOW))
+def fleet_of(found: views.Views, asked: MatrixQuery | None = None) -> Page:
+    return Page(fleet_page(found.fleet, found.matrix, asked or MatrixQuery(), NOW))
 
 
 def test_every_state_and_every_health_has_a_look() -> None:
@@ -115,13 +115,13 @@ def test_nothing_is_green_where_something_is_wrong() -> None:
 
 
 def test_the_matrix_comes_first_when_all_is_well_and_when_it_is_asked_for() -> None:
-    def first(found: views.Views, asked: MatrixQuestion | None = None) -> bool:
+    def first(found: views.Views, asked: MatrixQuery | None = None) -> bool:
         regions = [e.attributes.get("aria-labelledby") for e in fleet_of(found, asked).all("section")]
         return regions[0] == "matrix-title"
 
     assert first(views.calm())
     assert not first(views.three_clusters())
-    assert first(views.three_clusters(), MatrixQuestion(region="north"))
+    assert first(views.three_clusters(), MatrixQuery(region="north"))
     assert not first(views.empty())
 
 
@@ -136,9 +136,9 @@ def test_nobody_is_said_to_be_needed_only_when_that_is_known() -> None:
 
 def test_the_bars_are_whole_and_show_one_of_many() -> None:
     bands = head_of(views.large().fleet)["bands"]
-    assert sum(band.width for band in bands) == 1000
-    assert all(band.width >= 12 for band in bands)
-    assert [band.at for band in bands] == [sum(b.width for b in bands[:number]) for number in range(len(bands))]
+    assert sum(band["width"] for band in bands) == 1000
+    assert all(band["width"] >= 12 for band in bands)
+    assert [band["at"] for band in bands] == [sum(b["width"] for b in bands[:number]) for number in range(len(bands))]
 
 
 def test_errors_stand_above_hints_with_who_where_and_what_to_do() -> None:
@@ -150,14 +150,14 @@ def test_errors_stand_above_hints_with_who_where_and_what_to_do() -> None:
         Alert(weight=weight, what=AlertKind.PROBLEM, title=weight)
         for weight in (Weight.INFO, Weight.ERROR, Weight.WARNING)
     ]
-    assert [found.need.weight for found in told(needs)] == [Weight.ERROR, Weight.WARNING, Weight.INFO]
+    assert [need.weight for need, *_ in alert_texts(needs)] == [Weight.ERROR, Weight.WARNING, Weight.INFO]
 
 
 def test_a_need_says_how_often_unless_its_words_do() -> None:
     def need(title: str) -> Alert:
         return Alert(weight=Weight.ERROR, what=AlertKind.FAILED, title=title, count=4000)
 
-    assert [found.times for found in told([need("it failed"), need("4,000 objects failed")])] == [4000, 0]
+    assert [times for *_, times in alert_texts([need("it failed"), need("4,000 objects failed")])] == [4000, 0]
 
 
 def test_names_in_sentences_lead_to_what_they_name() -> None:
@@ -178,7 +178,7 @@ def test_namespaces_tell_their_troubles_and_lead_to_them() -> None:
 def test_rows_beyond_one_page_are_a_link_away_and_keep_the_question() -> None:
     found = views.three_clusters()
     matrix = replace(found.matrix, total=1700, offset=500, rows=found.matrix.rows)
-    asked = MatrixQuestion(q="a&b", offset=500)
+    asked = MatrixQuery(q="a&b", offset=500)
     page = Page(fleet_page(found.fleet, matrix, asked, NOW))
     links = {
         e.attributes["rel"]: e.attributes["href"] for e in page.all("a") if e.attributes.get("rel") in ("prev", "next")
@@ -270,7 +270,7 @@ def test_times_are_told_in_words_and_exactly() -> None:
 
 def test_a_matrix_of_500_by_50_is_one_page_of_a_sensible_size() -> None:
     found = views.large()
-    html = fleet_page(found.fleet, found.matrix, MatrixQuestion(), NOW)
+    html = fleet_page(found.fleet, found.matrix, MatrixQuery(), NOW)
     assert len(html) < 2_000_000
     assert html.count('<tr data-key="') == 500
     assert workload("api-00", "billing").name in html

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.sim import Refused
 from reconciler.sim.objects.fields import compare, decode, dotted, encode, field_set, merge, remove
 from reconciler.sim.objects.shapes import Shape
-from reconciler.sim.objects.status import Refused
 
 POD = Shape("Deployment").field("spec").field("template").field("spec")
 NAMES = st.sampled_from(["a", "b", "c"])

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.store.git import parse_git_url
 from reconciler.store.git.fetch_faults import Failure, fault_of
-from reconciler.store.git.url import GitAccess, parse_git_url
+from reconciler.store.git.url import GitAccess
 
 URL = "https://git.example.com/x.git"
 UNABLE = f"fatal: unable to access '{URL}/': "

@@ -14,17 +14,17 @@ import pytest
 
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.processes import run_program as processes
+from reconciler.store.git import parse_git_url
 from reconciler.store.git import remote_git as remote
 from reconciler.store.git.fetch import Fetched, FetchRequest, fetch
-from reconciler.store.git.remote_git import FetchProgress, Patience
-from reconciler.store.git.url import parse_git_url
+from reconciler.store.git.remote_git import FetchProgress, FetchTimeouts
 from tests.fakes.git_server import GitServer, needed, self_signed
 from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 from tests.fakes.waiting import until
 
 TOKEN = "s3cret-token-of-the-test"
 INTO = "refs/fleet/fetched/x"
-SHORT = Patience(60, 120)
+SHORT = FetchTimeouts(60, 120)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def _head(work: Path) -> str:
     return str(pygit2.Repository(str(work)).head.target)
 
 
-async def _refusal(wanted: FetchRequest, environ: dict[str, str] | None = None, patience: Patience = SHORT) -> str:
+async def _refusal(wanted: FetchRequest, environ: dict[str, str] | None = None, patience: FetchTimeouts = SHORT) -> str:
     with pytest.raises(StoreError) as caught:
         await fetch(wanted, environ or {}, patience=patience)
     text = str(caught.value)
@@ -178,8 +178,8 @@ async def test_a_server_that_falls_silent_is_left(work: Path, tmp_path: Path) ->
     async with GitServer(work.parent) as server:
         server.is_silent = True
         wanted = _wanted(f"{server.url}/src/.git", tmp_path / "clone")
-        assert "nothing more came for 1 s" in await _refusal(wanted, patience=Patience(1, 60))
-        assert "did not end within 1 s" in await _refusal(wanted, patience=Patience(60, 1))
+        assert "nothing more came for 1 s" in await _refusal(wanted, patience=FetchTimeouts(1, 60))
+        assert "did not end within 1 s" in await _refusal(wanted, patience=FetchTimeouts(60, 1))
 
 
 async def test_a_server_that_breaks_off_says_so_and_the_next_fetch_brings_it(work: Path, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ ORPHAN = """
 import asyncio, sys
 from pathlib import Path
 from reconciler.store.git.fetch import FetchRequest, fetch
-from reconciler.store.git.url import parse_git_url
+from reconciler.store.git import parse_git_url
 wanted = FetchRequest(url=parse_git_url(sys.argv[1]), rev=None, folder=Path(sys.argv[2]), into="refs/fleet/fetched/x")
 asyncio.run(fetch(wanted, {}))
 """

@@ -13,8 +13,8 @@ import pygit2
 import pytest
 
 from reconciler.errors import RevisionNotFound, StoreError
+from reconciler.store.git import parse_git_url
 from reconciler.store.git.fetch import Fetched, FetchRequest, fetch
-from reconciler.store.git.url import parse_git_url
 from tests.fakes.git_server import needed
 from tests.fakes.ssh_server import SshServer, make_key
 from tests.fakes.store_trees import commit_all, write_files

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pygit2.enums import ObjectType
 
-from reconciler.api.rollouts import Lineage
+from reconciler.api.rollouts import Ancestry
 from reconciler.errors import StoreError
 from reconciler.store.git import commit_history as history
 from reconciler.store.git import repository as repositories
-from reconciler.store.git.commit_history import OlderRevisions, keep_revisions, kept_below, resolve_revisions
+from reconciler.store.git.commit_history import ancestry, keep_revisions, kept_below, resolve_revisions
 from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 
 BELOW = kept_below(None, "")
@@ -44,17 +44,17 @@ def test_ancestors_come_in_the_order_of_descent_and_others_not_at_all(work: Path
     repository = pygit2.Repository(str(work))
     aside = grafted(repository, [commits[1]], 1_700_000_000)
     gone = "f" * 40
-    found = OlderRevisions().ancestry(work, [commits[4], aside, commits[0], gone, "main", "HEAD~1"], commits[5])
+    found = ancestry(work, [commits[4], aside, commits[0], gone, "main", "HEAD~1"], commits[5])
     assert found.order == (commits[0], commits[4], commits[5])
     assert found.missing == {gone, "main", "HEAD~1"}
-    assert OlderRevisions().ancestry(work, [commits[5]], commits[2]).order == (commits[2],)
-    assert OlderRevisions().ancestry(work, [], commits[2]).order == (commits[2],)
+    assert ancestry(work, [commits[5]], commits[2]).order == (commits[2],)
+    assert ancestry(work, [], commits[2]).order == (commits[2],)
 
 
 def test_a_head_or_a_repository_that_is_not_there_leaves_no_order(work: Path, tmp_path: Path) -> None:
     there = commit(work, "1")
-    assert OlderRevisions().ancestry(work, [there], "e" * 40) == Lineage(missing=frozenset({"e" * 40}))
-    found = OlderRevisions().ancestry(tmp_path / "nowhere", [there], there)
+    assert ancestry(work, [there], "e" * 40) == Ancestry(missing=frozenset({"e" * 40}))
+    found = ancestry(tmp_path / "nowhere", [there], there)
     assert (found.order, found.missing) == ((), frozenset({there}))
 
 
@@ -73,7 +73,7 @@ def test_no_clock_of_an_author_turns_the_order_round(edges: list[tuple[list[int]
             commits.append(grafted(repository, chosen, 1_700_000_000 - 10 * time_s))
         head = commits[-1]
         wanted = data.draw(st.lists(st.sampled_from(commits), max_size=6))
-        order = OlderRevisions().ancestry(Path(folder), wanted, head).order
+        order = ancestry(Path(folder), wanted, head).order
 
         def descends(one: str, other: str) -> bool:
             return one == other or repository.descendant_of(pygit2.Oid(hex=one), pygit2.Oid(hex=other))
@@ -89,26 +89,25 @@ def test_the_same_question_walks_once_and_still_notices_what_is_gone(
 ) -> None:
     commits = [commit(work, str(number)) for number in range(3)]
     walks: list[str] = []
-    order = history._order
+    walk = repositories.descendants
 
-    def counted(repository: pygit2.Repository, wanted: frozenset[str], head: str) -> tuple[str, ...]:
-        walks.append(head)
-        return order(repository, wanted, head)
+    def counted(repository: pygit2.Repository, asked: list[pygit2.Oid]) -> dict[pygit2.Oid, int]:
+        walks.append(str(asked[0]))
+        return walk(repository, asked)
 
-    monkeypatch.setattr(history, "_order", counted)
-    older = OlderRevisions()
+    monkeypatch.setattr(history, "descendants", counted)
     for _ in range(3):
-        assert older.ancestry(work, [commits[0]], commits[2]).order == (commits[0], commits[2])
+        assert ancestry(work, [commits[0]], commits[2]).order == (commits[0], commits[2])
     assert walks == [commits[2]]
     (work / ".git/objects" / commits[0][:2] / commits[0][2:]).unlink()
-    found = older.ancestry(work, [commits[0]], commits[2])
+    found = ancestry(work, [commits[0]], commits[2])
     assert (found.order, found.missing) == ((commits[2],), frozenset({commits[0]}))
 
 
 def test_a_walk_ends_at_a_bound(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commits = [commit(work, str(number)) for number in range(10)]
     monkeypatch.setattr(repositories, "_WALKED_MAX", 4)
-    found = OlderRevisions().ancestry(work, [commits[0], commits[8]], commits[9])
+    found = ancestry(work, [commits[0], commits[8]], commits[9])
     assert (found.order, found.missing) == ((commits[8], commits[9]), frozenset())
 
 
@@ -116,7 +115,7 @@ def test_a_commit_without_its_tree_is_missing(work: Path) -> None:
     one, head = commit(work, "1"), commit(work, "2")
     tree = str(pygit2.Repository(str(work))[one].peel(pygit2.Tree).id)
     (work / ".git/objects" / tree[:2] / tree[2:]).unlink()
-    found = OlderRevisions().ancestry(work, [one], head)
+    found = ancestry(work, [one], head)
     assert (found.order, found.missing) == ((head,), frozenset({one}))
     assert resolve_revisions(work, [one, one[:9]]) == {}
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConfigurationError, RevisionNotFound
-from reconciler.store.git.url import check_revision, is_git_url, parse_git_url
+from reconciler.store.git import is_git_url, parse_git_url
+from reconciler.store.git.url import check_revision
 
 URLS = [
     ("https://example.com/org/fleet.git", "https://example.com/org/fleet.git"),

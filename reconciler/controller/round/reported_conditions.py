@@ -1,0 +1,367 @@
+"""Reported conditions: a round reports only news, since most rounds see the same as the one before.
+
+All of it is made from the state of the fleet, as all reports are. Source: design#history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, TypeVar
+
+from msgspec import to_builtins
+
+from reconciler.api.clusters import NotRead, Read
+from reconciler.api.ledger import MADE, DriftOutcome, Event, EventKind
+from reconciler.api.plan import Cause, Change, HeldBy
+from reconciler.api.refs import Copy, Identity
+from reconciler.controller import timing
+from reconciler.controller.round.apply_plan import ChangeResult
+from reconciler.controller.round.episodes import (
+    FLAPS_MAX,
+    STORE,
+    Episodes,
+    OngoingConditions,
+    Steps,
+    freeze,
+    hold_of,
+)
+from reconciler.controller.round.writes import drift_event, last_altered
+from reconciler.incremental import by_key
+from reconciler.journal.events import EventFilter
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.observations import age_s, later
+from reconciler.report.mask import masker_of
+from reconciler.report.status.remedies import behind
+from reconciler.state import (
+    Condition,
+    ConditionEnd,
+    Degraded,
+    Failed,
+    FleetState,
+    Fought,
+    Held,
+    Refused,
+    StateChange,
+    StateFacts,
+    degraded,
+    frozen,
+    held_for_person,
+    is_evaluated,
+    refused,
+    step_of,
+)
+
+_KINDS: Final = (
+    *(EventKind.CLUSTER_AWAY, EventKind.KIND_UNREAD, EventKind.OBJECT_REFUSED, EventKind.FIGHT_DETECTED),
+    *(EventKind.HELD, EventKind.FROZEN, EventKind.DEGRADED),
+)
+_State = TypeVar("_State", Refused, Degraded)
+
+
+class ReportedConditions:
+    """Belongs to the task that writes the journal. After a restart it continues from the journal.
+
+    Nothing is reported as over without an evaluation (`state.judge`).
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._episodes = Episodes(journal, _KINDS)
+        self._failures: dict[Copy, str] = {}
+        self._drifts: dict[Copy, tuple[Change, Event]] = {}
+        self._held = OngoingConditions(held_for_person)
+        self.held_by: dict[Copy, str] = {}
+        """By copy that waits for a person the revision with which that began."""
+        self._frozen = OngoingConditions(frozen)
+        self._degraded_at: dict[str, list[str]] = {}
+        """By subject the recent times at which it began to be degraded (RFC 3339)."""
+        self._healed_at: dict[Copy, str] = {}
+        """Recently healed copies: a fault soon afterwards belongs to the hand edit."""
+        self._healed_now: set[Copy] = set()
+        self._settling: dict[Copy, str] = {}
+        """Objects degraded since their hand edit was reverted, with the time from which that is reported."""
+        self.steps = Steps(journal)
+        """Since when the revision in force is followed, and whether all was in step since."""
+
+    def news(self, results: Sequence[ChangeResult]) -> tuple[ChangeResult, ...]:
+        """The results without failures that history has already, from before a restart, too."""
+        fresh = []
+        for result in results:
+            copy = result.change.copy
+            if not result.error:
+                self._failures.pop(copy, None)
+                if result.change.cause is Cause.DRIFT:
+                    self._healed_now.add(copy)
+                fresh.append(result)
+            else:
+                known, shown = self._failures.get(copy), masker_of([result.change]).text(result.error)
+                if known is None and self._last_failure(_subject(copy)) == shown:
+                    known = result.error
+                self._failures[copy] = result.error
+                fresh += [result] if known != result.error else []
+        return tuple(fresh)
+
+    def _last_failure(self, subject: str) -> str:
+        """Return the error of a copy, where a failure is the last thing that history has of it; else nothing."""
+        wanted = EventFilter(subject=subject, kinds=(EventKind.FAILED, *MADE))
+        last = next((found.event for found in self._journal.newest_events(wanted, 1)), None)
+        return str(last.data.get("error") or "") if last is not None else ""
+
+    def take_in(
+        self, state: FleetState, turns: Sequence[StateChange], now: str, fighting: Collection[str] | None = None
+    ) -> tuple[Event, ...]:
+        """Record the differences to history; return beginnings and ends.
+
+        `turns`: all changes since the last state. `fighting`: the subjects whose conflicts may go on; None: unknown
+        yet.
+        """
+        facts = state.facts
+        with self._journal.transaction():
+            found = (
+                *self._clusters(facts, now),
+                *self._kinds(facts, now),
+                *self._refused(state, turns, now),
+                *self._held_or_frozen(state, turns, now),
+                *self._degraded(state, turns, now),
+                *self._fought(state, fighting, now),
+                *self._not_computed(state, turns, now),
+            )
+            self._drifted(facts, now)
+            return (*found, *self.steps.take_in(step_of(state), now))
+
+    def going_on(self, news: Collection[Event]) -> tuple[Event, ...]:
+        """Return unfinished episodes, without the new ones."""
+        every = chain.from_iterable(self._episodes.open(kind).values() for kind in _KINDS)
+        return tuple(event for event in every if event not in news)
+
+    def _clusters(self, facts: StateFacts, now: str) -> tuple[Event, ...]:
+        kind, members = EventKind.CLUSTER_AWAY, facts.members
+        for each in _KINDS:
+            kept = [one for one in self._episodes.open(each) if one == STORE or not facts.is_left(_cluster_of(one))]
+            self._episodes.forget(each, kept)
+        away = {f"cluster {name}": {"why": found.why} for name, found in members.items() if isinstance(found, NotRead)}
+        over = [f"cluster {name}" for name, found in members.items() if not isinstance(found, NotRead)]
+        return self._episodes.update(kind, away, now, over=over)
+
+    def _kinds(self, facts: StateFacts, now: str) -> tuple[Event, ...]:
+        """Kinds that cannot be read. Of a cluster that is away it is not known whether they can be again."""
+        kind = EventKind.KIND_UNREAD
+        unread = {
+            f"{found.what.gvk.text} @ {name}": {"why": found.why, "code": str(found.cause)}
+            for name, each in facts.unlisted.items()
+            for found in each
+        }
+        read = {name for name, member in facts.members.items() if isinstance(member, Read)}
+        over = [subject for subject in self._episodes.open(kind) if _cluster_of(subject) in read]
+        return self._episodes.update(kind, unread, now, over=over)
+
+    def _refused(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
+        kind = EventKind.OBJECT_REFUSED
+        holding = {
+            _subject(copy): {"why": one.why, "code": one.code, **_behind(state, copy, one), **_group(copy)}
+            for copy, one in _holding(refused, state, turns)
+        }
+        return self._episodes.update(kind, holding, now, over=self._over(kind, refused, state))
+
+    def _degraded(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
+        kind = EventKind.DEGRADED
+        found = dict(_holding(degraded, state, turns))
+        for copy in self._settling:
+            verdict = degraded(state.facts, copy, state.last_state(*copy))
+            if not isinstance(verdict, ConditionEnd):
+                found[copy] = verdict
+        # A copy that is healed again and again is spared no longer by that.
+        new = dict.fromkeys(self._healed_now - self._healed_at.keys(), now)
+        self._healed_at = {copy: at for copy, at in self._healed_at.items() if age_s(at, now) < timing.SETTLING_S} | new
+        self._healed_now = set()
+        known = self._episodes.open(kind).keys()
+        spared = [copy for copy in found if copy in self._healed_at and _subject(copy) not in known]
+        self._settling = {copy: self._settling.get(copy, later(now, timing.SETTLING_S)) for copy in spared}
+        holding = {
+            _subject(copy): {"why": one.why, **_behind(state, copy, one), **_group(copy)}
+            for copy, one in found.items()
+            if copy not in self._settling
+        }
+        for subject in holding.keys() - known:
+            self._degraded_at.setdefault(subject, []).append(now)
+        lately = {
+            name: [at for at in ats if age_s(at, now) < timing.QUIET_S] for name, ats in self._degraded_at.items()
+        }
+        self._degraded_at = {name: ats for name, ats in lately.items() if ats}
+        # One that changes too often is not reported as healthy until the window is over.
+        over = [name for name in self._over(kind, degraded, state) if len(self._degraded_at.get(name, ())) < FLAPS_MAX]
+        return self._episodes.update(kind, holding, now, over=over)
+
+    def due_at(self) -> str:
+        """Return the time of the next report without a change (RFC 3339); empty: none."""
+        return min(self._settling.values(), default="")
+
+    def _over(self, kind: EventKind, condition: Condition[_State], state: FleetState) -> list[str]:
+        facts = state.facts
+        copies = {subject: _copy_of(event) for subject, event in self._episodes.open(kind).items()}
+        return [
+            subject
+            for subject, copy in copies.items()
+            if condition(facts, copy, state.last_state(*copy)) is ConditionEnd.OVER
+        ]
+
+    def _held_or_frozen(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
+        """Return events of holds for a person, by cluster; and of objects frozen by broken files, over the fleet."""
+        self._held.take_in(state, turns)
+        self._frozen.take_in(state, turns)
+        revision, before = state.facts.schedule.fleet.revision, self.held_by
+        known = {cluster for cluster, _ in before}
+        self.held_by = {
+            copy: before.get(copy) or ("" if copy[0] in known else self._held_before(copy)) or revision
+            for copy in self._held.found
+        }
+        held = {}
+        for cluster, there in by_key(self._held.found).items():
+            # The first of each cluster speaks for all there.
+            found_there = {one: self._held.found[cluster, one] for one in there}
+            hold = hold_of(found_there, {one: self.held_by[cluster, one] for one in there})
+            first = min(there)
+            held[f"cluster {cluster}"] = {**_behind(state, (cluster, first), found_there[first]), **hold}
+        over = [
+            subject
+            for subject, event in self._episodes.open(EventKind.HELD).items()
+            if subject not in held and _is_evaluated_there(state, subject.removeprefix("cluster "), event)
+        ]
+        found = self._episodes.update(EventKind.HELD, held, now, over=over)
+        still = {STORE: freeze(self._frozen.found)} if self._frozen.found else {}
+        # After a start, frozen objects of an unreachable cluster are unknown.
+        is_known = all(found.why_away is None for found in state.clusters.values())
+        is_whole = is_known or state.facts.schedule.fleet.is_complete
+        return (*found, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
+
+    def _held_before(self, copy: Copy) -> str:
+        """Return the revision that history has for a hold from before the start of this process; empty: for none."""
+        event = self._episodes.open(EventKind.HELD).get(f"cluster {copy[0]}")
+        if event is None:
+            return ""
+        return str(event.data.get("revisions", {}).get(str(copy[1])) or event.data.get("revision") or "")
+
+    def _fought(self, state: FleetState, fighting: Collection[str] | None, now: str) -> tuple[Event, ...]:
+        """Fights that began; and those that are over: nobody fights any more, and the copy was seen as it is wanted."""
+        facts, kind = state.facts, EventKind.FIGHT_DETECTED
+        holding = {
+            _subject(copy): {"why": f"{found.changes} are undone again and again",
+                             "until": found.until, "fields": list(found.fields),
+                             **_behind(state, copy, found), "who": ", ".join(found.managers) or "somebody",
+                             **_group(copy)}
+            for copy, found in facts.fights.items()
+        }  # fmt: skip
+        over = []
+        if fighting is not None:
+            copies = {subject: _copy_of(event) for subject, event in self._episodes.open(kind).items()}
+            over = [
+                subject
+                for subject, copy in copies.items()
+                if subject not in fighting and is_evaluated(facts, copy, state.last_state(*copy))
+            ]
+        return self._episodes.update(kind, holding, now, over=over)
+
+    def _not_computed(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
+        """Return the failures of changes that cannot be computed, such as for want of a key: nobody tried them."""
+        number, found = self._journal.complete_rounds(), []
+        for turn in turns:
+            failed, copy = turn.after.sync if turn.after is not None else None, (turn.cluster, turn.identity)
+            if not isinstance(failed, Failed) or failed.is_evaluated or self._failures.get(copy) == failed.why:
+                continue
+            self._failures[copy] = failed.why
+            data = {"cause": "problem", "error": failed.why, **_behind(state, copy, failed), **_group(copy)}
+            if self._last_failure(_subject(copy)) != failed.why:
+                found.append(Event(round=number, time=now, kind=EventKind.FAILED, subject=_subject(copy), data=data))
+        self._journal.record_events(found)
+        return tuple(found)
+
+    def _drifted(self, facts: StateFacts, now: str) -> None:
+        """Update drifts by others that are not healed: they wait, or stay."""
+        found: dict[Copy, tuple[Change, Event]] = {}
+        revision, number = facts.schedule.fleet.revision, self._journal.complete_rounds()
+        for copy, change, outcome, why in _left(facts):
+            known = self._drifts.get(copy)
+            if known is not None and known[0] is change and known[1].data["outcome"] == outcome:
+                found[copy] = known  # Nobody has looked at it since.
+                continue
+            altered = last_altered(self._journal, change)
+            event = drift_event(number, revision, now, change, outcome, why, altered)
+            if known is not None:
+                before: Event | None = known[1]
+            else:
+                before = next(iter(self._journal.events(subject=event.subject, kind=EventKind.DRIFT, limit=1)), None)
+            if before is None or _essence(before) != _essence(event):
+                self._journal.record_events([event])
+            found[copy] = (change, event)
+        self._drifts = found
+
+
+def _left(facts: StateFacts) -> Iterator[tuple[Copy, Change, DriftOutcome, str]]:
+    is_observed = facts.schedule.fleet.settings.observe_only
+    for copy, changes in facts.changes.items():
+        for change in changes:
+            if change.cause is not Cause.DRIFT:
+                continue
+            if is_observed:
+                yield copy, change, DriftOutcome.LEFT, "the fleet is only observed (spec.mode: observe)"
+            elif (hold := change.hold) is not None:
+                is_left = hold.by is HeldBy.SETTINGS
+                yield copy, change, DriftOutcome.LEFT if is_left else DriftOutcome.HELD, hold.why
+            elif copy in facts.fights:
+                yield copy, change, DriftOutcome.LEFT, facts.fights[copy].why
+
+
+def _holding(
+    condition: Condition[_State], state: FleetState, turns: Iterable[StateChange]
+) -> Iterator[tuple[Copy, _State]]:
+    facts = state.facts
+    for turn in turns:
+        copy = (turn.cluster, turn.identity)
+        verdict = condition(facts, copy, turn.after)
+        if not isinstance(verdict, ConditionEnd):
+            yield copy, verdict
+
+
+def _is_evaluated_there(state: FleetState, cluster: str, hold: Event) -> bool:
+    """Return whether all of a hold was evaluated: its named objects, else everything in its cluster."""
+    facts, there = state.facts, state.clusters.get(cluster)
+    member = facts.members.get(cluster)
+    if there is None or there.is_left or not isinstance(member, Read) or not facts.schedule.fleet.is_complete:
+        return False
+    silent = [identity for identity, one in there.kept.items() if not one.sync.is_evaluated]
+    unsure = [str(identity) for identity in (*silent, *member.under_way, *member.unread)]
+    named = hold.data.get("objects", ())
+    return not unsure or (len(named) == hold.data.get("held") and not set(named).intersection(unsure))
+
+
+def _subject(copy: Copy) -> str:
+    cluster, identity = copy
+    return f"{identity} @ {cluster}"
+
+
+def _cluster_of(subject: str) -> str:
+    return subject.rpartition(" @ ")[2].removeprefix("cluster ")
+
+
+def _group(copy: Copy) -> Mapping[str, str]:
+    return {"group": copy[1].group} if copy[1].group else {}
+
+
+def _copy_of(event: Event) -> Copy:
+    """The copy that an event is about. Its group stands beside the subject; events of before have none."""
+    named, _, cluster = event.subject.rpartition(" @ ")
+    kind, _, name = named.partition(" ")
+    namespace, _, name = name.rpartition("/")
+    return cluster, Identity(str(event.data.get("group", "")), kind, namespace, name)
+
+
+def _behind(state: FleetState, copy: Copy, found: Refused | Degraded | Held | Fought | Failed) -> dict[str, str]:
+    told: dict[str, str] = to_builtins(behind(state.facts, *copy, found))
+    return {key: value for key, value in told.items() if value}
+
+
+def _essence(event: Event) -> list[Any]:
+    """Return the data that distinguish a drift: neither an unrelated commit nor other words of its holder."""
+    data: Mapping[str, Any] = event.data
+    return [data.get(key) for key in ("outcome", "action", "who", "fields", "values")]
