@@ -10,7 +10,7 @@ versions; KEP-5504 (versions of a kind are compared as numbers); design#restored
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from heapq import nlargest
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -87,9 +87,9 @@ class Restores:
         self._suspected.setdefault(cluster, {})[suspicion] = None
 
     @property
-    def is_suspicious(self) -> bool:
-        """Return whether a check is due."""
-        return bool(self._suspected)
+    def suspected(self) -> Collection[str]:
+        """Return the clusters to be checked. Nothing is written there before: that would make what is older new."""
+        return self._suspected.keys()
 
     def went_back(self, cluster: str, now: str) -> None:
         """The past that was seen is none any more."""
@@ -127,9 +127,9 @@ class Restores:
 
     async def confirmed(self, members: Mapping[str, tuple[MemberCluster, str]]) -> list[str]:
         """Those of the suspected clusters that went back. What could not be asked is asked the next time."""
-        suspected, self._suspected = self._suspected, {}
-        asked = {name: members[name] for name in suspected if name in members}
-        looks = (try_await(_went_back(member, uid, suspected[name])) for name, (member, uid) in asked.items())
+        asked = {name: members[name] for name in self._suspected if name in members}
+        self._suspected = {name: self._suspected[name] for name in asked}
+        looks = (try_await(_went_back(*at, tuple(self._suspected[name]))) for name, at in asked.items())
         went_back = []
         for name, found in zip(asked, await asyncio.gather(*looks), strict=True):
             if found.fault is not None:
@@ -137,9 +137,8 @@ class Restores:
                 self._told.fault(name, found.fault, text, **fault_fields(name))
             elif found.value:
                 went_back.append(name)
-            elif found.value is None:
-                for suspicion in suspected[name]:
-                    self.suspect(name, suspicion)
+            if found.fault is not None or found.value is not None:
+                self._suspected.pop(name, None)
         return went_back
 
 

@@ -15,18 +15,22 @@ from reconciler.controller.once.applying import rebuild_once
 from reconciler.fleet import parse
 from reconciler.journal import Journal
 from reconciler.kinds import BUILT_IN_KINDS
-from reconciler.sim import Backup
+from reconciler.sim import Backup, Request
 from tests.fakes.clocks import QuickClock
 from tests.unit.controller.test_loop import Running, events_of, running
 
 BACK = "cluster-went-back"
 
 
-async def restored(scene: Running, backup: Backup) -> None:
-    """The API server is away meanwhile, as it is in earnest."""
+async def restored(scene: Running, backup: Backup, writes: int = 0) -> None:
+    """The API server is away meanwhile, as it is in earnest. `writes`: so many are made before anybody looks."""
     server = scene.box.servers["m1"]
     await server.stop()
     scene.box["m1"].put_back(backup)
+    for number in range(writes):
+        request = Request(method="POST", path="/api/v1/namespaces/demo/configmaps",
+                          body={"metadata": {"name": f"theirs{number}"}}, user_agent="kubectl/v1")  # fmt: skip
+        assert scene.box["m1"].request(request).status == 201
     await server.start()
 
 
@@ -45,7 +49,10 @@ def codes(scene: Running) -> set[tuple[str, str]]:
     return {(found["code"], found["message"].partition(":")[0]) for found in document(scene)["problems"]}
 
 
-async def test_all_is_looked_at_anew_and_it_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("writes", [0, 300], ids=["promptly", "versions have grown past those seen"])
+async def test_all_is_looked_at_anew_and_it_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, writes: int
+) -> None:
     async with running(tmp_path) as scene:
         backup = scene.box["m1"].back_up()
         for value in ("2", "3"):
@@ -54,7 +61,7 @@ async def test_all_is_looked_at_anew_and_it_is_told_once(tmp_path: Path, caplog:
         scene.app("1", "m1", name="later")
         await scene.until(lambda: scene.value("m1", "later") == "1")
         await scene.quiet()
-        await restored(scene, backup)
+        await restored(scene, backup, writes)
         await scene.until(lambda: scene.value("m1") == "3" and scene.value("m1", "later") == "1")
         await scene.until(lambda: told(scene) == ["cluster m1"])
         await scene.until(lambda: (BACK, "m1") in codes(scene))

@@ -59,7 +59,7 @@ async def judged(restores: Restores, versions: Iterator[int | None], uid: str = 
         config = MemberConfig(name="m1", server=server.url)
         async with MemberClusters.open({"m1": config}, agent=UserAgent("f"), clock=QuickClock()) as members:
             found: list[str] = []
-            while restores.is_suspicious:
+            while restores.suspected:
                 found = await restores.confirmed({"m1": (members["m1"], "u1")})
             return found, server.connections
 
@@ -100,12 +100,12 @@ async def test_an_object_in_an_earlier_version_counts_too() -> None:
 
 
 def test_versions_that_grow_or_are_no_numbers_are_no_reason() -> None:
-    assert not suspecting("100", "100", "101", "", "abc").is_suspicious
+    assert not suspecting("100", "100", "101", "", "abc").suspected
     late = suspecting("100")
     late.saw("m1", CONFIG_MAP, "50")  # An event that came late.
-    assert not late.is_suspicious
+    assert not late.suspected
     late.listed("m1", CONFIG_MAP, "99")
-    assert late.is_suspicious
+    assert late.suspected
 
 
 def test_it_is_told_for_a_day_and_after_a_restart() -> None:
@@ -130,9 +130,9 @@ def test_what_the_process_before_has_seen_counts(tmp_path: Path) -> None:
     assert after.newest() == {"m1": {kinds[number]: 100 + number for number in (3, 2, 1)}}
     for gvk, version in ((kinds[0], "1"), (kinds[1], "101"), (kinds[3], "200")):
         after.listed("m1", gvk, version)
-    assert not after.is_suspicious
+    assert not after.suspected
     after.listed("m1", kinds[2], "101")
-    assert after.is_suspicious
+    assert after.suspected
 
 
 def test_what_a_list_shows_in_an_earlier_version_and_what_is_forgotten() -> None:
