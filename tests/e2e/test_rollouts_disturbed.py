@@ -117,9 +117,11 @@ def test_a_pin_holds_a_stage_and_takes_it_back(tmp_path: Path) -> None:
 def test_a_closed_window_of_the_fleet_holds_what_is_new(tmp_path: Path) -> None:
     freeze = {"kind": "deny", "cron": "* * * * *", "duration": "5m", "clusters": {"clusterNames": ["m1"]}}
     with scene(tmp_path) as (fleet, store, daemon, referee):
-        put(store, "nginx:1")
+        first = put(store, "nginx:1")
         daemon.start()
         until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere")
+        # A Rollout that goes while its release is under way stays in force until that is done.
+        until(daemon, lambda: list(recorded(daemon).values()).count((first, True)) == len(CLUSTERS), "its end")
         store.write("rollout.yaml")
         fleet_document = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "staged"}}
         store.write("fleet.yaml", {**fleet_document, "spec": {"windows": [freeze]}})
