@@ -35,11 +35,11 @@ def record(file: JournalFile, rows: Iterable[AppliedRow], key: bytes) -> list[Ap
     """
     packed: dict[str, bytes] = {}
     forms: dict[int, tuple[str, JsonObject]] = {}
-    kept: list[JsonObject] = []
+    bodies: list[JsonObject] = []
 
     def form_of(body: JsonObject) -> tuple[str, JsonObject]:
         if id(body) not in forms:
-            kept.append(body)  # an id is only unique while its object lives
+            bodies.append(body)  # an id is only unique while its object lives
             form = recorded_form(body, key)
             digest, data = pack_manifest(form)
             packed[digest] = data
@@ -89,7 +89,7 @@ def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity
     clusters = file.execute(f"SELECT DISTINCT cluster FROM applied {where} ORDER BY cluster", values)  # noqa: S608 - constants
     for (cluster,) in clusters:
         # One cluster at a time: the raw rows of a large fleet take more memory than the result.
-        found = ledger[cluster] = {}
+        rows = ledger[cluster] = {}
         for raw in file.rows(APPLIED, "WHERE cluster = ? ORDER BY api_group, kind, namespace, name", (cluster,)):
             row = tuple(shared.setdefault(value, value) for value in raw)
             digest: str | None = row[8]
@@ -97,7 +97,7 @@ def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity
                 raise JournalCorrupt(f"{file.path}: the recorded manifest {digest} is missing; {REBUILD}")
             memory = RecordedMove(established=established.get(row[:5]), base=base.get(row[:5]))
             value = applied_row(row, bodies[digest] if digest else None, memory, shared)
-            found[value.identity] = value
+            rows[value.identity] = value
     return ledger
 
 

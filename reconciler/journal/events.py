@@ -95,13 +95,13 @@ class EventTable:
 
     def record_events(self, events: Iterable[Event]) -> None:
         """Append events; one commit. Delete those beyond the limits, now and then."""
-        told = tuple(events)
-        if not told:
+        recorded = tuple(events)
+        if not recorded:
             return
         with self._file.transaction():
-            numbers, step = record(self._file, told), max(1, self._limits.events_max // _STEPS)
+            numbers, step = record(self._file, recorded), max(1, self._limits.events_max // _STEPS)
             if numbers.start // step != numbers.stop // step and numbers.stop > self._limits.events_max:
-                prune(self._file, self._limits, told[-1].time)
+                prune(self._file, self._limits, recorded[-1].time)
 
     def keep_history(self, limits: HistoryLimits, now: str) -> None:
         """Keep so much history from now on, also after a restart. `now`: RFC 3339."""
@@ -125,7 +125,7 @@ class EventTable:
     def events(self, *, subject: str = "", kind: str = "", about: str = "", limit: int = 100) -> tuple[Event, ...]:
         """The newest events, newest first; empty: any. `about` is a subject with or without its cluster."""
         wanted = EventFilter(subject=subject, kinds=(kind,) if kind else (), about=about)
-        return tuple(found.event for found in self.newest_events(wanted, limit))
+        return tuple(recorded.event for recorded in self.newest_events(wanted, limit))
 
     def newest_events(self, wanted: EventFilter, limit: int) -> tuple[Recorded, ...]:
         """At most so many events that are meant, newest first."""
@@ -162,8 +162,8 @@ class EventTable:
 
     def keep_receivers(self, receivers: Iterable[str]) -> None:
         """Delete all other receivers: one that is named again later begins with the events of that time."""
-        kept = set(receivers)
-        gone = [(row[0],) for row in self._file.rows(OUTBOX) if row[0] not in kept]
+        names = set(receivers)
+        gone = [(row[0],) for row in self._file.rows(OUTBOX) if row[0] not in names]
         if gone:
             with self._file.transaction():
                 self._file.remove(OUTBOX, gone)
@@ -192,9 +192,9 @@ def _where(wanted: EventFilter) -> tuple[str, tuple[str | int, ...]]:
     conditions: list[str] = ["TRUE"]
     values: list[str | int] = []
 
-    def add(condition: str, *given: str | int) -> None:
+    def add(condition: str, *more: str | int) -> None:
         conditions.append(condition)
-        values.extend(given)
+        values.extend(more)
 
     if wanted.subject:
         add("subject = ?", wanted.subject)

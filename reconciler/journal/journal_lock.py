@@ -52,9 +52,9 @@ class JournalLock:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
-            found = _note(self._descriptor)
+            owner = _note(self._descriptor)
             os.close(self._descriptor)
-            raise JournalLocked(f"{journal}: {found} writes this journal; stop it first, or read only") from exc
+            raise JournalLocked(f"{journal}: {owner} writes this journal; stop it first, or read only") from exc
         note = orjson.dumps({"pid": os.getpid(), "host": socket.gethostname()})
         with suppress(OSError):  # a full disk: the lock holds without its note
             os.ftruncate(self._descriptor, 0)

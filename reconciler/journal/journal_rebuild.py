@@ -53,11 +53,7 @@ def known_journals(environ: Mapping[str, str]) -> dict[str, Path]:
         JournalError: no state folder is known.
     """
     folder = _state_folder(environ)
-    found: dict[str, Path] = {}
-    for path in (folder / _FILE, *sorted(folder.glob(f"*/{_FILE}"))):
-        if path.exists():
-            found[_name_of(path)] = path
-    return found
+    return {_name_of(path): path for path in (folder / _FILE, *sorted(folder.glob(f"*/{_FILE}"))) if path.exists()}
 
 
 def _name_of(journal: Path) -> str:

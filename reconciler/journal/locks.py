@@ -99,7 +99,7 @@ class RecordTables:
 
     def rollout_records(self) -> dict[str, dict[str, Record]]:
         """Return the records of rollouts, by rollout and cluster, sorted. A journal of an older schema has none."""
-        return {name: dict(found) for name, found in self._mirror.rollouts.of(self._read_rollouts).items()}
+        return {name: dict(records) for name, records in self._mirror.rollouts.of(self._read_rollouts).items()}
 
     def record_rollouts(self, rollout: str, records: Mapping[str, Record | None]) -> None:
         """Replace the records of one rollout in these clusters (None: delete it); equal ones are not written.
@@ -113,8 +113,8 @@ class RecordTables:
             return
         with self._file.transaction():
             self._file.remove(ROLLOUT, [(rollout, cluster) for cluster, record in differing.items() if record is None])
-            kept = ((cluster, record) for cluster, record in differing.items() if record is not None)
-            self._file.put(ROLLOUT, [columns_of(ROLLOUT, one, rollout=rollout, cluster=name) for name, one in kept])
+            rows = ((cluster, record) for cluster, record in differing.items() if record is not None)
+            self._file.put(ROLLOUT, [columns_of(ROLLOUT, one, rollout=rollout, cluster=name) for name, one in rows])
             for cluster, record in differing.items():
                 before, after = (one.earlier if one is not None else () for one in (known.get(cluster), record))
                 if before != after:
@@ -132,31 +132,31 @@ class RecordTables:
         self._file.put_json(DOCUMENTS, dict(sorted(revisions.items())))
 
     def _read_rollouts(self) -> dict[str, dict[str, Record]]:
-        found: dict[str, dict[str, Record]] = {}
+        rollouts: dict[str, dict[str, Record]] = {}
         for row in self._file.rows(ROLLOUT, "ORDER BY rollout, cluster"):
-            found.setdefault(row[0], {})[row[1]] = value_of(ROLLOUT, row, Record)
+            rollouts.setdefault(row[0], {})[row[1]] = value_of(ROLLOUT, row, Record)
         for name, cluster, revision, left_at in self._file.rows(ROLLOUT_EARLIER, "ORDER BY left_at DESC, revision"):
-            record = found.get(name, {}).get(cluster)
+            record = rollouts.get(name, {}).get(cluster)
             if record is not None:
                 earlier = (*record.earlier, EarlierRevision(revision=revision, left_at=left_at))
-                found[name][cluster] = replace(record, earlier=earlier)
-        return found
+                rollouts[name][cluster] = replace(record, earlier=earlier)
+        return rollouts
 
     def versions(self) -> dict[str, dict[GVK, int]]:
         """The newest versions that were seen, by cluster and kind; nothing where that cannot be read."""
-        found = self._file.decoded(_VERSIONS, dict[str, list[tuple[str, str, int]]]) or {}
+        recorded = self._file.decoded(_VERSIONS, dict[str, list[tuple[str, str, int]]]) or {}
         return {
             cluster: {GVK.parse(api_version, kind): number for api_version, kind, number in kinds}
-            for cluster, kinds in found.items()
+            for cluster, kinds in recorded.items()
         }
 
     def record_versions(self, versions: Versions) -> None:
         """Replace what is recorded; the same is not written again. It does not wait for the disk."""
-        found = {
+        rows = {
             cluster: [(gvk.api_version, gvk.kind, number) for gvk, number in sorted(kinds.items())]
             for cluster, kinds in sorted(versions.items())
         }
-        self._file.put_json(_VERSIONS, found)
+        self._file.put_json(_VERSIONS, rows)
 
     # Losses
 
@@ -166,11 +166,11 @@ class RecordTables:
 
     def _read_losses(self) -> Losses:
         rows = self._file.rows(LOSS, "ORDER BY cluster, api_group, kind, namespace, name")
-        made = tuple(value_of(LOSS, row, RecordedLoss) for row in rows)
+        losses = tuple(value_of(LOSS, row, RecordedLoss) for row in rows)
         held_since: dict[str, str] = dict(self._file.rows(GUARD_HOLD, "ORDER BY cluster"))
         confirmed = self._file.decoded(CONFIRMED, Confirmed) or NOT_CONFIRMED
         guards = self._file.decoded(GUARDS, GuardsInForce)
-        return Losses(made=made, held_since=held_since, confirmed=confirmed, guards=guards)
+        return Losses(made=losses, held_since=held_since, confirmed=confirmed, guards=guards)
 
     def record_losses(self, losses: Iterable[RecordedLoss]) -> None:
         """Record losses before they are made; a later loss of the same copy replaces the earlier one."""
@@ -186,20 +186,20 @@ class RecordTables:
             with self._file.transaction():
                 self._file.execute("DELETE FROM loss")
 
-    def keep_losses(self, kept: Losses) -> None:
+    def keep_losses(self, losses: Losses) -> None:
         """Keep only these losses, of those recorded, and these times; equal ones are not written."""
         known = self.losses()
-        gone = set(known.made) - set(kept.made)
-        if not gone and replace(known, made=()) == replace(kept, made=()):
+        gone = set(known.made) - set(losses.made)
+        if not gone and replace(known, made=()) == replace(losses, made=()):
             return
         self._mirror.losses.value = None
         with self._file.transaction():
             self._file.remove(LOSS, sorted((loss.cluster, *loss.identity) for loss in gone))
-            self._file.replace(GUARD_HOLD, known.held_since.items(), sorted(kept.held_since.items()))
-            if known.confirmed != kept.confirmed:
-                self._file.put_json(CONFIRMED, kept.confirmed)
-            if known.guards != kept.guards:
-                self._file.put_json(GUARDS, kept.guards)
+            self._file.replace(GUARD_HOLD, known.held_since.items(), sorted(losses.held_since.items()))
+            if known.confirmed != losses.confirmed:
+                self._file.put_json(CONFIRMED, losses.confirmed)
+            if known.guards != losses.guards:
+                self._file.put_json(GUARDS, losses.guards)
 
     # The store
 
@@ -215,9 +215,9 @@ class RecordTables:
             self._file.put_value(_REVISION, revision)
             self.record_good_blobs(good_blobs)
 
-    def record_confirmation(self, found: ReviewConfirmation) -> None:
+    def record_confirmation(self, confirmation: ReviewConfirmation) -> None:
         """Record the confirmation of settings of a revision that comes into force; an equal one is not written."""
-        self._file.put_json(CONFIRMATION, found)
+        self._file.put_json(CONFIRMATION, confirmation)
 
     def confirmation(self) -> ReviewConfirmation:
         """Return the last confirmation of settings; an empty one where there was none."""
@@ -254,26 +254,26 @@ class RecordTables:
     def handover(self) -> dict[str, list[Row]]:
         """Return the present handover for the next leader."""
         with self._file.transaction():
-            found = {table.name: sorted(self._file.rows(table), key=str) for table in _TABLES}
-            found |= {key: self._file.rows(META, "WHERE key = ?", (key,)) for key in _HANDED_ON}
+            rows = {table.name: sorted(self._file.rows(table), key=str) for table in _TABLES}
+            rows |= {key: self._file.rows(META, "WHERE key = ?", (key,)) for key in _HANDED_ON}
             # Placements are in the marks of placed objects, but for the cluster group in use.
-            return found | {BINDING.name: self._file.rows(BINDING, "WHERE affinity_name <> '' " + _BY_IDENTITY)}
+            return rows | {BINDING.name: self._file.rows(BINDING, "WHERE affinity_name <> '' " + _BY_IDENTITY)}
 
-    def take_handover(self, told: Mapping[str, Any]) -> None:
+    def take_handover(self, handover: Mapping[str, Any]) -> None:
         """Replace the handover state by a leader's. Malformed rows are left out."""
         with self._file.transaction(durable=True):
             for table in (*_TABLES, BINDING):
                 self._file.execute(f"DELETE FROM {table.name}")  # noqa: S608 - constants
-                self._file.put(table, _rows(table, told.get(table.name)))
+                self._file.put(table, _rows(table, handover.get(table.name)))
             for key in _HANDED_ON:
                 self._file.remove(META, [(key,)])
-                self._file.put(META, [row for row in _rows(META, told.get(key)) if row[0] == key])
+                self._file.put(META, [row for row in _rows(META, handover.get(key)) if row[0] == key])
         self._mirror.forget()
 
 
-def _rows(table: SqlTable, told: Any) -> list[Row]:
+def _rows(table: SqlTable, recorded: Any) -> list[Row]:
     """The rows that have the form of this version; those of another one are left out."""
-    rows = [tuple(row) for row in told if isinstance(row, list)] if isinstance(told, list) else []
+    rows = [tuple(row) for row in recorded if isinstance(row, list)] if isinstance(recorded, list) else []
     return [row for row in rows if len(row) == len(table.columns) and _is_read(table, row)]
 
 

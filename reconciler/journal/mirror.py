@@ -39,10 +39,10 @@ class _TableCache(Generic[Value]):
 
     def of(self, read: Callable[[], Value]) -> Value:
         """Return the table, read where it is not kept."""
-        found = read() if self.value is None else self.value
+        value = read() if self.value is None else self.value
         if self._is_kept:
-            self.value = found
-        return found
+            self.value = value
+        return value
 
 
 class Mirror:
@@ -128,13 +128,13 @@ class SharedCommits:
     def _commit(self) -> None:
         wanted, self._waiting = [each for each in self._waiting if not each.ids.done()], []
         try:
-            made = try_call(self._all, wanted)
+            results = try_call(self._all, wanted)
         except UNCONTAINED as error:
             for each in wanted:
                 each.ids.set_exception(error)
             return
-        if made.value is not None:
-            for each, ids in zip(wanted, made.value, strict=True):
+        if results.value is not None:
+            for each, ids in zip(wanted, results.value, strict=True):
                 each.ids.set_result(ids)
             return
         # One of them cannot be written; the others go on.

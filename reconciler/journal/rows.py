@@ -98,11 +98,11 @@ def value_of(table: SqlTable, row: Row, shape: type[_Value]) -> _Value:
     Raises:
         msgspec.ValidationError: the row has another form.
     """
-    found = object_of(table, row)
-    if "api_group" in found:
-        found["identity"] = identity = [found[column] for column in _IDENTITY]
-        found["gvk"] = (identity[0], found.get("version", ""), identity[1])
-    return msgspec.convert(found, shape, strict=False)
+    fields = object_of(table, row)
+    if "api_group" in fields:
+        fields["identity"] = identity = [fields[column] for column in _IDENTITY]
+        fields["gvk"] = (identity[0], fields.get("version", ""), identity[1])
+    return msgspec.convert(fields, shape, strict=False)
 
 
 # A reader decodes in a thread of its own.
@@ -113,13 +113,13 @@ for _shape in RECORDS:
 
 def columns_of(table: SqlTable, value: Struct, **more: str | int | None) -> Row:
     """Return the row of a value: the inverse of `value_of`. `more`: columns that are no fields of it."""
-    given: dict[str, Any] = {**more, **dict(zip(_IDENTITY, getattr(value, "identity", ()), strict=False))}
+    fields: dict[str, Any] = {**more, **dict(zip(_IDENTITY, getattr(value, "identity", ()), strict=False))}
     row = []
     for name in table.columns:
-        found = given[name] if name in given else getattr(value, name)
+        column = fields[name] if name in fields else getattr(value, name)
         if name in _JSON_COLUMNS:
-            found = json_text(msgspec.to_builtins(found))
-        row.append(int(found) if isinstance(found, bool) else str(found) if isinstance(found, str) else found)
+            column = json_text(msgspec.to_builtins(column))
+        row.append(int(column) if isinstance(column, bool) else str(column) if isinstance(column, str) else column)
     return tuple(row)
 
 

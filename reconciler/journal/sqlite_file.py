@@ -81,10 +81,10 @@ def _is_at_rest(path: Path) -> bool:
 def _file_at(path: Path) -> tuple[int, int] | None:
     """Return the identity of a file: device and inode; None: there is none."""
     try:
-        found = path.stat()
+        stat = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 class JournalFile:
@@ -167,9 +167,9 @@ class JournalFile:
         self._connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         if version:
-            found = [str(row[0]) for row in self._connection.execute("PRAGMA quick_check(3)")]
-            if found != ["ok"]:
-                raise JournalCorrupt(f"{self.path}: {'; '.join(found)}; {REBUILD}")
+            faults = [str(row[0]) for row in self._connection.execute("PRAGMA quick_check(3)")]
+            if faults != ["ok"]:
+                raise JournalCorrupt(f"{self.path}: {'; '.join(faults)}; {REBUILD}")
         self.migrate(scripts)
 
     def pragma(self, name: str) -> int:
@@ -178,13 +178,13 @@ class JournalFile:
 
     def migrate(self, scripts: tuple[str, ...]) -> None:
         """Bring the schema forward to the last script, all in one transaction."""
-        found = self.pragma("user_version")
-        if found == len(scripts):
+        version = self.pragma("user_version")
+        if version == len(scripts):
             return
         with self.transaction(durable=True):
-            for statement in (part for script in scripts[found:] for part in statements(script)):
+            for statement in (part for script in scripts[version:] for part in statements(script)):
                 self._connection.execute(statement)
-            if found:
+            if version:
                 # A new column changes the content of a checksum.
                 for table in self._tables:
                     sql = f"SELECT {', '.join(table.columns)} FROM {table.name}"  # noqa: S608 - constants
@@ -335,8 +335,8 @@ class JournalFile:
 
     def last(self, table: SqlTable) -> int:
         """Return the greatest number in the first column; 0: there is no row."""
-        found = self.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")  # noqa: S608 - constants
-        return int(found[0][0] or 0)
+        rows = self.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")  # noqa: S608 - constants
+        return int(rows[0][0] or 0)
 
     def execute(self, sql: str, values: Row = ()) -> list[Row]:
         """The rows that a statement gives."""

@@ -81,13 +81,13 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
             except OSError as exc:
                 raise JournalError(f"{path.parent}: {exc.strerror}; name another place with --journal") from exc
             refuse_network_file_system(path.parent)
-        taken = lock or JournalLock(path)
+        own_lock = lock or JournalLock(path)
         try:
-            journal = cls(JournalFile(path, read_only=False, tables=TABLES), taken)
+            journal = cls(JournalFile(path, read_only=False, tables=TABLES), own_lock)
             journal._prepare()
         except JournalError:
             if lock is None:
-                taken.close()
+                own_lock.close()
             raise
         return journal
 
@@ -108,8 +108,8 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
             elif journal_applied.has_unused_manifests(self._file):
                 with self.transaction():
                     journal_applied.remove_unused_manifests(self._file)
-            found = self._file.value(LIMITS)
-            self._limits = HistoryLimits(**msgspec.json.decode(found)) if found else HistoryLimits()
+            limits = self._file.value(LIMITS)
+            self._limits = HistoryLimits(**msgspec.json.decode(limits)) if limits else HistoryLimits()
         except JournalError:
             self._file.close()
             raise
@@ -247,7 +247,7 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
 
     def _read_placements(self) -> dict[Identity, PreviousPlacement]:
         rows = self._file.rows(BINDING, "ORDER BY api_group, kind, namespace, name")
-        return {found.identity: found for found in (value_of(BINDING, row, PreviousPlacement) for row in rows)}
+        return {one.identity: one for one in (value_of(BINDING, row, PreviousPlacement) for row in rows)}
 
     def record_constraints(self, constraints: tuple[Constraint, ...]) -> None:
         """Replace all constraints of ticks."""
@@ -343,8 +343,8 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
 
     def verify(self) -> tuple[str, ...]:
         """Everything that is wrong with the file, in words; empty when nothing is."""
-        found = [str(row[0]) for row in self._file.execute("PRAGMA integrity_check(20)")]
-        problems = [] if found == ["ok"] else found
+        answers = [str(row[0]) for row in self._file.execute("PRAGMA integrity_check(20)")]
+        problems = [] if answers == ["ok"] else answers
         for table in TABLES:
             try:
                 deque(self._file.each_row(table), maxlen=0)

@@ -52,10 +52,10 @@ def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str,
     closed = []
     done: set[Action] = set()
     for intent_id, outcome, detail in outcomes:
-        found = file.rows(INTENT, "WHERE id = ?", (intent_id,))
-        assert found, f"no intent {intent_id} was begun"
-        closed.append((*found[0][:-2], str(IntentEnd(outcome)), detail))
-        intent = value_of(INTENT, found[0], Intent)
+        rows = file.rows(INTENT, "WHERE id = ?", (intent_id,))
+        assert rows, f"no intent {intent_id} was begun"
+        closed.append((*rows[0][:-2], str(IntentEnd(outcome)), detail))
+        intent = value_of(INTENT, rows[0], Intent)
         if outcome == IntentEnd.DONE:
             done.add(intent.action)
             if intent.action is Action.ADOPT:
@@ -75,11 +75,11 @@ class IntentTable:
         return self._mirror.released.of(self._read_released)
 
     def _read_released(self) -> Releases:
-        found: dict[str, dict[Identity, str]] = {}
+        releases: dict[str, dict[Identity, str]] = {}
         for row in self._file.rows(INTENT, f"WHERE {_RELEASES} ORDER BY id"):
             intent = value_of(INTENT, row, Intent)
-            found.setdefault(intent.cluster, {})[intent.identity] = intent.uid
-        return found
+            releases.setdefault(intent.cluster, {})[intent.identity] = intent.uid
+        return releases
 
     def open_intents(self) -> dict[int, Intent]:
         """Return intents without an outcome, by id: after a crash, their objects must be read first."""

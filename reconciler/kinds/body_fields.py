@@ -32,13 +32,13 @@ def text(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
-def by_text(default: Value, meant: Mapping[str, Value], *steps: str, told: str = "") -> Callable[[JsonObject], Value]:
+def by_text(default: Value, values: Mapping[str, Value], *steps: str, rule: str = "") -> Callable[[JsonObject], Value]:
     """Return a rule of an interpreter: what the text of a field means; the default for any other one, or none."""
 
     def value_of(body: JsonObject) -> Value:
-        return meant.get(text(dig(body, *steps)), default)
+        return values.get(text(dig(body, *steps)), default)
 
-    value_of.__doc__ = told  # docs/reference/kinds.md has the rule of each kind
+    value_of.__doc__ = rule  # docs/reference/kinds.md has the rule of each kind
     return value_of
 
 
@@ -116,8 +116,8 @@ def prune_server_fields(body: JsonObject) -> JsonObject:
         pruned = without(pruned, ("status",))
     metadata = pruned.get("metadata")
     if isinstance(metadata, (dict, Mapping)) and not SERVER_METADATA.isdisjoint(metadata):
-        kept = {key: value for key, value in metadata.items() if key not in SERVER_METADATA}
-        pruned = {**pruned, "metadata": kept}
+        rest = {key: value for key, value in metadata.items() if key not in SERVER_METADATA}
+        pruned = {**pruned, "metadata": rest}
     return without_annotations(pruned, (LAST_APPLIED,))
 
 
@@ -131,8 +131,8 @@ def without_entries(body: JsonObject, steps: tuple[str, ...], keys: Collection[s
     entries = dig(body, *steps)
     if not entries or not isinstance(entries, (dict, Mapping)) or entries.keys().isdisjoint(keys):
         return body
-    kept = {key: value for key, value in entries.items() if key not in keys}
-    return with_value(body, steps, kept) if kept else without(body, steps)
+    rest = {key: value for key, value in entries.items() if key not in keys}
+    return with_value(body, steps, rest) if rest else without(body, steps)
 
 
 def kstatus_health(live: JsonObject) -> Health:
@@ -146,8 +146,8 @@ def kstatus_health(live: JsonObject) -> Health:
     for _, entry in mappings(dig(live, "status", "conditions")):
         if entry.get("status") == "True" and entry.get("type") in ("Reconciling", "Stalled"):
             return Health.PROGRESSING if entry["type"] == "Reconciling" else Health.UNHEALTHY
-    said = condition(live, "Ready")
-    if not said or (said.get("status") == "True" and not is_stale(said, live)):
+    ready = condition(live, "Ready")
+    if not ready or (ready.get("status") == "True" and not is_stale(ready, live)):
         return Health.HEALTHY
     return Health.PROGRESSING
 
@@ -160,9 +160,9 @@ def is_on_its_way(live: JsonObject) -> bool:
     return isinstance(status, Mapping) and is_stale(status, live)
 
 
-def is_stale(said: Mapping[str, Any], live: JsonObject) -> bool:
+def is_stale(condition: Mapping[str, Any], live: JsonObject) -> bool:
     """Return whether a status or condition is about another generation than the newest."""
-    observed, generation = said.get("observedGeneration"), dig(live, "metadata", "generation")
+    observed, generation = condition.get("observedGeneration"), dig(live, "metadata", "generation")
     return isinstance(observed, int) and isinstance(generation, int) and observed != generation
 
 
@@ -192,36 +192,36 @@ _PASSING: Final = frozenset({"Pending", "Waiting", "AddressNotAssigned"})
 """Reasons of temporary states. An address may never come, as that of an Ingress may not."""
 
 
-def told_by(who: str, conditions: Json, live: JsonObject, needed: tuple[str, ...]) -> ReportedHealth:
+def reported_by(who: str, conditions: Json, live: JsonObject, needed: tuple[str, ...]) -> ReportedHealth:
     """Return the health from one controller; `who` begins the sentence. `needed`: conditions of a full answer."""
     entries = {text(entry.get("type")): entry for _, entry in mappings(conditions)}
     return worst(_each(who, entries, live, needed))
 
 
-def by_reports(told: Callable[[JsonObject], Iterable[ReportedHealth]]) -> dict[str, Any]:
+def by_reports(reports_of: Callable[[JsonObject], Iterable[ReportedHealth]]) -> dict[str, Any]:
     """Return `health` and `why` of an interpreter whose kind has what several controllers or listeners say in it.
 
     It is as well as the worst of them; Progressing while its status is about an older spec, and while it is deleted.
     """
 
     def health_reports(live: JsonObject) -> ReportedHealth:
-        return ReportedHealth(Health.PROGRESSING) if is_on_its_way(live) else worst(told(live))
+        return ReportedHealth(Health.PROGRESSING) if is_on_its_way(live) else worst(reports_of(live))
 
     def health(live: JsonObject) -> Health:
         return health_reports(live).health
 
-    health.__doc__ = told.__doc__  # docs/reference/kinds.md has the rule of each kind
+    health.__doc__ = reports_of.__doc__  # docs/reference/kinds.md has the rule of each kind
     return {"health": health, "why": lambda live: health_reports(live).why}
 
 
-def worst(found: Iterable[ReportedHealth]) -> ReportedHealth:
+def worst(reports: Iterable[ReportedHealth]) -> ReportedHealth:
     """Return the first that is Unhealthy, else the first that is Progressing, else Healthy."""
     waiting = WELL
-    for told in found:
-        if told.health is Health.UNHEALTHY:
-            return told
-        if waiting is WELL and told.health is not Health.HEALTHY:
-            waiting = told
+    for report in reports:
+        if report.health is Health.UNHEALTHY:
+            return report
+        if waiting is WELL and report.health is not Health.HEALTHY:
+            waiting = report
     return waiting
 
 
@@ -251,14 +251,14 @@ def _waits(why: str) -> ReportedHealth:
 
 
 def _detail(entry: Mapping[str, Any]) -> str:
-    said = ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message")))))
-    return f" ({said})" if said else ""
+    detail = ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message")))))
+    return f" ({detail})" if detail else ""
 
 
 def outcome_by_condition(live: JsonObject, outcomes: Mapping[str, RunOutcome]) -> RunOutcome:
     """Return the outcome of the first of these conditions that is True."""
-    found = (outcome for kind, outcome in outcomes.items() if condition(live, kind).get("status") == "True")
-    return next(found, RunOutcome.RUNS)
+    outcomes_met = (outcome for kind, outcome in outcomes.items() if condition(live, kind).get("status") == "True")
+    return next(outcomes_met, RunOutcome.RUNS)
 
 
 def by_condition(live: JsonObject, kind: str) -> Health:
@@ -268,8 +268,8 @@ def by_condition(live: JsonObject, kind: str) -> Health:
     """
     if is_on_its_way(live):
         return Health.PROGRESSING
-    found = condition(live, kind)
-    if is_stale(found, live):
+    entry = condition(live, kind)
+    if is_stale(entry, live):
         return Health.PROGRESSING
     known = {"True": Health.HEALTHY, "False": Health.UNHEALTHY}
-    return known.get(str(found.get("status")), Health.PROGRESSING)
+    return known.get(str(entry.get("status")), Health.PROGRESSING)

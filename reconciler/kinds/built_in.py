@@ -9,10 +9,10 @@ from reconciler.kinds.interpreter import Interpreter
 
 BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = tuple(
     sorted(
-        (name.lower().replace("_", ""), found)
+        (name.lower().replace("_", ""), value)
         for module in (gangs, gateway, jobs, secret_makers, small_kinds, workloads)
-        for name, found in vars(module).items()
-        if isinstance(found, Interpreter) and not name.startswith("_")
+        for name, value in vars(module).items()
+        if isinstance(value, Interpreter) and not name.startswith("_")
     )
 )
 """Name and interpreter, in the order of names."""

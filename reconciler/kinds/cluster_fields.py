@@ -258,10 +258,10 @@ def _values_at(tree: Json, path: tuple[str, ...], steps: tuple[Step, ...]) -> It
 def _without(tree: Json, steps: tuple[Step, ...]) -> Json:
     """Return the tree without the value at the steps. A field whose value becomes empty goes as well."""
     head, rest = steps[0], steps[1:]
-    kept: Any = [*tree] if isinstance(tree, list) else {**tree}
+    copy: Any = [*tree] if isinstance(tree, list) else {**tree}
     below = _without(tree[head], rest) if rest else None
     if below or (rest and isinstance(tree, list)):
-        kept[head] = below
+        copy[head] = below
     else:
-        del kept[head]
-    return kept
+        del copy[head]
+    return copy

@@ -132,20 +132,20 @@ def _mentions(body: JsonObject) -> Iterator[PodReference]:
 
 def _containers(body: JsonObject) -> tuple[tuple[Step, ...], ...]:
     """Init containers and sidecars; the main containers are made by the operator."""
-    found: list[tuple[Step, ...]] = []
+    paths: list[tuple[Step, ...]] = []
     for role in _ROLES:
         for field in _EXTRA_CONTAINERS:
-            found += [("spec", role, field, index) for index, _ in mappings(dig(body, "spec", role, field))]
+            paths += [("spec", role, field, index) for index, _ in mappings(dig(body, "spec", role, field))]
         for field in CONTAINER_LISTS:
             entries = mappings(dig(body, "spec", role, "template", "spec", field))
-            found += [("spec", role, "template", "spec", field, index) for index, _ in entries]
-    return tuple(found)
+            paths += [("spec", role, "template", "spec", field, index) for index, _ in entries]
+    return tuple(paths)
 
 
 def _images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
     places: tuple[tuple[Step, ...], ...] = (("spec",), ("spec", "driver"), ("spec", "executor"), *_containers(body))
-    found = (((*steps, "image"), dig(body, *steps, "image")) for steps in places)
-    return tuple((steps, image) for steps, image in found if isinstance(image, str) and image)
+    images = (((*steps, "image"), dig(body, *steps, "image")) for steps in places)
+    return tuple((steps, image) for steps, image in images if isinstance(image, str) and image)
 
 
 def _spark_pod_template(body: JsonObject) -> Json:
@@ -170,7 +170,7 @@ SPARK_APPLICATION = Interpreter(
         Health.PROGRESSING,
         {"FAILED": Health.UNHEALTHY, **dict.fromkeys(_WELL, Health.HEALTHY)},
         *_STATE,
-        told="Only the state FAILED is unhealthy; the operator recovers from the others.",
+        rule="Only the state FAILED is unhealthy; the operator recovers from the others.",
     ),
     outcome=by_text(RunOutcome.RUNS, {"FAILED": RunOutcome.FAILED, "COMPLETED": RunOutcome.SUCCEEDED}, *_STATE),
 )
@@ -190,9 +190,9 @@ REPLICA_SPECS: Final = {
 
 def _roles(body: JsonObject) -> Iterator[tuple[str, Mapping[str, Any], PodTemplate]]:
     field = REPLICA_SPECS.get(text(body.get("kind")), "")
-    for role, given in sorted(mapping(dig(body, "spec", field)).items()):
-        if isinstance(given, Mapping):
-            yield role, given, PodTemplate(("spec", field, role, "template"))
+    for role, spec in sorted(mapping(dig(body, "spec", field)).items()):
+        if isinstance(spec, Mapping):
+            yield role, spec, PodTemplate(("spec", field, role, "template"))
 
 
 def _kubeflow_demand(body: JsonObject) -> Demand:
@@ -201,8 +201,8 @@ def _kubeflow_demand(body: JsonObject) -> Demand:
     Source: "Application distribution overview", multi-cluster gang scheduling; Karmada: components of training jobs.
     """
     components = tuple(
-        Component(name=role, replicas=count(given.get("replicas"), 1), shape=template.shape(body))
-        for role, given, template in _roles(body)
+        Component(name=role, replicas=count(spec.get("replicas"), 1), shape=template.shape(body))
+        for role, spec, template in _roles(body)
     )
     total = sum(component.replicas for component in components)
     return Demand(replicas=total, components=components, is_divisible=False)

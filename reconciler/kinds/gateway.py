@@ -13,7 +13,7 @@ from reconciler.api.clusters import Health
 from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import Made
 from reconciler.api.refs import Identity
-from reconciler.kinds.body_fields import ReportedHealth, by_reports, mapping, mappings, namespace_of, text, told_by
+from reconciler.kinds.body_fields import ReportedHealth, by_reports, mapping, mappings, namespace_of, reported_by, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import PodReference, as_dependencies, made_secrets
 from reconciler.kinds.references import annotated_issuer, gets_certificates
@@ -27,33 +27,33 @@ UNNAMED: Final = ("", "")
 """Default of a reference that has to have its group and kind."""
 
 
-def reference(given: Json, default: tuple[str, str], steps: tuple[Step, ...]) -> PodReference:
+def reference(ref: Json, default: tuple[str, str], steps: tuple[Step, ...]) -> PodReference:
     """Return a reference, its name empty when absent; `default`: group and kind if neither is given."""
-    found = mapping(given)
-    group = text(found.get("group")) if "group" in found else default[0]
-    kind, name, namespace = (text(found.get(part)) for part in ("kind", "name", "namespace"))
+    fields = mapping(ref)
+    group = text(fields.get("group")) if "group" in fields else default[0]
+    kind, name, namespace = (text(fields.get(part)) for part in ("kind", "name", "namespace"))
     return PodReference(kind or default[1], name, (*steps, "name"), group=group, namespace=namespace)
 
 
-def parent_identity(given: Json, namespace: str) -> Identity:
+def parent_identity(ref: Json, namespace: str) -> Identity:
     """Return the identity of a ParentReference in an object of a namespace: a Gateway unless it says otherwise."""
-    found = reference(given, _GATEWAY_KIND, ())
-    return Identity(found.group, found.kind, found.namespace or namespace, found.name)
+    parent = reference(ref, _GATEWAY_KIND, ())
+    return Identity(parent.group, parent.kind, parent.namespace or namespace, parent.name)
 
 
 def mentions(body: JsonObject, default: tuple[str, str], *steps: str) -> Iterator[PodReference]:
     """The reference at a field, or each of a list of references."""
-    given = dig(body, *steps)
-    if isinstance(given, list):
-        yield from mentions_in(given, default, steps)
-    elif mapping(given):
-        yield reference(given, default, steps)
+    refs = dig(body, *steps)
+    if isinstance(refs, list):
+        yield from mentions_in(refs, default, steps)
+    elif mapping(refs):
+        yield reference(refs, default, steps)
 
 
-def mentions_in(given: Json, default: tuple[str, str], at: tuple[Step, ...]) -> Iterator[PodReference]:
+def mentions_in(refs: Json, default: tuple[str, str], at: tuple[Step, ...]) -> Iterator[PodReference]:
     """Each reference of a list; `at`: the steps to the list."""
-    for index, found in mappings(given):
-        yield reference(found, default, (*at, index))
+    for index, ref in mappings(refs):
+        yield reference(ref, default, (*at, index))
 
 
 _FILTERS = (("requestMirror", "backendRef"), ("externalAuth", "backendRef"))
@@ -67,7 +67,7 @@ def _route_mentions(body: JsonObject) -> Iterator[PodReference]:
     """
     own = ("", namespace_of(body))
     parents = mentions_in(dig(body, "spec", "parentRefs"), _GATEWAY_KIND, ("spec", "parentRefs"))
-    yield from (found for found in parents if (found.group, found.kind) == SERVICE and found.namespace in own)
+    yield from (parent for parent in parents if (parent.group, parent.kind) == SERVICE and parent.namespace in own)
     for index, rule in mappings(dig(body, "spec", "rules")):
         at = ("spec", "rules", index)
         yield from _of_filters(rule.get("filters"), (*at, "filters"))
@@ -77,12 +77,12 @@ def _route_mentions(body: JsonObject) -> Iterator[PodReference]:
 
 
 def _of_filters(filters: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
-    for index, found in mappings(filters):
+    for index, entry in mappings(filters):
         for steps in _FILTERS:
-            if given := mapping(dig(found, *steps)):
-                yield reference(given, SERVICE, (*at, index, *steps))
-        if given := mapping(found.get("extensionRef")):
-            yield reference(given, UNNAMED, (*at, index, "extensionRef"))
+            if ref := mapping(dig(entry, *steps)):
+                yield reference(ref, SERVICE, (*at, index, *steps))
+        if ref := mapping(entry.get("extensionRef")):
+            yield reference(ref, UNNAMED, (*at, index, "extensionRef"))
 
 
 def _of_parents(live: JsonObject) -> Iterator[ReportedHealth]:
@@ -94,27 +94,27 @@ def _of_parents(live: JsonObject) -> Iterator[ReportedHealth]:
     Source: Gateway API: RouteParentStatus.
     """
     namespace = namespace_of(live)
-    said: dict[tuple[Any, ...], list[Json]] = {}
+    by_parent: dict[tuple[Any, ...], list[Json]] = {}
     for _, entry in mappings(dig(live, "status", "parents")):
-        said.setdefault(_place(entry.get("parentRef"), namespace), []).append(entry.get("conditions"))
+        by_parent.setdefault(_place(entry.get("parentRef"), namespace), []).append(entry.get("conditions"))
     for _, parent in mappings(dig(live, "spec", "parentRefs")):
         identity, section, port = _place(parent, namespace)
         parts = ", ".join(filter(None, (section, f"port {port}" if port is not None else "")))
         who = f"{identity} ({parts})" if parts else str(identity)
-        answers = said.get(_place(parent, namespace))
+        answers = by_parent.get(_place(parent, namespace))
         if not answers:
             yield ReportedHealth(Health.PROGRESSING, f"{who} has not answered yet")
         for conditions in answers or ():
-            yield told_by(who, conditions, live, ("Accepted",))
+            yield reported_by(who, conditions, live, ("Accepted",))
 
 
 def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
     """Return the normal form of a ParentReference: equal parents may be spelled with or without defaults."""
-    found = mapping(parent)
-    port = found.get("port")
+    fields = mapping(parent)
+    port = fields.get("port")
     return (
-        parent_identity(found, namespace),
-        text(found.get("sectionName")),
+        parent_identity(fields, namespace),
+        text(fields.get("sectionName")),
         port if isinstance(port, int) else None,
     )
 
@@ -141,7 +141,7 @@ def listener_mentions(body: JsonObject) -> Iterator[PodReference]:
 
 def issuer_mentions(body: JsonObject) -> Iterator[PodReference]:
     """The Issuer of its namespace that an annotation names, which signs the certificates of listeners."""
-    return (found for found in annotated_issuer(body) if not found.optional)
+    return (issuer for issuer in annotated_issuer(body) if not issuer.optional)
 
 
 def made_for_listeners(body: JsonObject) -> tuple[Made, ...]:
@@ -155,8 +155,8 @@ def made_for_listeners(body: JsonObject) -> tuple[Made, ...]:
     names: list[str] = []
     for _, listener in mappings(dig(body, "spec", "listeners")):
         if text(listener.get("hostname")) and dig(listener, "tls", "mode") != "Passthrough":
-            found = mentions_in(dig(listener, "tls", "certificateRefs"), SECRET, ())
-            own = (ref for ref in found if ref.namespace in ("", namespace_of(body)))
+            refs = mentions_in(dig(listener, "tls", "certificateRefs"), SECRET, ())
+            own = (ref for ref in refs if ref.namespace in ("", namespace_of(body)))
             names += [ref.name for ref in own if (ref.group, ref.kind) == SECRET]
     return made_secrets(body, names)
 
@@ -166,12 +166,12 @@ def _with_listeners(live: JsonObject) -> Iterator[ReportedHealth]:
 
     Source: Gateway API: GatewayStatus, ListenerSetStatus, ListenerStatus.
     """
-    yield told_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted", "Programmed"))
+    yield reported_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted", "Programmed"))
     wanted = {text(listener.get("name")) for _, listener in mappings(dig(live, "spec", "listeners"))}
     for _, listener in mappings(dig(live, "status", "listeners")):
         name = text(listener.get("name"))
         if name in wanted:
-            yield told_by(f"listener {name}: {_ITS_CONTROLLER}", listener.get("conditions"), live, ())
+            yield reported_by(f"listener {name}: {_ITS_CONTROLLER}", listener.get("conditions"), live, ())
 
 
 _FRONTEND = ("spec", "tls", "frontend")
@@ -207,7 +207,7 @@ def _of_class(live: JsonObject) -> Iterator[ReportedHealth]:
 
     Source: Gateway API: GatewayClassStatus.
     """
-    yield told_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted",))
+    yield reported_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted",))
 
 
 GATEWAY_CLASS = Interpreter(
@@ -238,7 +238,7 @@ def _of_ancestors(live: JsonObject) -> Iterator[ReportedHealth]:
         yield ReportedHealth(Health.PROGRESSING, "no Gateway has answered yet")
     for entry in ancestors:
         who = str(parent_identity(entry.get("ancestorRef"), namespace_of(live)))
-        yield told_by(who, entry.get("conditions"), live, ("Accepted",))
+        yield reported_by(who, entry.get("conditions"), live, ("Accepted",))
 
 
 BACKEND_TLS_POLICY = Interpreter(

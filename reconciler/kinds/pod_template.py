@@ -86,14 +86,14 @@ def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterat
         yield _reference("ConfigMap", volume["configMap"], (*at, "configMap", "name"))
     for source in volume:
         if source in _SECRET_VOLUMES:
-            field, given = _SECRET_VOLUMES[source], mapping(volume[source])
-            yield PodReference("Secret", text(given.get(field)), (*at, source, field), given.get("optional") is True)
+            field, fields = _SECRET_VOLUMES[source], mapping(volume[source])
+            yield PodReference("Secret", text(fields.get(field)), (*at, source, field), fields.get("optional") is True)
         elif source in _SECRET_REF_VOLUMES:
-            field, given = _SECRET_REF_VOLUMES[source], mapping(volume[source])
-            if field in given:
-                yield _reference("Secret", given[field], (*at, source, field, "name"))
-            if given.get("driver") == SECRETS_STORE_DRIVER:
-                name = text(mapping(given.get("volumeAttributes")).get("secretProviderClass"))
+            field, fields = _SECRET_REF_VOLUMES[source], mapping(volume[source])
+            if field in fields:
+                yield _reference("Secret", fields[field], (*at, source, field, "name"))
+            if fields.get("driver") == SECRETS_STORE_DRIVER:
+                name = text(mapping(fields.get("volumeAttributes")).get("secretProviderClass"))
                 steps = (*at, source, "volumeAttributes", "secretProviderClass")
                 yield PodReference("SecretProviderClass", name, steps, group=SECRETS_STORE_GROUP)
         elif source == "persistentVolumeClaim":
@@ -112,32 +112,32 @@ def as_dependencies(mentions: Iterable[PodReference], body: JsonObject) -> tuple
     An object in another namespace counts if a grant of that namespace allows it; an owner without a namespace belongs
     to an administrator and needs no grant.
     """
-    found: dict[Identity, DependencyRef] = {}
+    dependencies: dict[Identity, DependencyRef] = {}
     own = namespace_of(body)
     for mention in mentions:
         if not mention.name or not mention.kind:
             continue
         identity = Identity(mention.group, mention.kind, mention.namespace or own, mention.name)
-        known = found.get(identity)
+        known = dependencies.get(identity)
         if known is None or (known.optional and not mention.optional):
             granted_to: tuple[str, ...] = ()
             if own and identity.namespace != own:
                 granted_to = (*GVK.parse(text(body.get("apiVersion")), text(body.get("kind"))).group_kind, own)
-            found[identity] = DependencyRef(
+            dependencies[identity] = DependencyRef(
                 identity=identity, path=dotted(mention.steps), optional=mention.optional, granted_to=granted_to
             )
-    return tuple([found[identity] for identity in sorted(found)])
+    return tuple([dependencies[identity] for identity in sorted(dependencies)])
 
 
 def made_secrets(body: JsonObject, names: Iterable[str], *, is_whole: bool = True) -> tuple[Made, ...]:
     """Return the Secrets of these names in the namespace of a body, sorted, without an empty name."""
-    made = [Identity("", "Secret", namespace_of(body), name) for name in sorted(set(names)) if name]
-    return tuple([Made(identity, is_whole=is_whole) for identity in made])
+    identities = [Identity("", "Secret", namespace_of(body), name) for name in sorted(set(names)) if name]
+    return tuple([Made(identity, is_whole=is_whole) for identity in identities])
 
 
 def _reference(kind: str, reference: Json, steps: tuple[Step, ...]) -> PodReference:
-    given = mapping(reference)
-    return PodReference(kind, text(given.get("name")), steps, given.get("optional") is True)
+    fields = mapping(reference)
+    return PodReference(kind, text(fields.get("name")), steps, fields.get("optional") is True)
 
 
 _NOWHERE = NodeTerm(labels=(("kubernetes.io/hostname", "In", ()),))
@@ -184,8 +184,8 @@ def pod_requests(spec: Mapping[str, Any]) -> dict[str, int]:
     for name, amount in peak.items():
         total[name] = max(amount, total.get(name, 0))
     # Requests of spec.resources replace the sum; its limits count for resources that no container requests.
-    if given := mapping(spec.get("resources")):
-        limits, requests = resources(mapping(given.get("limits"))), resources(mapping(given.get("requests")))
+    if amounts := mapping(spec.get("resources")):
+        limits, requests = resources(mapping(amounts.get("limits"))), resources(mapping(amounts.get("requests")))
         defaults = {name: amount for name, amount in limits.items() if name not in total}
         total.update((name, amount) for name, amount in (defaults | requests).items() if name.startswith(_POD_LEVEL))
     for name, amount in resources(mapping(spec.get("overhead"))).items():
@@ -211,8 +211,8 @@ def _init_containers(spec: Mapping[str, Any]) -> tuple[dict[str, int], Mapping[s
 
 def _amounts(container: Mapping[str, Any]) -> dict[str, int]:
     """Requests of a container; a resource that has only a limit counts with its limit."""
-    given = mapping(container.get("resources"))
-    return resources(mapping(given.get("limits"))) | resources(mapping(given.get("requests")))
+    amounts = mapping(container.get("resources"))
+    return resources(mapping(amounts.get("limits"))) | resources(mapping(amounts.get("requests")))
 
 
 def _requirements(entries: Json) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
@@ -253,15 +253,15 @@ class PodTemplate(NamedTuple):
     def images(self, body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
         """Every image of its containers as (steps, reference)."""
         spec = mapping(self.spec(body))
-        found: list[tuple[tuple[Step, ...], str]] = []
+        places: list[tuple[tuple[Step, ...], str]] = []
         for field in CONTAINER_LISTS:
             containers = spec.get(field)
             # By hand: every workload is asked, for each registry that it is pulled from.
             for index, container in enumerate(containers) if isinstance(containers, list) else ():
                 image = container.get("image") if isinstance(container, (dict, Mapping)) else None
                 if isinstance(image, str) and image:
-                    found.append(((*self.path, "spec", field, index, "image"), image))
-        return tuple(found)
+                    places.append(((*self.path, "spec", field, index, "image"), image))
+        return tuple(places)
 
     def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
         """Return the references of its pods."""

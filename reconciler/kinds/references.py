@@ -25,10 +25,10 @@ def issuer_of(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
 
     An issuer of another group is a dependency if the store has it in the namespace: its scope is unknown.
     """
-    given = mapping(ref)
-    kind, group = text(given.get("kind")) or "Issuer", text(given.get("group")) or GROUP
+    fields = mapping(ref)
+    kind, group = text(fields.get("kind")) or "Issuer", text(fields.get("group")) or GROUP
     if kind != "ClusterIssuer" or group != GROUP:
-        yield PodReference(kind, text(given.get("name")), (*at, "name"), optional=group != GROUP, group=group)
+        yield PodReference(kind, text(fields.get("name")), (*at, "name"), optional=group != GROUP, group=group)
 
 
 def gets_certificates(body: JsonObject) -> bool:
@@ -45,8 +45,8 @@ def annotated_issuer(body: JsonObject) -> Iterator[PodReference]:
         "kind": annotations.get("cert-manager.io/issuer-kind"),
         "group": annotations.get("cert-manager.io/issuer-group"),
     }
-    for found in issuer_of(ref, ()):
-        yield found._replace(steps=("metadata", "annotations", _ISSUER))
+    for issuer in issuer_of(ref, ()):
+        yield issuer._replace(steps=("metadata", "annotations", _ISSUER))
 
 
 _OF_A_SELECTOR: Final = frozenset({"name", "namespace", "key"})

@@ -30,8 +30,8 @@ class Registry(Struct, frozen=True):
 
     def kinds_with(self, field: str) -> frozenset[tuple[str, str]]:
         """Return the kinds with a rule of their own in this field of `Interpreter`."""
-        said = getattr(GENERIC, field)
-        return frozenset(kind for kind, known in self.by_kind.items() if getattr(known, field) is not said)
+        default = getattr(GENERIC, field)
+        return frozenset(kind for kind, known in self.by_kind.items() if getattr(known, field) is not default)
 
 
 def registry_of(named: Iterable[tuple[str, Interpreter]]) -> Registry:

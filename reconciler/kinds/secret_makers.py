@@ -70,9 +70,9 @@ def _references(body: JsonObject) -> Iterator[PodReference]:
 
 
 def _store(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
-    given = mapping(ref)
-    if (text(given.get("kind")) or "SecretStore") == "SecretStore":
-        yield PodReference("SecretStore", text(given.get("name")), (*at, "name"), group=EXTERNAL_SECRETS)
+    fields = mapping(ref)
+    if (text(fields.get("kind")) or "SecretStore") == "SecretStore":
+        yield PodReference("SecretStore", text(fields.get("name")), (*at, "name"), group=EXTERNAL_SECRETS)
 
 
 def _health(live: JsonObject) -> Health:
@@ -196,11 +196,11 @@ def _vault_makes(body: JsonObject) -> tuple[Made, ...]:
 
 def _vaultsecret_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     """Return its login, and the Secret that it only fills. Objects in another namespace are no dependencies."""
-    found = list(named_in(body, ("spec", "vaultAuthRef"), "VaultAuth"))
-    found += [
-        PodReference(made.identity.kind, made.identity.name, _NAME) for made in _vault_makes(body) if not made.is_whole
+    references = list(named_in(body, ("spec", "vaultAuthRef"), "VaultAuth"))
+    references += [
+        PodReference(part.identity.kind, part.identity.name, _NAME) for part in _vault_makes(body) if not part.is_whole
     ]
-    return as_dependencies(found, body)
+    return as_dependencies(references, body)
 
 
 def _vaultsecret_health(live: JsonObject) -> Health:
@@ -212,11 +212,11 @@ def _vaultsecret_health(live: JsonObject) -> Health:
     if is_on_its_way(live):
         return Health.PROGRESSING
     status, generation = mapping(live.get("status")), dig(live, "metadata", "generation")
-    seen = status.get("lastGeneration")
-    if not seen or (generation is not None and seen != generation):
+    generation_seen = status.get("lastGeneration")
+    if not generation_seen or (generation is not None and generation_seen != generation):
         return Health.PROGRESSING
-    said = [condition(live, kind).get("status") for kind in ("Ready", "Healthy", "SecretSynced")]
-    return Health.UNHEALTHY if "False" in said or _is_empty(live) else Health.HEALTHY
+    conditions = [condition(live, kind).get("status") for kind in ("Ready", "Healthy", "SecretSynced")]
+    return Health.UNHEALTHY if "False" in conditions or _is_empty(live) else Health.HEALTHY
 
 
 def _is_empty(live: JsonObject) -> bool:
@@ -249,11 +249,11 @@ def _certificate_health(live: JsonObject) -> Health:
     """
     if is_on_its_way(live):
         return Health.PROGRESSING
-    said, issuing = condition(live, "Ready"), condition(live, "Issuing")
-    is_known = bool(said) and not is_stale(said, live)
-    if is_known and said.get("status") == "True":
+    ready, issuing = condition(live, "Ready"), condition(live, "Issuing")
+    is_known = bool(ready) and not is_stale(ready, live)
+    if is_known and ready.get("status") == "True":
         return Health.HEALTHY
-    if is_known and said.get("reason") == "Expired":
+    if is_known and ready.get("reason") == "Expired":
         return Health.UNHEALTHY
     if issuing.get("status") == "True" or is_stale(issuing, live):
         return Health.PROGRESSING
@@ -275,9 +275,9 @@ def _issuer_references(body: JsonObject) -> Iterator[PodReference]:
     """Yield the Secret of a CA, and its credentials for Vault, Venafi, an ACME server and providers of DNS."""
     yield PodReference("Secret", text(dig(body, "spec", "ca", "secretName")), ("spec", "ca", "secretName"))
     is_made = dig(body, "spec", "acme", "disableAccountKeyGeneration") is not True
-    for found in credentials(mapping(body.get("spec")), ("spec",)):
+    for ref in credentials(mapping(body.get("spec")), ("spec",)):
         # Source: cert-manager, ACMEIssuer: a missing key of the account is created.
-        yield found._replace(optional=is_made) if found.steps == _ACCOUNT_KEY else found
+        yield ref._replace(optional=is_made) if ref.steps == _ACCOUNT_KEY else ref
 
 
 def _issuer_health(live: JsonObject) -> Health:

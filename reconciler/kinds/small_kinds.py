@@ -80,7 +80,7 @@ PERSISTENT_VOLUME_CLAIM = Interpreter(
         Health.PROGRESSING,
         {"Bound": Health.HEALTHY, "Lost": Health.UNHEALTHY},
         *("status", "phase"),
-        told="Healthy when Bound. Pending is Progressing: with WaitForFirstConsumer it waits for a pod.",
+        rule="Healthy when Bound. Pending is Progressing: with WaitForFirstConsumer it waits for a pod.",
     ),
 )
 
@@ -128,7 +128,7 @@ NAMESPACE = Interpreter(
         Health.HEALTHY,
         {"Terminating": Health.PROGRESSING},
         *("status", "phase"),
-        told="A Namespace that is being deleted accepts nothing: Progressing until it is created again.",
+        rule="A Namespace that is being deleted accepts nothing: Progressing until it is created again.",
     ),
 )
 

@@ -74,11 +74,11 @@ REPLICA_SET = replace(_SCALED, kinds=(("apps", "ReplicaSet"),), health=_replicas
 
 def _statefulset_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     """Source: Karmada: a claim that volumeClaimTemplates makes is not a dependency."""
-    made = {text(dig(claim, "metadata", "name")) for _, claim in mappings(dig(body, "spec", "volumeClaimTemplates"))}
+    claims = {text(dig(claim, "metadata", "name")) for _, claim in mappings(dig(body, "spec", "volumeClaimTemplates"))}
     return tuple(
         ref
         for ref in SPEC_TEMPLATE.dependencies(body)
-        if ref.identity.kind != "PersistentVolumeClaim" or ref.identity.name not in made
+        if ref.identity.kind != "PersistentVolumeClaim" or ref.identity.name not in claims
     )
 
 
