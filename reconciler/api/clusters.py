@@ -152,8 +152,8 @@ class ClusterObservation(Struct, frozen=True, kw_only=True):
 
 def workload_in(clusters: Mapping[str, ClusterObservation], identity: Identity, cluster: str) -> Workload | None:
     """A workload as it runs in a cluster that answers; None: it was not seen there."""
-    seen = clusters.get(cluster)
-    return seen.workloads.get(identity) if seen is not None and seen.reachable else None
+    observed = clusters.get(cluster)
+    return observed.workloads.get(identity) if observed is not None and observed.reachable else None
 
 
 class Observations(Struct, frozen=True, kw_only=True):
@@ -262,9 +262,9 @@ class Read(Struct, frozen=True, kw_only=True):
 
     def live(self, identity: Identity) -> Live:
         """The object as far as it is known: Unknown unless it was seen or its absence was proven."""
-        found = self.objects.get(identity)
-        if found is not None:
-            return Present(object=found)
+        live_object = self.objects.get(identity)
+        if live_object is not None:
+            return Present(object=live_object)
         if identity in self.absent:
             return Absent()
         is_to_come = identity in self.under_way or identity in self.unasked

@@ -248,5 +248,5 @@ def mapping_in_metadata(body: JsonObject, name: str) -> Mapping[str, str]:
     """Return a mapping such as metadata.labels, empty if missing."""
     # By hand: every template is asked several times a round.
     metadata = body.get("metadata")
-    found = metadata.get(name) if isinstance(metadata, (dict, Mapping)) else None
-    return found if isinstance(found, (dict, Mapping)) else {}
+    value = metadata.get(name) if isinstance(metadata, (dict, Mapping)) else None
+    return value if isinstance(value, (dict, Mapping)) else {}

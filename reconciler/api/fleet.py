@@ -78,20 +78,20 @@ class Template(_TemplateFields, frozen=True, kw_only=True):
     @property  # type: ignore[misc]  # mypy takes structs for dataclasses, where a field hides a property.
     def body(self) -> JsonObject:
         """The object as it was written, and the namespace that it lives in."""
-        given = _given_body(self)
-        return given.tree or given.body() if isinstance(given, Content) else given
+        written = _given_body(self)
+        return written.tree or written.body() if isinstance(written, Content) else written
 
     @property  # type: ignore[misc]  # mypy takes structs for dataclasses, where a field hides a property.
     def digest(self) -> str:
         """The digest of the body."""
-        given = _given_body(self)
-        return given.digest() if isinstance(given, Content) else _given_digest(self)
+        written = _given_body(self)
+        return written.digest() if isinstance(written, Content) else _given_digest(self)
 
     @property
     def labels(self) -> Mapping[str, str]:
         """metadata.labels, and of a Namespace its name, as every API server labels it (Kubernetes 1.22)."""
-        given = _given_body(self)
-        labels = given.labels() if isinstance(given, Content) else mapping_in_metadata(given, "labels")
+        written = _given_body(self)
+        labels = written.labels() if isinstance(written, Content) else mapping_in_metadata(written, "labels")
         identity = self.identity
         return (
             {**labels, NAMESPACE_NAME: identity.name} if identity.kind == "Namespace" and not identity.group else labels
@@ -100,14 +100,14 @@ class Template(_TemplateFields, frozen=True, kw_only=True):
     @property
     def content(self) -> Content | None:
         """Return the content of the body; None for a template that was made with its body."""
-        given = _given_body(self)
-        return given if isinstance(given, Content) else None
+        written = _given_body(self)
+        return written if isinstance(written, Content) else None
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """metadata.annotations, empty when there are none."""
-        given = _given_body(self)
-        return given.annotations() if isinstance(given, Content) else mapping_in_metadata(given, "annotations")
+        written = _given_body(self)
+        return written.annotations() if isinstance(written, Content) else mapping_in_metadata(written, "annotations")
 
 
 class Guards(Struct, frozen=True, kw_only=True):

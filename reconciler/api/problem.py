@@ -78,10 +78,10 @@ def with_problems(before: tuple[Problem, ...], *more: Iterable[Problem]) -> tupl
 
     Thousands of hints of a store are not sorted again for each commit.
     """
-    found = {problem for problems in more for problem in problems}
-    if len(found) > _MAX_INSERTED:
-        return tuple(sorted({*before, *found}))
-    added = [problem for problem in found if not _stands_in(before, problem)]
+    news = {problem for problems in more for problem in problems}
+    if len(news) > _MAX_INSERTED:
+        return tuple(sorted({*before, *news}))
+    added = [problem for problem in news if not _stands_in(before, problem)]
     if not added:
         return before
     joined = list(before)
@@ -92,13 +92,13 @@ def with_problems(before: tuple[Problem, ...], *more: Iterable[Problem]) -> tupl
 
 def without_problems(before: tuple[Problem, ...], gone: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return sorted, unique problems without some of them; the same tuple if none goes."""
-    found = {problem for problem in gone if _stands_in(before, problem)}
-    if len(found) > _MAX_INSERTED:
-        return tuple([problem for problem in before if problem not in found])
+    leaving = {problem for problem in gone if _stands_in(before, problem)}
+    if len(leaving) > _MAX_INSERTED:
+        return tuple([problem for problem in before if problem not in leaving])
     left = list(before)
-    for problem in found:
+    for problem in leaving:
         del left[bisect_left(left, problem)]
-    return tuple(left) if found else before
+    return tuple(left) if leaving else before
 
 
 def _stands_in(problems: tuple[Problem, ...], problem: Problem) -> bool:

@@ -287,10 +287,10 @@ class Staging(Struct, frozen=True, kw_only=True):
         take fields from live objects.
         """
         active = [(self.in_force.get(name, {}).get(cluster, ""), self.newest.get(name)) for name in names]
-        found = [revision for revision, _ in active if revision]
+        revisions = [revision for revision, _ in active if revision]
         behind = [revision for revision, head in active if revision and revision != head]
-        if not found or (len(behind) < len(found) and not (is_oldest and behind)):
-            return None if found else ""
+        if not revisions or (len(behind) < len(revisions) and not (is_oldest and behind)):
+            return None if revisions else ""
         places = {revision: index for index, revision in enumerate(self.order)}
         chosen = min if is_oldest else max
         return chosen(behind, key=lambda revision: (places.get(revision, -1), revision))
@@ -342,10 +342,10 @@ class RolloutPlan(Struct, frozen=True, kw_only=True):
     @property
     def changes(self) -> int:
         """Return the number of changes in its stages."""
-        return sum(found.changes for found in self.stages) + self.later_deletions
+        return sum(stage.changes for stage in self.stages) + self.later_deletions
 
     @property
     def superseded(self) -> str:
         """Return the revision under way that the newer one replaces or waits for; empty: none."""
-        found = self.progress
-        return found.release if found is not None and self.is_merge and self.changes and not found.is_done else ""
+        now = self.progress
+        return now.release if now is not None and self.is_merge and self.changes and not now.is_done else ""

@@ -249,7 +249,7 @@ class Layout(Struct, frozen=True, kw_only=True):
     @property
     def stage_of(self) -> dict[str, StageLayout]:
         """The stage of each cluster."""
-        return {cluster: found for found in self.stages for cluster in found.clusters}
+        return {cluster: stage for stage in self.stages for cluster in stage.clusters}
 
 
 class FollowClass(StrEnum):

@@ -91,12 +91,12 @@ class FrozenReaches:
         )
         if first and self._buckets:
             # A selector with unknown version or kind may mean any.
-            gvk, found = template.gvk, list[Match[FrozenReach]]()
+            gvk, matches = template.gvk, list[Match[FrozenReach]]()
             namespaces = (identity.namespace, "") if identity.namespace else ("",)
             for key in product((gvk.api_version, ""), (gvk.kind, ""), namespaces):
                 if key in self._buckets:
-                    self._buckets[key].collect(identity.name, template.labels, found)
-            first = min([first, *(match.selector for match in found if match.selector is not None)])
+                    self._buckets[key].collect(identity.name, template.labels, matches)
+            first = min([first, *(match.selector for match in matches if match.selector is not None)])
         return self.reaches[first] if first < nowhere else None
 
 
@@ -167,8 +167,8 @@ class ClaimTables:
 
     def policy_of(self, identity: Identity) -> PropagationPolicy | None:
         """Return the policy that claims a template."""
-        found = self.claims.rows.get(identity)
-        return self._by_ref.rows[found.policy] if found is not None else None
+        claim = self.claims.rows.get(identity)
+        return self._by_ref.rows[claim.policy] if claim is not None else None
 
 
 def claim(fleet: Fleet, tables: ClaimTables | None = None) -> Claims:
@@ -224,14 +224,14 @@ def _look_at(
 ) -> Iterator[tuple[Identity, Template | None, _Looked]]:
     """Yield each template that was touched, with its selectors and its reach; exceptions go to the `faults`."""
     templates = tables.templates.rows
-    found = [(identity, templates.get(identity)) for identity in tables.touched]
+    rows = [(identity, templates.get(identity)) for identity in tables.touched]
     # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
-    looked = try_call(lambda: [_matches(tables, template) for _, template in found]).value
+    looked = try_call(lambda: [_matches(tables, template) for _, template in rows]).value
     if looked is not None:
-        for (identity, template), one in zip(found, looked, strict=True):
+        for (identity, template), one in zip(rows, looked, strict=True):
             yield identity, template, one
         return
-    for identity, template in found:
+    for identity, template in rows:
         one_looked, fault = try_call(_matches, tables, template)
         if one_looked is not None:
             yield identity, template, one_looked

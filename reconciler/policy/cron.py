@@ -39,10 +39,10 @@ def parse_cron(text: str) -> Cron | str:
     )
     values: list[frozenset[int]] = []
     for field, (name, least, most, names) in zip(fields, parts, strict=True):
-        found = _values(field, least, most, names)
-        if isinstance(found, str):
-            return f"{found} as the {name} of {text!r}; it is from {least} to {most}"
-        values.append(found)
+        numbers = _values(field, least, most, names)
+        if isinstance(numbers, str):
+            return f"{numbers} as the {name} of {text!r}; it is from {least} to {most}"
+        values.append(numbers)
     cron = Cron(
         text=text,
         minutes=values[0],
@@ -102,9 +102,9 @@ def begins_after(cron: Cron, zone: tzinfo, moment: datetime) -> datetime | None:
     """Return the first moment of an expression after another one, in UTC; None: none in forty years."""
     day = moment.astimezone(zone).date() - timedelta(days=1)
     for _ in range(_DAYS_SEARCHED):
-        found = _moments(cron, zone, day)
-        if found and found[-1] > moment:
-            return found[bisect_right(found, moment)]
+        moments = _moments(cron, zone, day)
+        if moments and moments[-1] > moment:
+            return moments[bisect_right(moments, moment)]
         day += timedelta(days=1)
     return None
 
@@ -115,9 +115,9 @@ def begins_until(cron: Cron, zone: tzinfo, moment: datetime, seconds: int) -> da
     day = moment.astimezone(zone).date() + timedelta(days=1)
     last_day = earliest.astimezone(zone).date() - timedelta(days=1)
     while day >= last_day:
-        found = _moments(cron, zone, day)
-        if found and found[0] <= moment:
-            begin = found[bisect_right(found, moment) - 1]
+        moments = _moments(cron, zone, day)
+        if moments and moments[0] <= moment:
+            begin = moments[bisect_right(moments, moment) - 1]
             return begin if begin >= earliest else None
         day -= timedelta(days=1)
     return None
@@ -131,13 +131,13 @@ def _moments(cron: Cron, zone: tzinfo, day: date) -> list[datetime]:
     is_day = by_day and by_weekday if cron.any_day or cron.any_weekday else by_day or by_weekday
     if day.month not in cron.months or not is_day:
         return []
-    found = {
+    moments = {
         begin
         for hour in cron.hours
         for minute in cron.minutes
         for begin in _in_zone(datetime.combine(day, time(hour, minute)), zone, follows=cron.any_hour)
     }
-    return sorted(found)
+    return sorted(moments)
 
 
 def _in_zone(local: datetime, zone: tzinfo, *, follows: bool) -> Iterator[datetime]:

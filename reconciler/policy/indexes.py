@@ -98,12 +98,12 @@ class PolicyIndex(Generic[AnyPolicy]):
         known = None if is_named else place.alike.get(key)
         if known is not None:
             return known
-        found = list(place.everywhere)
+        matches = list(place.everywhere)
         for bucket in place.buckets:
-            bucket.collect(identity.name, labels, found)
+            bucket.collect(identity.name, labels, matches)
         if not is_named and len(place.alike) < _ALIKE_MAX:
-            place.alike[key] = found
-        return found
+            place.alike[key] = matches
+        return matches
 
 
 def best_matches(matches: Iterable[Match[AnyPolicy]]) -> list[Match[AnyPolicy]]:
@@ -164,11 +164,11 @@ class TemplateIndex:
         """Every template that a policy selects."""
         if not policy.selectors and isinstance(policy, OverridePolicy):
             own = policy.ref.namespace
-            return frozenset().union(*(found for key, found in self._by_place.items() if not own or key[2] == own))
-        found: set[Identity] = set()
+            return frozenset().union(*(each for key, each in self._by_place.items() if not own or key[2] == own))
+        identities: set[Identity] = set()
         for selector in policy.selectors:
-            found |= self._selected(selector, policy.ref.namespace)
-        return frozenset(found)
+            identities |= self._selected(selector, policy.ref.namespace)
+        return frozenset(identities)
 
     def _selected(self, selector: ResourceSelector, own_namespace: str) -> set[Identity]:
         """The templates that a selector selects, in the namespace of its policy, if that has one."""
@@ -186,20 +186,20 @@ class TemplateIndex:
 
     def _labelled(self, place: _Templates, kind: _Kind, labels: LabelSelector) -> set[Identity]:
         """Those of a place that meet all requirements, beginning with the one that the fewest templates meet."""
-        asked = [(found, self._having(kind, found)) for found in labels.requirements if found.operator in _ASKS]
-        asked.sort(key=lambda each: sum(map(len, each[1])))
-        found = set(place)
-        if asked and sum(map(len, asked[0][1])) < len(place):
-            found = set(chain.from_iterable(asked.pop(0)[1])) & place.keys()
-        for requirement, sets in asked:
-            if len(found) < sum(map(len, sets)):
-                found = {identity for identity in found if requirement.matches(place[identity].labels)}
+        having = [(one, self._having(kind, one)) for one in labels.requirements if one.operator in _ASKS]
+        having.sort(key=lambda each: sum(map(len, each[1])))
+        identities = set(place)
+        if having and sum(map(len, having[0][1])) < len(place):
+            identities = set(chain.from_iterable(having.pop(0)[1])) & place.keys()
+        for requirement, sets in having:
+            if len(identities) < sum(map(len, sets)):
+                identities = {identity for identity in identities if requirement.matches(place[identity].labels)}
             else:
-                found.intersection_update(set(chain.from_iterable(sets)))
-        for requirement in labels.requirements if found else ():
+                identities.intersection_update(set(chain.from_iterable(sets)))
+        for requirement in labels.requirements if identities else ():
             if requirement.operator not in _ASKS:
-                found.difference_update(*self._having(kind, requirement))
-        return found
+                identities.difference_update(*self._having(kind, requirement))
+        return identities
 
     def _having(self, kind: _Kind, requirement: LabelRequirement) -> list[_Templates]:
         """Templates of a kind with the label that a requirement speaks of: with one of its values, if it has any."""

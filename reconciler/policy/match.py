@@ -60,12 +60,12 @@ def matches_cluster(affinity: ClusterAffinity, cluster: Cluster) -> tuple[bool, 
         misses = _field_misses(field, cluster)
         if misses:
             return False, misses
-    given = (
+    criteria = (
         ("named in clusterNames", affinity.cluster_names),
         ("labels match", affinity.labels and affinity.labels.requirements),
         ("fields match", affinity.fields),
     )
-    return True, ", ".join(text for text, is_given in given if is_given) or "every cluster matches"
+    return True, ", ".join(text for text, is_set in criteria if is_set) or "every cluster matches"
 
 
 def matching_clusters(affinity: ClusterAffinity, clusters: Iterable[Cluster]) -> tuple[str, ...]:
@@ -86,8 +86,8 @@ def _field_misses(requirement: LabelRequirement, cluster: Cluster) -> str:
     # An unknown value is in no set: NotIn holds, In does not, even for an empty text.
     if (bool(value) and value in requirement.values) is wants:
         return ""
-    shown = value or "not known"
-    return f"{requirement.key} is {shown}, {'not in' if wants else 'one of'} {_set(requirement.values)}"
+    actual = value or "not known"
+    return f"{requirement.key} is {actual}, {'not in' if wants else 'one of'} {_set(requirement.values)}"
 
 
 def _set(values: Iterable[str]) -> str:
@@ -149,14 +149,14 @@ class Bucket(Generic[Selecting]):
     @property
     def label_keys(self) -> frozenset[str]:
         """Return the keys of the labels that selectors here depend on."""
-        return frozenset(asked.key for _, labels in self._selectors for asked in labels.requirements)
+        return frozenset(requirement.key for _, labels in self._selectors for requirement in labels.requirements)
 
-    def collect(self, name: str, labels: Mapping[str, str], found: list[Match[Selecting]]) -> None:
+    def collect(self, name: str, labels: Mapping[str, str], matches: list[Match[Selecting]]) -> None:
         """Add every match of a template of this bucket."""
         if self._by_kind:
-            found.extend(self._by_kind)
+            matches.extend(self._by_kind)
         if name in self._by_name:
-            found.extend(self._by_name[name])
+            matches.extend(self._by_name[name])
         if not self._selectors:
             return
         by_label = self._by_label if self._by_label is not None else self._sorted_in()
@@ -164,18 +164,16 @@ class Bucket(Generic[Selecting]):
         for key in _keys_held(self._excluding, labels) if self._excluding else ():
             gone.update(self._excluding[key])
         for key in _keys_held(by_label, labels):
-            found += [
+            matches += [
                 entry.match
                 for entry in by_label[key]
                 if entry.number not in gone and (entry.rest is None or entry.rest.matches(labels))
             ]
         if self._others:
-            found += [entry.match for entry in self._others if entry.number not in gone]
+            matches += [entry.match for entry in self._others if entry.number not in gone]
 
     def _sorted_in(self) -> dict[_Key, list[_SelectorEntry[Selecting]]]:
-        usage = Counter(
-            key for _, labels in self._selectors for asked in _required_labels(labels) for key in _keys(asked)
-        )
+        usage = Counter(key for _, labels in self._selectors for one in _required_labels(labels) for key in _keys(one))
         by_label: dict[_Key, list[_SelectorEntry[Selecting]]] = {}
         self._excluding, self._others = {}, []
         for number, (match, labels) in enumerate(self._selectors):
@@ -183,12 +181,12 @@ class Bucket(Generic[Selecting]):
                 if excludes.operator in (Operator.NOT_IN, Operator.DOES_NOT_EXIST):
                     for key in _keys(excludes):
                         self._excluding.setdefault(key, []).append(number)
-            asked = list(_required_labels(labels))
-            if not asked:
+            required = list(_required_labels(labels))
+            if not required:
                 self._others.append(_SelectorEntry(number, match, None))
                 continue
-            rarest = min(asked, key=lambda found: max((usage[key] for key in _keys(found)), default=0))
-            others = tuple(found for found in asked if found is not rarest)
+            rarest = min(required, key=lambda one: max((usage[key] for key in _keys(one)), default=0))
+            others = tuple(one for one in required if one is not rarest)
             entry = _SelectorEntry(number, match, LabelSelector(requirements=others) if others else None)
             for key in _keys(rarest):
                 by_label.setdefault(key, []).append(entry)
@@ -198,7 +196,7 @@ class Bucket(Generic[Selecting]):
 
 def _required_labels(labels: LabelSelector) -> Iterator[LabelRequirement]:
     """Return the labels that a selector requires."""
-    return (found for found in labels.requirements if found.operator in (Operator.IN, Operator.EXISTS))
+    return (one for one in labels.requirements if one.operator in (Operator.IN, Operator.EXISTS))
 
 
 def _keys(requirement: LabelRequirement) -> list[_Key]:

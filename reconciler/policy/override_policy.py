@@ -200,11 +200,11 @@ def _field(fields: Fields) -> FieldOverrider:
     path = fields.text("fieldPath")
     if fields.has("fieldPath") and not is_json_pointer(path):
         _not_a_pointer(fields, path, *fields.path("fieldPath"))
-    given = [syntax for syntax in ("json", "yaml") if fields.has(syntax)]
-    if len(given) != 1:
+    syntaxes = [syntax for syntax in ("json", "yaml") if fields.has(syntax)]
+    if len(syntaxes) != 1:
         fields.error("field-overrider-syntax", "exactly one of json and yaml says how the text is to be read")
-    syntax = given[0] if given else "json"
-    operations = tuple(_embedded(item) for key in given for item in fields.children(key) if _is_whole(item))
+    syntax = syntaxes[0] if syntaxes else "json"
+    operations = tuple(_embedded(item) for key in syntaxes for item in fields.children(key) if _is_whole(item))
     return FieldOverrider(field_path=path, syntax=syntax, operations=operations, source=fields.source())
 
 

@@ -79,10 +79,10 @@ def read_terms(placement: Fields) -> tuple[AffinityTerm, ...]:
         names.add(name)
         affinity = read_affinity(fields)
         overflow: list[AffinityTerm] = []
-        taken = {name}
+        used = {name}
         for tier in fields.children("overflowAffinities"):
-            tier_name = _affinity_name(tier, taken, "overflow-name-repeated")
-            taken.add(tier_name)
+            tier_name = _affinity_name(tier, used, "overflow-name-repeated")
+            used.add(tier_name)
             overflow.append(AffinityTerm(name=tier_name, affinity=read_affinity(tier)))
         if overflow and is_empty(affinity):
             message = "a group with overflowAffinities must itself say which clusters come first"
@@ -91,13 +91,13 @@ def read_terms(placement: Fields) -> tuple[AffinityTerm, ...]:
     return tuple(terms)
 
 
-def _affinity_name(fields: Fields, taken: set[str], code_when_taken: str) -> str:
+def _affinity_name(fields: Fields, used: set[str], code_when_used: str) -> str:
     name = fields.text("affinityName")
     if fields.has("affinityName") and (len(name) > _AFFINITY_NAME_MAX or not is_label_key(name)):
         message = f"{name!r} cannot name a group: a label key of 1 to {_AFFINITY_NAME_MAX} characters"
         fields.error("affinity-name-illegal", message, "affinityName")
-    elif name and name in taken:
-        fields.error(code_when_taken, f"the name {name} is taken by an earlier group; choose another", "affinityName")
+    elif name and name in used:
+        fields.error(code_when_used, f"the name {name} is taken by an earlier group; choose another", "affinityName")
     return name
 
 
@@ -252,8 +252,7 @@ def read_label_selector(fields: Fields) -> LabelSelector:
     for key, value in fields.text_map("matchLabels").items():
         _check_label(fields, key, (value,), *fields.path("matchLabels", key))
         requirements.append(LabelRequirement(key=key, operator=Operator.IN, values=frozenset({value})))
-    found = map(_requirement, fields.children("matchExpressions"))
-    requirements += [requirement for requirement in found if requirement is not None]
+    requirements += filter(None, map(_requirement, fields.children("matchExpressions")))
     return LabelSelector(requirements=tuple(requirements))
 
 

@@ -58,8 +58,8 @@ def parse_policy(
     fields = document_fields(document, fields_of)
     flavor, ref, spec = read_flavor(fields), read_ref(fields), fields.child("spec")
     # With a broken name or group the spec is read all the same, so that all errors come at once.
-    shown = ref or PolicyRef(fields.text("kind"), "", "")
-    policy = read(fields, spec, shown, flavor or Flavor.ACK) if spec is not None else None
+    named_ref = ref or PolicyRef(fields.text("kind"), "", "")
+    policy = read(fields, spec, named_ref, flavor or Flavor.ACK) if spec is not None else None
     return fields.result(policy)
 
 
@@ -103,8 +103,8 @@ def readable_selectors(document: Document) -> tuple[ResourceSelector, ...] | Non
     removed type means its probable one. Never empty: a policy with missing or empty resourceSelectors may have meant
     anything.
     """
-    given = dig(document.body, "spec", "resourceSelectors")
-    entries = [given] if isinstance(given, Mapping) else given
+    selectors = dig(document.body, "spec", "resourceSelectors")
+    entries = [selectors] if isinstance(selectors, Mapping) else selectors
     if not isinstance(entries, list | tuple) or not entries:
         return None
     if not all(isinstance(entry, Mapping) and any(entry.get(part) for part in _PARTS) for entry in entries):
@@ -150,15 +150,15 @@ def read_application_failover(spec: Fields) -> ApplicationFailover | None:
     if failover is None:
         return None
     fields, cluster = failover.child("application"), failover.child("cluster")
-    kept: list[StatePreservationRule] = []
+    rules: list[StatePreservationRule] = []
     for each in (cluster, fields):
         # Without effect, but what is written must be right.
-        preservation, kept = each.child("statePreservation") if each else None, []
+        preservation, rules = each.child("statePreservation") if each else None, []
         for rule in preservation.children("rules") if preservation else ():
             label = rule.text("aliasLabelName")
             if rule.has("aliasLabelName") and not is_label_key(label):
                 rule.error("label-key-illegal", f"{label!r} cannot be a label key", "aliasLabelName")
-            kept.append(StatePreservationRule(alias_label=label, json_path=rule.text("jsonPath")))
+            rules.append(StatePreservationRule(alias_label=label, json_path=rule.text("jsonPath")))
     if fields is None:
         return None
     mode = PurgeMode(fields.text("purgeMode", PurgeMode.GRACIOUSLY))
@@ -178,7 +178,7 @@ def read_application_failover(spec: Fields) -> ApplicationFailover | None:
         toleration_s=_TOLERATION_S if seconds is None else seconds,
         purge_mode=mode,
         grace_period_s=None if not is_gracious else _GRACE_PERIOD_S if grace_s is None else grace_s,
-        state_preservation=tuple(kept),
+        state_preservation=tuple(rules),
         source=fields.source(),
     )
 

@@ -85,14 +85,14 @@ def read_window(fields: Fields) -> Window | None:
 
 def read_fleet_windows(spec: Fields) -> tuple[FleetWindow, ...]:
     """`spec.windows` of a Fleet document in order; those with an error are left out."""
-    found: list[FleetWindow] = []
+    windows: list[FleetWindow] = []
     for fields in spec.children("windows"):
         window, clusters = read_window(fields), fields.child("clusters")
         affinity = read_affinity(clusters) if clusters else ClusterAffinity()
         if window is not None:
             heals = fields.text("drift", "heal") == "heal"
-            found.append(FleetWindow(window=window, clusters=affinity, heals_drift=heals))
-    return tuple(found)
+            windows.append(FleetWindow(window=window, clusters=affinity, heals_drift=heals))
+    return tuple(windows)
 
 
 _AHEAD: Final = timedelta(days=2)
@@ -138,10 +138,10 @@ def opening(windows: Sequence[Window], now: datetime) -> Opening:
     for step in range(_STEPS_MAX):
         standings = [_window_at(window, moment) for window in windows]
         on = [window.kind for window, standing in zip(windows, standings, strict=True) if standing.is_on]
-        found = WindowKind.DENY not in on and (not has_allowing or WindowKind.ALLOW in on)
+        is_on = WindowKind.DENY not in on and (not has_allowing or WindowKind.ALLOW in on)
         if step == 0:
-            is_open = found
-        elif found is not is_open or is_endless:
+            is_open = is_on
+        elif is_on is not is_open or is_endless:
             break
         changes = [each.changes_at for each in standings if each.changes_at is not None]
         if not changes:
@@ -180,21 +180,21 @@ def named_windows(settings: FleetSettings, clusters: Iterable[Cluster]) -> tuple
 
     `spec.mode: observe` is one of them.
     """
-    found, clusters = [OBSERVED] if settings.observe_only else [], tuple(clusters)
+    windows, clusters = [OBSERVED] if settings.observe_only else [], tuple(clusters)
     for one in settings.windows:
         names = tuple(sorted(matching_clusters(one.clusters, clusters)))
         if names:
             is_every = replace(one.clusters, source=NOWHERE) == ClusterAffinity()
             affinity = ClusterAffinity() if is_every else ClusterAffinity(cluster_names=names)
-            found.append(replace(one, window=replace(one.window, source=NOWHERE), clusters=affinity))
-    return tuple(found)
+            windows.append(replace(one, window=replace(one.window, source=NOWHERE), clusters=affinity))
+    return tuple(windows)
 
 
 def _closed_by(windows: Sequence[FleetWindow], clusters: Iterable[Cluster], now: datetime) -> dict[str, Closed]:
     closed: dict[str, Closed] = {}
     known: dict[tuple[int, ...], Closed | None] = {}
     for cluster in clusters if windows else ():
-        own = tuple([index for index, found in enumerate(windows) if matches_cluster(found.clusters, cluster)[0]])
+        own = tuple([index for index, one in enumerate(windows) if matches_cluster(one.clusters, cluster)[0]])
         if own not in known:
             here = [windows[index] for index in own]
             state = opening([each.window for each in here], now)
@@ -205,9 +205,9 @@ def _closed_by(windows: Sequence[FleetWindow], clusters: Iterable[Cluster], now:
                 ]
                 closing = on or [each for each in here if each.window.kind is WindowKind.ALLOW]
                 known[own] = Closed(until=state.until_text, heals_drift=all(each.heals_drift for each in closing))
-        found = known[own]
-        if found is not None:
-            closed[cluster.name] = found
+        closing_now = known[own]
+        if closing_now is not None:
+            closed[cluster.name] = closing_now
     return closed
 
 

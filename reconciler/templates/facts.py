@@ -133,15 +133,15 @@ def _read(template: Template, interpreter: Interpreter) -> TemplateFacts:
 def malformed_images(template: Template) -> tuple[tuple[str, str], ...]:
     """Return the images of a template of a built-in kind that are no references, each with its field path."""
     interpreter = BUILT_IN_KINDS.by_kind.get(template.identity[:2])
-    found = interpreter.images(template.body) if interpreter is not None else ()
-    return tuple((dotted(steps), image) for steps, image in found if parse_image(image) is None)
+    images = interpreter.images(template.body) if interpreter is not None else ()
+    return tuple((dotted(steps), image) for steps, image in images if parse_image(image) is None)
 
 
 def _images(template: Template, interpreter: Interpreter) -> tuple[str, ...] | None:
     if interpreter.images is GENERIC.images:
         return ()
-    found = interpreter.images(template.body)
-    return tuple([image for _, image in found]) if all(steps[0] == "spec" for steps, _ in found) else None
+    images = interpreter.images(template.body)
+    return tuple([image for _, image in images]) if all(steps[0] == "spec" for steps, _ in images) else None
 
 
 _DOMAIN_PART: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"

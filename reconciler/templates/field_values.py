@@ -116,29 +116,29 @@ def _rules() -> Mapping[str, _Rules]:
     here: _Rules = {}
     text = (pkgutil.get_data(__package__, "field_values.txt") or b"").decode()
     for line in text.splitlines():
-        path, _, said = line.partition(" ")
-        if not said:
+        path, _, rule = line.partition(" ")
+        if not rule:
             here = parts.setdefault(path, {})
         elif path != "#":
             steps = [_EACH if step == "[]" else step for step in path.split(".") if step]
-            _add(here, steps, said.strip(), parts)
+            _add(here, steps, rule.strip(), parts)
     return parts
 
 
-def _add(here: _Rules, steps: list[str | int], said: str, parts: Mapping[str, _Rules]) -> None:
-    first, *names = said.split()
-    is_of_mapping = said.startswith("@") or names
+def _add(here: _Rules, steps: list[str | int], rule: str, parts: Mapping[str, _Rules]) -> None:
+    first, *names = rule.split()
+    is_of_mapping = rule.startswith("@") or names
     for step in steps if is_of_mapping else steps[:-1]:
         here = here.setdefault(step, {})
-    if said.startswith("@"):
-        _merge(here, parts[said[1:]])
+    if rule.startswith("@"):
+        _merge(here, parts[rule[1:]])
     elif names:
         here[_SELF] = (*here.get(_SELF, ()), _Fields(first, tuple(names)))
-    elif ".." in said:
-        least, most = map(int, said.split(".."))
+    elif ".." in rule:
+        least, most = map(int, rule.split(".."))
         here[steps[-1]] = range(least, most + 1)
     else:
-        here[steps[-1]] = _FORMS.get(said) or tuple(said.split("|"))
+        here[steps[-1]] = _FORMS.get(rule) or tuple(rule.split("|"))
 
 
 def _merge(here: _Rules, part: _Rules) -> None:

@@ -95,12 +95,12 @@ class Hook(Struct, frozen=True):
 
 def hook_of(annotations: Mapping[str, str]) -> Hook | None:
     """Return the hook that an object is; None: it is none, or not a legal one."""
-    said = annotations.get(HOOK)
-    if said is None or said not in set(HookTime):
+    time = annotations.get(HOOK)
+    if time is None or time not in set(HookTime):
         return None
     weight = annotations.get(HOOK_WEIGHT, "0")
     return Hook(
-        HookTime(said),
+        HookTime(time),
         int(weight) if _is_weight(weight) else 0,
         annotations.get(HOOK_FAILURE) == _CONTINUE,
         frozenset(HookEnd(end) for end in _ends(annotations.get(HOOK_DELETE, "")) if end in set(HookEnd)),

@@ -210,12 +210,12 @@ def check_server_fields(body: JsonObject, metadata: JsonObject, findings: Findin
     """Warn once of fields that only an API server writes, and of each field of the cluster; rendering omits them."""
     # Set operations on the keys: nearly no template has any of them.
     written = sorted(metadata.keys() & SERVER_METADATA, key=_MOST_TELLING.index) if metadata else ()
-    found = [f"metadata.{name}" for name in written if metadata[name]]
+    fields = [f"metadata.{name}" for name in written if metadata[name]]
     if body.get("status"):
-        found.append("status")
-    if found:
-        steps = tuple(found[0].split("."))
-        message = f"left out, since only a live object has it: {', '.join(found)}; take it out"
+        fields.append("status")
+    if fields:
+        steps = tuple(fields[0].split("."))
+        message = f"left out, since only a live object has it: {', '.join(fields)}; take it out"
         findings.warning("server-field", message, *steps)
     for place, field in fields_of_the_cluster(body):
         if field.is_sent:
@@ -288,8 +288,8 @@ def check_take_over(metadata: JsonObject, findings: Findings) -> None:
 
 def check_foreign_marks(metadata: JsonObject, findings: Findings) -> None:
     """Warn of a label or annotation by which another tool would hold the objects of the template for its own."""
-    found = {place: metadata.get(place) for place in ("labels", "annotations")}
-    mark = foreign_mark({"metadata": {place: each for place, each in found.items() if isinstance(each, dict)}})
+    entries = {place: metadata.get(place) for place in ("labels", "annotations")}
+    mark = foreign_mark({"metadata": {place: each for place, each in entries.items() if isinstance(each, dict)}})
     if mark is None or mark.is_stated:
         return
     message = f"{mark.tool} knows by {mark} what it holds, and may delete the object; take it out"
@@ -298,12 +298,12 @@ def check_foreign_marks(metadata: JsonObject, findings: Findings) -> None:
 
 def check_directives(kind: str, metadata: JsonObject, findings: Findings) -> None:
     """Name what an object says to another tool and nothing here does. Source: design#directives."""
-    for found in directives_of(metadata):
-        says = f"{kind} {metadata.get('name')} says {found}"
-        steps = ("metadata", found.place.value, found.key)
-        match found.effect:
+    for directive in directives_of(metadata):
+        says = f"{kind} {metadata.get('name')} says {directive}"
+        steps = ("metadata", directive.place.value, directive.key)
+        match directive.effect:
             case DirectiveEffect.UNKNOWN | DirectiveEffect.DROPPED:
-                code = "directive-unknown" if found.effect is DirectiveEffect.UNKNOWN else "directive-dropped"
-                findings.warning(code, f"{says}, which has no effect: {found.here}", *steps)
+                code = "directive-unknown" if directive.effect is DirectiveEffect.UNKNOWN else "directive-dropped"
+                findings.warning(code, f"{says}, which has no effect: {directive.here}", *steps)
             case DirectiveEffect.REFUSED | DirectiveEffect.HOOK | DirectiveEffect.LEFT_OUT:
-                findings.error("directive-refused", f"{says}: {found.here}", *steps)
+                findings.error("directive-refused", f"{says}: {directive.here}", *steps)

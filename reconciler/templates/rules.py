@@ -162,10 +162,10 @@ def check_schema(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema
         faults += body_faults(schema.root, body)
     if not faults:
         return
-    said = {problem.path for problem in findings.problems}
+    paths = {problem.path for problem in findings.problems}
     for steps, code, message in faults:
         places = [dotted(steps[:depth]) for depth in range(1, len(steps) + 1)]
-        if said.isdisjoint(places) and not any(path.startswith(places[-1]) for path in said):
+        if paths.isdisjoint(places) and not any(path.startswith(places[-1]) for path in paths):
             findings.error(code, message, *steps)
 
 
