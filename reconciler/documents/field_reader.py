@@ -126,8 +126,7 @@ class Fields:
     def _get(self, name: str, *types: FieldType) -> Json:
         field = self.shape.by_spelling[name]
         assert field.name == name and field.type in types, f"{name} is no {types} of this shape"
-        found = self._found.get(name)
-        return None if found is None else found[1]
+        return self._found.get(name, ("", None))[1]
 
     def has(self, name: str) -> bool:
         """Return whether the field is there, not null and well-typed."""

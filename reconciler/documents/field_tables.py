@@ -131,11 +131,11 @@ def walk(root: Shape, prefix: str = "") -> Iterator[tuple[str, Field]]:
 @cache
 def places_in(root: Shape) -> Mapping[str, str]:
     """Return the first path, in their order, of each spelling of a field below a shape."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for path, field in sorted(walk(root), key=itemgetter(0)):
         for spelling in (field.name, *field.spellings):
-            found.setdefault(spelling, path)
-    return found
+            places.setdefault(spelling, path)
+    return places
 
 
 _BY_SERVER = "an API server sets it; leave it out of the store"

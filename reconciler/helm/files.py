@@ -61,27 +61,27 @@ class RenderFiles:
             InputRefused: a link, a device or a repository is among them, or there are too many.
             StoreError: the store cannot be read.
         """
-        found: dict[str, FolderEntry] = {}
+        files: dict[str, FolderEntry] = {}
         pending = list(paths)
         while pending:
             path = pending.pop()
             try:
                 entry = self._entry(path)
-                if entry is None or path in found:
+                if entry is None or path in files:
                     continue
                 if entry.kind is EntryKind.FOLDER:
                     below = self._tree.children(path)
                     pending += [f"{path}/{each.name}" for each in below if not each.name.endswith(_LEFT_OUT)]
                 elif entry.kind is EntryKind.FILE:
-                    found[path] = entry
+                    files[path] = entry
                 elif not (without_links and entry.kind is EntryKind.LINK):
                     what = "a link" if entry.kind is EntryKind.LINK else "no ordinary file"
                     raise InputRefused(f"{path} is {what}; what is rendered is made of ordinary files")
             except Unreadable as error:
                 raise InputRefused(f"{path}: {error}") from error
-            if len(found) > MAX_FILES:
+            if len(files) > MAX_FILES:
                 raise InputRefused(f"there are more than {MAX_FILES:,} files; render less at once")
-        return dict(sorted(found.items()))
+        return dict(sorted(files.items()))
 
     def ids(self, paths: Iterable[str]) -> dict[str, str]:
         """The blob ids of every file at and below the paths.
@@ -89,12 +89,12 @@ class RenderFiles:
         Raises:
             InputRefused, StoreError: as of `listed` and `read`.
         """
-        found: dict[str, str] = {}
+        ids_by_path: dict[str, str] = {}
         for path, entry in self.listed(paths).items():
             known = self._tree.blob(entry)
             is_known = known is not None and len(known) == _SHA1_LENGTH
-            found[path] = known if known is not None and is_known else blob_id(self.read(path, entry))
-        return found
+            ids_by_path[path] = known if known is not None and is_known else blob_id(self.read(path, entry))
+        return ids_by_path
 
     def read(self, path: str, entry: FolderEntry | None = None) -> bytes:
         """The content of a file.
@@ -153,10 +153,10 @@ def lock_problems(fleet: Fleet, tree: StoreTree) -> tuple[Problem, ...]:
         StoreError: an object of the store is missing or corrupt.
     """
     files = RenderFiles(tree)
-    found = list(overlaps(fleet.renders, fleet.clusters))
+    problems = list(overlaps(fleet.renders, fleet.clusters))
     for render in fleet.renders:
-        found += files.staleness(render, fleet.locks.get(render.lock_path))
-    return tuple(found)
+        problems += files.staleness(render, fleet.locks.get(render.lock_path))
+    return tuple(problems)
 
 
 def write_file(root: Path, name: str, data: bytes) -> None:
@@ -197,10 +197,10 @@ class FolderCheckout(RenderFiles):
 
     def listed(self, paths: Iterable[str], *, without_links: bool = False) -> dict[str, FolderEntry]:
         """Every file at and below the paths, in the order of their names. `without_links`: links are passed over."""
-        found: list[str] = []
+        names: list[str] = []
         for path in paths:
-            found += self._top() if not path else [path]
-        listed = super().listed(sorted(set(found)), without_links=without_links).items()
+            names += self._top() if not path else [path]
+        listed = super().listed(sorted(set(names)), without_links=without_links).items()
         return {path: one for path, one in listed if not (self._ignore_file and self._is_ignored(path))}
 
     def _is_ignored(self, path: str) -> bool:

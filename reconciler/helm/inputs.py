@@ -73,7 +73,7 @@ def _missing(render: Render, charts: Iterable[KustomizeChart], files: RenderFile
     chart = render.helm
     served = {chart.path} if chart is not None and chart.is_remote else set()
     served |= {each.path for each in charts if each.repository}
-    found = []
+    problems = []
     named = inputs_named(render) if chart is not None else ()
     for path in sorted({*named, *(each.path for each in charts)}):
         if files.kind_at(path) is not StorePathKind.NOTHING:
@@ -81,8 +81,8 @@ def _missing(render: Render, charts: Iterable[KustomizeChart], files: RenderFile
         advice = "put it there, as an ordinary file or folder"
         if path in served:
             advice = "reconciler hydrate --update brings it into the store"
-        found.append(problem_of(render, "render-refused", f"{path} is not in the store; {advice}"))
-    return tuple(found)
+        problems.append(problem_of(render, "render-refused", f"{path} is not in the store; {advice}"))
+    return tuple(problems)
 
 
 def _folders(
@@ -90,13 +90,13 @@ def _folders(
 ) -> tuple[set[str], tuple[Problem, ...], frozenset[str], tuple[KustomizeChart, ...]]:
     """The folders that kustomizations lead to, their problems, where they take the output of helm, and their charts."""
     references: dict[str, tuple[str, ...]] = {}
-    found: list[Problem] = []
+    problems: list[Problem] = []
     pending = [*kustomize_folders(render)]
     is_patched = render.helm is not None and bool(render.kustomize)
-    made = f"{render.kustomize}/{HELM_OUTPUT}"
-    if is_patched and files.kind_at(made) is not StorePathKind.NOTHING:
-        raise InputRefused(f"{made} stands for the output of helm; give the file another name")
-    taken: set[str] = set()
+    output = f"{render.kustomize}/{HELM_OUTPUT}"
+    if is_patched and files.kind_at(output) is not StorePathKind.NOTHING:
+        raise InputRefused(f"{output} stands for the output of helm; give the file another name")
+    outputs: set[str] = set()
     charts: set[KustomizeChart] = set()
     while pending:
         folder = pending.pop()
@@ -106,31 +106,31 @@ def _folders(
         names = [name for name in KUSTOMIZATIONS if files.kind_at(f"{folder}/{name}") is StorePathKind.FILE]
         if len(names) != 1:
             message = f"{folder} has {' and '.join(names) or 'no kustomization.yaml'}"
-            found.append(problem_of(render, "render-refused", f"{message}; keep one of them" if names else message))
+            problems.append(problem_of(render, "render-refused", f"{message}; keep one of them" if names else message))
             continue
-        path, made = f"{folder}/{names[0]}", f"{folder}/{HELM_OUTPUT}"
-        made = made if is_patched and files.kind_at(made) is StorePathKind.NOTHING else ""
+        path, output = f"{folder}/{names[0]}", f"{folder}/{HELM_OUTPUT}"
+        output = output if is_patched and files.kind_at(output) is StorePathKind.NOTHING else ""
         read = read_kustomization(
-            path, files.read(path), functools.partial(_kind_at, files, made), lambda wanted: _read(files, wanted)
+            path, files.read(path), functools.partial(_kind_at, files, output), lambda wanted: _read(files, wanted)
         )
-        found += read.problems
-        taken |= {made} & set(read.named)
+        problems += read.problems
+        outputs |= {output} & set(read.named)
         charts |= {*read.charts}
         references[folder] = read.folders
         pending += read.folders
-    if is_patched and not taken:
+    if is_patched and not outputs:
         message = (
             f"{render.kustomize} does not name {HELM_OUTPUT} among its resources: write it there for what helm makes"
         )
-        found.append(problem_of(render, "render-refused", message))
+        problems.append(problem_of(render, "render-refused", message))
     circle = round_trip(references)
     if circle:
-        found.append(problem_of(render, "render-refused", f"{' → '.join(circle)} lead round in a circle"))
-    return set(references), tuple(sorted(set(found))), frozenset(taken), tuple(sorted(charts))
+        problems.append(problem_of(render, "render-refused", f"{' → '.join(circle)} lead round in a circle"))
+    return set(references), tuple(sorted(set(problems))), frozenset(outputs), tuple(sorted(charts))
 
 
-def _kind_at(files: RenderFiles, made: str, path: str) -> StorePathKind:
-    return StorePathKind.FILE if path == made else files.kind_at(path)
+def _kind_at(files: RenderFiles, output: str, path: str) -> StorePathKind:
+    return StorePathKind.FILE if path == output else files.kind_at(path)
 
 
 def _read(files: RenderFiles, path: str) -> bytes | None:
@@ -180,20 +180,20 @@ def _stand_in_for_missing(render: Render, ids: Mapping[str, str], files: RenderF
     held = {path.removeprefix(inside).partition("/")[0] for path in ids if path.startswith(inside)}
     missing = list(missing_dependencies(_values(files, f"{chart.path}/Chart.yaml"), held))
     own = [f"{chart.path}/values.yaml"] if f"{chart.path}/values.yaml" in ids else []
-    for found in missing:
+    for part in missing:
         for variant in ("", *(each.name for each in render.variants)):
             more = next((each.values for each in render.variants if each.name == variant), ())
             paths = (*own, *chart.values, *more)
-            if found.is_on(functools.reduce(merged_values, (_values(files, path) for path in paths), {})):
+            if part.is_on(functools.reduce(merged_values, (_values(files, path) for path in paths), {})):
                 where = f" in the variant {variant}" if variant else ""
-                off = f", or set {found.conditions[0]}: false" if found.conditions else ""
+                off = f", or set {part.conditions[0]}: false" if part.conditions else ""
                 raise InputRefused(
-                    f"{chart.path} uses {found}{where}, which is not in {inside}: put it there "
+                    f"{chart.path} uses {part}{where}, which is not in {inside}: put it there "
                     f"(helm dependency build){off}"
                 )
-        stand_in = folder / inside / found.name / "Chart.yaml"
+        stand_in = folder / inside / part.name / "Chart.yaml"
         stand_in.parent.mkdir(parents=True)
-        stand_in.write_text(f"{{apiVersion: v2, name: {json.dumps(found.name)}, version: 0.0.0}}\n", encoding="utf-8")
+        stand_in.write_text(f"{{apiVersion: v2, name: {json.dumps(part.name)}, version: 0.0.0}}\n", encoding="utf-8")
 
 
 def _values(files: RenderFiles, path: str) -> JsonObject:
@@ -208,13 +208,13 @@ def chart_texts(render: Render, ids: Mapping[str, str], files: RenderFiles) -> l
     Raises:
         InputRefused: an archive cannot be unpacked.
     """
-    found = []
+    texts = []
     for path in ids:
         try:
-            found += _unpacked(path, files.read(path))
+            texts += _unpacked(path, files.read(path))
         except ValueError as error:
             raise InputRefused(f"{path} is no archive of a chart: {error}") from error
-    return found
+    return texts
 
 
 def _unpacked(path: str, data: bytes) -> list[bytes]:
@@ -233,7 +233,7 @@ def found_in(
     else:
         inside = f"{chart}/"
         texts = [files.read(path) for path in ids if path.startswith(inside) and path.endswith(suffix)]
-    return frozenset(found.decode(errors="replace") for text in texts for found in pattern.findall(text))
+    return frozenset(match.decode(errors="replace") for text in texts for match in pattern.findall(text))
 
 
 def _check_archive(chart: HelmChart, data: bytes) -> None:

@@ -86,17 +86,17 @@ class ToolRenderer:
         tools = [self._tools.tool(name) for name in names]
         tool = Tool(tools[0].path, {name: version for tool in tools for name, version in tool.versions.items()})
         try:
-            inputs, told = self._with_served(render, lock, inputs)
-            if _has_errors(told):
-                return Output({}, told)
+            inputs, hints = self._with_served(render, lock, inputs)
+            if _has_errors(hints):
+                return Output({}, hints)
             if not always and lock is not None and _is_made_of(lock, render, inputs, tool):
                 outputs = self._files.ids([render.output])
                 outputs.pop(f"{render.output}/{LOCK_NAME}", None)
                 if outputs == lock.outputs:
-                    return Output(None, told)
+                    return Output(None, hints)
             written = self._run(render, inputs, tool)
-            found = self._compiled(render, lock, inputs, tool, written)
-            return found._replace(problems=(*told, *found.problems))
+            result = self._compiled(render, lock, inputs, tool, written)
+            return result._replace(problems=(*hints, *result.problems))
         except InputRefused as error:
             return Output({}, (problem_of(render, "render-refused", str(error)),))
         except RenderFailed as error:
@@ -117,8 +117,8 @@ class ToolRenderer:
         return inputs._replace(served=served), problems
 
     def _run(self, render: Render, inputs: ToolInputs, tool: Tool) -> list[tuple[bytes, bytes]]:
-        with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
-            folder = Path(made)
+        with tempfile.TemporaryDirectory(prefix="fleet-render-") as temporary:
+            folder = Path(temporary)
             export(render, inputs, self._files, folder / "store")
             names = ["", *(variant.name for variant in render.variants)]
             unchecked = bool(self._remote_schemas(render, inputs))
@@ -167,13 +167,13 @@ class ToolRenderer:
         tool: Tool,
         written: Sequence[tuple[bytes, bytes]],
     ) -> Output:
-        found: dict[str, Bodies] = {}
+        bodies_of: dict[str, Bodies] = {}
         problems: list[Problem] = []
         used: set[LeftOut] = set()
         for name, texts in zip(["", *(variant.name for variant in render.variants)], written, strict=True):
             one, other = (read_rendered(render, name, text, self._interpreters) for text in texts)
             problems += [*one.problems, *nondeterminism(render, name, one.objects, other.objects)]
-            found[name] = one.objects
+            bodies_of[name] = one.objects
             used |= one.used
         unused = f"Render {render.name}: this leaves out nothing; correct it, or take it out"
         unfit = [entry for entry in render.left_out if entry not in used]
@@ -189,13 +189,13 @@ class ToolRenderer:
             if lock is not None and _is_made_of(lock, render, inputs, tool):
                 # What the same inputs made before holds the same, too.
                 ids = self._files.ids([render.output])
-                kept = [path for path, blob in lock.outputs.items() if ids.get(path) == blob]
-                committed = encrypted_objects({path: self._files.read(path) for path in kept})
-            found = encrypted(
-                render, found, committed, lambda: self._tools.tool("sops"), allow_network=self._allow_network
+                same = [path for path, blob in lock.outputs.items() if ids.get(path) == blob]
+                committed = encrypted_objects({path: self._files.read(path) for path in same})
+            bodies_of = encrypted(
+                render, bodies_of, committed, lambda: self._tools.tool("sops"), allow_network=self._allow_network
             )
-        base = found.pop("")
-        compiled = compile_variants(render, base, found)
+        base = bodies_of.pop("")
+        compiled = compile_variants(render, base, bodies_of)
         problems += compiled.problems
         texts_of = {
             f"{render.output}/{name}": text
@@ -208,7 +208,7 @@ class ToolRenderer:
                 problems.append(problem_of(render, "render-too-large", message))
         if _has_errors(problems):
             return Output({}, tuple(sorted(set(problems))))
-        wrong = list(disproofs(render, base, found, texts_of, self._interpreters))
+        wrong = list(disproofs(render, base, bodies_of, texts_of, self._interpreters))
         assert not wrong, f"what was compiled is not what was rendered: {wrong}"
         ids = {path: blob_id(text) for path, text in texts_of.items()}
         text = lock_text(render, inputs.ids, tool.versions, ids, inputs.served)
@@ -217,21 +217,21 @@ class ToolRenderer:
     def _remote_schemas(self, render: Render, inputs: ToolInputs) -> list[str]:
         charts = [chart.path for chart in (render.helm, *inputs.charts) if chart is not None]
         return sorted(
-            {found for chart in charts for found in found_in(REMOTE_SCHEMA, chart, inputs.ids, self._files, SCHEMA)}
+            {address for chart in charts for address in found_in(REMOTE_SCHEMA, chart, inputs.ids, self._files, SCHEMA)}
         )
 
     def _unnamed_apis(self, render: Render, inputs: ToolInputs) -> Iterator[Problem]:
         """Yield a hint for each API version that a chart asks for, that the store defines, and that no one named."""
         if render.helm is None:
             return
-        seen = (*render.helm.api_versions, *(api for apis in inputs.served.values() for api in apis))
-        named = {text.partition("/")[0] for text in seen}
-        for asked in sorted(found_in(ASKED_APIS, render.helm.path, inputs.ids, self._files)):
-            group = asked.partition("/")[0]
+        versions = (*render.helm.api_versions, *(api for apis in inputs.served.values() for api in apis))
+        named = {text.partition("/")[0] for text in versions}
+        for version in sorted(found_in(ASKED_APIS, render.helm.path, inputs.ids, self._files)):
+            group = version.partition("/")[0]
             if group in self._groups and group not in named:
                 message = (
-                    f"the chart asks whether {asked} is served, and the store defines kinds of {group}; write it into "
-                    "spec.helm.apiVersions if the clusters of the render have them"
+                    f"the chart asks whether {version} is served, and the store defines kinds of {group}; write it "
+                    "into spec.helm.apiVersions if the clusters of the render have them"
                 )
                 yield problem_of(render, "render-api-not-named", message, severity=Severity.HINT)
 
@@ -252,7 +252,7 @@ def _is_made_of(lock: RenderLock, render: Render, inputs: ToolInputs, tool: Tool
 
 
 def _has_errors(problems: Sequence[Problem]) -> bool:
-    return any(found.severity is Severity.ERROR for found in problems)
+    return any(problem.severity is Severity.ERROR for problem in problems)
 
 
 def command(
@@ -263,7 +263,7 @@ def command(
     `served`: API versions beside those that the document names. `unchecked`: helm does not compare values with the
     schema of the chart. `helm`: the path of the one that kustomize runs; empty: it renders no charts.
     """
-    variant = next((found for found in render.variants if found.name == name), None)
+    variant = next((one for one in render.variants if one.name == name), None)
     if render.helm is None:
         folder = render.kustomize if variant is None else variant.overlay
         return _building(tool.path, store / folder, helm)

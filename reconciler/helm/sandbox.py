@@ -66,20 +66,20 @@ def render_twice(
         NotContained: there is a network, and `allow_network` is not given.
         RenderFailed: a command failed; the message has the end of what it said.
     """
-    writable, shown = [str(folder)], [str(path) for path in readable]
+    writable, visible = [str(folder)], [str(path) for path in readable]
     if allow_network:
         limits = limits._replace(processes=_PROCESSES_OF_USER)
     outputs: list[list[bytes]] = []
     for side in _SIDES:
-        found = [_command(argv, folder / f"home-{number}", side) for number, argv in enumerate(commands)]
+        planned = [_command(argv, folder / f"home-{number}", side) for number, argv in enumerate(commands)]
         if outputs:
             # Whoever writes the second into an output writes another one the second time.
             time.sleep(1.0 - time.time() % 1.0 + _MARGIN_S)
         # With a network the name would be that of the whole machine.
         host = "" if allow_network else side.host
         ready = [
-            command._replace(has_network=allow_network, host=host, writable=writable, readable=shown)
-            for command in found
+            command._replace(has_network=allow_network, host=host, writable=writable, readable=visible)
+            for command in planned
         ]
         outputs.append([_output(command, limits) for command in ready])
     return list(zip(*outputs, strict=True))
@@ -92,9 +92,9 @@ def run_once(command: Sequence[str], folder: Path, *, environ: Mapping[str, str]
         NotContained, RenderFailed: as of `render_twice`.
     """
     usual = _command(command, folder / "home", _SIDES[0])
-    found = usual._replace(environ={**usual.environ, **environ}, has_network=allow_network)
+    ready = usual._replace(environ={**usual.environ, **environ}, has_network=allow_network)
     processes = _PROCESSES_OF_USER if allow_network else USUAL.processes
-    return _output(found, USUAL._replace(file_bytes=64 * 2**20, output_bytes=64 * 2**20, processes=processes))
+    return _output(ready, USUAL._replace(file_bytes=64 * 2**20, output_bytes=64 * 2**20, processes=processes))
 
 
 def _command(argv: Sequence[str], folder: Path, side: _Side) -> Command:
@@ -146,5 +146,5 @@ def _complaint(ran: Exited | Terminated, limits: Limits) -> str:
         return f"it was ended: it took more than {limits.cpu_s} s of processor time, or more memory than there is"
     if ran.code == -signal.SIGXFSZ:
         return too_much
-    said = _TEMPORARY.sub("", ran.error[-_SAID_BYTES:].decode(errors="replace"))
-    return " ".join(said.split()) or f"it ended with {ran.code}"
+    text = _TEMPORARY.sub("", ran.error[-_SAID_BYTES:].decode(errors="replace"))
+    return " ".join(text.split()) or f"it ended with {ran.code}"

@@ -86,9 +86,9 @@ class Tools:
             if not path.is_file():
                 raise ConfigurationError(f"--{name}: {path} is no file")
             with path.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != wanted.sha256.removeprefix("sha256:").lower():
-                raise ConfigurationError(f"{path} is not the binary that --{name}-sha256 names: it has {found}")
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != wanted.sha256.removeprefix("sha256:").lower():
+                raise ConfigurationError(f"{path} is not the binary that --{name}-sha256 names: it has {digest}")
         else:
             folders = [part for part in self._environ.get("PATH", "").split(os.pathsep) if part.startswith("/")]
             which = shutil.which(name, path=os.pathsep.join(folders))

@@ -109,15 +109,15 @@ def is_to_be_encrypted(block: Mapping[str, Json], names: tuple[str, ...]) -> boo
     if rule.endswith("_suffix"):
         hit = any(name.endswith(value) for name in names)
     else:
-        found = _WORDS.fullmatch(value) if "comment" not in rule else None
-        if found is None:
+        words = _WORDS.fullmatch(value) if "comment" not in rule else None
+        if words is None:
             return None
-        hit = any(_matches(found, name) for name in names)
+        hit = any(_matches(words, name) for name in names)
     return hit is rule.startswith("encrypted_")
 
 
-def _matches(found: re.Match[str], name: str) -> bool:
-    begins, several, one, ends = found.groups()
+def _matches(words: re.Match[str], name: str) -> bool:
+    begins, several, one, ends = words.groups()
     for word in several.split("|") if several else (one,):
         if begins and ends:
             is_hit = name == word

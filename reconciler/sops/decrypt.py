@@ -145,11 +145,11 @@ def _share(group: KeyGroup, identities: tuple[Any, ...], size: int) -> bytes | N
         if recipient not in own or len(encrypted) > _ENC_MAX:
             continue
         try:
-            found = pyrage.decrypt(encrypted.encode(), [own[recipient]])
+            share = pyrage.decrypt(encrypted.encode(), [own[recipient]])
         except Exception:  # noqa: S112 - it is spoilt: another one may do
             continue
-        if len(found) == size:
-            return bytes(found)
+        if len(share) == size:
+            return bytes(share)
     return None
 
 

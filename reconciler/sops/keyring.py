@@ -77,15 +77,15 @@ class Attempts:
         self._told: Told = lambda _: None
         self._renewals = 0
 
-    def listen(self, told: Told) -> None:
+    def listen(self, listener: Told) -> None:
         """Call this whenever something else is known of files than `ask` said."""
-        self._told = told
+        self._told = listener
 
     def again(self) -> None:
         """Somebody says that things are otherwise now: what failed is tried at once when it is asked for next."""
         with self._changed:
             self._renewals += 1
-            self._answers = {part: found for part, found in self._answers.items() if isinstance(found, DecryptedValues)}
+            self._answers = {part: one for part, one in self._answers.items() if isinstance(one, DecryptedValues)}
             self._failed.clear()
             for line in self._lines.values():
                 line.failed = None
@@ -94,7 +94,7 @@ class Attempts:
     def keep(self, parts: Collection[SopsMetadata]) -> None:
         """Forget all other files."""
         with self._changed:
-            self._answers = {part: found for part, found in self._answers.items() if part in parts}
+            self._answers = {part: answer for part, answer in self._answers.items() if part in parts}
             self._failed = {part: failed for part, failed in self._failed.items() if part in parts}
             self._about = {part: about for part, about in self._about.items() if part in parts}
             for line in self._lines.values():
@@ -309,18 +309,18 @@ class Keyring:
             self._attempts.keep(self._recent | known.keys())
             self._recent.clear()
         self._recent |= known.keys()
-        told = {**known, **self._answered(sealed, known)}
-        found: dict[Identity, DecryptedValues | Problem] = {}
+        answers = {**known, **self._answered(sealed, known)}
+        values: dict[Identity, DecryptedValues | Problem] = {}
         for template in sealed:
             assert template.sealed is not None, "these are encrypted"
-            made = told[template.sealed]
-            found[template.identity] = _problem_of(template, made, fault) if isinstance(made, DecryptRefused) else made
-        return found
+            one = answers[template.sealed]
+            values[template.identity] = _problem_of(template, one, fault) if isinstance(one, DecryptRefused) else one
+        return values
 
-    def listen(self, told: Told) -> None:
+    def listen(self, listener: Told) -> None:
         """Call this, from another thread, with objects of files that were answered after `open` returned."""
         if self._attempts is not None:
-            self._attempts.listen(told)
+            self._attempts.listen(listener)
 
     def again(self) -> None:
         """Try failed files again, at the next `open`."""
@@ -337,8 +337,8 @@ class Keyring:
         for template in sealed:
             part = template.sealed
             assert part is not None, "these are encrypted"
-            made = known[part]
-            if isinstance(made, DecryptRefused) and made.code == NO_KEY and part.has_others:
+            answer = known[part]
+            if isinstance(answer, DecryptRefused) and answer.code == NO_KEY and part.has_others:
                 wanted.setdefault(part, set()).add(template.identity)
         return self._attempts.ask(wanted, self._wait_s) if wanted else {}
 

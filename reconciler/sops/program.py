@@ -111,10 +111,10 @@ def unfit(data: bytes, environ: Mapping[str, str], *, is_json: bool) -> str:
                 raise _AmbiguousError("it was not encrypted, or twice")
             blocks = [root[BLOCK]]
         else:
-            found = [[below for key, below in _entries(root) if key == BLOCK] for root in compose(data)]
-            if any(len(blocks) != 1 for blocks in found):
+            blocks_of = [[below for key, below in _entries(root) if key == BLOCK] for root in compose(data)]
+            if any(len(blocks) != 1 for blocks in blocks_of):
                 raise _AmbiguousError("a document of it was not encrypted, or twice")
-            blocks = [_plain(block, set()) for (block,) in found]
+            blocks = [_plain(block, set()) for (block,) in blocks_of]
     except (YamlRefused, ValueError, RecursionError) as error:
         return str(error) if isinstance(error, _AmbiguousError) else "it is no whole file of sops"
     if not blocks or any(block != blocks[0] for block in blocks):
@@ -122,16 +122,16 @@ def unfit(data: bytes, environ: Mapping[str, str], *, is_json: bool) -> str:
     for group in _several(blocks[0], "key_groups") or [blocks[0]]:
         for kind, forms in _FORMS.items():
             for entry in _several(group, kind):
-                told = _unfit_entry(kind, entry, forms, environ)
-                if told:
-                    return told
+                why = _unfit_entry(kind, entry, forms, environ)
+                if why:
+                    return why
     return ""
 
 
 def _several(block: Mapping[str, Any], name: str) -> list[Any]:
     """The entries of a list that may be null, or missing."""
-    found = block.get(name)
-    return found if isinstance(found, list) else []
+    entries = block.get(name)
+    return entries if isinstance(entries, list) else []
 
 
 def _unfit_entry(kind: str, entry: Any, forms: Mapping[str, re.Pattern[str]], environ: Mapping[str, str]) -> str:
@@ -179,10 +179,10 @@ def _plain(node: Node, seen: set[int]) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise _AmbiguousError("it says something twice")
-    return found
+    return fields
 
 
 _OPTION: Final = "--sops-binary"
@@ -244,12 +244,12 @@ class Program(NamedTuple):
             ConfigurationError: it does not say one, or one that does not know what is needed.
         """
         ran = self._run(["--disable-version-check", "--version"], b"")
-        found = _VERSION.match(ran.output.decode(errors="replace"))
-        if ran.code != 0 or found is None:
+        match = _VERSION.match(ran.output.decode(errors="replace"))
+        if ran.code != 0 or match is None:
             raise ConfigurationError(f"{_OPTION} {self.path} does not say a version of sops 3 {ran.why}".rstrip())
-        if int(found[2]) < _MINOR_LEAST:
+        if int(match[2]) < _MINOR_LEAST:
             raise ConfigurationError(f"{_OPTION} {self.path}: sops 3.{_MINOR_LEAST} or later is needed")
-        return found[0].removeprefix("sops ").strip()
+        return match[0].removeprefix("sops ").strip()
 
     def check(self) -> None:
         """Look at the binary, as before each run.
@@ -259,14 +259,14 @@ class Program(NamedTuple):
         """
         where = f"{_OPTION} {self.path}"
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except OSError as error:
             raise ConfigurationError(f"{where}: {error.strerror}") from error
-        if not stat.S_ISREG(found.st_mode) or not os.access(self.path, os.X_OK):
+        if not stat.S_ISREG(status.st_mode) or not os.access(self.path, os.X_OK):
             raise ConfigurationError(f"{where}: it is no program")
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise ConfigurationError(f"{where}: others than its owner can write it; chmod go-w {self.path}")
-        if found.st_uid not in (0, os.geteuid()):
+        if status.st_uid not in (0, os.geteuid()):
             raise ConfigurationError(f"{where}: it belongs to another user, who could exchange it")
         if self.sha256:
             with self.path.open("rb") as file:
@@ -282,11 +282,11 @@ class Program(NamedTuple):
         command = Command([str(self.path), *arguments], self.environ, "/", data)
         match run(command, self.limits):
             case Exited(code, output, complaint):
-                said = " ".join(complaint.decode(errors="replace").split())
+                text = " ".join(complaint.decode(errors="replace").split())
                 for name, value in self.environ.items():
                     if _SECRET_NAME.search(name) and len(value) >= _SECRET_LEAST:
-                        said = said.replace(value, "***")
-                return ProgramResult(code, output, said[-_SAID_CHARACTERS:])
+                        text = text.replace(value, "***")
+                return ProgramResult(code, output, text[-_SAID_CHARACTERS:])
             case Terminated(Termination.LATE):
                 return ProgramResult(None, why=f"it did not end within {self.limits.wall_s:g} s")
             case Terminated(Termination.FLOODING):
@@ -314,10 +314,10 @@ def program_of(
     folder = Path(store).resolve() if store and Path(store).is_dir() else None
     if folder is not None and (named.resolve().is_relative_to(folder) or named.is_relative_to(folder)):
         raise ConfigurationError(f"{_OPTION} {named} is in the store, and nothing in a store is ever run")
-    told = {name: value for name, value in environ.items() if name in _HANDED_ON or name.startswith(_HANDED_ON_BEGIN)}
-    told["LC_ALL"] = "C"
+    handed = {name: value for name, value in environ.items() if name in _HANDED_ON or name.startswith(_HANDED_ON_BEGIN)}
+    handed["LC_ALL"] = "C"
     if identities is not None:
-        told["SOPS_AGE_KEY_FILE"] = str(identities.absolute())
-    program = Program(named, told, sha256)
+        handed["SOPS_AGE_KEY_FILE"] = str(identities.absolute())
+    program = Program(named, handed, sha256)
     program.check()
     return program

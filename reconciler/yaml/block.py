@@ -93,7 +93,7 @@ def _most_nodes(data: bytes) -> int:
 
 
 def _documents(lines: list[str]) -> list[_Document]:
-    found = []
+    documents = []
     number, end = 0, len(lines)
     while number < end:
         if lines[number] == "---" or _read_line(lines[number]) is None:
@@ -102,8 +102,8 @@ def _documents(lines: list[str]) -> list[_Document]:
             begins = number + 1
             notes: list[Note] = []
             number, body = _document(lines, number, notes)
-            found.append((begins, body, notes))
-    return found
+            documents.append((begins, body, notes))
+    return documents
 
 
 def _document(lines: list[str], number: int, notes: list[Note]) -> tuple[int, dict[str, Json]]:
@@ -172,17 +172,17 @@ def _literal(lines: list[str], number: int, at: int, late: _LateValue) -> tuple[
     if width <= at or width == len(first):
         raise _Unsure
     prefix, end = first[:width], len(lines)
-    found = []
+    rows = []
     while number < end:
         line = lines[number]
         if line.startswith(prefix):
-            found.append(line[width:])
+            rows.append(line[width:])
         elif line.strip(" "):
             break
         else:
-            found.append("")
+            rows.append("")
         number += 1
-    text = "\n".join(found).rstrip("\n")
+    text = "\n".join(rows).rstrip("\n")
     return number, text + "\n" if late is _CLIPPED else text
 
 
@@ -237,10 +237,10 @@ def _new_value(text: str) -> Any:
         value = match[2] if match[1] is None else match[1]
     elif text[0] in "[{":
         remarks: list[Note] = []
-        made, end = _flow(text, 0, 0, remarks)
+        value_read, end = _flow(text, 0, 0, remarks)
         if not _END.fullmatch(text, end):
             raise _Unsure
-        value = _LateValue(made, tuple(remarks))
+        value = _LateValue(value_read, tuple(remarks))
     else:
         plain = text.partition(" #")[0].rstrip(" ")
         is_usual = plain[0] not in _NO_PLAIN_START and ": " not in plain and plain[-1] != ":"

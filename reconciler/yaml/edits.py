@@ -62,14 +62,14 @@ def edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write) -
         once = _edited(path, data, bodies, write, is_first=True)
     except NotEdited:
         once = data
-    made = _edited(path, once, bodies, write)
-    again = read_yaml(path, made)
-    found = [document.body for document in again.documents]
-    if again.broken or len(found) != len(bodies) or not all(map(is_same, found, bodies)):
+    text = _edited(path, once, bodies, write)
+    again = read_yaml(path, text)
+    read_bodies = [document.body for document in again.documents]
+    if again.broken or len(read_bodies) != len(bodies) or not all(map(is_same, read_bodies, bodies)):
         documents = read_yaml(path, data).documents
         wrong = next(old for old, new in zip(documents, bodies, strict=True) if not is_same(old.body, new))
         raise NotEdited(wrong.source, "an edit of its text would change something else as well", is_for_hand=True)
-    return made
+    return text
 
 
 def _edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write, *, is_first: bool = False) -> bytes:
@@ -88,8 +88,8 @@ def _edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write, 
         editor = _Editor(path, text.removeprefix(_BOM), before, write, is_first=is_first)
         editor.change(node, document.body, body, is_flow=False)
         spans += editor.spans
-    made = _spliced(path, text.removeprefix(_BOM), spans)
-    return ((_BOM if text.startswith(_BOM) else "") + made).encode()
+    spliced = _spliced(path, text.removeprefix(_BOM), spans)
+    return ((_BOM if text.startswith(_BOM) else "") + spliced).encode()
 
 
 def _spliced(path: str, text: str, spans: list[_Span]) -> str:
@@ -133,8 +133,8 @@ class _Editor:
         entries = [(key_of(key), key, value) for key, value in node.value if isinstance(key, ScalarNode)]
         places = {name: index for index, (name, _, _) in enumerate(entries)}
         gone, added = [name for name in old if name not in new], [name for name in new if name not in old]
-        kept = [index for index, (name, _, _) in enumerate(entries) if name in new or name == _MERGE]
-        if not kept:
+        places_left = [index for index, (name, _, _) in enumerate(entries) if name in new or name == _MERGE]
+        if not places_left:
             return self._replace(node, new, is_flow=is_flow)
         for name in gone:
             if name not in places and not self._is_first:
@@ -157,11 +157,11 @@ class _Editor:
         if is_flow and (gone or added):
             held = [(self._at(key.start_mark), self._entry_end(key, value)) for _, key, value in entries]
             texts = [f"{self._flow(name)}: {self._flow(new[name])}" for name in added]
-            self._flow_items(held, {places[name] for name in gone}, texts, kept[-1] + 1)
+            self._flow_items(held, {places[name] for name in gone}, texts, places_left[-1] + 1)
         elif added:
-            column = " " * entries[kept[0]][1].start_mark.column
+            column = " " * entries[places_left[0]][1].start_mark.column
             lines = [line for name in added for line in self._write({name: new[name]}).splitlines()]
-            end = self._line_end(self._entry_end(*entries[kept[-1]][1:]))
+            end = self._line_end(self._entry_end(*entries[places_left[-1]][1:]))
             self.spans.append(_Span(end, end, "".join(self._newline + self._indented(line, column) for line in lines)))
         return None
 
@@ -211,13 +211,13 @@ class _Editor:
 
     def _aliases(self, node: SequenceNode) -> set[int]:
         """Return the places of items that are written above, and only named here."""
-        found, last = set(), self._at(node.start_mark) - 1
+        aliases, last = set(), self._at(node.start_mark) - 1
         for index, item in enumerate(node.value):
             start = self._at(item.start_mark)
             if start <= last:
-                found.add(index)
+                aliases.add(index)
             last = max(last, start)
-        return found
+        return aliases
 
     def _flow_items(self, held: Sequence[tuple[int, int]], gone: set[int], added: list[str], at: int) -> None:
         """Drop and add items between brackets.
@@ -302,9 +302,9 @@ class _Editor:
             if node.style not in ("|", ">"):
                 return end
             # A literal text ends with the line after it, and blank lines belong to it only if they count.
-            kept = self._text[self._start(node) :].split("\n", 1)[0].partition("#")[0]
+            header = self._text[self._start(node) :].split("\n", 1)[0].partition("#")[0]
             text = self._text[:end]
-            return len(text.removesuffix("\n").removesuffix("\r")) if "+" in kept else len(text.rstrip())
+            return len(text.removesuffix("\n").removesuffix("\r")) if "+" in header else len(text.rstrip())
         if getattr(node, "flow_style", False) or not node.value:
             return self._at(node.end_mark)
         last = node.value[-1]
@@ -346,13 +346,13 @@ def _moves(old: list[Json], new: list[Json]) -> tuple[list[tuple[int, int]], lis
     """
     before, after = _names(old), _names(new)
     if before is not None and after is not None:
-        kept = [name for name in before if name in after]
+        stays = [name for name in before if name in after]
         added = [name for name in after if name not in before]
-        if [*kept, *added] == [*after]:
+        if [*stays, *added] == [*after]:
             gone = [place for name, place in before.items() if name not in after]
-            at = max((before[name] for name in kept), default=-1) + 1
+            at = max((before[name] for name in stays), default=-1) + 1
             if at:
-                return [(before[name], after[name]) for name in kept], gone, [after[name] for name in added], at
+                return [(before[name], after[name]) for name in stays], gone, [after[name] for name in added], at
     shorter = min(len(old), len(new))
     first = next((place for place in range(shorter) if not is_same(old[place], new[place])), shorter)
     rest = shorter - first

@@ -48,8 +48,8 @@ def _value(text: str, position: int, line: int) -> tuple[Json, int]:
     try:
         value, end = _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
-        said = f"{error.msg} at column {error.colno}{_advice(text, error.pos)}"
-        raise YamlRefused("json-syntax", said, error.lineno) from error
+        message = f"{error.msg} at column {error.colno}{_advice(text, error.pos)}"
+        raise YamlRefused("json-syntax", message, error.lineno) from error
     except RecursionError as error:
         raise too_deep(line) from error
     except YamlRefused as error:

@@ -141,8 +141,8 @@ def refused(error: YAMLError, data: bytes) -> YamlRefused:
     lines = data.decode("utf-8", errors="replace").splitlines()
     remedy, mark = _remedy(str(error.problem), error.problem_mark, error.context_mark, lines)
     context = f" {error.context}" if error.context else ""
-    told = f"{error.problem}{context}" + (f"; {remedy}" if remedy else "")
-    return YamlRefused("yaml-syntax", told, mark.line + 1)
+    text = f"{error.problem}{context}" + (f"; {remedy}" if remedy else "")
+    return YamlRefused("yaml-syntax", text, mark.line + 1)
 
 
 def parts(data: bytes) -> list[tuple[int, bytes]]:
@@ -220,5 +220,5 @@ def _levels(lines: Sequence[str], number: int) -> str:
     if indent in allowed:
         return ""
     near = sorted(sorted(set(allowed), key=lambda column: abs(column - indent))[:2])
-    meant = " or ".join(map(str, near))
-    return f"it is indented by {indent}, where {meant} would go on with what is above" if near else ""
+    levels = " or ".join(map(str, near))
+    return f"it is indented by {indent}, where {levels} would go on with what is above" if near else ""

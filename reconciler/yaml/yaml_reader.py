@@ -84,10 +84,10 @@ class Locator(Struct, frozen=True, kw_only=True):
         before, node = self.marks.root(self.line)
         line = self.line
         for step in steps:
-            found = self.marks.child(node, step) if node is not None else None
-            if found is None:
+            child = self.marks.child(node, step) if node is not None else None
+            if child is None:
                 return before, line, None
-            line, node = before + found[0], found[1]
+            line, node = before + child[0], child[1]
         return before, line, node
 
 
@@ -157,39 +157,39 @@ class _FileReader:
 
     def read_stream(self) -> None:
         """Read all documents at once; when one is broken, read each by itself."""
-        found: list[tuple[int, Any, list[Note]]] | None = read_block(self.data)
-        self.is_small = found is not None and len(self.data) <= _MAX_SMALL_BYTES
+        documents: list[tuple[int, Any, list[Note]]] | None = read_block(self.data)
+        self.is_small = documents is not None and len(self.data) <= _MAX_SMALL_BYTES
         try:
-            found = list(bodies(self.data)) if found is None else found
+            documents = list(bodies(self.data)) if documents is None else documents
         except YamlRefused:
             for before, text in parts(self.data):
                 self.read_part(before, text)
             return
-        for line, body, notes in found:
+        for line, body, notes in documents:
             self.accept(line, body, notes, 0)
 
     def read_part(self, before: int, text: bytes) -> None:
         """Read one document of a stream in which something is broken."""
         try:
-            found = list(bodies(text))
+            documents = list(bodies(text))
         except YamlRefused as error:
             bare = b"   " + text[3:] if text.startswith(b"---") else text
             if not (bare.lstrip().startswith(b"{") and self.read_json(before, bare, silently=True)):
                 self.refuse_part(error, before, text)
             return
-        for line, body, notes in found:
+        for line, body, notes in documents:
             self.accept(before + line, body, notes, before)
 
     def read_json(self, before: int, text: bytes, *, silently: bool = False) -> bool:
         """Read JSON values; return whether it was JSON. kubectl takes JSON in YAML files, also if it is no YAML."""
         try:
             check_encoding(text)
-            found = list(json_values(text))
+            values = list(json_values(text))
         except YamlRefused as error:
             if not silently:
                 self.refuse_part(_with_line(error, text), before, text)
             return False
-        for line, body in found:
+        for line, body in values:
             self.accept(before + line, body, (), before)
         return True
 
@@ -265,7 +265,7 @@ def sketch(text: bytes) -> JsonObject:
 
 
 def _sketch_metadata(text: bytes) -> dict[str, str]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     indent = -1
     for line in text.split(b"\n")[1:]:
         content = line.lstrip(b" ")
@@ -278,10 +278,10 @@ def _sketch_metadata(text: bytes) -> dict[str, str]:
         match = _NAME.match(line) if width == indent else None
         if match is not None:
             key, value = match[2].decode(), match[4].decode()
-            if key in found:
+            if key in fields:
                 return {}
-            found[key] = value
-    return found
+            fields[key] = value
+    return fields
 
 
 def _first_line(text: bytes) -> int:
