@@ -77,7 +77,7 @@ def apply_rules(
             body = edit.body
             if edit.warnings:
                 faults = [EditFault(*warning) for warning in edit.warnings]
-                problems += [_problem(rule, overrider, source, identity, said, Severity.WARNING) for said in faults]
+                problems += [_problem(rule, overrider, source, identity, fault, Severity.WARNING) for fault in faults]
             paths = map(_written, edit.changed)
             trace += [FieldOverride(path, rule.policy, rule.index, overrider, source) for path in paths]
         if body is not before and body != before:
@@ -205,8 +205,8 @@ class SentReplicas(NamedTuple):
             return assigned
         body = self.interpreter.with_replicas(self.template.body, assigned)
         applied = apply_rules(body, self.template.identity, chosen, self.interpreter)
-        found = self.interpreter.demand(applied.body).replicas if applied.body is not None else None
-        return assigned if found is None else found
+        replicas = self.interpreter.demand(applied.body).replicas if applied.body is not None else None
+        return assigned if replicas is None else replicas
 
 
 def of_replicas(overrides: Iterable[OverridePolicy]) -> tuple[OverridePolicy, ...]:

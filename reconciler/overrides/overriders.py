@@ -112,10 +112,10 @@ def edit_field(body: JsonObject, overrider: FieldOverrider) -> BodyEdit | EditFa
 
     Source: Karmada: fieldOverrider: fieldPath must hold a string; it is parsed, patched and written again.
     """
-    found = _text_at(body, overrider.field_path, "fieldPath")
-    if isinstance(found, EditFault):
-        return found
-    steps, text = found
+    located = _text_at(body, overrider.field_path, "fieldPath")
+    if isinstance(located, EditFault):
+        return located
+    steps, text = located
     try:
         value = read_embedded(text, overrider.syntax)
     except EmbeddedTextFault as error:
@@ -222,8 +222,8 @@ def edit_images(body: JsonObject, overrider: ImageOverrider, interpreter: Interp
     containers and CronJob there, and matches kinds by name alone whatever their group.
     """
     if overrider.predicate:
-        found = _text_at(body, overrider.predicate, "predicate")
-        return found if isinstance(found, EditFault) else _edit(body, (found,), overrider)
+        located = _text_at(body, overrider.predicate, "predicate")
+        return located if isinstance(located, EditFault) else _edit(body, (located,), overrider)
     template = _by_kind_name(body) if interpreter is GENERIC else None
     if interpreter is GENERIC and template is None:
         message = f"it is not known where a {body.get('kind')} has its images, so none was changed; use a predicate"

@@ -85,14 +85,14 @@ class OverrideIndex:
         matches = self._policies.matches(template)
         if not matches:
             return ()
-        found = tuple(map(id, matches))
-        known = self._by_matches.get(found)
+        ids = tuple(map(id, matches))
+        known = self._by_matches.get(ids)
         if known is None:
             ranked = sorted(best_matches(matches), key=_rank)
             key = tuple([id(match.policy) for match in ranked])
             if key not in self._joined:
                 self._joined[key] = tuple([rule for match in ranked for rule in self._compiled(match.policy)])
-            known = self._by_matches[found] = self._joined[key]
+            known = self._by_matches[ids] = self._joined[key]
         return known
 
     def rules_on(self, rules: tuple[SelectedRule, ...], cluster: str) -> tuple[SelectedRule, ...]:
@@ -100,11 +100,11 @@ class OverrideIndex:
         if not rules:
             return ()
         key = (id(rules), cluster)
-        found = self._by_cluster.get(key)
-        if found is None:
-            found = tuple([rule for rule in rules if rule.is_for(cluster)])
-            found = self._by_cluster[key] = self._same.setdefault(tuple([rule.number for rule in found]), found)
-        return found
+        chosen = self._by_cluster.get(key)
+        if chosen is None:
+            chosen = tuple([rule for rule in rules if rule.is_for(cluster)])
+            chosen = self._by_cluster[key] = self._same.setdefault(tuple([rule.number for rule in chosen]), chosen)
+        return chosen
 
     def _compiled(self, policy: OverridePolicy) -> tuple[SelectedRule, ...]:
         known = self._rules.get(id(policy))

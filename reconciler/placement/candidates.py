@@ -129,7 +129,7 @@ class Candidates(Struct, frozen=True, kw_only=True):
 
 API_NOT_SERVED: Final = "api-not-served"
 API_SILENT: Final = "api-silent"
-_TOLD_MAX: Final = 3
+_NAMED_MAX: Final = 3
 """So many clusters are named in one sentence."""
 
 
@@ -143,11 +143,11 @@ class _Gate(NamedTuple):
 
 
 class _SharedReach(NamedTuple):
-    """Shared results of policies with these tiers and gates. `said`: rule and text of each cluster's reason."""
+    """Shared results of policies with these tiers and gates. `texts`: rule and text of each cluster's reason."""
 
     open: list[Candidate]
     keeps: dict[str, Candidate]
-    said: dict[str, tuple[str, str]]
+    texts: dict[str, tuple[str, str]]
     keep_reasons: dict[str, Reason]
 
 
@@ -184,23 +184,23 @@ class CandidateFinder:
                     _gate(item.policy, item.gvk, one, self._observed.get(one.name)) for one in self._clusters
                 ]
             # Many policies name the same clusters, each in a place of its own.
-            asked = tuple([(one.label, one.affinity and replace(one.affinity, source=NOWHERE)) for one in group.tiers])
-            tiers = self._tiers.get(asked)
+            terms = tuple([(one.label, one.affinity and replace(one.affinity, source=NOWHERE)) for one in group.tiers])
+            tiers = self._tiers.get(terms)
             if tiers is None:
-                tiers = self._tiers[asked] = [tier_of(cluster, group) for cluster in self._clusters]
+                tiers = self._tiers[terms] = [tier_of(cluster, group) for cluster in self._clusters]
             reached = self._reached.get((id(gates), id(tiers)))
             if reached is None:
                 reached = self._reached[id(gates), id(tiers)] = self._reach(gates, tiers)
-            ground = (item.policy, group, reached, PolicyReasons(reached.said, item.policy.placement.source))
+            ground = (item.policy, group, reached, PolicyReasons(reached.texts, item.policy.placement.source))
             self._grounds[key] = ground
-        _, _, found, said = ground
-        staying = [found.keeps[name] for name in situation.had if name in found.keeps] if found.keeps else []
+        _, _, reach, shared = ground
+        staying = [reach.keeps[name] for name in situation.had if name in reach.keeps] if reach.keeps else []
         if not staying and not situation.excluded:
-            return Candidates(members=found.open, reasons=said)
-        members = sorted([*found.open, *staying]) if staying else found.open
-        reasons = dict(said)
+            return Candidates(members=reach.open, reasons=shared)
+        members = sorted([*reach.open, *staying]) if staying else reach.open
+        reasons = dict(shared)
         for candidate in staying:
-            reasons[candidate.name] = found.keep_reasons[candidate.name]
+            reasons[candidate.name] = reach.keep_reasons[candidate.name]
         for name, why in situation.excluded.items():
             if name in reasons:
                 reasons[name] = Reason(rule="excluded", text=f"excluded: {why}", cluster=name)
@@ -224,17 +224,17 @@ class CandidateFinder:
         """Return whether every cluster serves the kind, as far as known."""
         known = self._everywhere.get(gvk)
         if known is None:
-            seen = (self._observed.get(cluster.name) for cluster in self._clusters)
-            known = self._everywhere[gvk] = all(s is None or _serves(s, gvk) for s in seen)
+            observations = (self._observed.get(cluster.name) for cluster in self._clusters)
+            known = self._everywhere[gvk] = all(s is None or _serves(s, gvk) for s in observations)
         return known
 
     def _reach(self, gates: Iterable[_Gate], tiers: Iterable[tuple[int | None, str]]) -> _SharedReach:
         reached = _SharedReach([], {}, {}, {})
         for cluster, gate, (tier, why) in zip(self._clusters, gates, tiers, strict=True):
             if tier is None:
-                reached.said[cluster.name] = ("affinity", why)
+                reached.texts[cluster.name] = ("affinity", why)
                 continue
-            reached.said[cluster.name] = (gate.rule, gate.text) if gate.rule else ("candidate", why)
+            reached.texts[cluster.name] = (gate.rule, gate.text) if gate.rule else ("candidate", why)
             candidate = Candidate(cluster.name, tier, gate.takes_more, cluster.region)
             if not gate.rule:
                 reached.open.append(candidate)
@@ -261,28 +261,28 @@ def tier_of(cluster: Cluster, group: AffinityGroup) -> tuple[int | None, str]:
     return None, why
 
 
-def _gate(policy: PropagationPolicy, gvk: GVK, cluster: Cluster, seen: ClusterObservation | None) -> _Gate:
+def _gate(policy: PropagationPolicy, gvk: GVK, cluster: Cluster, observation: ClusterObservation | None) -> _Gate:
     has = {"provider": bool(cluster.provider), "region": bool(cluster.region), "zone": bool(cluster.zones)}
     missing = next((c.by_field for c in policy.placement.spread if not has.get(c.by_field, True)), "")
     if missing:
         text = f"has no {missing}, which a spread constraint asks for"
         return _Gate(keeps=False, takes_more=False, rule="spread-property", text=text)
-    if seen is not None and not seen.reachable and not tolerates(policy.placement.tolerations, NOT_READY):
+    if observation is not None and not observation.reachable and not tolerates(policy.placement.tolerations, NOT_READY):
         return _Gate(takes_more=False, rule="not-ready", text="cannot be reached: nothing new goes there")
     taint = untolerated(policy.placement.tolerations, cluster.taints)
     if taint is not None:
-        shown = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-        return _Gate(rule="taint", text=f"carries the taint {shown}, which the policy does not tolerate")
-    if seen is not None and gvk.api_version in seen.silent:
+        label = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+        return _Gate(rule="taint", text=f"carries the taint {label}, which the policy does not tolerate")
+    if observation is not None and gvk.api_version in observation.silent:
         text = f"gets no answer from the API server of {gvk.api_version}: nothing new goes there"
         return _Gate(takes_more=False, rule=API_SILENT, text=text)
-    if seen is not None and not _serves(seen, gvk):
+    if observation is not None and not _serves(observation, gvk):
         return _Gate(rule=API_NOT_SERVED, text=f"does not serve {gvk.kind} ({gvk.api_version})")
     return _Gate()
 
 
-def _serves(seen: ClusterObservation, gvk: GVK) -> bool:
-    return gvk.api_version not in seen.silent and (seen.apis is None or gvk in seen.apis)
+def _serves(observation: ClusterObservation, gvk: GVK) -> bool:
+    return gvk.api_version not in observation.silent and (observation.apis is None or gvk in observation.apis)
 
 
 def stays_as_it_is(
@@ -293,7 +293,7 @@ def stays_as_it_is(
     text: str,
     unplaced: int,
 ) -> Assignment:
-    """Return the previous placement as far as it stays, for a shortfall that is told by `text`."""
+    """Return the previous placement as far as it stays, with the text of the shortfall as its reason."""
     return Assignment(
         targets=targets,
         unplaced=unplaced,
@@ -305,20 +305,18 @@ def stays_as_it_is(
 
 
 def none_fits(candidates: Candidates) -> Shortfall:
-    """That no cluster is a candidate, with those in which nothing but the kind is missing."""
+    """Return that no cluster is a candidate, with those that lack nothing but the kind."""
     rules = (API_NOT_SERVED, API_SILENT)
     lacking = [reason for _, reason in sorted(candidates.reasons.items()) if reason.rule in rules]
-    told = "; ".join(f"{reason.cluster} {reason.text}" for reason in lacking[:_TOLD_MAX])
-    more = f"; and {len(lacking) - _TOLD_MAX} more" if len(lacking) > _TOLD_MAX else ""
-    text = f"no cluster is a candidate: {told}{more}" if told else "no cluster is a candidate"
+    details = "; ".join(f"{reason.cluster} {reason.text}" for reason in lacking[:_NAMED_MAX])
+    more = f"; and {len(lacking) - _NAMED_MAX} more" if len(lacking) > _NAMED_MAX else ""
+    text = f"no cluster is a candidate: {details}{more}" if details else "no cluster is a candidate"
     return Shortfall(code="no-cluster-fits", text=text)
 
 
-def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
-    """The first NoSchedule or NoExecute taint that no toleration covers."""
-    tolerations = tuple(tolerations)
-    effective = (taint for taint in taints if taint.effect in KEEPS_OUT)
-    return next((taint for taint in effective if not tolerates(tolerations, taint)), None)
+def untolerated(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> Taint | None:
+    """Return the first NoSchedule or NoExecute taint that no toleration covers."""
+    return next((t for t in taints if t.effect in KEEPS_OUT and not tolerates(tolerations, t)), None)
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:

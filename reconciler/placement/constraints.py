@@ -44,10 +44,10 @@ def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Id
         if is_in_force(constraint, now):
             tightest.setdefault((constraint.identity, constraint.cluster), constraint)
     by_identity = by_key((identity, constraint) for (identity, _), constraint in sorted(tightest.items()))
-    return {identity: tuple(found) for identity, found in by_identity.items()}
+    return {identity: tuple(group) for identity, group in by_identity.items()}
 
 
-def basis_of(template: Template, policy: PropagationPolicy, seen: ClusterObservation, interpreters: Registry) -> str:
+def basis_of(template: Template, policy: PropagationPolicy, cluster: ClusterObservation, interpreters: Registry) -> str:
     """Return digests of the desired state, and of the nodes' admission and size."""
     nodes = [
         {
@@ -56,7 +56,7 @@ def basis_of(template: Template, policy: PropagationPolicy, seen: ClusterObserva
             "taints": sorted([taint.key, taint.value, str(taint.effect)] for taint in node.taints),
             "allocatable": dict(node.allocatable),
         }
-        for node in sorted(seen.nodes or (), key=lambda node: node.name)
+        for node in sorted(cluster.nodes or (), key=lambda node: node.name)
     ]
     return f"{_wish(template, policy, interpreters)}{_BETWEEN}{digest_of(nodes)}"
 
@@ -104,11 +104,11 @@ def bare(value: object) -> Any:
 def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
     """Return the reason of each write block, by scope."""
     closed = {}
-    for found in suspensions:
-        who = f" by {found.who}" if found.who else ""
-        until = f" until {found.until}" if found.until else ""
-        reason = f": {found.reason}" if found.reason else ""
-        closed[found.scope] = f"{found.scope} is suspended{who}{until}{reason}"
+    for record in suspensions:
+        who = f" by {record.who}" if record.who else ""
+        until = f" until {record.until}" if record.until else ""
+        reason = f": {record.reason}" if record.reason else ""
+        closed[record.scope] = f"{record.scope} is suspended{who}{until}{reason}"
     return closed
 
 
@@ -140,7 +140,7 @@ def closings(
     constrained: Iterable[Identity],
 ) -> dict[Identity, dict[str, str]]:
     """Return the write blocks of templates under a constraint, by cluster."""
-    found: dict[Identity, dict[str, str]] = {}
+    blocks: dict[Identity, dict[str, str]] = {}
     for identity in constrained:
         policy = policies.get(identity)
         if policy is None or identity not in fleet.templates:
@@ -148,18 +148,18 @@ def closings(
         reasons = ((name, _closing(fleet, policy, observations, identity, name)) for name in fleet.clusters)
         closed = {cluster: why for cluster, why in reasons if why is not None}
         if closed:
-            found[identity] = closed
-    return found
+            blocks[identity] = closed
+    return blocks
 
 
 def obstacles(observations: Observations, constrained: Iterable[Identity]) -> dict[Identity, object]:
     """Return the inputs of write blocks: suspensions, and owners of objects in candidate clusters."""
-    found: dict[Identity, object] = {}
+    clusters, inputs = observations.clusters, dict[Identity, object]()
     for identity in constrained:
-        seen = [(name, workload_in(observations.clusters, identity, name)) for name in sorted(observations.clusters)]
-        owners = [(name, workload.of_fleet) for name, workload in seen if workload is not None]
-        found[identity] = (observations.closed, *owners)
-    return found
+        workloads = [(name, workload_in(clusters, identity, name)) for name in sorted(clusters)]
+        owners = [(name, workload.of_fleet) for name, workload in workloads if workload is not None]
+        inputs[identity] = (observations.closed, *owners)
+    return inputs
 
 
 def with_closings(situation: PlacementContext, closed: Mapping[str, str]) -> PlacementContext:
@@ -174,8 +174,8 @@ def with_closings(situation: PlacementContext, closed: Mapping[str, str]) -> Pla
     situation = replace(situation, excluded={**excluded, **situation.excluded})
     if not situation.is_divided_by_capacity or situation.is_whole:
         return situation
-    kept = {cluster: situation.had[cluster] for cluster in closed if cluster in there and cluster in situation.had}
-    caps = {cluster: min(count, situation.caps.get(cluster, count)) for cluster, count in kept.items()}
+    staying = {cluster: situation.had[cluster] for cluster in closed if cluster in there and cluster in situation.had}
+    caps = {cluster: min(count, situation.caps.get(cluster, count)) for cluster, count in staying.items()}
     reasons = {cluster: closed[cluster] for cluster in caps}
     return replace(situation, caps={**situation.caps, **caps}, cap_reasons={**reasons, **situation.cap_reasons})
 
@@ -184,15 +184,15 @@ def _closing(
     fleet: Fleet, policy: PropagationPolicy, observations: Observations, identity: Identity, cluster: str
 ) -> str | None:
     ordered = suspended_by(policy, cluster) or closed_by_order(observations.closed, identity, cluster)
-    seen = workload_in(observations.clusters, identity, cluster)
+    workload = workload_in(observations.clusters, identity, cluster)
     if ordered is not None:
         return ordered.why
-    if seen is None or seen.of_fleet is None:
+    if workload is None or workload.of_fleet is None:
         return None
     settings = fleet.settings
-    if seen.of_fleet and seen.of_fleet in fleet_names(settings):
+    if workload.of_fleet and workload.of_fleet in fleet_names(settings):
         return None
     resolution = conflict_resolution(fleet.templates[identity].body, policy)
-    if resolution is ConflictResolution.OVERWRITE and not seen.of_fleet:
+    if resolution is ConflictResolution.OVERWRITE and not workload.of_fleet:
         return None
     return f"{identity} exists there and is not ours"

@@ -90,8 +90,8 @@ def _share(
     provides: bool,
 ) -> Share:
     aggregated = situation.division is Division.AGGREGATED
-    kept = {member.name: member.keeps for member in tier if member.keeps}
-    share = divide_by_capacity(replicas, kept, lambda: room, aggregated=aggregated, fresh=situation.fresh)
+    previous = {member.name: member.keeps for member in tier if member.keeps}
+    share = divide_by_capacity(replicas, previous, lambda: room, aggregated=aggregated, fresh=situation.fresh)
     if not provides or not share.missing:
         return share
     growing = [member.name for member in tier if member.takes_more and member.cap is None]

@@ -41,21 +41,21 @@ def _seats_won(seats: int, votes: Iterable[tuple[str, int]]) -> dict[str, int]:
         parties.sort()
         parties.sort(key=itemgetter(1), reverse=True)
         del parties[seats:]
-    given = dict.fromkeys([name for name, _ in parties], 0)
+    won = dict.fromkeys([name for name, _ in parties], 0)
     # With divisor 2·Σvotes/(2·seats − parties) the rounded quotients sum up to `seats` at most, and every seat of an
     # equal priority is among them, so they are the first seats of the one-by-one procedure.
     numerator, total = 2 * seats - len(parties), sum(vote for _, vote in parties)
     if numerator > 0:
-        given = {name: (vote * numerator // total + 1) // 2 for name, vote in parties}
-    left = seats - sum(given.values())
-    queue = [(-((vote << _EXACT) // (2 * given[name] + 1)), given[name], name, vote) for name, vote in parties]
+        won = {name: (vote * numerator // total + 1) // 2 for name, vote in parties}
+    left = seats - sum(won.values())
+    queue = [(-((vote << _EXACT) // (2 * won[name] + 1)), won[name], name, vote) for name, vote in parties]
     heapq.heapify(queue)
     for _ in range(left):
         _, held, name, vote = queue[0]
         held += 1
-        given[name] = held
+        won[name] = held
         heapq.heapreplace(queue, (-((vote << _EXACT) // (2 * held + 1)), held, name, vote))
-    return given
+    return won
 
 
 class Share(Struct, frozen=True, kw_only=True):
@@ -75,9 +75,9 @@ class Share(Struct, frozen=True, kw_only=True):
 def listed(counts: Iterable[tuple[str, int]], *, sign: str = "", limit: int = 12) -> str:
     """`m1 2, m2 1`: at most `limit` clusters, then how many more there are and their sum."""
     entries = list(counts)
-    shown = ", ".join(f"{name} {sign}{count}" for name, count in entries[:limit])
+    text = ", ".join(f"{name} {sign}{count}" for name, count in entries[:limit])
     rest = entries[limit:]
-    return f"{shown} and {len(rest)} more with {sum([count for _, count in rest])}" if rest else shown or "nothing"
+    return f"{text} and {len(rest)} more with {sum([count for _, count in rest])}" if rest else text or "nothing"
 
 
 def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
@@ -105,26 +105,26 @@ def divide_statically(replicas: int, weights: Mapping[str, int]) -> Share:
 
 
 def divide_by_capacity(
-    replicas: int, kept: Mapping[str, int], room: Callable[[], Room], *, aggregated: bool, fresh: bool = False
+    replicas: int, previous: Mapping[str, int], room: Callable[[], Room], *, aggregated: bool, fresh: bool = False
 ) -> Share:
     """Return the share of each cluster by free capacity, on top of existing replicas.
 
-    `kept` is the previous placement on the clusters that are still candidates, `room` returns the additional capacity
+    `previous` is the previous placement on clusters that are still candidates, `room` returns the additional capacity
     of each. Equal: nothing moves. Fewer: the previous counts shrink in proportion, without regard to capacity. More:
     the additional replicas are divided by capacity and added. `fresh`: everything is divided anew by capacity plus
     existing replicas. Source: Karmada: dynamic weights and Aggregated, steady and fresh mode.
     """
-    there = sum(kept.values())
+    there = sum(previous.values())
     if fresh:
-        anew = [(name, free + kept.get(name, 0)) for name, free in room()]
+        anew = [(name, free + previous.get(name, 0)) for name, free in room()]
         anew.sort(key=lambda entry: -entry[1])
         return _grow(replicas, {}, anew, aggregated=aggregated)
     if there == replicas:
-        counts = without_zeros(kept)
+        counts = without_zeros(previous)
         return Share(counts=counts, texts=(f"{replicas} replicas stay: {listed(counts.items())}",))
     if there < replicas:
-        return _grow(replicas, kept, room(), aggregated=aggregated)
-    votes = [(name, count) for name, count in kept.items() if count > 0]
+        return _grow(replicas, previous, room(), aggregated=aggregated)
+    votes = [(name, count) for name, count in previous.items() if count > 0]
     votes.sort(key=lambda entry: (-entry[1], entry[0]))
     if aggregated:
         votes = _shortest_prefix(votes, replicas)
@@ -133,23 +133,23 @@ def divide_by_capacity(
     return Share(counts=counts, texts=(text,))
 
 
-def _grow(replicas: int, kept: Mapping[str, int], room: Room, *, aggregated: bool) -> Share:
-    wanted = replicas - sum(kept.values())
+def _grow(replicas: int, previous: Mapping[str, int], room: Room, *, aggregated: bool) -> Share:
+    wanted = replicas - sum(previous.values())
     total = sum([free for _, free in room])
     missing = max(0, wanted - total)
     chosen = [(name, free) for name, free in room if free > 0]
     if aggregated:
-        in_use = [entry for entry in chosen if kept.get(entry[0], 0) > 0]
-        chosen = _shortest_prefix(in_use + [entry for entry in chosen if kept.get(entry[0], 0) <= 0], wanted)
+        in_use = [entry for entry in chosen if previous.get(entry[0], 0) > 0]
+        chosen = _shortest_prefix(in_use + [entry for entry in chosen if previous.get(entry[0], 0) <= 0], wanted)
     added = without_zeros(_seats_won(wanted - missing, chosen))
-    counts = total_of(kept, added)
-    keeps = f"keeps {listed(without_zeros(kept).items())}; " if any(kept.values()) else ""
+    counts = total_of(previous, added)
+    keeps = f"keeps {listed(without_zeros(previous).items())}; " if any(previous.values()) else ""
     weighed = "aggregated by free room" if aggregated else "dynamic weights by free room"
     if not chosen:
         text = f"{keeps}no free room for {wanted} {'more ' if keeps else ''}replicas"
     else:
-        given = listed(added.items(), sign="+" if kept else "")
-        text = f"{keeps}{weighed} {listed(chosen)}: {wanted} {'more ' if keeps else ''}replicas -> {given}"
+        additions = listed(added.items(), sign="+" if previous else "")
+        text = f"{keeps}{weighed} {listed(chosen)}: {wanted} {'more ' if keeps else ''}replicas -> {additions}"
         text += f", {missing} find no room" if missing else ""
     return Share(counts=counts, missing=missing, texts=(text,))
 

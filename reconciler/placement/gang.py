@@ -66,9 +66,9 @@ def place_whole(
             sets = {name: _sets(situation, name, components, room) for name in names}
             best = min((name for name in names if sets[name] > 0), key=lambda name: (-sets[name], name), default=None)
             if best is not None:
-                shown = "1 set" if sets[best] == 1 else f"{sets[best]} sets"
+                number = "1 set" if sets[best] == 1 else f"{sets[best]} sets"
                 more = " or more" if sets[best] >= _ENOUGH_SETS else ""
-                text = f"the whole set fits on {best}, which has room for {shown}{more}"
+                text = f"the whole set fits on {best}, which has room for {number}{more}"
                 return _assignment(situation, group.name, candidates, best, text)
             if names and situation.item.policy.ecs_provision and tier == len(group.tiers) - 1:
                 text = f"no cluster holds the set now; it waits on {names[0]} for new nodes (ecsProvision)"
@@ -124,11 +124,11 @@ def _nowhere(
     else:
         text = f"no cluster has room for the whole set of {pods} pods ({parts}) together"
         shortfall = Shortfall(code="not-enough-capacity", text=text)
-    kept = _existing_replicas(situation)
-    text = f"{shortfall.text}; it stays where it is" if kept else f"{shortfall.text}; nothing of it is placed"
-    placed = sum(target.replicas or 0 for target in kept)
-    unplaced = max(0, situation.replicas - placed) if kept else situation.replicas or pods
-    return stays_as_it_is(situation, candidates, shortfall, kept, text, unplaced)
+    staying = _existing_replicas(situation)
+    text = f"{shortfall.text}; it stays where it is" if staying else f"{shortfall.text}; nothing of it is placed"
+    placed = sum(target.replicas or 0 for target in staying)
+    unplaced = max(0, situation.replicas - placed) if staying else situation.replicas or pods
+    return stays_as_it_is(situation, candidates, shortfall, staying, text, unplaced)
 
 
 def _existing_replicas(situation: PlacementContext) -> tuple[TargetCluster, ...]:

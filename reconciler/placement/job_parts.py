@@ -53,8 +53,8 @@ def place_parts(situation: PlacementContext, clusters: Collection[str], decide: 
         return _joined(situation, free, counts, ())
     # Place the parts that leave a cluster: in clusters without a part.
     replicas = sum(leaving.values())
-    taken = dict.fromkeys(parts, "it has a part of the Job already")
-    moves = decide(_with_replicas(situation, replicas, had={}, excluded={**situation.excluded, **taken}))
+    occupied = dict.fromkeys(parts, "it has a part of the Job already")
+    moves = decide(_with_replicas(situation, replicas, had={}, excluded={**situation.excluded, **occupied}))
     if moves.unplaced or not moves.targets:
         where = ", ".join(sorted(leaving))
         has_all = not set(clusters) - set(parts)
@@ -72,8 +72,8 @@ def _stay(
     if replicas <= len(staying):
         return dict.fromkeys(staying, 1)
     others = dict.fromkeys(set(clusters) - staying.keys(), "it has no part of the Job, whose completions are fixed")
-    found = decide(_with_replicas(situation, replicas, had=staying, excluded={**situation.excluded, **others}))
-    counts = {target.cluster: target.replicas or 0 for target in found.targets}
+    assignment = decide(_with_replicas(situation, replicas, had=staying, excluded={**situation.excluded, **others}))
+    counts = {target.cluster: target.replicas or 0 for target in assignment.targets}
     return {cluster: max(1, counts.get(cluster, 0)) for cluster in staying}
 
 
@@ -88,12 +88,12 @@ def _joined(
     situation: PlacementContext, free: Assignment, counts: Mapping[str, int], shortfalls: tuple[Shortfall, ...]
 ) -> Assignment:
     text = f"the parts of a Job move whole, since completions are fixed at creation: {listed(sorted(counts.items()))}"
-    told = [situation.reason(found.code, found.text) for found in shortfalls]
+    reasons = [situation.reason(shortfall.code, shortfall.text) for shortfall in shortfalls]
     return replace(
         free,
         targets=targets_of(counts),
         unplaced=max(0, situation.replicas - sum(counts.values())),
-        reasons=(situation.reason("job-parts", text), *told),
+        reasons=(situation.reason("job-parts", text), *reasons),
         shortfalls=shortfalls,
     )
 

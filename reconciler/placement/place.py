@@ -85,7 +85,7 @@ class _Round:
             dirty |= dict.fromkeys(tables.by_room, True)
         tables.bindings.update(dirty, self._binding)
         tables.problems.update(dirty, self._problems)
-        problems = tuple(problem for found in tables.problems.rows.values() for problem in found)
+        problems = tuple(problem for row in tables.problems.rows.values() for problem in row)
         return PlacementResult(bindings=tables.bindings.rows, problems=problems)
 
     def _place_item(self, item: PlacementItem) -> bool:
@@ -106,9 +106,9 @@ class _Round:
                 assignment = decided[key] = self._decide_anew(situation, by_capacity=False)
         elif situation.had:
             questions = self._room.questions
-            found = self._decide_anew(situation, situation.needs_room)
+            tentative = self._decide_anew(situation, situation.needs_room)
             # Existing replicas stay or shrink, so that capacity does not matter.
-            assignment = found if self._room.questions == questions else None
+            assignment = tentative if self._room.questions == questions else None
         if assignment is None:
             tables.by_room[identity] = None
             tables.set_taker(identity, takes=False)
@@ -124,10 +124,10 @@ class _Round:
         """Place all items that depend on capacity, one after another; the others keep theirs."""
         tables = self._tables
         situations = [tables.placed[identity].situation for identity in sorted(tables.by_room)]
-        needs_room = [found for found in situations if found.needs_room]
+        needs_room = [situation for situation in situations if situation.needs_room]
         if needs_room:
             classes = {**BUILT_IN, **self._request.priority_classes}
-            needs_room.sort(key=lambda found: (-classes.get(found.item.policy.priority_class, 0), found.item.identity))
+            needs_room.sort(key=lambda one: (-classes.get(one.item.policy.priority_class, 0), one.item.identity))
             if tables.takers is None:
                 apart = {one: each for one, each in tables.placed.items() if one not in tables.by_room}
                 tables.takers = {one: None for one, each in apart.items() if takes_room(each, tables.showing)}
@@ -143,8 +143,8 @@ class _Round:
                         self._room.take(((cluster, pods),), part.shape, item.identity.namespace)
         else:
             takers = {}
-        asks = [found.item.identity for found in situations if not found.needs_room]
-        order = [*sorted((*asks, *takers)), *(found.item.identity for found in needs_room)]
+        asks = [one.item.identity for one in situations if not one.needs_room]
+        order = [*sorted((*asks, *takers)), *(one.item.identity for one in needs_room)]
         for identity in order:
             placed = tables.placed[identity]
             if identity in tables.by_room:
@@ -263,28 +263,28 @@ def _problem(placed: Placed, shortfall: Shortfall, observed: Mapping[str, Cluste
     No step is an option that is set already, or would not help a gang.
     """
     situation, assignment = placed.situation, placed.assignment
-    item, told, advice = situation.item, [shortfall.text], _ADVICE[shortfall.code]
+    item, clauses, advice = situation.item, [shortfall.text], _ADVICE[shortfall.code]
     if shortfall.code == "not-enough-capacity":
         candidates = [name for name, reason in assignment.cluster_reasons.items() if reason.rule in OPEN]
         shapes, namespace, caps = item.demand.shapes, item.identity.namespace, sorted(situation.cap_reasons.items())
-        told += causes(candidates, observed, shapes, namespace)
+        clauses += causes(candidates, observed, shapes, namespace)
         if caps:  # Where a cap of a tick keeps replicas out, capacity is not the problem.
             names, whys = ", ".join(name for name, _ in caps), "; ".join(f"{name}: {why}" for name, why in caps)
             advice = f"{names} takes no more while a cap is in force ({whys}); {_UNCAP}"
-        elif found := remedies(candidates, observed, shapes, namespace):
-            advice = "; ".join(found)
+        elif actions := remedies(candidates, observed, shapes, namespace):
+            advice = "; ".join(actions)
         elif situation.partial or situation.is_whole:
             advice = "add capacity"
     counts = {target.cluster: target.replicas or 0 for target in assignment.targets}
     if not counts:
-        told.append("nothing of it is placed")
+        clauses.append("nothing of it is placed")
     elif any(count > situation.had.get(cluster, 0) for cluster, count in counts.items()):
-        told.append(f"{sum(counts.values())} replicas are placed")
+        clauses.append(f"{sum(counts.values())} replicas are placed")
     else:
-        told.append("what is there stays")
+        clauses.append("what is there stays")
     placement = item.policy.placement
     source = placement.source if placement.source.path else item.policy.source
-    return warning(source, "spec.placement", shortfall.code, f"{item.identity}: {'; '.join(told)}; {advice}")
+    return warning(source, "spec.placement", shortfall.code, f"{item.identity}: {'; '.join(clauses)}; {advice}")
 
 
 _UNCAP = "an edit of the placement or the pod template ends it, as does a change of the nodes; else add capacity"
@@ -300,4 +300,4 @@ _ADVICE = {
 
 
 SHORTFALLS: Final = frozenset(_ADVICE)
-"""The codes of what is told of a template that is not placed as its policy says."""
+"""The codes of shortfalls: reasons why a template is not placed as its policy says."""

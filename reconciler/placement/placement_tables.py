@@ -93,7 +93,7 @@ class PlacementTables:
         is_same = before is observed or (
             before is not None
             and before.keys() == observed.keys()
-            and all(all(map(is_, _READINGS(seen), _READINGS(observed[name]))) for name, seen in before.items())
+            and all(all(map(is_, _READINGS(old), _READINGS(observed[name]))) for name, old in before.items())
         )
         if not is_same or priorities != self.priorities:
             self.takers = None
@@ -153,9 +153,9 @@ def depends_on_room(situation: PlacementContext, assignment: Assignment) -> bool
     """
     if assignment.shortfalls or assignment.unplaced:
         return True
-    taken = {target.cluster for target in assignment.targets}
+    targets = {target.cluster for target in assignment.targets}
     open_to = sum(reason.rule in OPEN for reason in assignment.cluster_reasons.values())
-    return len(taken) < open_to and not taken <= situation.had.keys()
+    return len(targets) < open_to and not targets <= situation.had.keys()
 
 
 def takes_room(placed: Placed, observed: Observed) -> bool:
@@ -181,17 +181,17 @@ def takes_alike(one: Placed, other: Placed) -> bool:
 
 def essentials(observed: Mapping[str, ClusterObservation]) -> dict[str, object]:
     """Return the inputs of candidates."""
-    return {name: (found.reachable, found.apis, found.silent) for name, found in observed.items()}
+    return {name: (one.reachable, one.apis, one.silent) for name, one in observed.items()}
 
 
 def concerned_by(clusters: Iterable[Cluster], policies: Mapping[Identity, PropagationPolicy]) -> Iterator[Identity]:
     """Yield those whose policy reaches one of the clusters; the others are unaffected."""
     reaches: dict[int, bool] = {}
     for identity, policy in policies.items():
-        found = reaches.get(id(policy))
-        if found is None:
+        is_reached = reaches.get(id(policy))
+        if is_reached is None:
             groups = groups_of(policy, by_capacity=True)
-            found = any(tier_of(cluster, group)[0] is not None for cluster in clusters for group in groups)
-            reaches[id(policy)] = found
-        if found:
+            is_reached = any(tier_of(cluster, group)[0] is not None for cluster in clusters for group in groups)
+            reaches[id(policy)] = is_reached
+        if is_reached:
             yield identity

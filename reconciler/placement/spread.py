@@ -53,8 +53,8 @@ def ranked_by_room(
     free = dict(zip(growing, room_of(growing), strict=True))
     ranked = []
     for member in members:
-        name, found = member.name, free.get(member.name, 0)
-        available = (replicas if found is None else found) + had.get(name, 0)
+        name, room = member.name, free.get(member.name, 0)
+        available = (replicas if room is None else room) + had.get(name, 0)
         ranked.append(Ranked(name, member.tier, 100 if name in had else 0, available, member.region))
     return ranked
 
@@ -87,8 +87,8 @@ def keeps_to_maximum(placement: Placement, regions: Sequence[str]) -> bool:
     if not spread_applies(placement):
         return True
     in_use = (("cluster", len(regions)), ("region", len({*regions})))
-    found = [(constraint_on(placement, field), number) for field, number in in_use]
-    return all(number <= constraint.max_groups for constraint, number in found if constraint and constraint.max_groups)
+    pairs = [(constraint_on(placement, field), number) for field, number in in_use]
+    return all(number <= constraint.max_groups for constraint, number in pairs if constraint and constraint.max_groups)
 
 
 def select_by_cluster(
@@ -221,21 +221,21 @@ def _combinations(
     regions: Sequence[Region], least: int, most: int, min_clusters: int
 ) -> list[tuple[Region, ...]] | None:
     paths: list[tuple[Region, ...]] = []
-    taken: list[Region] = []
+    chosen: list[Region] = []
     steps = itertools.count(1)
 
     def search(clusters: int, begin: int) -> bool:
         if next(steps) > _MAX_STEPS:
             return False
-        if clusters >= min_clusters and least <= len(taken) <= most:
-            paths.append(tuple(sorted(taken, key=lambda region: (-region.score, region.name))))
+        if clusters >= min_clusters and least <= len(chosen) <= most:
+            paths.append(tuple(sorted(chosen, key=lambda region: (-region.score, region.name))))
             return True
-        if len(taken) >= most:
+        if len(chosen) >= most:
             return True
         for index in range(begin, len(regions)):
-            taken.append(regions[index])
+            chosen.append(regions[index])
             finished = search(clusters + len(regions[index].clusters), index + 1)
-            taken.pop()
+            chosen.pop()
             if not finished:
                 return False
         return True

@@ -158,61 +158,58 @@ class LazyReasons(Mapping[str, Reason]):
 
     __slots__ = ()
 
-    def _clusters(self) -> Collection[str]:
-        raise NotImplementedError
+    _clusters: Collection[str]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._clusters())
+        return iter(self._clusters)
 
     def __len__(self) -> int:
-        return len(self._clusters())
+        return len(self._clusters)
 
     def __repr__(self) -> str:
         return repr(dict(self))
 
 
 class PolicyReasons(LazyReasons):
-    """The reasons of all clusters for one policy, before any cluster is chosen."""
+    """The reasons of all clusters for one policy, before any cluster is chosen.
 
-    __slots__ = ("_said", "_source")
+    `clusters`: rule and text of each, which policies share; `source`: the place of the policy.
+    """
 
-    def __init__(self, said: Mapping[str, tuple[str, str]], source: Source) -> None:
-        """Tell rule and text of each cluster, which policies share, with the place of the policy."""
-        self._said = said
+    __slots__ = ("_clusters", "_source")
+
+    def __init__(self, clusters: Mapping[str, tuple[str, str]], source: Source) -> None:
+        self._clusters: Mapping[str, tuple[str, str]] = clusters
         self._source = source
 
-    def _clusters(self) -> Collection[str]:
-        return self._said
-
     def __getitem__(self, cluster: str) -> Reason:
-        rule, text = self._said[cluster]
+        rule, text = self._clusters[cluster]
         return Reason(rule=rule, text=text, source=self._source, cluster=cluster)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PolicyReasons):
-            return self._source == other._source and self._said == other._said
+            return self._source == other._source and self._clusters == other._clusters
         return Mapping.__eq__(self, other)
 
     __hash__ = None  # type: ignore[assignment]  # A mapping has none either.
 
 
 class Outcomes(LazyReasons):
-    """The reasons of all clusters, seen from the end: a candidate may have got nothing, and others may keep it."""
+    """The final reasons of all clusters: a candidate may have got nothing, and another may keep its replicas.
 
-    __slots__ = ("_reasons", "_targets")
+    `targets` are in the order of their names.
+    """
 
-    def __init__(self, reasons: Mapping[str, Reason], targets: Sequence[TargetCluster]) -> None:
-        """Show the outcome of `reasons` for these targets, in the order of their names."""
-        self._reasons = reasons
+    __slots__ = ("_clusters", "_targets")
+
+    def __init__(self, clusters: Mapping[str, Reason], targets: Sequence[TargetCluster]) -> None:
+        self._clusters: Mapping[str, Reason] = clusters
         self._targets = targets
-
-    def _clusters(self) -> Collection[str]:
-        return self._reasons
 
     def __getitem__(self, cluster: str) -> Reason:
         place = bisect_left(self._targets, (cluster,))
         is_target = place < len(self._targets) and self._targets[place].cluster == cluster
-        reason = self._reasons[cluster]
+        reason = self._clusters[cluster]
         if reason.rule == "candidate" and not is_target:
             return replace(reason, rule="not-chosen", text=f"a candidate ({reason.text}), but nothing falls to it")
         if is_target and reason.rule not in OPEN:
@@ -221,8 +218,8 @@ class Outcomes(LazyReasons):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Outcomes):
-            names, others = ([target.cluster for target in found._targets] for found in (self, other))
-            return self._reasons == other._reasons and names == others
+            names, others = ([target.cluster for target in one._targets] for one in (self, other))
+            return self._clusters == other._clusters and names == others
         return Mapping.__eq__(self, other)
 
     __hash__ = None  # type: ignore[assignment]  # A mapping has none either.

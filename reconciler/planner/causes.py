@@ -119,11 +119,11 @@ def reduced_later(now: Comparison, target: Comparison, hold: Hold) -> list[Chang
     due = {change.path: change for change in target.change.fields} if target.change else {}
     done = {change.path for change in now.change.fields} if now.change else set()
     rest = [change for path, change in due.items() if path not in done or path in REPLICA_FIELDS]
-    found = [now.change] if now.change is not None else []
+    changes = [now.change] if now.change is not None else []
     if target.change is not None and rest:
         fields = tuple([replace(change, cause=Cause.PLACEMENT) for change in rest])
-        found.append(replace(target.change, hold=hold, fields=fields, cause=Cause.PLACEMENT))
-    return found
+        changes.append(replace(target.change, hold=hold, fields=fields, cause=Cause.PLACEMENT))
+    return changes
 
 
 def confirmed_shares(
@@ -169,7 +169,7 @@ def urls_of_two_hosts(templates: Iterable[Template]) -> Iterator[Problem]:
         if template.identity.kind == "Secret" or b"://" not in text or b"@" not in text:
             continue
         # What is the host for one reader is the password for another.
-        if _SECOND_AT.search(text) is not None or any(found[1] for found in _SLASH_IN_PASSWORD.finditer(text)):
+        if _SECOND_AT.search(text) is not None or any(match[1] for match in _SLASH_IN_PASSWORD.finditer(text)):
             message = (
                 f"{template.identity} has a URL that is read in two ways (a second @, or a slash before it); write "
                 "%40 or %2F in its password, or take that out"
@@ -188,18 +188,15 @@ def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObserva
         if isinstance(member, NotRead):
             message = f"{member.why}; nothing is changed there"
             yield warning(NOWHERE, "", CLUSTER_NOT_READ, message, member.name)
-        seen = observed.get(member.name)
+        observation = observed.get(member.name)
         listed = member.unlisted if isinstance(member, Read) else ()
-        yield from (not_listed(member.name, found) for found in (*(seen.unlisted if seen else ()), *listed))
+        yield from (not_listed(member.name, kind) for kind in (*(observation.unlisted if observation else ()), *listed))
 
 
-def not_listed(cluster: str, found: Unlisted) -> Problem:
-    """Return the problem of a kind that cannot be listed.
-
-    Source: design#missing-right; design#kind-not-read.
-    """
-    code = RIGHT_MISSING if found.cause is UnlistedCause.RIGHT_MISSING else KIND_NOT_READ
-    return warning(NOWHERE, "", code, found.why, cluster)
+def not_listed(cluster: str, unlisted: Unlisted) -> Problem:
+    """Return the problem of a kind that cannot be listed. Source: design#missing-right; design#kind-not-read."""
+    code = RIGHT_MISSING if unlisted.cause is UnlistedCause.RIGHT_MISSING else KIND_NOT_READ
+    return warning(NOWHERE, "", code, unlisted.why, cluster)
 
 
 def of_other_scope(manifest: Manifest, member: Read) -> Problem:

@@ -95,17 +95,17 @@ def diff_all(manifests: Manifests, schedule: Schedule, *, are_shared: bool = Fal
     is_sound = True
     bound = schedule.bindings.keys() if snapshot.only is None else schedule.bindings.keys() & snapshot.only
     for identity in sorted({*bound, *inputs.standings.identities}):
-        found = inputs.plan(identity)
-        is_sound = is_sound and found.is_sound
-        changes += found.changes
-        ours.update(found.copies)
-        frozen.update({(cluster, identity): why for cluster, why in found.frozen.items()})
-        for cluster, manifest in found.instead.items():
+        part = inputs.plan(identity)
+        is_sound = is_sound and part.is_sound
+        changes += part.changes
+        ours.update(part.copies)
+        frozen.update({(cluster, identity): why for cluster, why in part.frozen.items()})
+        for cluster, manifest in part.instead.items():
             instead.setdefault(cluster, {})[identity] = manifest
-        for cluster, rest in found.at_rest.items():
+        for cluster, rest in part.at_rest.items():
             at_rest.setdefault(cluster, {})[identity] = rest
-        if found.problems:
-            problems[identity] = found.problems
+        if part.problems:
+            problems[identity] = part.problems
     in_force = {
         cluster: {i: one for i, one in {**manifests.by_cluster[cluster], **others}.items() if one is not None}
         for cluster, others in instead.items()
@@ -155,10 +155,10 @@ class _Inputs:
         left = self._manifests.of(identity, self._manifests.by_cluster)
         if identity in self._manifests.failed:
             return ObjectPlan(instead=dict.fromkeys(left), problems=(self._manifests.failed[identity],), is_sound=False)
-        seen = self.standings.of(identity)
-        found, fault = try_call(diff_object, self._manifests, self._comparer, self._losses, identity, seen)
-        if found is not None:
-            return found
+        copies = self.standings.of(identity)
+        planned, fault = try_call(diff_object, self._manifests, self._comparer, self._losses, identity, copies)
+        if planned is not None:
+            return planned
         # Without the copies that bring the fault out, which count as unread.
         fleet, members = self._schedule.fleet, self._manifests.snapshot.members
         clusters = [name for name, one in members.items() if isinstance(one, Read) and identity in one.objects]
@@ -168,10 +168,10 @@ class _Inputs:
             if alone.fault is not None:
                 faults[cluster] = alone.fault
         if faults:
-            found, fault = self._plan_without(identity, list(faults))
-            if found is not None:
-                told = [fault_of(fleet, identity, one, cluster) for cluster, one in faults.items()]
-                return replace(found, problems=(*found.problems, *told), is_sound=False)
+            planned, fault = self._plan_without(identity, list(faults))
+            if planned is not None:
+                more = [fault_of(fleet, identity, one, cluster) for cluster, one in faults.items()]
+                return replace(planned, problems=(*planned.problems, *more), is_sound=False)
         problems = (fault_of(fleet, identity, fault),)
         return ObjectPlan(instead=dict.fromkeys(left), problems=problems, is_sound=False)
 
@@ -209,32 +209,32 @@ class _Without(Mapping[Identity, LiveObject]):
 
 
 def diff_object(
-    manifests: Manifests, comparer: Comparer, losses: LossInputs, identity: Identity, seen: FleetCopies
+    manifests: Manifests, comparer: Comparer, losses: LossInputs, identity: Identity, present: FleetCopies
 ) -> ObjectPlan:
     """Return the plan of one object: in its scheduled clusters, and of undesired copies."""
     if identity in manifests.left:
-        return ObjectPlan(problems=(manifests.left[identity],), copies=tuple(seen.copies))
+        return ObjectPlan(problems=(manifests.left[identity],), copies=tuple(present.copies))
     schedule, snapshot = comparer.schedule, comparer.snapshot
     is_placed = identity in schedule.bindings and identity not in schedule.frozen
-    part = _diff_placed(manifests, comparer, identity, seen) if is_placed else ObjectPlan()
+    part = _diff_placed(manifests, comparer, identity, present) if is_placed else ObjectPlan()
     changes, problems, frozen = [*part.changes], [*part.problems], {}
-    for lost in lost_copies(identity, seen, snapshot.members, losses):
+    for lost in lost_copies(identity, present, snapshot.members, losses):
         if lost.fate is DeletionAction.FROZEN:
             frozen[lost.cluster] = lost.why
             continue
         change, problem = lose(schedule, snapshot, lost, part.holds.get(lost.cluster))
         changes += [change] if change else []
         problems += [problem] if problem else []
-    copies = tuple(seen.copies)
+    copies = tuple(present.copies)
     return replace(part, changes=tuple(changes), problems=tuple(problems), copies=copies, frozen=frozen)
 
 
-def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, seen: FleetCopies) -> ObjectPlan:
+def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, present: FleetCopies) -> ObjectPlan:
     schedule, snapshot = comparer.schedule, comparer.snapshot
     target = dict(schedule.bindings[identity].targets)
-    old = {**snapshot.placed_elsewhere(identity), **seen.copies} if snapshot.elsewhere else seen.copies
+    old = {**snapshot.placed_elsewhere(identity), **present.copies} if snapshot.elsewhere else present.copies
     wanted = manifests.of(identity, target)
-    compared = {name: _compare(comparer, manifest, seen.owners.get(name)) for name, manifest in wanted.items()}
+    compared = {name: _compare(comparer, manifest, present.owners.get(name)) for name, manifest in wanted.items()}
     replicas = {name: (target[name], old.get(name)) for name in compared} if target != old else {}
     held = _as_held(manifests, comparer, identity, replicas)
     copies = Copies(
@@ -265,7 +265,7 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, s
             # It waits by itself, for a run elsewhere, or for its policy.
             hold = change.hold or state.waits.get(cluster) or schedule.hold(identity, cluster)
             changes.append(replace(change, hold=hold) if hold else change)
-        problems += [found for found in (comparison.problem, comparison.remark) if found is not None]
+        problems += [problem for problem in (comparison.problem, comparison.remark) if problem is not None]
         if comparison.live is not None and is_terminating(comparison.live):
             source = (instead.get(cluster) or wanted[cluster]).source
             problems.append(terminating(comparison.live, cluster, source, is_wanted=True))
@@ -295,13 +295,13 @@ def _as_held(
 
     `wanted`: from now on, until now.
     """
-    found: dict[str, tuple[Manifest, Comparison]] = {}
+    shrinking: dict[str, tuple[Manifest, Comparison]] = {}
     for name, (after, before) in wanted.items():
         is_less = after is not None and before is not None and after < before
         manifest = manifests.with_replicas(identity, name, before) if is_less else None
         if manifest is not None:
-            found[name] = manifest, _compare(comparer, manifest)
-    return found
+            shrinking[name] = manifest, _compare(comparer, manifest)
+    return shrinking
 
 
 def _compare(comparer: Comparer, manifest: Manifest, ownership: Ownership | None = None) -> Comparison:
@@ -316,11 +316,11 @@ def _compare(comparer: Comparer, manifest: Manifest, ownership: Ownership | None
         if definition is None or member.name not in schedule.bindings[definition].clusters:
             return Comparison(problem=not_served(manifest, member))
         match member.live(definition):
-            case Present(object=found) if manifest.gvk.version in served_versions(found.body):
+            case Present(object=crd) if manifest.gvk.version in served_versions(crd.body):
                 # An API server that has just started serves the kinds of definitions last, and keeps their objects.
                 live = Unknown(why=f"{manifest.gvk.text} is not served yet, although its definition is there")
-            case found:
-                live, is_of_other_version = Absent(), isinstance(found, Present)
+            case crd:
+                live, is_of_other_version = Absent(), isinstance(crd, Present)
     elif is_served and bool(identity.namespace) != member.served[manifest.gvk]:
         return Comparison(problem=of_other_scope(manifest, member))
     comparison = comparer.compare(manifest, live, ownership)

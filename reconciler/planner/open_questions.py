@@ -63,8 +63,8 @@ def not_evaluated(before: Schedule, after: Schedule) -> tuple[NotEvaluated, ...]
         if owner is not None:
             reasons.setdefault(identity, f"it follows {owner}, whose placement is not computed")
     differences = _Differences(before, after)
-    found = (differences.of(identity, reasons[identity]) for identity in sorted(reasons.keys() - after.frozen))
-    return tuple(one for one in found if one is not None)
+    entries = (differences.of(identity, reasons[identity]) for identity in sorted(reasons.keys() - after.frozen))
+    return tuple(one for one in entries if one is not None)
 
 
 _BY_DIVISION: Mapping[Division, str] = {
@@ -92,8 +92,8 @@ class _Differences:
         fields: tuple[FieldChange, ...] = ()
         notes: list[str] = []
         if was is not None and is_now is not None and was.digest != is_now.digest:
-            found = tree_changes(was.body, is_now.body, builtin_schema(is_now.gvk))
-            fields = tuple(FieldChange(path=path_text(path), before=old, after=new) for path, old, new in found)
+            changes = tree_changes(was.body, is_now.body, builtin_schema(is_now.gvk))
+            fields = tuple(FieldChange(path=path_text(path), before=old, after=new) for path, old, new in changes)
             notes.append("its template changes")
         elif was is None:
             notes.append("its template is new")
@@ -122,10 +122,10 @@ class _Differences:
             if was is not is_now and (was is not None or is_now is not None):
                 notes.append(f"its policy was {was.ref if was else 'none'} and is {is_now.ref if is_now else 'none'}")
             return ()
-        found = policy_changes(was, is_now) if was.digest != is_now.digest else ()
-        if found:
+        fields = policy_changes(was, is_now) if was.digest != is_now.digest else ()
+        if fields:
             notes.append(f"{was.ref} changes")
-        return found
+        return fields
 
     def _surroundings(self, identity: Identity) -> Iterator[str]:
         rules = (_rules(self._old, self._before, identity), _rules(self._new, self._after, identity))
@@ -155,9 +155,9 @@ class _Differences:
         keep = policy.keep or has_effect({"annotations": template.annotations}, DirectiveEffect.KEEP)
         owner = OwnershipRecord(policy.ref, policy.flavor, keep, None, binding.is_dependency)
         live = LiveObject(gvk=template.gvk, identity=identity, uid="", resource_version="", body=template.body)
-        seen = FleetCopies({_ANYWHERE: Ownership(standing=ObjectOwner.OURS, owner=owner)}, {_ANYWHERE: None})
+        copies = FleetCopies({_ANYWHERE: Ownership(standing=ObjectOwner.OURS, owner=owner)}, {_ANYWHERE: None})
         members = {_ANYWHERE: Read(name=_ANYWHERE, objects={identity: live})}
-        (lost,) = lost_copies(identity, seen, members, self._losses)
+        (lost,) = lost_copies(identity, copies, members, self._losses)
         return f"{lost.why}: {_FATES[lost.fate]}"
 
 
@@ -199,20 +199,20 @@ _FIELDS: Final[Mapping[str, str]] = {
 
 def policy_changes(before: PropagationPolicy, after: PropagationPolicy) -> tuple[FieldChange, ...]:
     """The fields that differ, sorted by path; a value that was not written is its default."""
-    found = []
+    changes = []
     for attribute, path in _FIELDS.items():
         was, is_now = (_plain(attrgetter(attribute)(policy)) for policy in (before, after))
         if was != is_now:
-            found.append(FieldChange(path=path, before=was, after=is_now))
-    return tuple(sorted(found, key=lambda change: change.path))
+            changes.append(FieldChange(path=path, before=was, after=is_now))
+    return tuple(sorted(changes, key=lambda change: change.path))
 
 
 def _plain(value: Any) -> Json:
     """Return the value as JSON without places in files and without unset fields; MISSING for nothing."""
     if isinstance(value, Struct):
         fields = {name: _plain(getattr(value, name)) for name in value.__struct_fields__ if name != "source"}
-        named = ((name.partition("_"), found) for name, found in fields.items() if found is not MISSING)
-        return {first + rest.title().replace("_", ""): found for (first, _, rest), found in named} or MISSING
+        named = ((name.partition("_"), item) for name, item in fields.items() if item is not MISSING)
+        return {first + rest.title().replace("_", ""): item for (first, _, rest), item in named} or MISSING
     if isinstance(value, (frozenset, set)):
         return sorted(map(str, value)) or MISSING
     if isinstance(value, (tuple, list)):

@@ -46,9 +46,9 @@ def plan_moves(copies: Copies) -> tuple[ActivePlacement, Mapping[str, CopyAtRest
     if is_run_of_hook(schedule.fleet.templates.get(identity)):
         return ActivePlacement(targets=target), {}  # Each cluster has a run of its own.
     if identity[:2] in RUNS_ONCE:
-        kept = run_kept_by_policy(schedule, identity, target, old)
-        if kept is not None:
-            return kept, {}
+        run = run_kept_by_policy(schedule, identity, target, old)
+        if run is not None:
+            return run, {}
         ticked = [cluster for cluster in old if (identity, cluster) in schedule.ticked]
         whys = {cluster: _why_not_written(copies, cluster) for cluster in target if cluster not in old}
         unwritten = {cluster: why for cluster, why in whys.items() if why is not None}
@@ -130,12 +130,12 @@ def effective_after_failure(
         state = effective(target, old, serving)
         if not all(is_grace_over(terms, exclusion, now) for exclusion in failed.values()):
             return state
-        taken = {
+        assumed = {
             cluster: replace(copy, availability=Available()) if copy.is_written and cluster in with_nodes else copy
             for cluster, copy in serving.items()
         }
         # Once nothing holds these copies, which are on no target.
-        gone = failed.keys() - effective(target, old, taken).holds.keys()
+        gone = failed.keys() - effective(target, old, assumed).holds.keys()
         targets = {cluster: replicas for cluster, replicas in state.targets.items() if cluster not in gone}
         return ActivePlacement(
             targets=targets, holds={name: hold for name, hold in state.holds.items() if name not in gone}
@@ -148,8 +148,8 @@ def effective_after_failure(
         if not unwritten and any(serving[cluster].is_written for cluster in target):
             return state
         hold = Hold(HeldBy.MOVE, f"waits for {', '.join(unwritten or sorted(target))} to take over")
-    kept = {cluster: old[cluster] for cluster in failed if cluster in old}
-    return replace(state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, hold)})
+    held = {cluster: old[cluster] for cluster in failed if cluster in old}
+    return replace(state, targets={**state.targets, **held}, holds={**state.holds, **dict.fromkeys(held, hold)})
 
 
 def run_kept_by_policy(
@@ -165,13 +165,13 @@ def run_kept_by_policy(
     if not failed or terms is None or terms.purge_mode is not PurgeMode.NEVER:
         return None
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
-    kept = {cluster: old[cluster] for cluster in failed}
-    return ActivePlacement(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), KEPT_BY_POLICY))
+    held = {cluster: old[cluster] for cluster in failed}
+    return ActivePlacement(targets={**staying, **held}, holds=dict.fromkeys(sorted(held), KEPT_BY_POLICY))
 
 
 def failures_of(
     ticked: Mapping[tuple[Identity, str], Constraint], identity: Identity, old: Iterable[str]
 ) -> dict[str, Constraint]:
     """Return the clusters of `old` that an application leaves since it failed there, with their exclusions."""
-    found = {cluster: ticked.get((identity, cluster)) for cluster in old}
-    return {name: tick for name, tick in found.items() if tick is not None and tick.tick is Tick.FAILOVER}
+    ticks = {cluster: ticked.get((identity, cluster)) for cluster in old}
+    return {name: tick for name, tick in ticks.items() if tick is not None and tick.tick is Tick.FAILOVER}

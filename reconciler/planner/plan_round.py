@@ -78,16 +78,16 @@ def plan_round(snapshot: FleetSnapshot, schedule: Schedule | None = None) -> Rou
         )
     manifests = render(schedule, snapshot)
     manifests = decrypt(manifests)
-    found, managed = diff_all(manifests, schedule)
+    planned, managed = diff_all(manifests, schedule)
     placements = placement_changes(schedule, snapshot.observations.previous, snapshot.only)
-    return _ordered(found, manifests, managed, placements)
+    return _ordered(planned, manifests, managed, placements)
 
 
 def _ordered(
-    found: Round, target: Manifests, managed: Mapping[str, int], placements: tuple[PlacementChange, ...]
+    planned: Round, target: Manifests, managed: Mapping[str, int], placements: tuple[PlacementChange, ...]
 ) -> Round:
     """Return the round with its changes in order, those held that wait or that a guard stops."""
-    snapshot, schedule, plan, guards = target.snapshot, found.schedule, found.plan, found.guards
+    snapshot, schedule, plan, guards = target.snapshot, planned.schedule, planned.plan, planned.guards
     names, due = snapshot.fleet.settings.previous_names, list(plan.changes)
     if names:
         due = [replace(change, previous_names=names) for change in due]
@@ -106,16 +106,16 @@ def _ordered(
     if plan.held_digest:
         changes = after_owners(changes, schedule, snapshot)
     if schedule.packaged:
-        changes = TurnOrder(changes, schedule, snapshot, found.manifests).held()
+        changes = TurnOrder(changes, schedule, snapshot, planned.manifests).held()
     plan = replace(
         plan,
         changes=changes,
         waves=waves(changes, schedule.needs),
-        placements=with_overridden(placements, schedule, found.manifests, target.tables),
-        problems=with_problems(schedule.problems, plan.problems, *found.problems.values()),
+        placements=with_overridden(placements, schedule, planned.manifests, target.tables),
+        problems=with_problems(schedule.problems, plan.problems, *planned.problems.values()),
         is_complete=plan.is_complete and schedule.fleet.is_complete,
     )
-    return replace(found, plan=plan)
+    return replace(planned, plan=plan)
 
 
 def compare_revisions(
@@ -133,7 +133,7 @@ def compare_revisions(
     )
     was_guarded = judged_by(None, base, now)
     head = with_former_suspensions(head, was_guarded)
-    before, after, seen, placed, only = passage_between(base, head, observations, now, interpreters)
+    before, after, observed, placed, only = passage_between(base, head, observations, now, interpreters)
     tables = RenderTables(before)
     was = render_all(tables, only)
     members, journal = written_by(before, after, was.manifests, observations.clusters, only)
@@ -144,24 +144,24 @@ def compare_revisions(
         interpreters=interpreters,
         now=now,
         members=members,
-        observations=seen,
+        observations=observed,
         journal=journal,
         only=only,
     )
     # No cluster is met: encrypted values are compared as they are written.
     manifests = render(after, snapshot)
-    found, _ = diff_all(manifests, after, are_shared=True)
+    result, _ = diff_all(manifests, after, are_shared=True)
     open_questions = not_evaluated(before, after)
     silent = {one.identity for one in open_questions}
     changes = tuple(
-        [as_offline_change(one, before.fleet, after.fleet) for one in found.plan.changes if one.identity not in silent]
+        [as_offline_change(one, before.fleet, after.fleet) for one in result.plan.changes if one.identity not in silent]
     )
     # Guards ask for the size of the clusters only where something is to be deleted.
     managed = written_in(tables, observations.clusters) if any(change.guarded for change in changes) else {}
-    problems = (*found.plan.problems, *problems_in(RenderTables(after)))
-    found = replace(found, plan=replace(found.plan, changes=changes, problems=problems))
+    problems = (*result.plan.problems, *problems_in(RenderTables(after)))
+    result = replace(result, plan=replace(result.plan, changes=changes, problems=problems))
     placements = tuple([one for one in placement_changes(after, placed) if one.identity not in silent])
-    plan = _ordered(found, manifests, {name: managed.get(name, 0) for name in members}, placements).plan
+    plan = _ordered(result, manifests, {name: managed.get(name, 0) for name in members}, placements).plan
     known = before.fleet.templates
     changed = [
         one
@@ -229,8 +229,8 @@ def placement_changes(
     changes: list[PlacementChange] = []
     if only is None:
         bindings = schedule.bindings
-        found = zip(bindings, bindings.values(), map(previous.get, bindings), strict=True)
-        moved = {identity for identity, binding, before in found if before is None or before.targets != binding.targets}
+        rows = zip(bindings, bindings.values(), map(previous.get, bindings), strict=True)
+        moved = {identity for identity, binding, before in rows if before is None or before.targets != binding.targets}
         only = frozenset(moved | (previous.keys() - bindings.keys()))
     for identity in sorted(only):
         if identity in schedule.frozen or (identity not in schedule.bindings and not schedule.fleet.is_complete):
@@ -261,9 +261,7 @@ def with_overridden(
     tables: RenderTables,
 ) -> tuple[PlacementChange, ...]:
     """The placements, with the replicas that overrides of HEAD make of those that are assigned."""
-    overridden = {
-        identity for found in manifests.values() for identity, manifest in found.items() if manifest.overrides
-    }
+    overridden = {identity for each in manifests.values() for identity, manifest in each.items() if manifest.overrides}
     if not any(placement.identity in overridden for placement in placements):
         return placements
 
@@ -271,12 +269,12 @@ def with_overridden(
         path = schedule.interpreters.of(*placement.identity[:2]).replicas_path
         if placement.identity not in overridden or not path:
             return placement
-        found = []
+        targets = []
         for cluster, replicas in placement.after:
             manifest = render_copy(tables, placement.identity, cluster, replicas).manifest
-            made = dig(manifest.body, *path) if manifest is not None and not manifest.replicas_yielded else None
-            if isinstance(made, int) and made != replicas:
-                found.append(TargetCluster(cluster, made))
-        return replace(placement, overridden=tuple(found))
+            sent = dig(manifest.body, *path) if manifest is not None and not manifest.replicas_yielded else None
+            if isinstance(sent, int) and sent != replicas:
+                targets.append(TargetCluster(cluster, sent))
+        return replace(placement, overridden=tuple(targets))
 
     return tuple(map(with_sent_replicas, placements))

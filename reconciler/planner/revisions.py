@@ -69,13 +69,13 @@ def passage_between(base: Fleet, head: Fleet, observations: Observations, now: s
     base = replace(base, frozen=tuple(reach for reach in base.frozen if not reach.is_new))
     before = schedule_fleet(base, observations, now, interpreters=interpreters, tables=tables)
     placed = previous_of(before.bindings)
-    seen = replace(observations, previous={**observations.previous, **placed})
-    after = schedule_fleet(head, seen, now, interpreters=interpreters, tables=tables)
+    observed = replace(observations, previous={**observations.previous, **placed})
+    after = schedule_fleet(head, observed, now, interpreters=interpreters, tables=tables)
     changed = tables.changed
     # The remaining copies of an owner keep its dependencies; without any, copies do not matter.
     copies = _left_behind(before, after, changed)
     if copies:
-        after = schedule_fleet(head, seen, now, interpreters=interpreters, copies=copies, tables=tables)
+        after = schedule_fleet(head, observed, now, interpreters=interpreters, copies=copies, tables=tables)
         changed = {*changed, *tables.changed} if changed is not None and tables.changed is not None else None
     only: frozenset[Identity] | None = None
     old, new = base.settings, head.settings
@@ -83,7 +83,7 @@ def passage_between(base: Fleet, head: Fleet, observations: Observations, now: s
         # Equal objects are in sync already, unless they wait for something or their kind is not served.
         due = changed_identities(before, after, changed) | held_back(after) | without_definition(after)
         only = frozenset(due | package_mates(before.packaged, due) | package_mates(after.packaged, due))
-    return before, after, seen, placed, only
+    return before, after, observed, placed, only
 
 
 def _left_behind(
@@ -125,8 +125,8 @@ def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
     places = {
         (rollout.name, name): (number, rollout)
         for rollout, layout in layouts
-        for number, found in enumerate(layout.stages)
-        for name in found.clusters
+        for number, stage in enumerate(layout.stages)
+        for name in stage.clusters
     }
     changes = tuple(
         _staged(change, places, selection.rollouts.get(change.identity) or known.rollouts.get(change.identity, ()))
@@ -146,12 +146,12 @@ def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
 
 
 def _staged(change: Change, places: Mapping[tuple[str, str], tuple[int, Rollout]], names: Iterable[str]) -> Change:
-    found = [places[name, change.cluster] for name in names if (name, change.cluster) in places]
-    if not found:
+    stages = [places[name, change.cluster] for name in names if (name, change.cluster) in places]
+    if not stages:
         return change
     # Several: a dependency, which goes with the first of them, or a definition, which goes with the last.
     chosen = max if change.identity.kind == "CustomResourceDefinition" else min
-    number, rollout = chosen(found, key=itemgetter(0))
+    number, rollout = chosen(stages, key=itemgetter(0))
     if change.cause not in _STAGED:
         if change.cause is not Cause.PLACEMENT or rollout.placement is ChangeTime.NOW:
             return change
@@ -180,13 +180,13 @@ def _with_rollout_words(
             counts[stage] += 1
     stages = tuple(
         StagePlan(
-            stage=found.stage,
-            clusters=found.clusters,
-            at_once=number_of(found.stage.max_concurrency, len(found.clusters), least=1),
-            changes=counts[found.stage.name],
-            pinned=rollout.pins.get(found.stage.name, ""),
+            stage=one.stage,
+            clusters=one.clusters,
+            at_once=number_of(one.stage.max_concurrency, len(one.clusters), least=1),
+            changes=counts[one.stage.name],
+            pinned=rollout.pins.get(one.stage.name, ""),
         )
-        for found in layout.stages
+        for one in layout.stages
     )
     return RolloutPlan(
         name=rollout.name,
@@ -204,16 +204,16 @@ def _with_rollout_words(
 
 def with_progress(plan: Plan, live: Iterable[Plan]) -> Plan:
     """Return the plan with the state of its Rollouts, as far as plans against the clusters know it."""
-    known = {found.name: found.progress for one in live for found in one.rollouts if found.progress is not None}
+    known = {each.name: each.progress for one in live for each in one.rollouts if each.progress is not None}
     if not known:
         return plan
-    return replace(plan, rollouts=tuple(replace(found, progress=known.get(found.name)) for found in plan.rollouts))
+    return replace(plan, rollouts=tuple(replace(one, progress=known.get(one.name)) for one in plan.rollouts))
 
 
 def with_standing(plan: Plan, schedule: Schedule, progress: Iterable[RolloutProgress]) -> Plan:
     """Return the plan of the clusters with the stages of its Rollouts, and their state."""
     if not schedule.fleet.rollouts:
         return plan
-    found, known = with_stages(plan, schedule, schedule), {one.rollout: one for one in progress}
-    rollouts = tuple([replace(each, progress=known.get(each.name), is_merge=False) for each in found.rollouts])
-    return replace(found, rollouts=rollouts)
+    staged, known = with_stages(plan, schedule, schedule), {one.rollout: one for one in progress}
+    rollouts = tuple([replace(each, progress=known.get(each.name), is_merge=False) for each in staged.rollouts])
+    return replace(staged, rollouts=rollouts)

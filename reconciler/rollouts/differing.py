@@ -247,4 +247,4 @@ def _brought(schedule: Schedule, fleet: Fleet, sources: Sources, owner: Identity
     if template is None or policy is None or not (policy.propagate_deps or is_followed):
         return set()
     refs = references_of(template, schedule.interpreters)
-    return set(travel(template, refs, sources, schedule.interpreters, is_followed=is_followed).found) - {owner}
+    return set(travel(template, refs, sources, schedule.interpreters, is_followed=is_followed).paths) - {owner}

@@ -56,8 +56,8 @@ class Autoscaling:
             retains = template is not None and template.labels.get(_RETAIN_REPLICAS) == "true"
             if template is not None and (identity[:2] in kinds or retains):
                 target = scale_target_of(template, interpreters)
-                found = (target, identity if retains else None)
-                self._scalers.put(identity, [one for one in found if one is not None])
+                targets = (target, identity if retains else None)
+                self._scalers.put(identity, [one for one in targets if one is not None])
             else:
                 self._scalers.drop(identity)
         self.scaled = before | self._scalers.on(touched)
@@ -97,9 +97,9 @@ def selected_by_selector(labels: Mapping[str, str], selector: Json) -> bool:
         operator, values = text(expression.get("operator")), expression.get("values")
         if operator not in tuple(Operator):
             return False
-        given = frozenset(one for one in values if isinstance(one, str)) if isinstance(values, list) else frozenset()
+        strings = frozenset(one for one in values if isinstance(one, str)) if isinstance(values, list) else frozenset()
         key = text(expression.get("key"))
-        requirements.append(LabelRequirement(key=key, operator=Operator(operator), values=given))
+        requirements.append(LabelRequirement(key=key, operator=Operator(operator), values=strings))
     return LabelSelector(requirements=tuple(requirements)).matches(labels)
 
 
@@ -200,13 +200,13 @@ def companions(
         own = bindings.rows.get(identity) or Binding(
             identity=identity, policy=tables.policies.rows[identity].ref, is_dependency=True
         )
-        found = []
+        placements = []
         for owner, why in brought[identity]:
             text = f"travels with {owner}"
             clusters = (*bindings.rows[owner].clusters, *sorted(held.rows.get(owner, ())))
             reason = Reason(rule=COMPANION, text=f"{text}: {why}", source=fleet.templates[owner].source)
-            found.append(FollowerPlacement(owner, reason, [(text, clusters)]))
-        return following(own, found)
+            placements.append(FollowerPlacement(owner, reason, [(text, clusters)]))
+        return following(own, placements)
 
     tables.policies.update(concerned, policy_of)
     tables.bindings.update(concerned, binding_of)
@@ -252,7 +252,7 @@ class CompanionIndex:
         self, services: Collection[Identity], kinds: Iterable[tuple[str, str]], with_dependencies: bool
     ) -> Iterator[tuple[Identity, str]]:
         names = {service.name for service in services}
-        for place in ((*kind, namespace) for kind in kinds for namespace in {found.namespace for found in services}):
+        for place in ((*kind, namespace) for kind in kinds for namespace in {one.namespace for one in services}):
             for front in self._sources.at(place):
                 # Asked for each workload of its namespace.
                 known = self._behind.get(front.identity)
@@ -263,6 +263,6 @@ class CompanionIndex:
                     yield front.identity, f"it {'is about' if is_about else 'leads to'} Service {behind[0]}"
                     # An unreadable one is frozen by itself, and its workloads go on.
                     refs = try_call(references_of, front, self._interpreters).value if with_dependencies else None
-                    going = travel(front, refs, self._sources, self._interpreters).found if refs else {}
+                    going = travel(front, refs, self._sources, self._interpreters).paths if refs else {}
                     for identity, ways in going.items():
                         yield from ((identity, way.sentence(front.identity, identity)) for way in ways)

@@ -79,30 +79,30 @@ class LinkTables:
         """Take the links of owners."""
         self.links.put(links)
         changed = {owner: self.links.rows.get(owner) for owner in self.links.changed}
-        for owner, found in changed.items():
-            going = found.going if found is not None else _NOWHERE
+        for owner, own in changed.items():
+            going = own.going if own is not None else _NOWHERE
             sought: list[Identity | _Place] = [ref.identity[:3] if ref.labels else ref.identity for ref in going.refs]
             grants = [grants_place(ref) for ref in going.refs if ref.granted_to]
             self.sought.put(owner, [*sought, *grants, *going.followed])
-            self.brought_by.put(owner, going.found)
+            self.brought_by.put(owner, going.paths)
             if going.followed:
                 self.followed_by.put(owner, going.followed)
             else:
                 self.followed_by.drop(owner)
-        self.needs.put({owner: found.needs if found else None for owner, found in changed.items()})
-        self.problems.put({owner: found.problems or None if found else None for owner, found in changed.items()})
+        self.needs.put({owner: links.needs if links else None for owner, links in changed.items()})
+        self.problems.put({owner: links.problems or None if links else None for owner, links in changed.items()})
 
     def mentions(self, identities: Collection[Identity]) -> dict[Identity, list[tuple[Identity, DependencyPath]]]:
         """Return those that are a dependency of another template, each with its owners in order, never itself."""
         anywhere, links = self.brought_by.looked_at, self.links.rows
-        found: dict[Identity, list[tuple[Identity, DependencyPath]]] = {}
+        mentions: dict[Identity, list[tuple[Identity, DependencyPath]]] = {}
         for identity in among(identities, anywhere):
             owners = self.brought_by.of((identity,)) if identity in anywhere else set()
             owners.discard(identity)
             if owners:
                 ordered = sorted(owners) if len(owners) > 1 else owners
-                found[identity] = [(owner, way) for owner in ordered for way in links[owner].going.found[identity]]
-        return found
+                mentions[identity] = [(owner, way) for owner in ordered for way in links[owner].going.paths[identity]]
+        return mentions
 
 
 _NOWHERE = TemplateDependencies({}, ())
@@ -144,11 +144,11 @@ def dependencies(
             return None
         brings = is_bound and owner in policies.rows and policies.rows[owner].propagate_deps
         is_told = fleet.is_complete and (brings or is_followed)
-        found = [sources.find(ref, owner) for ref in refs]
+        known = [sources.find(ref, owner) for ref in refs]
         going = (
-            travel(template, refs, sources, interpreters, at_first=found) if brings else TemplateDependencies({}, refs)
+            travel(template, refs, sources, interpreters, at_first=known) if brings else TemplateDependencies({}, refs)
         )
-        return _links(template, zip(refs, found, strict=True), going, is_told=is_told)
+        return _links(template, zip(refs, known, strict=True), going, is_told=is_told)
 
     def link(owners: Collection[Identity]) -> None:
         known = tables.links.rows
@@ -157,7 +157,7 @@ def dependencies(
             owner: with_subject(owner, links_of, owner)
             for owner in among(owners, bindings.rows, tables.followed, known)
         }
-        tables.link({owner: found for owner, found in computed.items() if found or owner in known})
+        tables.link({owner: links for owner, links in computed.items() if links or owner in known})
 
     # Owners may find something else where templates came, went or changed, or have other makers.
     edited = union(dirty, stirred)
@@ -228,14 +228,14 @@ def _follow_all(
         own = own or Binding(
             identity=identity, policy=(policy or policies[identity]).ref, is_dependency=policy is not None
         )
-        found = []
+        placements = []
         for owner, way in mentions[identity]:
             reason = Reason(rule=DEPENDENCY, text=way.sentence(owner, identity), source=fleet.templates[owner].source)
             clusters: list[tuple[str, Iterable[str]]] = [(f"follows {owner}", bindings[owner].clusters)]
             if owner in held:
                 clusters.append((f"follows {owner}, whose old copy is still there", sorted(held[owner])))
-            found.append(FollowerPlacement(owner, reason, clusters))
-        return following(own, found)
+            placements.append(FollowerPlacement(owner, reason, clusters))
+        return following(own, placements)
 
     tables.policies.derive(policy_of, followers, within=[mentions])
     tables.bindings.derive(binding_of, followers, within=[bindings, mentions])

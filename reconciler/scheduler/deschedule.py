@@ -40,11 +40,11 @@ def deschedule(schedule: Schedule, observations: Observations, now: str) -> tupl
         for known in observations.constraints
         if known.tick is Tick.DESCHEDULING and _still_holds(known, schedule, observations, now)
     }
-    for name, seen in sorted(observations.clusters.items()):
-        if not seen.reachable or seen.nodes is None:
+    for name, cluster in sorted(observations.clusters.items()):
+        if not cluster.reachable or cluster.nodes is None:
             continue
-        for identity, workload in sorted(seen.workloads.items()):
-            cap = _cap(schedule, seen, workload, now) if workload.unschedulable else None
+        for identity, workload in sorted(cluster.workloads.items()):
+            cap = _cap(schedule, cluster, workload, now) if workload.unschedulable else None
             known = caps.get((identity, name))
             if cap is not None and (known is None or cap < known.replicas_max):
                 template, policy = schedule.fleet.templates[identity], schedule.policies[identity]
@@ -56,23 +56,23 @@ def deschedule(schedule: Schedule, observations: Observations, now: str) -> tupl
                     reason=f"{pods} found no node there since {workload.unschedulable_since}",
                     tick=Tick.DESCHEDULING,
                     since=now,
-                    basis=basis_of(template, policy, seen, schedule.interpreters),
+                    basis=basis_of(template, policy, cluster, schedule.interpreters),
                 )
     return tuple(caps[key] for key in sorted(caps))
 
 
-def _cap(schedule: Schedule, seen: ClusterObservation, workload: Workload, now: str) -> int | None:
+def _cap(schedule: Schedule, cluster: ClusterObservation, workload: Workload, now: str) -> int | None:
     """The most replicas that should be there; None: no fewer than now."""
     identity = workload.identity
     policy, binding = schedule.policies.get(identity), schedule.bindings.get(identity)
     if policy is None or binding is None or identity in schedule.frozen or not is_descheduled(identity, policy):
         return None
-    assigned = binding.replicas_on(seen.name)
+    assigned = binding.replicas_on(cluster.name)
     # Another number than the assigned one: by an override, an autoscaler, or a move in progress.
     if not assigned or workload.replicas != assigned:
         return None
     threshold_s = float(schedule.fleet.settings.unschedulable_threshold_s)
-    if policy.ecs_provision and is_last_tier(policy, schedule.fleet.clusters[seen.name]):
+    if policy.ecs_provision and is_last_tier(policy, schedule.fleet.clusters[cluster.name]):
         threshold_s = max(threshold_s, PROVISION_S)
     if age_s(workload.unschedulable_since, now) <= threshold_s:
         return None
@@ -83,7 +83,7 @@ def _cap(schedule: Schedule, seen: ClusterObservation, workload: Workload, now: 
     placed = workload.ready if held is None else sum(amounts.get("pods", 0) for amounts in held.values())
     # Extra pods of a rolling update do not count.
     missing = min(workload.unschedulable, max(0, assigned - placed))
-    cap = max(0, min(assigned - missing, _fit(schedule, seen, workload)))
+    cap = max(0, min(assigned - missing, _fit(schedule, cluster, workload)))
     return cap if cap < assigned else None
 
 
@@ -102,14 +102,14 @@ def is_last_tier(policy: PropagationPolicy, cluster: Cluster) -> bool:
     return False
 
 
-def _fit(schedule: Schedule, seen: ClusterObservation, workload: Workload) -> int:
+def _fit(schedule: Schedule, cluster: ClusterObservation, workload: Workload) -> int:
     """Replicas of the newest template that the nodes could hold if this workload had no pods there.
 
     Where it is not known on which nodes its pods are, those that are ready are taken to stay where they are.
     Source: design#fit.
     """
     shape = demand_of(schedule.fleet.templates[workload.identity], schedule.interpreters).shape
-    nodes = [node for node in seen.nodes or () if not admits(node, shape)]
+    nodes = [node for node in cluster.nodes or () if not admits(node, shape)]
     pods = 0
     for node in nodes:
         free = free_room(node)
@@ -127,7 +127,7 @@ def _still_holds(cap: Constraint, schedule: Schedule, observations: Observations
     interpreters = schedule.interpreters
     if cap.cluster not in schedule.fleet.clusters or not is_wished_as_then(cap, template, policy, interpreters):
         return False
-    seen = observations.clusters.get(cap.cluster)
-    if seen is None or not seen.reachable or seen.nodes is None or age_s(cap.since, now) < CAP_S_MIN:
+    cluster = observations.clusters.get(cap.cluster)
+    if cluster is None or not cluster.reachable or cluster.nodes is None or age_s(cap.since, now) < CAP_S_MIN:
         return True
-    return cap.basis == basis_of(template, policy, seen, interpreters)
+    return cap.basis == basis_of(template, policy, cluster, interpreters)

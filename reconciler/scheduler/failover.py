@@ -52,12 +52,10 @@ def kept_exclusions(
     for known in observations.constraints:
         if known.tick is not Tick.FAILOVER or not _is_of_now(known, schedule, observations, now):
             continue
-        terms, workload = (
-            _terms(schedule, known.identity),
-            workload_in(observations.clusters, known.identity, known.cluster),
-        )
+        terms = _terms(schedule, known.identity)
+        copy = workload_in(observations.clusters, known.identity, known.cluster)
         is_gracious = terms is not None and terms.purge_mode is PurgeMode.GRACIOUSLY
-        is_well = workload is not None and workload.health is Health.HEALTHY
+        is_well = copy is not None and copy.health is Health.HEALTHY
         if not (is_gracious and is_in_force(known, now) and is_well):
             # It is prolonged while its copy is there, as the reason of the deletion; one that ended longer ago explains
             # nothing of today.
@@ -81,14 +79,14 @@ def due_exclusions(
     `observations`: with the exclusions that are kept. `is_taken_over` decides whether others take over. `tried`: how
     often nobody did; those come later, or a few without a target would keep all others from their turn.
     """
-    found = [
+    failed = [
         (tried.get((identity, name), 0), since, identity, name)
         for identity, name, since, patience_s in _failed(schedule, observations)
         if age_s(since, now) > patience_s
     ]
     known = {(c.identity, c.cluster): c for c in observations.constraints if c.tick is Tick.FAILOVER}
     due: list[Constraint] = []
-    for _, since, identity, name in sorted(found):
+    for _, since, identity, name in sorted(failed):
         last = known.get((identity, name))
         if last is None or not is_in_force(last, now):
             span_s = EXCLUSION_S if last is None else min(EXCLUSION_S_MAX, 2 * int(age_s(last.since, last.until)))
@@ -156,13 +154,13 @@ def handed_back(
         if identity in schedule.bindings
         for cluster in sorted(set(schedule.bindings[identity].clusters) - {name for name, _ in placement.targets})
     ]
-    known = (found for found in in_force(observations.constraints, now) if found.tick is Tick.RECOVERY)
-    return (*(found for found in known if not _is_gone(found, observations)), *begun)
+    known = (exclusion for exclusion in in_force(observations.constraints, now) if exclusion.tick is Tick.RECOVERY)
+    return (*(one for one in known if not _is_gone(one, observations)), *begun)
 
 
-def _is_gone(found: Constraint, observations: Observations) -> bool:
-    seen = observations.clusters.get(found.cluster)
-    return seen is not None and seen.reachable and found.identity not in seen.workloads
+def _is_gone(exclusion: Constraint, observations: Observations) -> bool:
+    cluster = observations.clusters.get(exclusion.cluster)
+    return cluster is not None and cluster.reachable and exclusion.identity not in cluster.workloads
 
 
 def overdue(schedule: Schedule, observations: Observations, now: str) -> frozenset[Identity]:
@@ -215,15 +213,15 @@ def ends_of_patience(schedule: Schedule, observations: Observations) -> tuple[tu
 
 def _failed(schedule: Schedule, observations: Observations) -> Iterator[tuple[Identity, str, str, float]]:
     """Yield failed applications with cluster, time of the failure, and the seconds for which they are tolerated."""
-    for name, seen in observations.clusters.items():
-        for identity, workload in seen.workloads.items() if seen.reachable else ():
+    for name, cluster in observations.clusters.items():
+        for identity, workload in cluster.workloads.items() if cluster.reachable else ():
             if workload.health is Health.UNHEALTHY:
-                patience_s = _patience_s(schedule, seen, workload)
+                patience_s = _patience_s(schedule, cluster, workload)
                 if patience_s is not None:
                     yield identity, name, workload.unhealthy_since, patience_s
 
 
-def _patience_s(schedule: Schedule, seen: ClusterObservation, workload: Workload) -> float | None:
+def _patience_s(schedule: Schedule, cluster: ClusterObservation, workload: Workload) -> float | None:
     """For how long a broken application is tolerated there; None: it does not fail over."""
     identity = workload.identity
     policy, binding = schedule.policies.get(identity), schedule.bindings.get(identity)
@@ -231,13 +229,13 @@ def _patience_s(schedule: Schedule, seen: ClusterObservation, workload: Workload
         return None
     if workload.ended_by_itself:
         return None  # An interruption is a failover; what fails by its own fault fails elsewhere, too.
-    if seen.name not in binding.clusters or binding.is_dependency:
+    if cluster.name not in binding.clusters or binding.is_dependency:
         return None
     toleration_s = float(policy.application_failover.toleration_s)
     if workload.unschedulable:
         if is_descheduled(identity, policy):
             return None
-        if policy.ecs_provision and is_last_tier(policy, schedule.fleet.clusters[seen.name]):
+        if policy.ecs_provision and is_last_tier(policy, schedule.fleet.clusters[cluster.name]):
             toleration_s = max(toleration_s, PROVISION_S)
     return toleration_s
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -22,11 +22,7 @@ from reconciler.api.binding import Binding, Reason, TargetCluster
 from reconciler.api.content import Json, dig
 from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Fleet, Template
-from reconciler.api.policies import (
-    ConflictResolution,
-    PropagationPolicy,
-    Suspension,
-)
+from reconciler.api.policies import ConflictResolution, PropagationPolicy, Suspension
 from reconciler.api.refs import Identity
 from reconciler.containment import with_subject
 from reconciler.kinds.body_fields import mappings, text
@@ -48,10 +44,10 @@ def _texts_of(entry: Mapping[str, Json], *more: str) -> tuple[str, ...]:
 
 
 class ReferenceTarget(NamedTuple):
-    """A template that must be where its referrers are. `made`: the object that it makes, if that is the target."""
+    """A template that must be where its referrers are. `product`: the object that it makes, if that is the target."""
 
     identity: Identity
-    made: Identity | None = None
+    product: Identity | None = None
 
 
 class ResolvedReference(NamedTuple):
@@ -79,11 +75,11 @@ class Sources:
 
     def find(self, ref: DependencyRef, owner: Identity) -> ResolvedReference:
         """Return the dependencies of a reference of `owner`: its targets, with their grants."""
-        found = self._with_name(ref, owner)
-        if not ref.granted_to or not (found.sources or found.is_there):
-            return found
+        reference = self._with_name(ref, owner)
+        if not ref.granted_to or not (reference.sources or reference.is_there):
+            return reference
         if grants := self._grants(ref):
-            return found._replace(sources=(*found.sources, *map(ReferenceTarget, grants)))
+            return reference._replace(sources=(*reference.sources, *map(ReferenceTarget, grants)))
         return ResolvedReference((), False, is_refused=True)
 
     def ever_needed(self, ref: DependencyRef, owner: Identity) -> set[Identity]:
@@ -94,8 +90,8 @@ class Sources:
         """Return the targets of a reference, sorted. An object that the owner makes itself needs no other maker."""
         if ref.labels:
             there = self.at(ref.identity[:3])
-            found = [one for one in there if all(one.labels.get(key) == value for key, value in ref.labels)]
-            return ResolvedReference(tuple([ReferenceTarget(one.identity) for one in found]), bool(found))
+            matches = [one for one in there if all(one.labels.get(key) == value for key, value in ref.labels)]
+            return ResolvedReference(tuple([ReferenceTarget(one.identity) for one in matches]), bool(matches))
         templates = (ReferenceTarget(ref.identity),) if ref.identity in self.fleet.templates else ()
         makers = self.makers.of.get(ref.identity)
         if makers is None:
@@ -103,8 +99,8 @@ class Sources:
         if any(maker.identity == owner and maker.is_whole for maker in makers):
             return ResolvedReference(templates, is_there=True)
         others = [maker for maker in makers if maker.identity != owner]
-        made = tuple([ReferenceTarget(maker.identity, ref.identity) for maker in others])
-        return ResolvedReference((*templates, *made), bool(templates) or any(maker.is_whole for maker in others))
+        products = tuple([ReferenceTarget(maker.identity, ref.identity) for maker in others])
+        return ResolvedReference((*templates, *products), bool(templates) or any(maker.is_whole for maker in others))
 
     def _grants(self, ref: DependencyRef) -> tuple[Identity, ...]:
         """Return the grants of the namespace that allow a reference."""
@@ -128,28 +124,28 @@ class Sources:
 
 
 class DependencyPath(NamedTuple):
-    """The way to a dependency. `path`: the referring field, of the owner, or of `by`. `made`: the object it makes."""
+    """The way to a dependency. `path`: the referring field, of the owner, or of `by`. `product`: what it makes."""
 
     path: str
     by: Identity | None = None
-    made: Identity | None = None
+    product: Identity | None = None
 
     def sentence(self, owner: Identity, dependency: Identity) -> str:
         """Return why a dependency is placed with its owner, as a sentence about "it"."""
         refers, with_owner = (owner, "") if self.by is None else (self.by, f", which travels with {owner},")
-        if self.made is None:
+        if self.product is None:
             is_granted = dependency[:2] == _GRANT
             return f"{refers}{with_owner} refers {'by' if is_granted else 'to'} it in {self.path}"
-        return f"it makes {self.made}, which {refers}{with_owner} refers to in {self.path}"
+        return f"it makes {self.product}, which {refers}{with_owner} refers to in {self.path}"
 
 
 class TemplateDependencies(NamedTuple):
     """The dependencies of one template.
 
-    `found`: all of them, with the ways to each. `refs`: the references of the owner and of `followed` objects.
+    `paths`: all of them, with the ways to each. `refs`: the references of the owner and of `followed` objects.
     """
 
-    found: Mapping[Identity, list[DependencyPath]]
+    paths: Mapping[Identity, list[DependencyPath]]
     refs: tuple[DependencyRef, ...]
     followed: tuple[Identity, ...] = ()
 
@@ -167,8 +163,8 @@ def travel(
 
     `at_first`: the targets of its references, if known.
     """
-    found: dict[Identity, list[DependencyPath]] = {}
-    follows = is_followed or owner.identity in sources.makers.made
+    paths: dict[Identity, list[DependencyPath]] = {}
+    follows = is_followed or owner.identity in sources.makers.products
     followed: dict[Identity, tuple[DependencyRef, ...]] = {owner.identity: refs}
     todo = [owner.identity]
     while todo:
@@ -176,18 +172,18 @@ def travel(
         by = None if at == owner.identity else at
         for number, ref in enumerate(followed[at]):
             leads_to = at_first[number] if at_first is not None and by is None else sources.find(ref, at)
-            for identity, made in leads_to.sources:
-                found.setdefault(identity, []).append(DependencyPath(ref.path, by, made))
-                is_next = follows or by is not None or identity in sources.makers.made
+            for identity, product in leads_to.sources:
+                paths.setdefault(identity, []).append(DependencyPath(ref.path, by, product))
+                is_next = follows or by is not None or identity in sources.makers.products
                 if is_next and identity not in followed:
                     template = sources.fleet.templates[identity]
                     followed[identity] = with_subject(identity, references_of, template, interpreters)
                     todo.append(identity)
     if len(followed) == 1:
-        return TemplateDependencies(found, refs)
+        return TemplateDependencies(paths, refs)
     beyond = [ref for identity, more in followed.items() if identity != owner.identity for ref in more]
     return TemplateDependencies(
-        found, (*refs, *beyond), tuple([identity for identity in followed if identity != owner.identity])
+        paths, (*refs, *beyond), tuple([identity for identity in followed if identity != owner.identity])
     )
 
 
@@ -235,19 +231,16 @@ def following(own: Binding, mentions: Sequence[FollowerPlacement]) -> Binding:
 class SharedReason(LazyReasons):
     """One reason for several clusters: in a large fleet, a dictionary for each dependency would be 1 KB."""
 
-    __slots__ = ("_names", "_reason")
+    __slots__ = ("_clusters", "_reason")
 
     def __init__(self, clusters: tuple[str, ...], reason: Reason) -> None:
-        """The reason of each of these clusters, which are in order."""
-        self._names = clusters
+        """Take the clusters, which are in order, and their reason."""
+        self._clusters: tuple[str, ...] = clusters
         self._reason = reason
 
-    def _clusters(self) -> Collection[str]:
-        return self._names
-
     def __getitem__(self, cluster: str) -> Reason:
-        place = bisect_left(self._names, cluster)
-        if self._names[place : place + 1] == (cluster,):
+        place = bisect_left(self._clusters, cluster)
+        if self._clusters[place : place + 1] == (cluster,):
             return self._reason
         raise KeyError(cluster)
 

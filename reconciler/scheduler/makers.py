@@ -96,10 +96,10 @@ class Maker(NamedTuple):
 
 
 class Makers(Struct, frozen=True):
-    """`of`: by made object, its makers, sorted. `made`: by maker, the objects that it makes."""
+    """`of`: by made object, its makers, sorted. `products`: by maker, the objects that it makes."""
 
     of: Mapping[Identity, tuple[Maker, ...]] = field(default_factory=dict)
-    made: Mapping[Identity, tuple[Made, ...]] = field(default_factory=dict)
+    products: Mapping[Identity, tuple[Made, ...]] = field(default_factory=dict)
 
 
 NO_MAKERS: Final = Makers()
@@ -132,19 +132,19 @@ class MakerTables:
         self._made.update([one for one in dirty if one[:2] in kinds or one in known], made_by)
         changed, rows = self._made.changed, self._made.rows
         stirred = self._makers.on(changed)
-        self._makers.update(changed, lambda maker: [made.identity for made in rows.get(maker, ())])
+        self._makers.update(changed, lambda maker: [one.identity for one in rows.get(maker, ())])
         stirred |= self._makers.on(changed)
 
         def makers_of(identity: Identity) -> tuple[Maker, ...] | None:
             makers = sorted(self._makers.of((identity,)))
-            found = (Maker(one, made.is_whole) for one in makers for made in rows[one] if made.identity == identity)
-            return tuple(found) or None
+            result = (Maker(one, item.is_whole) for one in makers for item in rows[one] if item.identity == identity)
+            return tuple(result) or None
 
         self._of.update(stirred, makers_of)
         return stirred
 
 
-def with_defined_kinds(fleet: Fleet, definitions: Mapping[Identity, Binding], seen: Observations) -> Observations:
+def with_defined_kinds(fleet: Fleet, definitions: Mapping[Identity, Binding], observed: Observations) -> Observations:
     """The observations with the versions of custom kinds that each cluster serves by the definitions bound to it.
 
     A version that a definition serves no longer is gone with it.
@@ -155,10 +155,10 @@ def with_defined_kinds(fleet: Fleet, definitions: Mapping[Identity, Binding], se
         if (kind := defined_kind(crd)) is not None:
             for name in binding.clusters:
                 brought.setdefault(name, {})[kind] = served_versions(crd)
-    clusters = dict(seen.clusters)
+    clusters = dict(observed.clusters)
     for name, kinds in brought.items():
         if (cluster := clusters.get(name)) is not None and cluster.apis is not None:
             served = {GVK(group, version, kind) for (group, kind), versions in kinds.items() for version in versions}
             others = {gvk for gvk in cluster.apis if gvk.group_kind not in kinds}
             clusters[name] = replace(cluster, apis=frozenset(served | others))
-    return replace(seen, clusters=clusters)
+    return replace(observed, clusters=clusters)

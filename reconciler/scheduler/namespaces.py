@@ -110,11 +110,11 @@ def _move(tables: NamespaceTables, bindings: Mapping[Identity, Binding], dirty: 
 def _first(inhabitants: Mapping[Identity, Targets]) -> dict[str, Identity] | None:
     """Return the first inhabitant of each cluster; None without one."""
     first: dict[str, Identity] = {}
-    seen: set[int] = set()
+    done: set[int] = set()
     for identity, targets in inhabitants.items():
         # Those that were decided alike share their targets.
-        if id(targets) not in seen:
-            seen.add(id(targets))
+        if id(targets) not in done:
+            done.add(id(targets))
             for cluster, _ in targets:
                 if cluster not in first:
                     first[cluster] = identity

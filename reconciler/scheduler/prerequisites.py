@@ -59,8 +59,8 @@ def waits_for_prerequisite(
 
 def withheld_prerequisites(schedule: Schedule, identities: Collection[Identity]) -> set[Identity]:
     """Return the prerequisites of these that are held back in some cluster."""
-    found = {needed for identity in identities for needed in prerequisites(schedule, identity)}
-    return {needed for needed in found if _withheld_in(schedule, needed)}
+    all_needed = {needed for identity in identities for needed in prerequisites(schedule, identity)}
+    return {needed for needed in all_needed if _withheld_in(schedule, needed)}
 
 
 def dependents(schedule: Schedule, needed: Collection[Identity]) -> set[Identity]:
@@ -103,8 +103,8 @@ def _clusters_and_holds(schedule: Schedule, needed: Identity) -> tuple[tuple[Has
 
 
 def _withheld_in(schedule: Schedule, identity: Identity) -> tuple[tuple[str, Hold], ...]:
-    found = ((cluster, withheld(schedule, identity, cluster)) for cluster in _clusters(schedule, identity))
-    return tuple([(cluster, why) for cluster, why in found if why is not None])
+    holds = ((cluster, withheld(schedule, identity, cluster)) for cluster in _clusters(schedule, identity))
+    return tuple([(cluster, why) for cluster, why in holds if why is not None])
 
 
 def signature_of_prerequisites(schedule: Schedule, identity: Identity) -> Hashable:
@@ -125,18 +125,18 @@ def undecided(
     """Return why objects stay as they are in the clusters `own`, by identity. `ledger`: by cluster the applied ones."""
     here = {name: cluster for name, cluster in schedule.fleet.clusters.items() if name in own}
     may_come = set(concerned_by(here.values(), schedule.policies))
-    found: dict[Identity, str] = {}
+    causes: dict[Identity, str] = {}
     for identity in schedule.policies:
         binding = schedule.bindings.get(identity)
         why = _why(schedule, identity) if binding is not None and not binding.is_dependency else None
         if why and (identity in may_come or any(identity in ledger.get(name, ()) for name in here)):
-            found[identity] = why
+            causes[identity] = why
     dependencies = [binding for binding in schedule.bindings.values() if binding.is_dependency and binding.owners]
-    more = [*found]
+    more = [*causes]
     while more:
-        more = [b.identity for b in dependencies if b.identity not in found and not found.keys().isdisjoint(b.owners)]
-        found |= dict.fromkeys(more, "what it goes along with is left as it is")
-    return {identity: _problem(schedule, identity, found[identity]) for identity in sorted(found)}
+        more = [b.identity for b in dependencies if b.identity not in causes and not causes.keys().isdisjoint(b.owners)]
+        causes |= dict.fromkeys(more, "what it goes along with is left as it is")
+    return {identity: _problem(schedule, identity, causes[identity]) for identity in sorted(causes)}
 
 
 def undecided_in(schedule: Schedule, identity: Identity, clusters: Collection[str]) -> tuple[Problem, ...]:

@@ -1,6 +1,6 @@
-"""Schemas of kinds: built-in ones, those that the store defines, and those that clusters describe.
+"""The schedule of the store, given observations of the clusters: claims, placements, dependencies, namespaces.
 
-The schedule of the store, given observations of the members: claims, placements, dependencies, namespaces.
+With the schemas of kinds: built-in ones, those that the store defines, and those that clusters describe.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class ScheduleTables:
         return known[1]
 
     def end(self, inputs: ScheduleInputs) -> None:
-        """The schedule is made: the next one may build on it."""
+        """Note that the schedule is made: the next one may build on it."""
         self.changed = (
             None
             if self._is_anew
@@ -189,21 +189,21 @@ class TemplateFaults:
     """The faults so far. A template is tried again when the store has another version of it."""
 
     def __init__(self) -> None:
-        self._found: dict[Identity, tuple[Template, FrozenReach, Problem]] = {}
+        self._faults: dict[Identity, tuple[Template, FrozenReach, Problem]] = {}
 
     def among(self, fleet: Fleet) -> Fleet:
         """The fleet in which these templates are frozen: not read completely, so that nothing is missed either."""
         templates = fleet.templates
-        self._found = {
-            identity: found for identity, found in self._found.items() if templates.get(identity) is found[0]
+        self._faults = {
+            identity: fault for identity, fault in self._faults.items() if templates.get(identity) is fault[0]
         }
-        if not self._found:
+        if not self._faults:
             return fleet
-        found = self._found.values()
+        faults = self._faults.values()
         return replace(
             fleet,
-            problems=with_problems(fleet.problems, (problem for _, _, problem in found)),
-            frozen=(*fleet.frozen, *(reach for _, reach, _ in found)),
+            problems=with_problems(fleet.problems, (problem for _, _, problem in faults)),
+            frozen=(*fleet.frozen, *(reach for _, reach, _ in faults)),
             is_complete=False,
         )
 
@@ -220,12 +220,12 @@ class TemplateFaults:
             SubjectFailed: its subject are all templates of which it cannot.
         """
         there = map(fleet.templates.get, edited)
-        found = self._found
-        templates = [one for one in there if one is not None and not (found and one.identity in found)]
+        faults = self._faults
+        templates = [one for one in there if one is not None and not (faults and one.identity in faults)]
         # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
         if try_call(check_facts, templates, interpreters).fault is not None:
             checked = ((template.identity, try_call(check_facts, (template,), interpreters)) for template in templates)
-            unread = {identity: found.fault for identity, found in checked if found.fault is not None}
+            unread = {identity: check.fault for identity, check in checked if check.fault is not None}
             unclaimed = {**unclaimed, **unread}
         if unclaimed:
             raise SubjectFailed(tuple(unclaimed.items()), next(iter(unclaimed.values())))
@@ -237,10 +237,10 @@ class TemplateFaults:
         is_more = False
         for identity, fault in faults if isinstance(faults, tuple) else ():
             template = fleet.templates.get(identity)
-            if template is None or identity in self._found:
+            if template is None or identity in self._faults:
                 continue
             reach = FrozenReach(source=template.source, identities=frozenset({identity}))
             problem = internal_error(fault, template.source, str(identity), "it is left as it is in the clusters")
-            self._found[identity] = (template, reach, problem)
+            self._faults[identity] = (template, reach, problem)
             is_more = True
         return is_more

@@ -64,15 +64,15 @@ def propose(
     before = observations.constraints
     capped = tuple(known for known in before if known.tick is Tick.DESCHEDULING)
     caps = deschedule(schedule, observations, now) if deschedules else capped
-    kept, restored = kept_exclusions(schedule, observations, now)
-    due = due_exclusions(schedule, replace(observations, constraints=kept), now, tried)
+    exclusions, restored = kept_exclusions(schedule, observations, now)
+    due = due_exclusions(schedule, replace(observations, constraints=exclusions), now, tried)
     wanted = due if schedule.fleet.settings.failover_act else ()
-    given = tuple(known for known in before if known.tick in (Tick.GIVEN, Tick.EVICTION))
-    replaced = {(found.identity, found.cluster) for found in wanted}
-    staying = (known for known in kept if (known.identity, known.cluster) not in replaced)
-    failing = {found.identity for found in wanted}
+    orders = tuple(known for known in before if known.tick in (Tick.GIVEN, Tick.EVICTION))
+    replaced = {(exclusion.identity, exclusion.cluster) for exclusion in wanted}
+    staying = (known for known in exclusions if (known.identity, known.cluster) not in replaced)
+    failing = {exclusion.identity for exclusion in wanted}
     back = handed_back(schedule, observations, restored, now)
-    others = (*caps, *staying, *(found for found in back if found.identity not in failing), *given)
+    others = (*caps, *staying, *(one for one in back if one.identity not in failing), *orders)
     previous = {**observations.previous, **restored}
     proposed = replace(observations, previous=previous, constraints=(*others, *wanted))
     return Proposal(observations=proposed, wanted=wanted, due=due, restored=restored)
@@ -80,13 +80,13 @@ def propose(
 
 def accept(before: Schedule, after: Schedule, proposal: Proposal) -> Ticked:
     """Return the tick without exclusions that nobody takes over; without some, `schedule` is to be made again."""
-    seen, acts = proposal.observations, before.fleet.settings.failover_act
-    refused = tuple(found for found in proposal.wanted if not is_taken_over(before, after, found, seen.closed))
+    observations, acts = proposal.observations, before.fleet.settings.failover_act
+    refused = tuple(one for one in proposal.wanted if not is_taken_over(before, after, one, observations.closed))
     return Ticked(
-        constraints=tuple(found for found in seen.constraints if found not in refused),
+        constraints=tuple(one for one in observations.constraints if one not in refused),
         schedule=after,
         restored=proposal.restored,
-        excluded=tuple(found for found in proposal.wanted if found not in refused),
+        excluded=tuple(one for one in proposal.wanted if one not in refused),
         left=refused if acts else proposal.due,
     )
 
@@ -97,10 +97,10 @@ def tick(
     """Return the constraints from now on, and the schedule under them. `observations`: as for `propose`."""
     proposal = propose(schedule, observations, now)
     is_other = proposal.observations.constraints != observations.constraints
-    found = accept(schedule, decide(proposal.observations) if is_other else schedule, proposal)
-    if found.constraints == proposal.observations.constraints:
-        return found
-    return replace(found, schedule=decide(replace(proposal.observations, constraints=found.constraints)))
+    ticked = accept(schedule, decide(proposal.observations) if is_other else schedule, proposal)
+    if ticked.constraints == proposal.observations.constraints:
+        return ticked
+    return replace(ticked, schedule=decide(replace(proposal.observations, constraints=ticked.constraints)))
 
 
 LOOKED = "looked for replicas without a node"
@@ -119,11 +119,11 @@ def remembered_times(observations: Observations, timers: Mapping[str, str]) -> t
     """
     clusters: dict[str, ClusterObservation] = {}
     after: dict[str, str] = {}
-    for name, seen in observations.clusters.items():
-        if not seen.reachable:
+    for name, cluster in observations.clusters.items():
+        if not cluster.reachable:
             after |= {key: since for key, since in timers.items() if key.endswith(f" @ {name}")}
         changed: dict[Identity, Workload] = {}
-        for identity, workload in seen.workloads.items() if seen.reachable else ():
+        for identity, workload in cluster.workloads.items() if cluster.reachable else ():
             if workload.health is Health.UNHEALTHY:
                 key = f"unhealthy {identity} @ {name}"
                 after[key] = since = min(timers.get(key, workload.unhealthy_since), workload.unhealthy_since)
@@ -134,7 +134,7 @@ def remembered_times(observations: Observations, timers: Mapping[str, str]) -> t
                     after[ended] = workload.unhealthy_since
                 if since != workload.unhealthy_since or by_itself != workload.ended_by_itself:
                     changed[identity] = replace(workload, unhealthy_since=since, ended_by_itself=by_itself)
-        clusters[name] = replace(seen, workloads={**seen.workloads, **changed}) if changed else seen
+        clusters[name] = replace(cluster, workloads={**cluster.workloads, **changed}) if changed else cluster
     # No workload renews these timers; a report is valid while its reason lasts.
     for key, since in timers.items():
         event, _, about = key.partition(" ")

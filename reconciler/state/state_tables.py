@@ -216,10 +216,7 @@ class RevisionStep(Struct, frozen=True, kw_only=True):
 
 
 def step_of(state: FleetState) -> RevisionStep:
-    """Return the progress of the state's revision.
-
-    Clusters that left the store do not count: nobody reads them.
-    """
+    """Return the progress of the state's revision. Clusters that left the store do not count: nobody reads them."""
     fleet = state.facts.schedule.fleet
     syncs: Counter[Lag] = Counter()
     healths: Counter[HealthWord] = Counter()

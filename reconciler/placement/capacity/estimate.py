@@ -61,8 +61,8 @@ def _not_selected(node: ClusterNode, shape: PodShape) -> str:
     names = {"metadata.name": node.name}
     for term in shape.node_terms:
         # Source: Kubernetes: a term without any requirement selects none.
-        found = [_meets(node.labels, *one) for one in term.labels] + [_meets(names, *one) for one in term.fields]
-        if found and all(found):
+        matches = [_meets(node.labels, *one) for one in term.labels] + [_meets(names, *one) for one in term.fields]
+        if matches and all(matches):
             return ""
     return "required node affinity" if shape.node_terms else ""
 
@@ -104,19 +104,19 @@ def fit(free: Mapping[str, int], requests: tuple[tuple[str, int], ...]) -> int:
     return max(0, pods)
 
 
-def fit_of_quota(quota: Quota, taken: Mapping[str, int], requests: tuple[tuple[str, int], ...]) -> int:
-    """Return how many pods with these requests a ResourceQuota still lets in, after this round's `taken`.
+def fit_of_quota(quota: Quota, reserved: Mapping[str, int], requests: tuple[tuple[str, int], ...]) -> int:
+    """Return how many pods with these requests a ResourceQuota still lets in, after this round's `reserved`.
 
     `requests.cpu` and `cpu` mean the same, and so on; `pods` and `count/pods` count pods. Limits are not known here and
     do not count, nor do keys that no pod touches.
     """
     pods = UNLIMITED
-    asked = {**{name: amount for name, amount in requests if amount > 0}, "pods": 1}
+    requested = {**{name: amount for name, amount in requests if amount > 0}, "pods": 1}
     for key, hard in quota.hard.items():
         resource = "pods" if key == "count/pods" else key.removeprefix("requests.")
-        amount = asked.get(resource, 0)
+        amount = requested.get(resource, 0)
         if amount:
-            pods = min(pods, (hard - quota.used.get(key, 0) - taken.get(resource, 0)) // amount)
+            pods = min(pods, (hard - quota.used.get(key, 0) - reserved.get(resource, 0)) // amount)
     return max(0, pods)
 
 
@@ -128,7 +128,7 @@ _GROUPS_MAX: Final = 2
 
 def refusal_of_all(nodes: Sequence[ClusterNode], shape: PodShape) -> str:
     """Return why no node ever takes such a pod, counted over the nodes; empty: one may, or there is no node yet."""
-    found: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     for node in nodes:
         # Taints of Kubernetes itself come and go with the state of a node. An unknown size excludes nobody.
         lasting = [taint for taint in node.taints if not taint.key.startswith(_OF_STATE)]
@@ -138,64 +138,61 @@ def refusal_of_all(nodes: Sequence[ClusterNode], shape: PodShape) -> str:
             reason = f"too little {' and '.join(lacking)}"
         if not reason:
             return ""
-        found[reason] += 1
-    return ", ".join(f"{reason} ({_counted(count, 'node')})" for reason, count in found.most_common())
+        reasons[reason] += 1
+    return ", ".join(f"{reason} ({_counted(count, 'node')})" for reason, count in reasons.most_common())
 
 
 def causes(
     clusters: Iterable[str], observed: Mapping[str, ClusterObservation], shapes: Sequence[PodShape], namespace: str
 ) -> tuple[str, ...]:
-    """Return why observed clusters have no more capacity for the shapes, if known.
-
-    The first three with a cause.
-    """
-    found: list[str] = []
+    """Return why observed clusters have no more capacity for the shapes, if known: the first three with a cause."""
+    clauses: list[str] = []
     for name in sorted(clusters):
-        seen = observed.get(name)
-        if seen is not None and seen.reachable and (told := _causes_in(seen, shapes, namespace)):
-            found.append(f"in {name} {', '.join(told)}")
-    more = len(found) - _CLUSTERS_MAX
+        observation = observed.get(name)
+        if observation is not None and observation.reachable and (here := _causes_in(observation, shapes, namespace)):
+            clauses.append(f"in {name} {', '.join(here)}")
+    more = len(clauses) - _CLUSTERS_MAX
     if more > 0:
-        found[_CLUSTERS_MAX:] = [f"and so on in {_counted(more, 'more cluster')}"]
-    return tuple(found)
+        clauses[_CLUSTERS_MAX:] = [f"and so on in {_counted(more, 'more cluster')}"]
+    return tuple(clauses)
 
 
 def remedies(
     clusters: Iterable[str], observed: Mapping[str, ClusterObservation], shapes: Sequence[PodShape], namespace: str
 ) -> tuple[str, ...]:
     """Return the actions that help where more of the same nodes help in none of these clusters; none: they do."""
-    seen = [observed[name] for name in clusters if name in observed and observed[name].reachable]
-    found: list[str] = []
-    if seen and all(_refusal(one, shapes) for one in seen):
-        found.append("add nodes that admit its pods, or change what its pods ask for")
-    if seen and all(_is_quota_full(one, shapes, namespace) for one in seen):
-        found.append(f"raise the ResourceQuota of the namespace {namespace}")
-    return tuple(found)
+    reachable = [observed[name] for name in clusters if name in observed and observed[name].reachable]
+    actions: list[str] = []
+    if reachable and all(_refusal(one, shapes) for one in reachable):
+        actions.append("add nodes that admit its pods, or change what its pods ask for")
+    if reachable and all(_is_quota_full(one, shapes, namespace) for one in reachable):
+        actions.append(f"raise the ResourceQuota of the namespace {namespace}")
+    return tuple(actions)
 
 
-def _causes_in(seen: ClusterObservation, shapes: Sequence[PodShape], namespace: str) -> list[str]:
-    refused = _refusal(seen, shapes)
-    told = [f"no node admits its pods: {refused}"] if refused else []
-    if _is_quota_full(seen, shapes, namespace):
-        told.append(f"a ResourceQuota of the namespace {namespace} lets no more in")
-    groups = sorted(seen.pending, key=lambda group: (-group.pods, group.namespace, group.refusal))
+def _causes_in(observation: ClusterObservation, shapes: Sequence[PodShape], namespace: str) -> list[str]:
+    refused = _refusal(observation, shapes)
+    clauses = [f"no node admits its pods: {refused}"] if refused else []
+    if _is_quota_full(observation, shapes, namespace):
+        clauses.append(f"a ResourceQuota of the namespace {namespace} lets no more in")
+    groups = sorted(observation.pending, key=lambda group: (-group.pods, group.namespace, group.refusal))
     takes = [group for group in groups if not group.refusal]
     if takes:
-        told.append(f"{_listed(takes)} without a node {'take' if _pods(takes) > 1 else 'takes'} room")
-    told += [
+        clauses.append(f"{_listed(takes)} without a node {'take' if _pods(takes) > 1 else 'takes'} room")
+    clauses += [
         f"{_listed([group])} {'take' if group.pods > 1 else 'takes'} none, since no node admits them: {group.refusal}"
         for group in groups
         if group.refusal
     ][:_GROUPS_MAX]
-    return told
+    return clauses
 
 
-def _refusal(seen: ClusterObservation, shapes: Sequence[PodShape]) -> str:
-    return next(filter(None, (refusal_of_all(seen.nodes or (), shape) for shape in shapes)), "")
+def _refusal(observation: ClusterObservation, shapes: Sequence[PodShape]) -> str:
+    return next(filter(None, (refusal_of_all(observation.nodes or (), shape) for shape in shapes)), "")
 
 
-def _is_quota_full(seen: ClusterObservation, shapes: Sequence[PodShape], namespace: str) -> bool:
-    quotas = [quota for quota in seen.quotas if quota.namespace == namespace]
+def _is_quota_full(observation: ClusterObservation, shapes: Sequence[PodShape], namespace: str) -> bool:
+    quotas = [quota for quota in observation.quotas if quota.namespace == namespace]
     return any(fit_of_quota(quota, {}, shape.requests) < 1 for quota in quotas for shape in shapes)
 
 
@@ -204,13 +201,13 @@ def _pods(groups: Iterable[PendingPods]) -> int:
 
 
 def _listed(groups: Sequence[PendingPods]) -> str:
-    told = [
+    texts = [
         f"{_counted(group.pods, 'pod')} of {group.namespace} ({', '.join(group.names)}"
         f"{', …' if group.pods > len(group.names) else ''})"
         for group in groups[:_GROUPS_MAX]
     ]
     more = _pods(groups[_GROUPS_MAX:])
-    return " and ".join([*told, *([f"{more} of other namespaces"] if more else [])])
+    return " and ".join([*texts, *([f"{more} of other namespaces"] if more else [])])
 
 
 def _counted(number: int, noun: str) -> str:

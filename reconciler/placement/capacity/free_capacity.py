@@ -44,16 +44,16 @@ class ClusterRoom:
         """Return whether the cluster's nodes could be read."""
         return self._observation.nodes is not None
 
-    def take(self, asked: Iterable[tuple[PodShape, int, str]]) -> None:
+    def take(self, reservations: Iterable[tuple[PodShape, int, str]]) -> None:
         """Put pods of shapes and namespaces on nodes; those that find none wait."""
         name, put = self._name, self._nodes.put
         limited = {quota.namespace for quota in self._observation.quotas}
-        for shape, pods, namespace in asked:
+        for shape, pods, namespace in reservations:
             if namespace in limited:
-                taken = self._taken.setdefault(namespace, {"pods": 0})
-                taken["pods"] += pods
+                used = self._taken.setdefault(namespace, {"pods": 0})
+                used["pods"] += pods
                 for resource, amount in shape.requests:
-                    taken[resource] = taken.get(resource, 0) + pods * amount
+                    used[resource] = used.get(resource, 0) + pods * amount
             left = put(name, shape, pods)
             if left:
                 for resource, amount in (("pods", 1), *shape.requests):
@@ -67,9 +67,9 @@ class ClusterRoom:
 
     def admits_object(self, namespace: str, group_kind: tuple[str, str]) -> bool:
         """Return whether the namespace may have one more object of the kind: `count/deployments.apps` and the like."""
-        taken, key = self._objects.get((namespace, group_kind), 0), f"count/{_COUNTED.get(group_kind, '')}"
+        created, key = self._objects.get((namespace, group_kind), 0), f"count/{_COUNTED.get(group_kind, '')}"
         return all(
-            key not in quota.hard or quota.hard[key] - quota.used.get(key, 0) - taken >= 1
+            key not in quota.hard or quota.hard[key] - quota.used.get(key, 0) - created >= 1
             for quota in self._observation.quotas
             if quota.namespace == namespace
         )
@@ -99,15 +99,15 @@ class ClusterRoom:
         quotas = [quota for quota in self._observation.quotas if quota.namespace == namespace]
         if not quotas:
             return True
-        asked = {"pods": 0}
+        total = {"pods": 0}
         for shape, count in pods:
-            asked["pods"] += count
+            total["pods"] += count
             for resource, amount in shape.requests:
-                asked[resource] = asked.get(resource, 0) + count * amount
-        one = tuple(entry for entry in asked.items() if entry[0] != "pods")
-        taken = self._taken.get(namespace, {})
+                total[resource] = total.get(resource, 0) + count * amount
+        one = tuple(entry for entry in total.items() if entry[0] != "pods")
+        used = self._taken.get(namespace, {})
         # The set as one pod: its requests are the sum, and of `pods` it takes all but one beforehand.
-        beforehand = {**taken, "pods": taken.get("pods", 0) + asked["pods"] - 1}
+        beforehand = {**used, "pods": used.get("pods", 0) + total["pods"] - 1}
         return all(fit_of_quota(quota, beforehand, one) >= 1 for quota in quotas)
 
 
@@ -123,9 +123,7 @@ class FleetRoom:
         self._rooms: dict[str, ClusterRoom] = {}
         self._shapes: dict[PodShape, PodShape] = {}
         self._queues: dict[str, list[tuple[PodShape, int, str]]] = {}
-        self._limited = {
-            name for name, seen in observations.items() if seen.quotas or any(seen.pending_requests.values())
-        }
+        self._limited = {name for name, one in observations.items() if one.quotas or any(one.pending_requests.values())}
         """Clusters with more limits than the capacity of single nodes."""
         self.counts_objects = any(observation.quotas for observation in observations.values())
         """True if a quota could refuse an object."""
@@ -149,7 +147,7 @@ class FleetRoom:
         return self._shapes.setdefault(shape, shape)
 
     def asker(self, shape: PodShape, namespace: str, group_kind: tuple[str, str], there: Collection[str]) -> RoomOf:
-        """Tells for clusters how many pods of the shape still fit there; None where that is not known.
+        """Return a function that tells for clusters how many pods of the shape still fit there; None: not known.
 
         In addition to all that runs, waits or has been placed in this round; 0 where a cluster does not answer.
         `there`: clusters that have the object already; elsewhere quotas must let a new object in.
@@ -162,16 +160,16 @@ class FleetRoom:
                 if cluster in self._queues:
                     self._work_off(cluster)
             totals = self._nodes.totals(shape, clusters)
-            found = list(map(totals.get, clusters))
-            if None in found:
-                self.unknown.update(name for name, pods in zip(clusters, found, strict=True) if pods is None)
+            free = list(map(totals.get, clusters))
+            if None in free:
+                self.unknown.update(name for name, pods in zip(clusters, free, strict=True) if pods is None)
             if not self._limited.isdisjoint(clusters):
                 for index, cluster in enumerate(clusters):
                     if cluster in self._limited:
                         room = self._free_room(cluster)
                         admitted = cluster in there or room.admits_object(namespace, group_kind)
-                        found[index] = room.limited(found[index], shape, namespace) if admitted else 0
-            return found
+                        free[index] = room.limited(free[index], shape, namespace) if admitted else 0
+            return free
 
         return replicas
 
@@ -209,26 +207,26 @@ def pending_writes(situation: PlacementContext, observed: Observed) -> list[tupl
 
     An observation may be older than the write. Existing pods, waiting ones included, are in it already.
     """
-    found = []
+    pending = []
     for cluster, replicas in situation.had.items() if observed else ():
-        seen = observed.get(cluster)
-        pods = _missing(situation, seen, cluster, replicas) if seen is not None else 0
+        observation = observed.get(cluster)
+        pods = _missing(situation, observation, cluster, replicas) if observation is not None else 0
         if pods > 0:
-            found.append((cluster, pods))
-    return found
+            pending.append((cluster, pods))
+    return pending
 
 
-def _missing(situation: PlacementContext, seen: ClusterObservation, cluster: str, replicas: int) -> int:
+def _missing(situation: PlacementContext, observation: ClusterObservation, cluster: str, replicas: int) -> int:
     item = situation.item
-    workload = seen.workloads.get(item.identity)
+    workload = observation.workloads.get(item.identity)
     if workload is not None:
         if workload.assigned is None:
             return max(0, item.sent(cluster, replicas) - workload.replicas) + workload.missing
         # The mark of another assignment: it was seen before it was written last.
         later = item.sent(cluster, replicas) - item.sent(cluster, workload.assigned)
         return max(0, later) + workload.missing
-    if seen.pods is None or cluster not in situation.written:
+    if observation.pods is None or cluster not in situation.written:
         return 0
-    pods = seen.pods.get(item.identity, 0)
+    pods = observation.pods.get(item.identity, 0)
     is_begun = pods > 0 and (item.is_autoscaled or bool(item.demand.components))
     return 0 if is_begun else item.sent(cluster, replicas) - pods

@@ -21,9 +21,9 @@ class _ShapeRoom(Struct):
     """Room for one shape. It holds the shape, so that the shape's id stays its own."""
 
     shape: PodShape
-    asked: list[tuple[list[int], int]]
+    columns: list[tuple[list[int], int]]
     """The free amounts over all nodes and the amount that a pod takes of them, for each requested resource."""
-    seen: int
+    log_length: int
     """The length of the log that the counts include."""
     counts: dict[int, int] = field(default_factory=dict)
     """Pods that fit on each node that admits the shape, once asked."""
@@ -54,17 +54,17 @@ class NodeRoom:
         """Pods of the shape that fit, at least for these clusters; those whose nodes are not known are missing."""
         room = self._room_for(shape)
         for cluster in clusters:
-            seen = self._observations.get(cluster) if cluster not in room.totals else None
-            if seen is not None and not seen.reachable:
+            observation = self._observations.get(cluster) if cluster not in room.totals else None
+            if observation is not None and not observation.reachable:
                 room.totals[cluster] = 0
-            elif seen is not None and seen.nodes is not None:
+            elif observation is not None and observation.nodes is not None:
                 nodes = self.admitting(cluster, shape)
                 room.counts.update(zip(nodes, _fits(room, nodes), strict=True))
                 room.totals[cluster] = sum(map(room.counts.__getitem__, nodes))
-        if room.seen < len(self._log):
+        if room.log_length < len(self._log):
             counts, totals, cluster_of = room.counts, room.totals, self._cluster_of
-            nodes = [index for index in {*self._log[room.seen :]} if index in counts]
-            room.seen = len(self._log)
+            nodes = [index for index in {*self._log[room.log_length :]} if index in counts]
+            room.log_length = len(self._log)
             for index, count in zip(nodes, _fits(room, nodes), strict=True):
                 totals[cluster_of[index]] += count - counts[index]
                 counts[index] = count
@@ -76,11 +76,11 @@ class NodeRoom:
         nodes = room.unfilled.get(cluster)
         if nodes is None:
             nodes = room.unfilled[cluster] = [*reversed(self.admitting(cluster, shape))]
-        asked = room.asked
+        columns = room.columns
         while pods and nodes:
             index = nodes[-1]
             here = pods
-            for free, amount in asked:
+            for free, amount in columns:
                 # Nearly always all of them fit, and a product is found sooner than a quotient.
                 if free[index] < here * amount:
                     here = free[index] // amount
@@ -88,7 +88,7 @@ class NodeRoom:
                 nodes.pop()
             if here:
                 pods -= here
-                for free, amount in asked:
+                for free, amount in columns:
                     free[index] -= here * amount
                 self._log.append(index)
         return pods
@@ -96,11 +96,11 @@ class NodeRoom:
     def admitting(self, cluster: str, shape: PodShape) -> Sequence[int]:
         """The nodes of a cluster that admit the shape, by name."""
         key = (cluster, shape.node_selector, shape.node_terms, shape.tolerations)
-        found = self._admitting.get(key)
-        if found is None:
-            found = [index for index in self._range_of(cluster) if not admits(self._nodes[index], shape)]
-            self._admitting[key] = found
-        return found
+        nodes = self._admitting.get(key)
+        if nodes is None:
+            nodes = [index for index in self._range_of(cluster) if not admits(self._nodes[index], shape)]
+            self._admitting[key] = nodes
+        return nodes
 
     def on(self, index: int) -> dict[str, int]:
         """Return the free amounts of a node."""
@@ -113,30 +113,30 @@ class NodeRoom:
     def _room_for(self, shape: PodShape) -> _ShapeRoom:
         room = self._rooms.get(id(shape))
         if room is None:
-            asked = [(self.column(resource), amount) for resource, amount in shape.requests if amount > 0]
-            asked.append((self._free["pods"], 1))
-            room = self._rooms[id(shape)] = _ShapeRoom(shape, asked, len(self._log))
+            columns = [(self.column(resource), amount) for resource, amount in shape.requests if amount > 0]
+            columns.append((self._free["pods"], 1))
+            room = self._rooms[id(shape)] = _ShapeRoom(shape, columns, len(self._log))
         return room
 
     def _range_of(self, cluster: str) -> range:
-        found = self._ranges.get(cluster)
-        if found is None:
-            seen = self._observations.get(cluster)
-            nodes = sorted(seen.nodes or () if seen is not None else (), key=lambda node: node.name)
+        indices = self._ranges.get(cluster)
+        if indices is None:
+            observation = self._observations.get(cluster)
+            nodes = sorted(observation.nodes or () if observation is not None else (), key=lambda node: node.name)
             free = [free_room(node) for node in nodes]
             for name in sorted({name for room in free for name in room}):
                 self.column(name)
             for name, amounts in self._free.items():
                 # An overdrawn node has no capacity.
                 amounts += [max(0, room.get(name, 0)) for room in free]
-            found = self._ranges[cluster] = range(len(self._nodes), len(self._nodes) + len(nodes))
+            indices = self._ranges[cluster] = range(len(self._nodes), len(self._nodes) + len(nodes))
             self._nodes += nodes
             self._cluster_of += [cluster] * len(nodes)
-        return found
+        return indices
 
 
 def _fits(room: _ShapeRoom, nodes: Sequence[int]) -> Iterable[int]:
-    columns = [[free[index] // amount for index in nodes] for free, amount in room.asked]
+    columns = [[free[index] // amount for index in nodes] for free, amount in room.columns]
     return map(min, zip(*columns, strict=True))
 
 
