@@ -95,7 +95,7 @@ class StagedRounds:
         for each in self._stager.progress:
             about = (f"rollout {each.rollout}/", f"rollout {each.rollout} @ ")
             told = [begun for begun in self._lasting if begun[1].startswith(about)]
-            events += rollout_events(known.get(each.rollout), each, now, number=number, told=told)
+            events += rollout_events(known.get(each.rollout), each, now, number=number, begun=told)
         if events:
             journal.record_events(events)
         changed = changed_by_staging(self._before, schedule)

@@ -109,43 +109,43 @@ def node_at(root: SchemaNode, path: FieldPath) -> SchemaNode | None:
     return node
 
 
-def covered(wanted: Json, found: Json, before: Json, node: SchemaNode, *, keeps_empty: bool) -> ValueComparison:
+def covered(wanted: Json, stored: Json, before: Json, node: SchemaNode, *, keeps_empty: bool) -> ValueComparison:
     """Return whether a live atomic value is the stored form of the desired one.
 
-    `before`: the desired value when `found` was stored, MISSING if unknown: a field that only `found` has is a default
-    unless `before` had it.
+    `before`: the desired value when `stored` was stored, MISSING if unknown: a field that only `stored` has is a
+    default unless `before` had it.
     """
-    if not keeps_empty and wanted == found:
+    if not keeps_empty and wanted == stored:
         return ValueComparison.EQUAL
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return _covered_object(wanted, found, before, node, keeps_empty=keeps_empty)
-    if isinstance(wanted, list) and isinstance(found, list):
-        if len(wanted) != len(found):
+    if isinstance(wanted, dict) and isinstance(stored, dict):
+        return _covered_object(wanted, stored, before, node, keeps_empty=keeps_empty)
+    if isinstance(wanted, list) and isinstance(stored, list):
+        if len(wanted) != len(stored):
             return ValueComparison.DIFFERENT
         item = node.item or FREE
         if not keeps_empty and item.shape is NodeForm.SCALAR:
             wanted = [stored_null(item) if entry is None else entry for entry in wanted]
-        known = before if isinstance(before, list) and len(before) == len(found) else [MISSING] * len(found)
+        known = before if isinstance(before, list) and len(before) == len(stored) else [MISSING] * len(stored)
         verdicts = (
-            covered(w, f, b, item, keeps_empty=keeps_empty) for w, f, b in zip(wanted, found, known, strict=True)
+            covered(w, f, b, item, keeps_empty=keeps_empty) for w, f, b in zip(wanted, stored, known, strict=True)
         )
         return max(verdicts, default=ValueComparison.EQUAL)
-    return ValueComparison.EQUAL if same_scalar(wanted, found, node.format) else ValueComparison.DIFFERENT
+    return ValueComparison.EQUAL if same_scalar(wanted, stored, node.format) else ValueComparison.DIFFERENT
 
 
 def _covered_object(
-    wanted: JsonObject, found: JsonObject, before: Json, node: SchemaNode, *, keeps_empty: bool
+    wanted: JsonObject, stored: JsonObject, before: Json, node: SchemaNode, *, keeps_empty: bool
 ) -> ValueComparison:
     verdict = ValueComparison.EQUAL
     for name, value in wanted.items():
         child = child_of_node(node, name)
-        if name in found:
+        if name in stored:
             then = before.get(name, MISSING) if isinstance(before, Mapping) else MISSING
             if value is None and not child.is_nullable:
                 # A null is the same as leaving the field out: a live value can only be a default.
-                one = _extra(found[name], name, before, child, keeps_empty=keeps_empty)
+                one = _extra(stored[name], name, before, child, keeps_empty=keeps_empty)
             else:
-                one = covered(value, found[name], then, child, keeps_empty=keeps_empty)
+                one = covered(value, stored[name], then, child, keeps_empty=keeps_empty)
         elif says_nothing(value, child, keeps_empty=keeps_empty):
             one = ValueComparison.EQUAL
         else:
@@ -153,7 +153,7 @@ def _covered_object(
         if one is ValueComparison.DIFFERENT:
             return one
         verdict = max(verdict, one)
-    for name, value in found.items():
+    for name, value in stored.items():
         if name not in wanted:
             one = _extra(value, name, before, child_of_node(node, name), keeps_empty=keeps_empty)
             if one is ValueComparison.DIFFERENT:

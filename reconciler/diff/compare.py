@@ -138,8 +138,8 @@ class Comparer:
         # Mark and redact for the journal values that are encrypted in the store. Formerly encrypted ones are still in
         # the cluster, and in the differences.
         if manifest.leaves and change.manifest is not None:
-            kept = bodies.recorded(change.declared or change.manifest, manifest.leaves)
-            return replace(compared, change=replace(change, is_sealed=True, declared=kept))
+            record = bodies.recorded(change.declared or change.manifest, manifest.leaves)
+            return replace(compared, change=replace(change, is_sealed=True, declared=record))
         if manifest.identity[:2] != ("", "Secret") and (
             (row is not None and holds_hashes(row.recorded))
             or (change.before is not None and is_marked_encrypted(change.before))
@@ -159,7 +159,7 @@ class Comparer:
             return ()
         # An API server adds tolerations to every Pod, and a registry its pull secret to every account.
         body = with_entries_of_others(change.identity, change.manifest, answer.body, change.manifest, self._manager)
-        found = difference_from(
+        difference = difference_from(
             desired_of(body),
             answer.body,
             manager=self._manager,
@@ -168,7 +168,7 @@ class Comparer:
             schema=schema,
             ignored=ignored_paths(change.identity, self._settings.ignore),
         )
-        return tuple([field for field in found.fields if field.after is not MISSING])
+        return tuple([field for field in difference.fields if field.after is not MISSING])
 
     def _present(
         self,
@@ -289,10 +289,10 @@ class Comparer:
         self, manifest: Manifest, live: LiveObject, bodies: Bodies, reason: Reason | None = None
     ) -> Comparison:
         # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
-        taken = replace(live, body=adopted(live.body, self._manager))
-        body, left = self._sent(manifest, taken, None)
+        owned = replace(live, body=adopted(live.body, self._manager))
+        body, left = self._sent(manifest, owned, None)
         wanted = bodies.wanted(body, manifest.leaves)
-        difference = self._difference(manifest, wanted, taken, None, bodies, left)
+        difference = self._difference(manifest, wanted, owned, None, bodies, left)
         change = self._change(manifest, Action.ADOPT, Cause.ADOPTION, body=wanted.body, live=live)
         change = replace(change, fields=difference.fields, removed_paths=difference.removed_paths, reason=reason)
         return Comparison(change=change, live=live)
@@ -336,7 +336,7 @@ class Comparer:
             # What others added is no news: else what somebody took away would look newly declared.
             previous = with_entries_of_others(manifest.identity, previous, live.body, previous, self._manager)
         ignore = self._settings.ignore
-        found = difference_from(
+        difference = difference_from(
             wanted,
             live.body,
             manager=self._manager,
@@ -345,8 +345,8 @@ class Comparer:
             ignored=(*left, *ignored_paths(manifest.identity, ignore)) if left or ignore else (),
         )
         if bodies.are_shared:
-            bodies.differences[key] = ((wanted.body, live.body, recorded), found)
-        return found
+            bodies.differences[key] = ((wanted.body, live.body, recorded), difference)
+        return difference
 
     def _change(
         self,

@@ -71,15 +71,15 @@ def difference_from(
     owned = ours[0] if len(ours) == 1 else union(ours)
     # Hashes do not cover the defaults inside atomic values, and kinds with hashes have none.
     walk = Walk(live=live, previous=previous, schema=schema, others=tuple(held))
-    found = live.get("metadata")
+    metadata = live.get("metadata")
     fields = dict(owned)
     fields.pop("f:metadata", None)
     fields.pop("f:status", None)
     walk.objects(wanted.fields, live, fields, node, ())
-    if isinstance(found, (dict, Mapping)):
+    if isinstance(metadata, (dict, Mapping)):
         # Metadata is the API server's own type whatever the kind is.
         walk.keeps_empty = False
-        walk.objects(wanted.metadata, found, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
+        walk.objects(wanted.metadata, metadata, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
     lost: tuple[FieldPath, ...] = ()
     if previous is not None and previous is not wanted.recorded:
         lost = _lost(previous, wanted.recorded, live, owned, manager, node)
@@ -109,12 +109,12 @@ def _assembled(
         return path, _field_change(live, manager, path, value_at(live, path), MISSING, cause)
 
     changed = [one for one in walk.changed if not_ignored(one[:1])]
-    removed, taken = not_ignored(walk.removed), not_ignored(lost)
+    removed, takeovers = not_ignored(walk.removed), not_ignored(lost)
     displacing: Mapping[FieldPath, FieldPath] = {}
     # Only one of two such fields may exist. The table is that of Kubernetes' own kinds.
     if schema is not None and not schema.keeps_empty:
         displacing = displaced(wanted.fields, live, schema.root, (path for path, _, _ in changed))
-    contested = {path for path in not_ignored(displacing) if path not in removed and path not in taken}
+    contested = {path for path in not_ignored(displacing) if path not in removed and path not in takeovers}
     declaring = [
         entry["fieldsV1"]
         for entry in entries_of(live)
@@ -129,7 +129,7 @@ def _assembled(
             (path, _field_change(live, manager, path, before, after, cause_of(path, previous, wanted.recorded)))
             for path, before, after in changed
         ),
-        *map(gone, (*removed, *taken)),
+        *map(gone, (*removed, *takeovers)),
         *(gone(path, cause_of(displacing[path], previous, wanted.recorded)) for path in rivals),
         *(gone(path, Cause.DRIFT) for path in replaced),
     ]
@@ -147,14 +147,14 @@ def _assembled(
         _uncertain(walk, schema),
         f"our fields were recorded as {stale}" if stale != version else None,
         f"{replace} cannot be changed in place" if replace else None,
-        f"{min(map(path_text, taken))} has to be taken over from others before it can go" if taken else None,
+        f"{min(map(path_text, takeovers))} has to be taken over from others before it can go" if takeovers else None,
         f"{min(map(path_text, contested))} stands in the way, and another tool declares it" if contested else None,
         _ruled(schema, [path for path, _ in pairs]),
         f"{min(map(path_text, possible))} may stand in the place of an entry of ours" if possible else None,
     )
     return Difference(
         fields=tuple(change for _, change in pairs),
-        removed_paths=tuple(sorted(map(path_text, (*taken, *rivals, *replaced)))),
+        removed_paths=tuple(sorted(map(path_text, (*takeovers, *rivals, *replaced)))),
         in_the_way=tuple(gone(path, Cause.DRIFT)[1] for path in possible),
         unsure=next((reason for reason in reasons if reason), None),
         replace=replace,
@@ -304,9 +304,9 @@ def is_write_needed(changes: tuple[FieldChange, ...]) -> bool:
 def _within_leaf(fields: Mapping[str, Any], path: FieldPath) -> bool:
     """Return whether a place above the path is owned as a whole (an atomic list or map)."""
     for end in range(1, len(path)):
-        found = subtree(fields, path[:end])
-        if found is None:
+        owned = subtree(fields, path[:end])
+        if owned is None:
             return False
-        if not found:
+        if not owned:
             return True
     return False

@@ -26,9 +26,9 @@ def declared(body: JsonObject) -> dict[str, Any]:
     """The body without apiVersion, kind, status, and metadata that only the API server writes."""
     metadata = body.get("metadata")
     entries = metadata.items() if isinstance(metadata, (dict, Mapping)) else ()
-    kept = {name: value for name, value in entries if name in DECLARED_METADATA}
+    own = {name: value for name, value in entries if name in DECLARED_METADATA}
     rest = {name: value for name, value in body.items() if name not in ("apiVersion", "kind", "metadata", "status")}
-    return {**rest, "metadata": kept}
+    return {**rest, "metadata": own}
 
 
 def tree_changes(before: JsonObject, after: JsonObject, schema: Schema | None) -> tuple[TreeChange, ...]:
@@ -111,7 +111,7 @@ def displaced(
     in its place, and the API server refuses the two together. Source: Kubernetes: validation of probes, environment
     variables, volumes, update strategies, profiles and disruption budgets; client-side apply has `retainKeys` for it.
     """
-    found: dict[FieldPath, FieldPath] = {}
+    excluded: dict[FieldPath, FieldPath] = {}
     for path in changed:
         name = path[-1] if path else None
         node = node_at(root, path[:-1])
@@ -128,8 +128,8 @@ def displaced(
                 rivals = set().union(*(g - {name} for g in _ALTERNATIVES if name in g and node.fields.keys() >= g))
             for rival in sorted(rivals):
                 if rival not in want and there.get(rival) is not None:
-                    found.setdefault((*path[:-1], rival), path)
-    return found
+                    excluded.setdefault((*path[:-1], rival), path)
+    return excluded
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -180,8 +180,8 @@ def applied_fields(body: JsonObject, schema: Schema | None) -> dict[str, Any]:
     """
     fields = declared(body)
     metadata = _below(fields.pop("metadata"), object_meta())
-    found = _below(fields, schema.root if schema is not None else FREE)
-    return {**found, "f:metadata": metadata} if metadata else found
+    below = _below(fields, schema.root if schema is not None else FREE)
+    return {**below, "f:metadata": metadata} if metadata else below
 
 
 def _below(fields: Mapping[str, Json], node: SchemaNode) -> dict[str, Any]:

@@ -65,24 +65,24 @@ class Walk:
     def objects(self, desired: JsonObject, live: JsonObject, owned: Owned, node: SchemaNode, trail: Trail) -> None:
         """Compare two mappings, then our fields below them that are no longer desired."""
         fields, item = node.fields, node.item
-        seen = 0
+        count = 0
         for name, want in desired.items():
             child = fields.get(name) or item or self._unknown(node, trail, name)
             ours = owned.get("f:" + name) if owned else None
-            found = live.get(name, MISSING)
+            value = live.get(name, MISSING)
             kind = want.__class__
             if kind is dict or kind is list:
-                self._container(want, found, ours, child, (trail, name))
+                self._container(want, value, ours, child, (trail, name))
             elif want is None:
-                if self._null(found, child, (trail, name), is_entry=name not in fields):
+                if self._null(value, child, (trail, name), is_entry=name not in fields):
                     continue
-            elif found.__class__ is kind and want == found:
+            elif value.__class__ is kind and want == value:
                 pass
             else:
-                self._scalar(want, found, ours is not None, child, (trail, name))
+                self._scalar(want, value, ours is not None, child, (trail, name))
             if ours is not None:
-                seen += 1
-        if len(owned) - ("." in owned) > seen:
+                count += 1
+        if len(owned) - ("." in owned) > count:
             self._emptied(desired, trail)
             for raw, inner in owned.items():
                 name = raw[2:]
@@ -101,23 +101,23 @@ class Walk:
             self.doubts.append(f"the schema has no field {name} in {where}")
         return FREE
 
-    def _null(self, found: Json, node: SchemaNode, trail: Trail, *, is_entry: bool) -> bool:
+    def _null(self, live: Json, node: SchemaNode, trail: Trail, *, is_entry: bool) -> bool:
         """Compare a wanted null. True when it asks for nothing, so that the field counts as left out."""
         if node.is_nullable or node.shape is NodeForm.ANY:
-            if found is not None and (found is not MISSING or node.is_nullable):
-                self.changed.append((path_of(trail), found, None))
+            if live is not None and (live is not MISSING or node.is_nullable):
+                self.changed.append((path_of(trail), live, None))
             return False
         if is_entry:
-            if not same_scalar(stored_null(node), found, node.format):
-                self.changed.append((path_of(trail), found, stored_null(node)))
+            if not same_scalar(stored_null(node), live, node.format):
+                self.changed.append((path_of(trail), live, stored_null(node)))
             return False
         return True
 
-    def _scalar(self, want: Json, found: Json, is_ours: bool, node: SchemaNode, trail: Trail) -> None:
-        if found is MISSING:
+    def _scalar(self, want: Json, live: Json, is_ours: bool, node: SchemaNode, trail: Trail) -> None:
+        if live is MISSING:
             if node.drops_zero and not want:
                 return
-        elif same_scalar(want, found, node.format):
+        elif same_scalar(want, live, node.format):
             return
         elif (
             node.drops_zero
@@ -126,51 +126,51 @@ class Walk:
         ):
             # Empty means any value; or it was sent before, and the live value is its default.
             return
-        self.changed.append((path_of(trail), found, want))
+        self.changed.append((path_of(trail), live, want))
 
-    def _container(self, want: Json, found: Json, ours: Owned | None, node: SchemaNode, trail: Trail) -> None:
-        if not self.keeps_empty and want == found:
+    def _container(self, want: Json, live: Json, ours: Owned | None, node: SchemaNode, trail: Trail) -> None:
+        if not self.keeps_empty and want == live:
             # Then nothing of ours is there that is not wanted. Free-form values are walked, since true equals 1 here.
             return
-        if found.__class__ is not want.__class__:
+        if live.__class__ is not want.__class__:
             # An empty map of ours that is not there: pruning its last entry took the map away with it.
             is_pruned = not want and ours is not None
-            if found in (MISSING, None) and (is_pruned or says_nothing(want, node, keeps_empty=self.keeps_empty)):
+            if live in (MISSING, None) and (is_pruned or says_nothing(want, node, keeps_empty=self.keeps_empty)):
                 return
-            self.changed.append((path_of(trail), found, want))
+            self.changed.append((path_of(trail), live, want))
             return
         if node.shape is NodeForm.ANY and want.__class__ is list:
             node = _deduced(ours)
         if node.is_atomic or (want.__class__ is list and not node.keys and not node.is_set):
-            self._atomic(want, found, ours is not None, node, trail)
+            self._atomic(want, live, ours is not None, node, trail)
         elif want.__class__ is dict:
-            self.objects(want, found, ours or NOTHING, node, trail)
+            self.objects(want, live, ours or NOTHING, node, trail)
         elif node.keys:
-            self._map_list(want, found, ours or NOTHING, node, trail)
+            self._map_list(want, live, ours or NOTHING, node, trail)
         else:
-            self._set(want, found, ours or NOTHING, node, trail)
+            self._set(want, live, ours or NOTHING, node, trail)
 
-    def _atomic(self, want: Json, found: Json, is_ours: bool, node: SchemaNode, trail: Trail) -> None:
-        if covered(want, found, MISSING, node, keeps_empty=self.keeps_empty) is ValueComparison.EQUAL:
+    def _atomic(self, want: Json, live: Json, is_ours: bool, node: SchemaNode, trail: Trail) -> None:
+        if covered(want, live, MISSING, node, keeps_empty=self.keeps_empty) is ValueComparison.EQUAL:
             return
         path = path_of(trail)
         # Fields of the stored value alone are its defaults as long as nobody else wrote it since.
         before = value_at(self.previous, path) if is_ours and self.previous is not None else MISSING
-        verdict = covered(want, found, before, node, keeps_empty=self.keeps_empty)
+        verdict = covered(want, live, before, node, keeps_empty=self.keeps_empty)
         if verdict is ValueComparison.EQUAL:
             return
         if verdict is ValueComparison.DOUBTFUL:
             self.doubts.append("a list or map that is replaced as a whole has fields that may be defaults")
-        self.changed.append((path, found, want))
+        self.changed.append((path, live, want))
 
-    def _map_list(self, want: list[Json], found: list[Json], owned: Owned, node: SchemaNode, trail: Trail) -> None:
+    def _map_list(self, want: list[Json], live: list[Json], owned: Owned, node: SchemaNode, trail: Trail) -> None:
         assert node.item is not None, "a map list has items"
         names, defaults = key_names(node)
-        places = indexed(found, names, defaults)
+        places = indexed(live, names, defaults)
         wanted = indexed(want, names, defaults)
         if places is None or wanted is None:
             self.doubts.append("items of a map list lack a key or have the same one twice")
-            self._atomic(want, found, bool(owned), node, trail)
+            self._atomic(want, live, bool(owned), node, trail)
             return
         ours = {_key_values(raw): inner for raw, inner in owned.items() if raw[:2] == "k:"}
         last, in_order = -1, True
@@ -180,7 +180,7 @@ class Walk:
                 self.changed.append((path_of(there), MISSING, want[index]))
                 continue
             in_order, last = in_order and place > last, place
-            self.objects(want[index], found[place], ours.get(key, NOTHING), node.item, there)
+            self.objects(want[index], live[place], ours.get(key, NOTHING), node.item, there)
         if not in_order:
             shared = [key for key in places if key in wanted]
             self.changed.append((path_of(trail), [list(k) for k in shared], [list(k) for k in wanted if k in places]))
@@ -199,21 +199,21 @@ class Walk:
                 path,
                 names,
                 want={key: want[index] for key, index in wanted.items()},
-                found={key: found[index] for key, index in places.items()},
+                found={key: live[index] for key, index in places.items()},
                 sent={key: sent[index] for key, index in (sent_places or {}).items()},
                 strangers=strangers,
             )
             self.shared.append(record)
 
-    def _set(self, want: list[Json], found: list[Json], owned: Owned, node: SchemaNode, trail: Trail) -> None:
-        if any(value.__class__ in (dict, list) for value in (*want, *found)):
+    def _set(self, want: list[Json], live: list[Json], owned: Owned, node: SchemaNode, trail: Trail) -> None:
+        if any(value.__class__ in (dict, list) for value in (*want, *live)):
             self.doubts.append("items of a set are no scalars")
-            self._atomic(want, found, bool(owned), node, trail)
+            self._atomic(want, live, bool(owned), node, trail)
             return
         if len(set(want)) != len(want):
             self.doubts.append("a set has the same item twice")
         for value in want:
-            if value not in found:
+            if value not in live:
                 self.changed.append((path_of((trail, Member(value))), MISSING, value))
         if owned:
             self._emptied(want, trail)

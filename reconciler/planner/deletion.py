@@ -87,11 +87,6 @@ def fate_of(loss: LossCause, *, keep: bool, is_ack: bool) -> DeletionAction:
     return (_KARMADA_KEEP if keep else _KARMADA_DELETE)[loss]
 
 
-def keep_in_force(*, applied: bool, declared: bool | None) -> bool:
-    """The last applied value, unless the value declared now keeps more. None: nothing is declared any more."""
-    return applied or bool(declared)
-
-
 INCOMPLETE: Final = "the store could not be read completely"
 """The reason why absence from the store proves nothing."""
 
@@ -117,8 +112,8 @@ class LossInputs:
         if governs is not None:
             return (governs,)
         index, by_ref = self._policies
-        found = (winner(index.matches(template)), by_ref.get(owner) if owner is not None else None)
-        return tuple(policy for policy in found if policy is not None)
+        policies = (winner(index.matches(template)), by_ref.get(owner) if owner is not None else None)
+        return tuple(policy for policy in policies if policy is not None)
 
 
 class LostCopy(Struct, frozen=True, kw_only=True):
@@ -134,7 +129,7 @@ class LostCopy(Struct, frozen=True, kw_only=True):
 
 
 def lost_copies(
-    identity: Identity, seen: FleetCopies, members: Mapping[str, Member], inputs: LossInputs
+    identity: Identity, present: FleetCopies, members: Mapping[str, Member], inputs: LossInputs
 ) -> Iterator[LostCopy]:
     """Our copies of an object that nothing wants where they are, each with its fate; frozen ones included.
 
@@ -142,8 +137,8 @@ def lost_copies(
     """
     binding = inputs.schedule.bindings.get(identity)
     targets = {cluster for cluster, _ in binding.targets} if binding is not None else ()
-    for cluster in seen.copies:
-        member, ownership = members[cluster], seen.owners.get(cluster)
+    for cluster in present.copies:
+        member, ownership = members[cluster], present.owners.get(cluster)
         if cluster in targets or not isinstance(member, Read) or ownership is None or ownership.owner is None:
             continue
         live, owner = member.objects[identity], ownership.owner
@@ -155,16 +150,16 @@ def lost_copies(
             yield LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=DeletionAction.FROZEN, why=why)
             continue
         speaking = inputs.speaking(template, owner.policy)
-        keep = keep_in_force(applied=owner.keep, declared=any(policy.keep for policy in speaking))
-        fate = fate_of(loss, keep=keep, is_ack=owner.is_ack)
+        # The last applied value, unless the value declared now keeps more.
+        fate = fate_of(loss, keep=owner.keep or any(policy.keep for policy in speaking), is_ack=owner.is_ack)
         hold = next(filter(None, (suspended_by(policy, cluster) for policy in speaking)), None)
         yield LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=fate, why=why, hold=hold)
 
 
-def _loss(cluster: str, seen: Template, owner: OwnershipRecord, inputs: LossInputs) -> tuple[LossCause, str]:
-    fleet, identity = inputs.schedule.fleet, seen.identity
+def _loss(cluster: str, template: Template, owner: OwnershipRecord, inputs: LossInputs) -> tuple[LossCause, str]:
+    fleet, identity = inputs.schedule.fleet, template.identity
     binding = inputs.schedule.bindings.get(identity)
-    reach = inputs.broken.by(seen)
+    reach = inputs.broken.by(template)
     if reach is not None:
         return LossCause.UNKNOWN, reach.why
     if binding is not None:

@@ -65,18 +65,18 @@ def _is_due(change: Change) -> bool:
 
 def _owners(leaving: Sequence[Template], due: Sequence[Change], interpreters: Registry) -> Needs:
     """By object that is deleted what refers to it and is no longer wanted in the cluster either."""
-    templates = {found.identity: _template(found.gvk, found.identity, found.before or {}) for found in due}
+    templates = {change.identity: _template(change.gvk, change.identity, change.before or {}) for change in due}
     sources = Sources.among(Fleet(revision="", templates=templates), interpreters)
     companions = CompanionIndex(sources, interpreters)
-    found: dict[Identity, list[Identity]] = {}
+    owners: dict[Identity, list[Identity]] = {}
     for owner in leaving:
         # Its grant may have gone before, or stay.
         refs = references_of(owner, interpreters)
         needed = {target for ref in refs for target in sources.ever_needed(ref, owner.identity)}
         needed.update(identity for identity, _ in companions.of(owner, tuple(Companion), with_dependencies=True))
         for identity in needed - {owner.identity}:
-            found.setdefault(identity, []).append(owner.identity)
-    return found
+            owners.setdefault(identity, []).append(owner.identity)
+    return owners
 
 
 def _finalized(
@@ -102,30 +102,30 @@ def _finalized(
     there = (*leaving, *_applied(cluster, schedule, snapshot, is_bound=True))
     bodies = {one.identity: one.body for one in there}
     names = {change.identity for change in due}
-    found: defaultdict[Identity, set[Identity]] = defaultdict(set)
+    by_part: defaultdict[Identity, set[Identity]] = defaultdict(set)
     for kind in sorted({kind for kind, _ in custom if kind is not None}):
         parts = operator_parts(kind, bodies, snapshot.interpreters)
         parts |= {needed for needed, by in owners.items() if not parts.isdisjoint(by)}
         parts |= {namespace_identity(part.namespace) for part in parts if part.namespace}
         for part in parts & names:
-            found[part].update(identity for finalized, identity in custom if finalized == kind)
+            by_part[part].update(identity for finalized, identity in custom if finalized == kind)
     # Without those of an object that itself leaves after the part: each would wait for the other.
     return {
-        part: tuple(sorted(one for one in objects if one != part and not _waits_for(one, part, owners, found)))
-        for part, objects in found.items()
+        part: tuple(sorted(one for one in objects if one != part and not _waits_for(one, part, owners, by_part)))
+        for part, objects in by_part.items()
     }
 
 
 def _waits_for(
     start: Identity, goal: Identity, owners: Needs, finalized: Mapping[Identity, Collection[Identity]]
 ) -> bool:
-    seen, todo = {start}, [start]
+    visited, todo = {start}, [start]
     while todo:
         at = todo.pop()
-        steps = {*owners.get(at, ()), *finalized.get(at, ())} - seen
+        steps = {*owners.get(at, ()), *finalized.get(at, ())} - visited
         if goal in steps:
             return True
-        seen |= steps
+        visited |= steps
         todo += steps
     return False
 

@@ -109,17 +109,17 @@ def former_suspensions(record: GuardsInForce | None, head: Fleet) -> Mapping[str
         return {}
     own = {str(policy.ref): policy.suspension.joined(Suspension()) for policy in head.propagation}
     both = {name: own[name].joined(before) for name, before in record.suspensions.items() if name in own}
-    return {name: found for name, found in both.items() if found != own[name]}
+    return {name: joined for name, joined in both.items() if joined != own[name]}
 
 
 def with_former_suspensions(head: Fleet, record: GuardsInForce | None) -> Fleet:
     """Return the fleet with policies that suspend what they did in the revision before too, where HEAD loosens that."""
-    found = former_suspensions(record, head)
+    past = former_suspensions(record, head)
     policies = [
-        replace(one, suspension=replace(one.suspension, former=found[name])) if (name := str(one.ref)) in found else one
+        replace(one, suspension=replace(one.suspension, former=past[name])) if (name := str(one.ref)) in past else one
         for one in head.propagation
     ]
-    return replace(head, propagation=tuple(policies)) if found else head
+    return replace(head, propagation=tuple(policies)) if past else head
 
 
 def _may_loosen(record: GuardsInForce, settings: FleetSettings) -> bool:
@@ -175,13 +175,13 @@ def guard(
     """
     known, changes = losses.confirmed, plan.changes
     # Confirmed changes that may still be due although this round does not show them.
-    kept: frozenset[ChangeKey] = frozenset()
+    pending: frozenset[ChangeKey] = frozenset()
     if known.digest == guards.confirm:
-        kept = frozenset(key for key in known.changes if not is_evaluated(key[1], key[2]))
+        pending = frozenset(key for key in known.changes if not is_evaluated(key[1], key[2]))
     is_any = any(change.guarded or change.confirm for change in changes)
     reasons = _reasons(changes, guards, managed, losses, now, unread) if is_any else {}
     if not reasons:
-        return replace(plan, left=_left(known.digest, kept))
+        return replace(plan, left=_left(known.digest, pending))
     # Replacements exist before the old copy goes: a confirmed move stays confirmed.
     losing = [change for change in map(changes.__getitem__, reasons) if change.guarded or change.confirm]
     due = frozenset((str(change.action), change.cluster, change.identity) for change in losing)
@@ -191,12 +191,12 @@ def guard(
     is_over = ends is not None and moment is not None and moment > ends
     if is_confirmed and not is_over:
         confirmed = frozenset(changes[index].copy for index in reasons)
-        return replace(plan, confirmed=confirmed, left=_left(guards.confirm, due | kept))
+        return replace(plan, confirmed=confirmed, left=_left(guards.confirm, due | pending))
     held = tuple(
         replace(change, hold=Hold(HeldBy.GUARD, f"guard: {reasons[index]}")) if index in reasons else change
         for index, change in enumerate(changes)
     )
-    return replace(plan, changes=held, held_digest=digest, left=_left(known.digest, kept | (due & known.changes)))
+    return replace(plan, changes=held, held_digest=digest, left=_left(known.digest, pending | (due & known.changes)))
 
 
 def _left(digest: str, changes: frozenset[ChangeKey]) -> Confirmed:
@@ -214,17 +214,17 @@ def _too_many(
     due = {copy for copy in losing if cluster in (None, copy[0])}
     begins = _begin((*(at for name, at in losses.held_since.items() if cluster in (None, name)), now), guards)
     lost = {(one.cluster, one.identity) for one in losses.made if (instant(one.time) or _EPOCH) > begins}
-    made = len({copy for copy in lost if cluster in (None, copy[0])} - due)
+    gone = len({copy for copy in lost if cluster in (None, copy[0])} - due)
     # What there was before the window, not the rest that shrinks with each loss.
     ours = sum(managed.values()) if cluster is None else managed.get(cluster, 0)
-    most = limit(guards, ours + made)
-    if len(due) + made <= most:
+    most = limit(guards, ours + gone)
+    if len(due) + gone <= most:
         return ""
     where = "over the fleet" if cluster is None else "in one cluster"
     minutes, rest = divmod(guards.window_s, 60)
     window = f"{minutes}m" if minutes and not rest else f"{guards.window_s}s"
-    told = f" within {window}, {made} of them made already" if made else ""
-    return f"{len(due) + made} deletions and releases {where}{told}, at most {most} pass"
+    note = f" within {window}, {gone} of them made already" if gone else ""
+    return f"{len(due) + gone} deletions and releases {where}{note}, at most {most} pass"
 
 
 def _begin(moments: Iterable[str], guards: Guards) -> datetime:
@@ -304,8 +304,8 @@ def losses_after(
         return Losses(confirmed=left, guards=guards)
     held_since = {cluster: losses.held_since.get(cluster, now) for cluster in sorted(holding)}
     begins = _begin((*held_since.values(), now), guards.active)
-    made = tuple(loss for loss in losses.made if (instant(loss.time) or _EPOCH) > begins)
-    return Losses(made=made, held_since=held_since, confirmed=left, guards=guards)
+    recent = tuple(loss for loss in losses.made if (instant(loss.time) or _EPOCH) > begins)
+    return Losses(made=recent, held_since=held_since, confirmed=left, guards=guards)
 
 
 def losses_of(changes: Iterable[Change], now: str) -> tuple[RecordedLoss, ...]:

@@ -105,7 +105,7 @@ def written_by(
     A copy is available if its workload was observed to be healthy or was not observed at all. A member that did not
     answer when it was observed is not read here either.
     """
-    made: dict[int, tuple[LiveObject, AppliedRow]] = {}
+    shared: dict[int, tuple[LiveObject, AppliedRow]] = {}
     schemas = KindSchemas(before)
     objects: dict[str, dict[Identity, LiveObject]] = {name: {} for name in after.fleet.clusters}
     ledger: dict[str, dict[Identity, AppliedRow]] = {
@@ -116,12 +116,12 @@ def written_by(
         if not _comes_there(before, manifest, observed):
             continue
         # Clusters with equal content share the result.
-        known = made.get(id(manifest.content))
+        known = shared.get(id(manifest.content))
         if known is None:
             known = try_call(_applied, manifest, before, schemas.of(manifest.gvk)).value
             if known is None:
                 continue  # As it is not there, the comparison meets the same fault and tells of it.
-            made[id(manifest.content)] = known
+            shared[id(manifest.content)] = known
         live, row = known
         established = _established(observed.get(cluster), row)
         is_same = row.cluster == cluster and row.established == established
@@ -182,8 +182,8 @@ def _members(
     unknown = {gvk: after.definition_of(gvk.group_kind) is None for gvk in scopes}
     members: dict[str, Member] = {}
     for name, held in sorted(objects.items()):
-        seen = observed.get(name)
-        if seen is not None and not seen.reachable:
+        cluster = observed.get(name)
+        if cluster is not None and not cluster.reachable:
             members[name] = NotRead(name=name, why="it did not answer when it was observed")
             continue
         served = {gvk: _served(before, gvk, name, observed) for gvk in scopes}
@@ -193,32 +193,32 @@ def _members(
             absent=wanted - held.keys(),
             kinds=frozenset(identity[:2] for identity in wanted),
             served={gvk: scopes[gvk] for gvk, known in served.items() if (unknown[gvk] if known is None else known)},
-            told={identity: _observed_health(seen, live, before.interpreters) for identity, live in held.items()},
+            told={identity: _observed_health(cluster, live, before.interpreters) for identity, live in held.items()},
         )
     return members
 
 
 def _served(schedule: Schedule, gvk: GVK, cluster: str, observed: Mapping[str, ClusterObservation]) -> bool | None:
     """Return whether a cluster serves a kind once the schedule is carried out; None: unknown."""
-    definition, seen = schedule.definition_of(gvk.group_kind), observed.get(cluster)
+    definition, observation = schedule.definition_of(gvk.group_kind), observed.get(cluster)
     if definition is not None:
         return cluster in schedule.bindings[definition].clusters and is_written(schedule, definition, cluster)
-    return None if seen is None or seen.apis is None else gvk in seen.apis
+    return None if observation is None or observation.apis is None else gvk in observation.apis
 
 
-def _observed_health(seen: ClusterObservation | None, live: LiveObject, interpreters: Registry) -> LastHealth:
+def _observed_health(observation: ClusterObservation | None, live: LiveObject, interpreters: Registry) -> LastHealth:
     """Return the observed health; without observation that of a revision at rest."""
     interpreter = interpreters.of(*live.identity[:2])
-    workload = seen.workloads.get(live.identity) if seen is not None else None
+    workload = observation.workloads.get(live.identity) if observation is not None else None
     is_counted = interpreter.available(_ANY_STATUS) is not None
     if workload is None:
         return LastHealth(Health.HEALTHY, interpreter.demand(live.body).replicas if is_counted else None)
     return LastHealth(workload.health, workload.ready if is_counted else None)
 
 
-def _established(seen: ClusterObservation | None, row: AppliedRow) -> int | None:
+def _established(observation: ClusterObservation | None, row: AppliedRow) -> int | None:
     """Return the number of replicas that a copy has served with, as observed; a healthy one with all of them."""
-    workload = seen.workloads.get(row.identity) if seen is not None else None
+    workload = observation.workloads.get(row.identity) if observation is not None else None
     if workload is None or workload.health is Health.HEALTHY:
         return row.replicas or 0
     return workload.established

@@ -66,7 +66,7 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
     for change in changes:
         for other in change.after:
             more[other].add(change.identity)
-    extended = {**needs, **{other: needs.get(other, frozenset()) | found for other, found in more.items()}}
+    extended = {**needs, **{other: needs.get(other, frozenset()) | added for other, added in more.items()}}
     depth = _depths({change.identity for change in changes}, extended if more else needs)
     phase = _phases(changes)
     last = max(phase.values(), default=0)
@@ -93,22 +93,22 @@ def _phases(changes: Iterable[Change]) -> Mapping[Copy, int]:
     An operator leaves after the definition of its objects, though by their kinds definitions are the last to leave.
     """
     waiting = {change.copy: change for change in changes if change.after}
-    found: dict[Copy, int] = {}
+    phases: dict[Copy, int] = {}
 
     def phase(copy: Copy) -> int:
         if copy not in waiting:
             return 0
-        if copy not in found:
-            found[copy] = 0  # A circle is opened where it was entered.
+        if copy not in phases:
+            phases[copy] = 0  # A circle is opened where it was entered.
             cluster, identity = copy
             rank = kind_rank(identity.kind)
             others = [(phase((cluster, one)), kind_rank(one.kind)) for one in waiting[copy].after]
-            found[copy] = max((turn + (other < rank) for turn, other in others), default=0)
-        return found[copy]
+            phases[copy] = max((turn + (other < rank) for turn, other in others), default=0)
+        return phases[copy]
 
     for copy in waiting:
         phase(copy)
-    return found
+    return phases
 
 
 def is_follower(change: Change) -> bool:
@@ -117,15 +117,15 @@ def is_follower(change: Change) -> bool:
     return owner is not None and owner.dependency
 
 
-def kept_waves(found: tuple[tuple[int, ...], ...], is_kept: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:
+def kept_waves(waves: tuple[tuple[int, ...], ...], is_kept: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:
     """The waves with the changes that are kept; none is empty."""
-    kept = (tuple(index for index in wave if is_kept(index)) for wave in found)
-    return tuple(wave for wave in kept if wave)
+    filtered = (tuple(index for index in wave if is_kept(index)) for wave in waves)
+    return tuple(wave for wave in filtered if wave)
 
 
-def waves_without(found: tuple[tuple[int, ...], ...], changes: tuple[Change, ...]) -> tuple[tuple[int, ...], ...]:
+def waves_without(waves: tuple[tuple[int, ...], ...], changes: tuple[Change, ...]) -> tuple[tuple[int, ...], ...]:
     """The waves without the changes that have been held since."""
-    return kept_waves(found, lambda index: changes[index].held is None)
+    return kept_waves(waves, lambda index: changes[index].held is None)
 
 
 def _depths(identities: Iterable[Identity], needs: Mapping[Identity, frozenset[Identity]]) -> Mapping[Identity, int]:
@@ -256,12 +256,12 @@ class TurnOrder:
 
     def _needed(self, hooks: Iterable[Identity]) -> set[Identity]:
         """Return what hooks refer to, directly or not: it comes before them."""
-        todo, found = list(hooks), set[Identity]()
+        todo, needed = list(hooks), set[Identity]()
         while todo:
-            needs = self._schedule.needs.get(todo.pop(), frozenset()) - found
-            found |= needs
+            needs = self._schedule.needs.get(todo.pop(), frozenset()) - needed
+            needed |= needs
             todo += needs
-        return found
+        return needed
 
     def _why_not_done(self, cluster: str, identity: Identity, due: Mapping[Identity, Sequence[Change]]) -> str:
         """Return why later turns wait for an object, in words; empty: they need not."""

@@ -4,10 +4,10 @@ from reconciler.rollouts.differing import SelectedTables, changed_by_staging, di
 from reconciler.rollouts.gate import (
     ANSWER_BYTES_MAX,
     GatedCopy,
+    gate_status,
     named_objects,
     range_query,
     refusal,
-    sight_of,
     verdict_on,
 )
 from reconciler.rollouts.layout import lay_out, refused_without_revisions, select
@@ -17,12 +17,12 @@ from reconciler.rollouts.record_book import (
     believed,
     entries_of,
     entry_of,
+    has_beginnings,
     is_past,
-    is_told,
     record_of,
     recorded,
+    records_of_entries,
     rollout_events,
-    told_by,
 )
 from reconciler.rollouts.release import is_looser, kept_problem, release_of_head, rollout_documents
 from reconciler.rollouts.rollout_document import NotClear, approved, parse_rollout

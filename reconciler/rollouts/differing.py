@@ -54,28 +54,23 @@ class SelectedTables:
         dirty |= changed_keys(before.policies, schedule.policies) | changed_keys(before.bindings, schedule.bindings)
         if concerns_definitions(schedule, dirty):
             return None
-        found = _selected_among(schedule, dirty)
-        if found.problems:
+        selection = selected_of(schedule, dirty)
+        if selection.problems:
             return None
         for identity in dirty:
-            is_other = known.rollouts.get(identity) != found.rollouts.get(identity)
+            is_other = known.rollouts.get(identity) != selection.rollouts.get(identity)
             if is_other and identity in before.bindings and identity in schedule.bindings:
                 return None  # What it brings along may go with another Rollout, too.
-        changes = {identity: found.rollouts.get(identity) for identity in dirty}
+        changes = {identity: selection.rollouts.get(identity) for identity in dirty}
         rollouts = patched(known.rollouts, changes)
         return known if rollouts is known.rollouts else replace(known, rollouts=rollouts)
 
 
-def selected_of(schedule: Schedule) -> Staging:
+def selected_of(schedule: Schedule, identities: Collection[Identity] | None = None) -> Staging:
     """Return the Rollouts of a schedule's templates. A dependency has those of its owners; a Namespace none.
 
-    Source: ADR 18.
+    `identities`: these alone; None: all. Source: ADR 18.
     """
-    return _selected_among(schedule, None)
-
-
-def _selected_among(schedule: Schedule, identities: Collection[Identity] | None) -> Staging:
-    """`identities`: these alone; None: all."""
     fleet = schedule.fleet
     if not fleet.rollouts:
         return Staging()
@@ -86,8 +81,8 @@ def _selected_among(schedule: Schedule, identities: Collection[Identity] | None)
         if binding is not None and binding.owners and identity[:2] != ("", "Namespace"):
             owners[identity] = binding.owners
     if identities is not None:
-        meant = sorted({*identities, *chain.from_iterable(owners.values())} & fleet.templates.keys())
-        fleet = replace(fleet, templates={identity: fleet.templates[identity] for identity in meant})
+        wanted = sorted({*identities, *chain.from_iterable(owners.values())} & fleet.templates.keys())
+        fleet = replace(fleet, templates={identity: fleet.templates[identity] for identity in wanted})
     policies = schedule.policies
     governing = {identity: policies[identity].ref for identity in fleet.templates if identity in policies}
     definitions = definitions_of(schedule) if identities is None else {}
@@ -106,7 +101,7 @@ def differing(
     """
     if one is other:
         return set()
-    found = set()
+    differences = set()
     for identity in changed_keys(one.templates, other.templates):
         before, after = one.templates.get(identity), other.templates.get(identity)
         is_same = (
@@ -116,18 +111,18 @@ def differing(
             and (before.digest == after.digest or is_equal(before, after))
         )
         if not is_same and is_meant(identity):
-            found.add(identity)
+            differences.add(identity)
     old, new = ({(policy.ref, policy.digest): policy for policy in fleet.overrides} for fleet in (one, other))
     index = PolicyIndex(side[key] for key in sorted(old.keys() ^ new.keys()) for side in (old, new) if key in side)
     if index.is_empty:
-        return found
+        return differences
     for fleet in (one, other):
-        found.update(
+        differences.update(
             identity
             for identity, template in fleet.templates.items()
-            if identity not in found and is_meant(identity) and index.matches(template)
+            if identity not in differences and is_meant(identity) and index.matches(template)
         )
-    return found
+    return differences
 
 
 def stages_the_same(older: Fleet, schedule: Schedule, is_meant: Callable[[Identity], bool]) -> bool:
@@ -152,9 +147,9 @@ def changed_by_staging(before: Schedule | None, after: Schedule) -> set[Identity
     if before is None or before.staging is after.staging:
         return set()
     old, new = before.staging or _NOTHING, after.staging or _NOTHING
-    found: set[Identity] = set()
-    found |= changed_keys(old.rollouts, new.rollouts) | changed_keys(old.tied, new.tied)
-    found |= changed_keys(old.lingering, new.lingering) | changed_keys(old.early, new.early)
+    changed: set[Identity] = set()
+    changed |= changed_keys(old.rollouts, new.rollouts) | changed_keys(old.tied, new.tied)
+    changed |= changed_keys(old.lingering, new.lingering) | changed_keys(old.early, new.early)
     for name in sorted({*old.in_force, *new.in_force}):
         in_force, in_force_now = old.in_force.get(name, {}), new.in_force.get(name, {})
         # The revisions that clusters of a Rollout changed between, each pair once.
@@ -169,10 +164,10 @@ def changed_by_staging(before: Schedule | None, after: Schedule) -> set[Identity
 
         for (earlier, later), (was, is_now) in turned.items():
             if was is not None and is_now is not None:
-                found |= differing(was[1], is_now[1], is_of) if earlier != later else set()
+                changed |= differing(was[1], is_now[1], is_of) if earlier != later else set()
             elif earlier != later:
-                found.update(identity for side in (old, new) for identity, of in side.rollouts.items() if name in of)
-    return found
+                changed.update(identity for side in (old, new) for identity, of in side.rollouts.items() if name in of)
+    return changed
 
 
 def _side(head: Fleet, staging: Staging, name: str, revision: str) -> tuple[str, Fleet] | None:
@@ -225,7 +220,7 @@ def needs_of(
                 early[identity] |= {name for name in clusters if identity not in ledger.get(name, {})}
             for identity in before & after:
                 needed[identity] |= clusters
-    kept = {
+    retained = {
         identity: RetainedObject(
             template=template,
             policy=schedule.policies.get(min(owners[identity])),
@@ -237,7 +232,7 @@ def needs_of(
         if any(identity in ledger.get(cluster, {}) for cluster in missing[identity])
     }
     left = {identity: frozenset(clusters - needed[identity]) for identity, clusters in early.items()}
-    return kept, {identity: clusters for identity, clusters in left.items() if clusters}
+    return retained, {identity: clusters for identity, clusters in left.items() if clusters}
 
 
 def _brought(schedule: Schedule, fleet: Fleet, sources: Sources, owner: Identity) -> set[Identity]:

@@ -23,20 +23,20 @@ from reconciler.api.rollouts import ConditionCheck, Gate, MetricCheck
 from reconciler.decoding import prepared
 from reconciler.rollouts.record_book import RolloutRecords, later_of
 
-UNTOLD = GateUnknown("nothing is known of it yet")
+NOT_OBSERVED = GateUnknown("nothing is known of it yet")
 
 
 def note_success(cluster: str, gate: Gate, book: RolloutRecords) -> None:
     """Note in the book when the time of success of a cluster begins or breaks off, and when it is complete."""
-    record, sight = book[cluster], book.sights.get(cluster, UNTOLD)
+    record, status = book[cluster], book.sights.get(cluster, NOT_OBSERVED)
     if not record.revision or record.completed_at:
         return
-    if not (isinstance(sight, GateMet) and sight.revision == record.revision):
-        if record.steady_since and not (isinstance(sight, GateUnmet) and sight.is_scaling):
+    if not (isinstance(status, GateMet) and status.revision == record.revision):
+        if record.steady_since and not (isinstance(status, GateUnmet) and status.is_scaling):
             book.note(Steady(cluster, ""))
         return
-    told = later_of(sight.since, record.steady_since) or book.text
-    since = later_of(told, record.begun_at)
+    steady = later_of(status.since, record.steady_since) or book.text
+    since = later_of(steady, record.begun_at)
     if since != record.steady_since:
         book.note(Steady(cluster, since))
     if book.is_over(since, gate.min_success_s, cluster):
@@ -44,21 +44,18 @@ def note_success(cluster: str, gate: Gate, book: RolloutRecords) -> None:
 
 
 def has_failed(cluster: str, gate: Gate, book: RolloutRecords) -> bool:
-    """Return whether a hook failed in a cluster, or it missed the deadline of its gate.
-
-    One that meets it now has not failed.
-    """
-    record, sight = book[cluster], book.sights.get(cluster, UNTOLD)
+    """Return whether a hook failed in a cluster, or its gate is not met now and its deadline is over."""
+    record, status = book[cluster], book.sights.get(cluster, NOT_OBSERVED)
     if not record.revision or record.completed_at:
         return False
-    if isinstance(sight, GateMet) and sight.revision == record.revision:
+    if isinstance(status, GateMet) and status.revision == record.revision:
         return False
-    return has_failed_hook(record.revision, sight) or book.is_over(record.begun_at, gate.timeout_s, cluster)
+    return has_failed_hook(record.revision, status) or book.is_over(record.begun_at, gate.timeout_s, cluster)
 
 
-def has_failed_hook(revision: str, sight: GateStatus) -> bool:
+def has_failed_hook(revision: str, status: GateStatus) -> bool:
     """Return whether a hook of a revision failed, which no waiting mends. Source: ADR 26."""
-    return isinstance(sight, GateUnmet) and sight.failed == revision != ""
+    return isinstance(status, GateUnmet) and status.failed == revision != ""
 
 
 def is_too_late(cluster: str, revision: str, gate: Gate, book: RolloutRecords) -> bool:
@@ -84,7 +81,7 @@ class GatedCopy(NamedTuple):
     has_failed: bool = False
 
 
-def sight_of(
+def gate_status(
     gate: Gate, revision: str, copies: Iterable[GatedCopy], objects: Mapping[ResourceRef, JsonObject], since: str = ""
 ) -> GateStatus:
     """Return whether all copies are in step with the revision and the gate is met.
@@ -92,18 +89,18 @@ def sight_of(
     `objects`: the found objects that its conditions name. `since`: RFC 3339 of the beginning of this state; empty:
     unknown.
     """
-    found = sorted(copies, key=lambda copy: copy.identity)
-    failed = next((copy for copy in found if copy.has_failed), None)
+    ordered = sorted(copies, key=lambda copy: copy.identity)
+    failed = next((copy for copy in ordered if copy.has_failed), None)
     if failed is not None:
         return GateUnmet(f"{failed.identity} failed: {failed.why}", failed=revision)
-    late = [copy for copy in found if not copy.is_in_step]
-    unwell = [copy for copy in found if copy.is_in_step and not copy.is_healthy] if gate.healthy else []
+    late = [copy for copy in ordered if not copy.is_in_step]
+    unwell = [copy for copy in ordered if copy.is_in_step and not copy.is_healthy] if gate.healthy else []
     is_scaling = all(copy.is_scaling for copy in (*late, *unwell))
     if late:
         return GateUnmet(f"{late[0].identity} is not as it is to be yet", is_scaling)
     if unwell:
         return GateUnmet(f"{unwell[0].identity}: {unwell[0].why or 'it is not healthy'}", is_scaling)
-    why = next(filter(None, (_unmet(check, found, objects) for check in gate.checks)), "")
+    why = next(filter(None, (_unmet(check, ordered, objects) for check in gate.checks)), "")
     return GateUnmet(why) if why else GateMet(revision, since)
 
 
@@ -117,8 +114,8 @@ def _unmet(check: ConditionCheck, copies: Iterable[GatedCopy], objects: Mapping[
     if check.of is not None:
         body = objects.get(check.of)
         return f"{check.of} is not there" if body is None else _unlike(check, str(check.of), body)
-    told = [(str(copy.identity), copy.body) for copy in copies]
-    having = [(name, body) for name, body in told if _status(body, check.condition) is not None]
+    bodies = [(str(copy.identity), copy.body) for copy in copies]
+    having = [(name, body) for name, body in bodies if _status(body, check.condition) is not None]
     if not having:
         return f"no copy has the condition {check.condition} yet"
     return next(filter(None, (_unlike(check, name, body) for name, body in having)), "")
@@ -128,18 +125,18 @@ def _unlike(check: ConditionCheck, name: str, body: JsonObject) -> str:
     status = _status(body, check.condition)
     if status == check.status:
         return ""
-    shown = "not there yet" if status is None else status
-    return f"the condition {check.condition} of {name} is {shown}, not {check.status}"
+    actual = "not there yet" if status is None else status
+    return f"the condition {check.condition} of {name} is {actual}, not {check.status}"
 
 
 def _status(body: JsonObject, condition: str) -> str | None:
     """Return the status of a condition; None if missing, or about an older generation of the object."""
     conditions, generation = dig(body, "status", "conditions"), dig(body, "metadata", "generation")
-    for found in conditions if isinstance(conditions, list | tuple) else ():
-        if dig(found, "type") == condition:
-            seen = dig(found, "observedGeneration")
-            is_old = isinstance(seen, int) and isinstance(generation, int) and seen < generation
-            status = dig(found, "status")
+    for entry in conditions if isinstance(conditions, list | tuple) else ():
+        if dig(entry, "type") == condition:
+            observed = dig(entry, "observedGeneration")
+            is_old = isinstance(observed, int) and isinstance(generation, int) and observed < generation
+            status = dig(entry, "status")
             return status if isinstance(status, str) and not is_old else None
     return None
 
@@ -178,12 +175,12 @@ def verdict_on(check: MetricCheck, answer: bytes, prometheus: str, now_s: int) -
     """Return why the metric does not hold, or cannot be told; None: every series had such a value all the time."""
     unreadable = GateUnknown(f"the Prometheus {prometheus} gives no answer that can be read")
     try:
-        found = msgspec.json.decode(answer, type=_RangeAnswer)
-        points = [(float(at), float(value)) for series in found.data.result for at, value in series.values]
+        response = msgspec.json.decode(answer, type=_RangeAnswer)
+        points = [(float(at), float(value)) for series in response.data.result for at, value in series.values]
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return unreadable
     start_s = now_s - check.for_s
-    is_range = found.status == "success" and found.data.result_type == "matrix"
+    is_range = response.status == "success" and response.data.result_type == "matrix"
     if not is_range or not all(start_s <= at <= now_s for at, _ in points):
         return unreadable
     if not points:
@@ -201,10 +198,10 @@ def verdict_on(check: MetricCheck, answer: bytes, prometheus: str, now_s: int) -
 def refusal(answer: bytes) -> str:
     """Return the reason in an answer that refuses a query; empty: it has none."""
     try:
-        said = msgspec.json.decode(answer, type=dict[str, Any]).get("error")
+        error = msgspec.json.decode(answer, type=dict[str, Any]).get("error")
     except (msgspec.MsgspecError, RecursionError):
         return ""
-    return f" ({said[:_SHOWN_CHARS]})" if isinstance(said, str) and said.isprintable() else ""
+    return f" ({error[:_SHOWN_CHARS]})" if isinstance(error, str) and error.isprintable() else ""
 
 
 def _short_query(check: MetricCheck) -> str:

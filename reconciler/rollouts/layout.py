@@ -38,10 +38,10 @@ def lay_out(rollout: Rollout, clusters: Mapping[str, Cluster]) -> Layout:
             in_stages[name].append(of_stage)
     rest = tuple(name for name, stages in in_stages.items() if not stages)
     problems: list[Problem] = []
-    found = []
+    layouts = []
     for stage in rollout.stages:
         names = chosen.get(stage.name, rest)
-        found.append(StageLayout(stage, tuple(sorted(names, key=lambda name: _order(stage, clusters[name])))))
+        layouts.append(StageLayout(stage, tuple(sorted(names, key=lambda name: _order(stage, clusters[name])))))
         problems.extend(_remarks(stage, [clusters[name] for name in names]))
     has_rest = len(chosen) < len(rollout.stages)
     outside = () if has_rest else tuple(sorted(rest))
@@ -61,7 +61,7 @@ def lay_out(rollout: Rollout, clusters: Mapping[str, Cluster]) -> Layout:
             code = "rollout-pin-ambiguous"
             errors.append(Problem(source=rollout.source, path="spec.pin", code=code, message=message))
     return Layout(
-        stages=tuple(found),
+        stages=tuple(layouts),
         outside=outside,
         problems=tuple(sorted({*problems, *errors})),
         is_sound=not errors,
@@ -128,7 +128,7 @@ def select(
             problems.append(Problem(source=template.source, code="rollout-template-tied", message=message))
         elif best:
             own[identity] = best[0]
-    found: dict[Identity, tuple[str, ...]] = {identity: (name,) for identity, name in own.items()}
+    rollouts: dict[Identity, tuple[str, ...]] = {identity: (name,) for identity, name in own.items()}
     for identity, bringing in owners.items():
         names = {own.get(owner, AT_ONCE) for owner in bringing if owner not in tied}
         tied_owners = sorted({name for owner in bringing for name in tied.get(owner, ())})
@@ -142,13 +142,13 @@ def select(
             "it goes with the earlier one",
         )
         if AT_ONCE in names:
-            found.pop(identity, None)
+            rollouts.pop(identity, None)
         elif names:
-            found[identity] = tuple(sorted(names))
+            rollouts[identity] = tuple(sorted(names))
     for identity, (of, converters) in definitions.items():
-        names = set(chain.from_iterable(found.get(each, (AT_ONCE,)) for each in of if each not in tied))
+        names = set(chain.from_iterable(rollouts.get(each, (AT_ONCE,)) for each in of if each not in tied))
         if names - {AT_ONCE}:
-            found |= dict.fromkeys((identity, *converters), tuple(sorted(names - {AT_ONCE})))
+            rollouts |= dict.fromkeys((identity, *converters), tuple(sorted(names - {AT_ONCE})))
         problems += _shared(
             fleet.templates[identity],
             names,
@@ -158,7 +158,7 @@ def select(
             "there",
         )
     return Staging(
-        rollouts={identity: names for identity, names in sorted(found.items()) if identity not in tied},
+        rollouts={identity: names for identity, names in sorted(rollouts.items()) if identity not in tied},
         tied=dict(sorted(tied.items())),
         problems=tuple(sorted(problems)),
     )
@@ -193,19 +193,19 @@ def _shared(template: Template | None, names: Collection[str], code: str, subjec
     """Return the warning about a template that goes with several Rollouts."""
     if template is None or len(names) < 2:
         return []
-    shown = " and ".join(f"with the Rollout {name}" if name else "at once" for name in sorted(names))
-    return [warning(template.source, "", code, f"{subject} {shown}; {outcome}")]
+    ways = " and ".join(f"with the Rollout {name}" if name else "at once" for name in sorted(names))
+    return [warning(template.source, "", code, f"{subject} {ways}; {outcome}")]
 
 
 def definitions_of(schedule: Schedule) -> Definitions:
     """Return the placed CustomResourceDefinitions of the store, with their objects."""
-    kinds = {kind: found for kind, found in schedule.definitions.items() if found in schedule.bindings}
-    objects: dict[Identity, list[Identity]] = {found: [] for found in kinds.values()}
+    kinds = {kind: definition for kind, definition in schedule.definitions.items() if definition in schedule.bindings}
+    objects: dict[Identity, list[Identity]] = {definition: [] for definition in kinds.values()}
     for identity in schedule.bindings if kinds else ():
         definition = kinds.get(identity[:2])
         if definition is not None and identity in schedule.fleet.templates:
             objects[definition].append(identity)
-    return {found: (each, _converters(schedule, found)) for found, each in objects.items()}
+    return {definition: (each, _converters(schedule, definition)) for definition, each in objects.items()}
 
 
 def _converters(schedule: Schedule, definition: Identity) -> tuple[Identity, ...]:
@@ -216,14 +216,14 @@ def _converters(schedule: Schedule, definition: Identity) -> tuple[Identity, ...
         return ()
     selector = dig(templates[service].body, "spec", "selector") if service in templates else None
     wanted = selector if isinstance(selector, Mapping) else {}
-    found = [service]
+    parts = [service]
     for identity, template in templates.items() if wanted else ():
         if identity.namespace == service.namespace:
             pods = try_call(schedule.interpreters.of(*identity[:2]).pod_template, template.body).value
             labels = dig(pods, "metadata", "labels")
             if isinstance(labels, Mapping) and wanted.items() <= labels.items():
-                found.append(identity)
-    return tuple(identity for identity in found if identity in schedule.bindings)
+                parts.append(identity)
+    return tuple(identity for identity in parts if identity in schedule.bindings)
 
 
 def _service(definition: Template) -> Identity | None:
@@ -239,6 +239,6 @@ def concerns_definitions(schedule: Schedule, dirty: Collection[Identity]) -> boo
     if not schedule.definitions:
         return False
     defining, templates = set(schedule.definitions.values()), schedule.fleet.templates
-    services = [_service(templates[found]) for found in defining if found in templates]
+    services = [_service(templates[one]) for one in defining if one in templates]
     spaces = {service.namespace for service in services if service is not None}
     return any(each in defining or each[:2] in schedule.definitions or each.namespace in spaces for each in dirty)

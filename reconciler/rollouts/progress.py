@@ -28,7 +28,7 @@ from reconciler.api.rollout_progress import (
     StageState,
 )
 from reconciler.api.rollouts import ChangeTime, Gate, Layout, Rollout, StageLayout
-from reconciler.rollouts.gate import UNTOLD, has_failed_hook, note_success
+from reconciler.rollouts.gate import NOT_OBSERVED, has_failed_hook, note_success
 from reconciler.rollouts.record_book import RolloutRecords
 from reconciler.rollouts.release import Pins, begin_pinned, begin_rolled_back, newest, pins_in_force, release_under_way
 from reconciler.rollouts.stage_slots import StageInputs, StageMembers, leave, take_turns
@@ -51,8 +51,8 @@ def progress(
     known = layout.stage_of
     present = {*known, *layout.outside}
     book = RolloutRecords({name: one for name, one in records.items() if name in present}, now, sights, facts)
-    for name, found in known.items():
-        note_success(name, found.stage.gate, book)
+    for name, entry in known.items():
+        note_success(name, entry.stage.gate, book)
     pins = pins_in_force(rollout, layout, facts)
     begin_pinned(pins, book)
     # A cluster that is pinned itself takes no part in its stage.
@@ -76,8 +76,8 @@ def progress(
     is_waiting = any(state.kind in (StageKind.WAITS_FOR_STAGE, StageKind.UNCLEAR) for state in states)
     is_done = layout.is_sound and all(state.is_over for state in states)
     stages = tuple(
-        StageProgress(name=found.stage.name, clusters=found.clusters, state=state)
-        for found, state in zip(layout.stages, states, strict=True)
+        StageProgress(name=entry.stage.name, clusters=entry.clusters, state=state)
+        for entry, state in zip(layout.stages, states, strict=True)
     )
     return RolloutProgress(
         rollout=rollout.name,
@@ -112,7 +112,7 @@ def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
     it does with a turn.
     """
     book, facts, release = scene.book, scene.book.facts, scene.release
-    places = {name: found.stage.name for found in layout.stages for name in found.clusters}
+    places = {name: entry.stage.name for entry in layout.stages for name in entry.clusters}
     new = [name for name in places if not book[name].revision and name not in pins.of_clusters]
     if not new:
         return
@@ -123,21 +123,21 @@ def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
         if is_proven:
             for where in (place,) if record.revision == release else ("", place):
                 proven.setdefault(where, {})[record.revision] = record.begun_at
-    stages = {found.stage.name: StageMembers(scene, found, frozenset(pins.of_clusters)) for found in layout.stages}
+    stages = {entry.stage.name: StageMembers(scene, entry, frozenset(pins.of_clusters)) for entry in layout.stages}
     for name in new:
         among, members = proven.get(places[name]) or proven[""], stages[places[name]]
         start = newest(set(among), among, facts.order)
         if start and name not in facts.away and (start != release or members.has_room):
             book.note(Begin(name, start, book.text))
-            note_success(name, members.found.stage.gate, book)
+            note_success(name, members.layout.stage.gate, book)
 
 
 def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInputs) -> list[StageState]:
-    all_members = [StageMembers(scene, found, apart) for found in layout.stages]
+    all_members = [StageMembers(scene, entry, apart) for entry in layout.stages]
     states: list[StageState] = []
     blocking = ""
     for index, members in enumerate(all_members):
-        name = members.found.stage.name
+        name = members.layout.stage.name
         pin = pins.of_stages.get(name)
         if not layout.is_sound:
             state = StageState(StageKind.UNCLEAR)
@@ -165,11 +165,11 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInput
     return states
 
 
-def _cluster_progress(name: str, found: StageLayout | None, pins: Pins, scene: StageInputs) -> ClusterProgress:
+def _cluster_progress(name: str, entry: StageLayout | None, pins: Pins, scene: StageInputs) -> ClusterProgress:
     record, pin = scene.book[name], pins.of_clusters.get(name)
-    if found is None:
+    if entry is None:
         return ClusterProgress(revision=record.revision, phase=Phase.BEHIND, why="it is in no stage")
-    phase, why = _phase(name, found, scene)
+    phase, why = _phase(name, entry, scene)
     if name in scene.frozen:
         gone = pin.written if pin else record.revision
         phase, why = Phase.FROZEN, f"the revision {short_revision(gone)} is not there; everything stays as it is"
@@ -177,15 +177,15 @@ def _cluster_progress(name: str, found: StageLayout | None, pins: Pins, scene: S
         phase, why = Phase.PINNED, f"the {pin.subject} is pinned to {pin.written}"
         if record.revision != pin.revision:
             why = f"{why}, and it is away: {scene.book.facts.away.get(name, '')}"
-    return ClusterProgress(revision=record.revision, phase=phase, why=why, stage=found.stage.name)
+    return ClusterProgress(revision=record.revision, phase=phase, why=why, stage=entry.stage.name)
 
 
-def _phase(name: str, found: StageLayout, scene: StageInputs) -> tuple[Phase, str]:
-    record, gate = scene.book[name], found.stage.gate
-    members = StageMembers(scene, StageLayout(found.stage, (name,)), frozenset())
+def _phase(name: str, entry: StageLayout, scene: StageInputs) -> tuple[Phase, str]:
+    record, gate = scene.book[name], entry.stage.gate
+    members = StageMembers(scene, StageLayout(entry.stage, (name,)), frozenset())
     if members.is_done(name):
         return Phase.DONE, f"done since {record.completed_at}"
-    if has_failed_hook(scene.release, scene.book.sights.get(name, UNTOLD)):
+    if has_failed_hook(scene.release, scene.book.sights.get(name, NOT_OBSERVED)):
         return Phase.FAILED, _gate_words(name, gate, scene)
     if members.has_failed(name):
         return Phase.FAILED, f"not within {gate.timeout_s}s: {_gate_words(name, gate, scene)}"
@@ -195,13 +195,13 @@ def _phase(name: str, found: StageLayout, scene: StageInputs) -> tuple[Phase, st
 
 
 def _gate_words(name: str, gate: Gate, scene: StageInputs) -> str:
-    record, sight = scene.book[name], scene.book.sights.get(name, UNTOLD)
+    record, status = scene.book[name], scene.book.sights.get(name, NOT_OBSERVED)
     if record.revision != scene.release:
         return scene.book.facts.away.get(name, "it cannot be changed")
-    if isinstance(sight, GateMet):
-        is_of_it = sight.revision == record.revision
+    if isinstance(status, GateMet):
+        is_of_it = status.revision == record.revision
         return f"meets its gate since {record.steady_since}, for {gate.min_success_s}s" if is_of_it else "it begins"
-    return sight.why if isinstance(sight, GateUnmet) else f"it does not tell: {sight.why}"
+    return status.why if isinstance(status, GateUnmet) else f"it does not tell: {status.why}"
 
 
 def _missing(rollout: Rollout, scene: StageInputs) -> list[Problem]:

@@ -37,28 +37,28 @@ _END_OF: Final = {begin: end for end, begin in ENDS.items()}
 
 
 def rollout_events(
-    before: RolloutProgress | None, after: RolloutProgress, time: str, *, number: int = 0, told: Collection[Begun] = ()
+    before: RolloutProgress | None, after: RolloutProgress, time: str, *, number: int = 0, begun: Collection[Begun] = ()
 ) -> tuple[Event, ...]:
     """Return the events between two states of a rollout, in order.
 
-    `before`: the earlier state; None at the start of the process, and then `told` has the unfinished episodes of
-    history. `time`: RFC 3339 UTC. `number`: of the round. Changes of records (`changes`) are reported once, so call
-    this once for each recorded state.
+    `before`: the earlier state; None at the start of the process, and then `begun` has the episodes of history
+    that have not ended. `time`: RFC 3339 UTC. `number`: of the round. Changes of records (`changes`) are reported once,
+    so call this once for each recorded state.
     """
-    found = list(_of_clusters(before, after))
-    was: Mapping[Begun, Mapping[str, Any]] = _lasting(before) if before is not None else {key: {} for key in told}
+    rows = list(_of_clusters(before, after))
+    was: Mapping[Begun, Mapping[str, Any]] = _lasting(before) if before is not None else {key: {} for key in begun}
     is_now = _lasting(after)
     over = sorted(was.keys() - is_now.keys())
-    found.extend((_END_OF[kind], subject, {"revision": after.release}) for kind, subject in over)
+    rows.extend((_END_OF[kind], subject, {"revision": after.release}) for kind, subject in over)
     for (kind, subject), data in sorted(is_now.items(), key=lambda one: one[0]):
         known = was.get((kind, subject))
         if known is None or (known and known != data):
-            found.append((kind, subject, data))
+            rows.append((kind, subject, data))
     is_news = bool(after.changes) if before is None else not before.is_done or before.release != after.release
     if after.is_done and is_news:
         why = "it is completed in every stage"
-        found.append((EventKind.ROLLOUT_DONE, f"rollout {after.rollout}", {"revision": after.release, "why": why}))
-    return tuple(Event(round=number, time=time, kind=kind, subject=subject, data=data) for kind, subject, data in found)
+        rows.append((EventKind.ROLLOUT_DONE, f"rollout {after.rollout}", {"revision": after.release, "why": why}))
+    return tuple(Event(round=number, time=time, kind=kind, subject=subject, data=data) for kind, subject, data in rows)
 
 
 def _of_clusters(
@@ -68,8 +68,8 @@ def _of_clusters(
     for change in after.changes:
         if not isinstance(change, Begin | Complete):
             continue
-        subject, found = f"rollout {after.rollout} @ {change.cluster}", after.clusters.get(change.cluster)
-        stage = found.stage if found is not None else ""
+        subject, cluster = f"rollout {after.rollout} @ {change.cluster}", after.clusters.get(change.cluster)
+        stage = cluster.stage if cluster is not None else ""
         if isinstance(change, Begin):
             known = was.get(change.cluster)
             earlier = known.revision if known else ""
@@ -85,7 +85,7 @@ def _of_clusters(
 
 def _lasting(progress: RolloutProgress) -> dict[Begun, dict[str, Any]]:
     """Return the unfinished episodes that wait for a person or that a person began, by kind and subject."""
-    found: dict[Begun, dict[str, Any]] = {}
+    episodes: dict[Begun, dict[str, Any]] = {}
     pinned = set()
     for stage in progress.stages:
         subject, state = f"rollout {progress.rollout}/{stage.name}", stage.state
@@ -93,20 +93,20 @@ def _lasting(progress: RolloutProgress) -> dict[Begun, dict[str, Any]]:
         match state.kind:
             case StageKind.PAUSED:
                 data |= {"clusters": list(state.failed), "why": f"failed: {', '.join(state.failed)}"}
-                found[EventKind.ROLLOUT_PAUSED, subject] = data
+                episodes[EventKind.ROLLOUT_PAUSED, subject] = data
             case StageKind.WAITS_FOR_APPROVAL:
                 why = f"the approval ended at {state.ended}; " if state.ended else ""
                 data |= {"entry": state.entry, "why": f"{why}add under spec.approvals: {state.entry}"}
-                found[EventKind.APPROVAL_AWAITED, subject] = data
+                episodes[EventKind.APPROVAL_AWAITED, subject] = data
             case StageKind.PINNED:
                 pinned.add(stage.name)
                 data |= {"pinned": state.pinned, "why": f"the stage is pinned to {state.pinned}"}
-                found[EventKind.PINNED, subject] = data
+                episodes[EventKind.PINNED, subject] = data
     for name, cluster in progress.clusters.items():
         if cluster.phase is Phase.PINNED and cluster.stage not in pinned:
             data = {"revision": progress.release, "pinned": cluster.revision, "why": cluster.why}
-            found[EventKind.PINNED, f"rollout {progress.rollout} @ {name}"] = data
-    return found
+            episodes[EventKind.PINNED, f"rollout {progress.rollout} @ {name}"] = data
+    return episodes
 
 
 _NOTHING: Final = Record()
@@ -137,7 +137,7 @@ def _changed(record: Record, change: RecordChange) -> Record:
     match change:
         case Begin(revision=revision, at=at):
             # Those to which the cluster may roll back from now on.
-            earlier = [found for found in record.earlier if found.revision not in (record.revision, revision)]
+            earlier = [old for old in record.earlier if old.revision not in (record.revision, revision)]
             if record.completed_at and record.revision != revision:
                 earlier.insert(0, EarlierRevision(revision=record.revision, left_at=at))
             return Record(revision=revision, begun_at=at, earlier=tuple(earlier[:_EARLIER_MAX]))
@@ -155,7 +155,7 @@ def entry_of(record: Record) -> str:
     >>> entry_of(Record(revision="5f3c9d2", begun_at="2026-11-21T10:00:00Z", steady_since="2026-11-21T10:01:00Z"))
     '{"revision":"5f3c9d2","begunAt":"2026-11-21T10:00:00Z"}'
     """
-    earlier = tuple(_EarlierEntry(found.revision, found.left_at) for found in record.earlier)
+    earlier = tuple(_EarlierEntry(old.revision, old.left_at) for old in record.earlier)
     entry = _RecordEntry(record.revision, record.begun_at, record.completed_at, earlier)
     return msgspec.json.encode(entry).decode()
 
@@ -163,15 +163,15 @@ def entry_of(record: Record) -> str:
 def record_of(entry: str) -> Record | None:
     """Return the record of an entry; None if malformed. Fields of later versions are ignored."""
     try:
-        kept = msgspec.json.decode(entry, type=_RecordEntry)
-        for text in (kept.begun_at, kept.completed_at, *(found.left_at for found in kept.earlier)):
+        stored = msgspec.json.decode(entry, type=_RecordEntry)
+        for text in (stored.begun_at, stored.completed_at, *(old.left_at for old in stored.earlier)):
             instant(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    if not kept.revision or not kept.begun_at:
+    if not stored.revision or not stored.begun_at:
         return None
-    earlier = tuple(EarlierRevision(revision=found.revision, left_at=found.left_at) for found in kept.earlier)
-    return Record(revision=kept.revision, begun_at=kept.begun_at, completed_at=kept.completed_at, earlier=earlier)
+    earlier = tuple(EarlierRevision(revision=old.revision, left_at=old.left_at) for old in stored.earlier)
+    return Record(revision=stored.revision, begun_at=stored.begun_at, completed_at=stored.completed_at, earlier=earlier)
 
 
 class RolloutRecords:
@@ -226,10 +226,10 @@ class RolloutRecords:
         """RFC 3339 of the next time at which something can change by itself, rounded up to a second; or empty."""
         if not self._looks:
             return ""
-        found = min(self._looks.values()).astimezone(UTC)
-        if found.microsecond:
-            found = found.replace(microsecond=0) + timedelta(seconds=1)
-        return found.strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = min(self._looks.values()).astimezone(UTC)
+        if moment.microsecond:
+            moment = moment.replace(microsecond=0) + timedelta(seconds=1)
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def later_of(one: str, other: str) -> str:
@@ -255,46 +255,46 @@ def entries_of(records: Mapping[str, Record]) -> dict[str, str]:
 
     A record of a turn alone is the journal's, and makes none.
     """
-    told = {name: record for name, record in sorted(records.items()) if record.revision and record.begun_at}
-    return {_PREFIX + name: entry_of(record) for name, record in told.items() if _is_name(name)}
+    begun = {name: record for name, record in sorted(records.items()) if record.revision and record.begun_at}
+    return {_PREFIX + name: entry_of(record) for name, record in begun.items() if _is_name(name)}
 
 
-def told_by(entries: Mapping[str, str], now: str) -> dict[str, Record]:
+def records_of_entries(entries: Mapping[str, str], now: str) -> dict[str, Record]:
     """Return the records of a mark's entries, by rollout, sorted. Broken or too large ones are ignored.
 
     Who can write to a cluster can write its mark, so that a time in the future (`now`: RFC 3339) counts as now: no gate
     waits for ever, and no later record seems older.
     """
-    told: dict[str, Record] = {}
-    told_here = sorted((key, text) for key, text in entries.items() if key.startswith(_PREFIX))
-    for key, text in islice(told_here, _ENTRIES_MAX):
+    result: dict[str, Record] = {}
+    keyed = sorted((key, text) for key, text in entries.items() if key.startswith(_PREFIX))
+    for key, text in islice(keyed, _ENTRIES_MAX):
         record = record_of(text) if len(text) <= _ENTRY_CHARS_MAX else None
         name = key.removeprefix(_PREFIX)
         if _is_name(name) and record is not None and _is_revision(record.revision):
             begun, completed = _not_later(record.begun_at, now), _not_later(record.completed_at, now)
             if begun:
                 earlier = tuple(
-                    replace(found, left_at=left)
-                    for found in record.earlier[:_EARLIER_MAX]
-                    if _is_revision(found.revision) and (left := _not_later(found.left_at, now))
+                    replace(old, left_at=left)
+                    for old in record.earlier[:_EARLIER_MAX]
+                    if _is_revision(old.revision) and (left := _not_later(old.left_at, now))
                 )
-                told[name] = Record(revision=record.revision, begun_at=begun, completed_at=completed, earlier=earlier)
-    return told
+                result[name] = Record(revision=record.revision, begun_at=begun, completed_at=completed, earlier=earlier)
+    return result
 
 
-def believed(known: Record | None, told: Record) -> Record | None:
+def believed(known: Record | None, marked: Record) -> Record | None:
     """Return the record to take from a mark; None: the known one stays.
 
     The revision that began later counts: a mark is written before the journal, so a journal that is behind its mark was
     lost, or restored from a backup. Of the same beginning the journal knows more, but perhaps not the completion.
     """
     if known is None or not known.revision:
-        return told if known is None else replace(told, turn=known.turn, turn_at=known.turn_at)
-    if _is_later(told.begun_at, known.begun_at):
-        return told
-    is_same = (known.revision, known.begun_at) == (told.revision, told.begun_at)
-    if is_same and told.completed_at and not known.completed_at:
-        return replace(known, completed_at=told.completed_at, steady_since="")
+        return marked if known is None else replace(marked, turn=known.turn, turn_at=known.turn_at)
+    if _is_later(marked.begun_at, known.begun_at):
+        return marked
+    is_same = (known.revision, known.begun_at) == (marked.revision, marked.begun_at)
+    if is_same and marked.completed_at and not known.completed_at:
+        return replace(known, completed_at=marked.completed_at, steady_since="")
     return None
 
 
@@ -303,7 +303,7 @@ def is_past(known: Record | None, begun: Record) -> bool:
     return known is not None and known.revision != "" and not _is_later(begun.begun_at, known.begun_at)
 
 
-def is_told(entries: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def has_beginnings(entries: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """Return whether a mark has the beginning of each wanted entry. A completion alone is worth no write."""
     return all(_beginning(entries.get(key, "")) == _beginning(text) for key, text in wanted.items())
 
@@ -332,7 +332,7 @@ def _not_later(text: str, now: str) -> str:
     if moment is None or limit is None:
         return ""
     try:
-        found = min(moment.astimezone(UTC), limit.astimezone(UTC))
+        earlier = min(moment.astimezone(UTC), limit.astimezone(UTC))
     except OverflowError:
         return ""
-    return found.replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    return earlier.replace(microsecond=0).isoformat().replace("+00:00", "Z")

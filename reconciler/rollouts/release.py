@@ -74,9 +74,9 @@ def release_under_way(rollout: Rollout, layout: Layout, head: str, apart: frozen
     if running in ("", head) or running in facts.missing or is_revert:
         return head
     is_finished = True
-    for found in layout.stages:
-        members = [name for name in found.clusters if name not in apart]
-        gate, late = found.stage.gate, 0
+    for entry in layout.stages:
+        members = [name for name in entry.clusters if name not in apart]
+        gate, late = entry.stage.gate, 0
         for name in members:
             record = book[name]
             if record.revision == running and record.completed_at:
@@ -94,7 +94,7 @@ def release_under_way(rollout: Rollout, layout: Layout, head: str, apart: frozen
 def rollback_revisions(rollout: Rollout, record: Record, now: datetime) -> frozenset[str]:
     """Return the revisions that a cluster had completed, and left within `rollbackWindow`."""
     window = timedelta(seconds=rollout.rollback_window_s)
-    left = {found.revision: instant(found.left_at) for found in record.earlier if rollout.rollback_window_s}
+    left = {release.revision: instant(release.left_at) for release in record.earlier if rollout.rollback_window_s}
     return frozenset(name for name, at in left.items() if at is not None and now - at < window)
 
 
@@ -132,7 +132,7 @@ class Pins(NamedTuple):
 def pins_in_force(rollout: Rollout, layout: Layout, facts: ReleaseFacts) -> Pins:
     """Return the active pins. The pin of a cluster comes before that of its stage."""
     known, of_clusters, of_stages = layout.stage_of, {}, {}
-    stages = {found.stage.name for found in layout.stages}
+    stages = {entry.stage.name for entry in layout.stages}
     problems = []
     for subject, written in rollout.pins.items():
         revision = facts.pinned.get(written, "")
@@ -154,10 +154,10 @@ def pins_in_force(rollout: Rollout, layout: Layout, facts: ReleaseFacts) -> Pins
             message = f"the {pin.subject} is pinned to {written}, which is not there; it stays as it is"
             code = "rollout-revision-missing"
             problems.append(Problem(source=rollout.source, path="spec.pin", code=code, message=message))
-    for found in layout.stages:
-        of_stage = of_stages.get(found.stage.name)
+    for entry in layout.stages:
+        of_stage = of_stages.get(entry.stage.name)
         if of_stage is not None:
-            of_clusters |= {name: of_stage for name in found.clusters if name not in of_clusters}
+            of_clusters |= {name: of_stage for name in entry.clusters if name not in of_clusters}
     return Pins(of_clusters, of_stages, tuple(problems))
 
 
@@ -183,31 +183,31 @@ def rollout_documents(head: Fleet, written_in: Mapping[str, Fleet]) -> dict[str,
     One that HEAD removes, or loosens, stays as it was; approvals, pins and `onNewCommit` are those of HEAD. A new
     `spec.review.confirm` lets HEAD's pass, and so does `spec.review.loosening: allow`, but for one that is removed.
     """
-    found = {rollout.name: rollout for rollout in head.rollouts}
+    rollouts = {rollout.name: rollout for rollout in head.rollouts}
     confirmed = head.settings.review_confirm
     for name, fleet in written_in.items():
         before = next((each for each in fleet.rollouts if each.name == name), None)
         is_confirmed = bool(confirmed) and confirmed != fleet.settings.review_confirm
         if before is None or head.revision == fleet.revision or is_confirmed:
             continue
-        after = found.get(name)
+        after = rollouts.get(name)
         if after is None:
-            found[name] = before
+            rollouts[name] = before
         elif is_looser(before, after) and LooseningHold.HOLD in (fleet.settings.loosening, head.settings.loosening):
             of_head = ("approvals", "pins", "on_new_commit", "source")
-            found[name] = replace(before, **{field: getattr(after, field) for field in of_head})
-    return found
+            rollouts[name] = replace(before, **{field: getattr(after, field) for field in of_head})
+    return rollouts
 
 
-def kept_problem(kept: Rollout, head: Fleet, revision: str) -> Problem:
+def kept_problem(old: Rollout, head: Fleet, revision: str) -> Problem:
     """Return what is said of a Rollout whose document in HEAD is not in force yet. `revision`: of the one that is."""
-    is_removed = all(each.name != kept.name for each in head.rollouts)
+    is_removed = all(each.name != old.name for each in head.rollouts)
     message = (
-        f"Rollout {kept.name} was {'removed' if is_removed else 'loosened'} while its release is under way; it goes on "
+        f"Rollout {old.name} was {'removed' if is_removed else 'loosened'} while its release is under way; it goes on "
         f"as {short_revision(revision)} has it until the release is completed; to let it pass now, revert the change "
         "and make it again with the spec.review.confirm that its review names"
     )
-    return warning(kept.source, "", "rollout-kept-in-force", message)
+    return warning(old.source, "", "old-kept-in-force", message)
 
 
 def is_looser(before: Rollout, after: Rollout) -> bool:

@@ -155,11 +155,11 @@ def _gate(fields: Fields) -> Gate:
 
 def _check(fields: Fields) -> ConditionCheck:
     api_version, kind, name = (fields.text(part) for part in ("apiVersion", "kind", "name"))
-    given = [part for part in ("apiVersion", "kind", "namespace", "name") if fields.has(part)]
+    parts = [part for part in ("apiVersion", "kind", "namespace", "name") if fields.has(part)]
     of = None
     if api_version and kind and name:
         of = ResourceRef(gvk=GVK.parse(api_version, kind), namespace=fields.text("namespace"), name=name)
-    elif given:
+    elif parts:
         message = "an object is named by apiVersion, kind and name, and its namespace where it has one"
         fields.error("rollout-check-incomplete", message)
     return ConditionCheck(
@@ -168,7 +168,7 @@ def _check(fields: Fields) -> ConditionCheck:
 
 
 def _metrics(gate: Fields) -> tuple[MetricCheck, ...]:
-    found = []
+    metrics = []
     for fields in gate.children("metrics"):
         query, threshold = fields.text("query"), fields.text("threshold")
         match, for_s = _THRESHOLD.fullmatch(threshold), read_seconds(fields, "for", 0, least=0)
@@ -180,10 +180,10 @@ def _metrics(gate: Fields) -> tuple[MetricCheck, ...]:
         if for_s > _FOR_MAX_S:
             fields.error("rollout-metric-illegal", "for is at most 24h", "for")
         if match is not None:
-            found.append(MetricCheck(query=query, comparison=match[1], threshold=float(match[2]), for_s=for_s))
-    if len(found) > _METRICS_MAX:
+            metrics.append(MetricCheck(query=query, comparison=match[1], threshold=float(match[2]), for_s=for_s))
+    if len(metrics) > _METRICS_MAX:
         gate.error("rollout-metric-illegal", f"a gate has at most {_METRICS_MAX} metrics", "metrics")
-    return tuple(found)
+    return tuple(metrics)
 
 
 def _amount(fields: Fields, name: str, default: Amount) -> Amount:
@@ -199,7 +199,7 @@ def _amount(fields: Fields, name: str, default: Amount) -> Amount:
 
 
 def _approvals(spec: Fields, stages: set[str]) -> tuple[Approval, ...]:
-    found = []
+    approvals = []
     for fields in spec.children("approvals"):
         stage, revision = fields.text("stage"), fields.text("revision")
         if stage and stage not in stages:
@@ -208,8 +208,8 @@ def _approvals(spec: Fields, stages: set[str]) -> tuple[Approval, ...]:
         if fields.has("revision"):
             _check_revision(fields, revision, *fields.path("revision"))
         until = read_moment(fields, "until")
-        found.append(Approval(stage=stage, revision=revision, until=until, source=fields.source()))
-    return tuple(found)
+        approvals.append(Approval(stage=stage, revision=revision, until=until, source=fields.source()))
+    return tuple(approvals)
 
 
 def _check_revision(fields: Fields, revision: str, *steps: str | int) -> None:
@@ -241,5 +241,5 @@ def approved(path: str, data: bytes, rollout: str, approval: Approval, write: Wr
         bodies[places[0]] = {**body, "spec": {**(dig(body, "spec") or {}), "approvals": approvals}}
         return edited(path, data, bodies, write)
     except NotEdited as error:
-        shown = approval_entry(approval.stage, approval.revision, approval.until)
-        raise NotClear(f"{error.place}: {error.reason}; add it by hand under spec.approvals: - {shown}") from error
+        line = approval_entry(approval.stage, approval.revision, approval.until)
+        raise NotClear(f"{error.place}: {error.reason}; add it by hand under spec.approvals: - {line}") from error

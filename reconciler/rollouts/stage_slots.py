@@ -15,12 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import is_named_by, short_revision
-from reconciler.api.rollout_progress import (
-    Begin,
-    StageKind,
-    StageSlot,
-    StageState,
-)
+from reconciler.api.rollout_progress import Begin, StageKind, StageSlot, StageState
 from reconciler.api.rollouts import Approval, OnFailure, Rollout, StageLayout, number_of
 from reconciler.observations import is_in_force, later
 from reconciler.policy import opening
@@ -49,13 +44,13 @@ class StageInputs(Struct, frozen=True, kw_only=True):
 class StageMembers:
     """The clusters of a stage that take part in it, and how they are beside the release."""
 
-    __slots__ = ("found", "names", "scene")
+    __slots__ = ("layout", "names", "scene")
 
-    def __init__(self, scene: StageInputs, found: StageLayout, apart: frozenset[str]) -> None:
+    def __init__(self, scene: StageInputs, layout: StageLayout, apart: frozenset[str]) -> None:
         """`apart`: those that are pinned by themselves."""
         self.scene = scene
-        self.found = found
-        self.names = [name for name in found.clusters if name not in apart]
+        self.layout = layout
+        self.names = [name for name in layout.clusters if name not in apart]
 
     def is_done(self, name: str) -> bool:
         """Return whether it has completed the release."""
@@ -64,7 +59,7 @@ class StageMembers:
 
     def has_failed(self, name: str) -> bool:
         """Return whether it did not complete the release in time."""
-        scene, gate = self.scene, self.found.stage.gate
+        scene, gate = self.scene, self.layout.stage.gate
         if scene.book[name].revision == scene.release:
             return has_failed(name, gate, scene.book)
         return is_too_late(name, scene.release, gate, scene.book)
@@ -81,7 +76,7 @@ class StageMembers:
         scene, record = self.scene, self.scene.book[name]
         if record.revision in ("", scene.release) or record.completed_at:
             return self.is_flying(name)
-        return not has_failed(name, self.found.stage.gate, scene.book)
+        return not has_failed(name, self.layout.stage.gate, scene.book)
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -91,14 +86,14 @@ class StageMembers:
     @property
     def is_paused(self) -> bool:
         """Return whether more failed than the gate tolerates, and that stops it."""
-        gate = self.found.stage.gate
+        gate = self.layout.stage.gate
         allowed = number_of(gate.max_failures, len(self.names), least=0)
         return gate.on_failure is OnFailure.PAUSE and len(self.failed) > allowed
 
     @property
     def has_room(self) -> bool:
         """Return whether one more of them may begin."""
-        limit = number_of(self.found.stage.max_concurrency, len(self.names), least=1)
+        limit = number_of(self.layout.stage.max_concurrency, len(self.names), least=1)
         return sum(map(self.is_disturbed, self.names)) < limit and not self.is_paused
 
     @property
@@ -128,7 +123,7 @@ def take_turns(members: StageMembers) -> StageState:
 
 def _begin(members: StageMembers) -> str | None:
     """Begin as many as may be on their way at once. The end of a closed window, or None when none is closed."""
-    scene, stage = members.scene, members.found.stage
+    scene, stage = members.scene, members.layout.stage
     book, facts = scene.book, scene.book.facts
     waiting = [name for name in members.names if book[name].revision != scene.release and name not in scene.frozen]
     if not waiting:
@@ -171,20 +166,20 @@ def _until(text: str) -> str:
 
 def leave(members: StageMembers) -> StageState:
     """Return the state of a finished stage: its conditions before the next one begins."""
-    scene, after, name = members.scene, members.found.stage.after, members.found.stage.name
+    scene, after, name = members.scene, members.layout.stage.after, members.layout.stage.name
     book = scene.book
     ended = ""
     for cluster in members.names:
         record = book[cluster]
-        failed_at = later(record.begun_at or record.turn_at, members.found.stage.gate.timeout_s)
+        failed_at = later(record.begun_at or record.turn_at, members.layout.stage.gate.timeout_s)
         ended = later_of(ended, record.completed_at if members.is_done(cluster) else failed_at)
     until = "" if not after.wait_s or book.is_over(ended, after.wait_s, f"stage {name}") else later(ended, after.wait_s)
-    meant = [one for one in scene.approvals if one.stage == name and is_named_by(scene.release, one.revision)]
-    approval = next((one for one in meant if is_in_force(one, book.text)), None)
+    approvals = [one for one in scene.approvals if one.stage == name and is_named_by(scene.release, one.revision)]
+    approval = next((one for one in approvals if is_in_force(one, book.text)), None)
     if after.approval and approval is not None:
         book.look_at(approval.until, f"stage {name}")
     elif after.approval:
-        over = max((one.until for one in meant), default="")
+        over = max((one.until for one in approvals), default="")
         # The same entry once more would be the one that ended. By the day, so that not every look says another end.
         anew = later(f"{book.text[:10]}T00:00:00Z", _APPROVED_S + _DAY_S) if over else ""
         entry = f"- {approval_entry(name, short_revision(scene.release), anew)}"

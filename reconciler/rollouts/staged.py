@@ -39,7 +39,7 @@ def stand(
 ) -> tuple[Staging, dict[str, RolloutProgress]]:
     """Return the active revisions, and the state of each Rollout with the records to write. `now`: RFC 3339."""
     fleet = schedule.fleet
-    found: dict[str, RolloutProgress] = {}
+    states: dict[str, RolloutProgress] = {}
     newest: dict[str, str] = {}
     for rollout in fleet.rollouts:
         known = records.get(rollout.name, {})
@@ -54,9 +54,9 @@ def stand(
         of_rollout = replace(facts, alike=alike | {fleet.revision})
         head = newest[rollout.name] = release_of_head(fleet.revision, alike, facts.order)
         layout, sights = lay_out(rollout, fleet.clusters), facts.sights.get(rollout.name, {})
-        found[rollout.name] = progress(rollout, layout, head, known, sights, now, of_rollout)
-    recorded = in_force({name: each.records for name, each in found.items()})
-    return replace(selection, in_force=recorded, newest=newest, fleets=facts.fleets, order=facts.order), found
+        states[rollout.name] = progress(rollout, layout, head, known, sights, now, of_rollout)
+    recorded = in_force({name: each.records for name, each in states.items()})
+    return replace(selection, in_force=recorded, newest=newest, fleets=facts.fleets, order=facts.order), states
 
 
 def in_force(records: Records) -> dict[str, dict[str, str]]:
@@ -130,19 +130,19 @@ def staged(
     needed, early = needs_of(schedule, staging, ledger)
     left = dict(_lingering(schedule, progress, staging, ledger, copies))
     left |= dict(_definitions_of(schedule, left, staging, ledger, copies))
-    kept = {**left, **needed}
-    removed = {identity: one.rollouts for identity, one in kept.items() if one.rollouts}
+    retained = {**left, **needed}
+    removed = {identity: one.rollouts for identity, one in retained.items() if one.rollouts}
     staging = replace(
         staging,
         rollouts={**staging.rollouts, **removed} if removed else staging.rollouts,
-        lingering={identity: one.clusters for identity, one in kept.items()},
+        lingering={identity: one.clusters for identity, one in retained.items()},
         early=early,
     )
-    if not kept:
+    if not retained:
         return replace(schedule, staging=staging)
-    templates = {identity: one.template for identity, one in kept.items()}
-    policies = {identity: one.policy for identity, one in kept.items() if one.policy is not None}
-    bound = {identity: _kept_binding(schedule, identity, one, ledger) for identity, one in kept.items()}
+    templates = {identity: one.template for identity, one in retained.items()}
+    policies = {identity: one.policy for identity, one in retained.items() if one.policy is not None}
+    bound = {identity: _kept_binding(schedule, identity, one, ledger) for identity, one in retained.items()}
     fleet = schedule.fleet
     return replace(
         schedule,
@@ -196,10 +196,10 @@ def _definitions_of(
     """
     gone = [each for each in copies if each.kind == "CustomResourceDefinition" and each not in schedule.fleet.templates]
     for identity in sorted(gone):
-        objects = [found for each, found in left.items() if each.group == identity.name.partition(".")[2]]
-        clusters = frozenset(name for found in objects for name in found.clusters if identity in ledger.get(name, {}))
+        objects = [one for each, one in left.items() if each.group == identity.name.partition(".")[2]]
+        clusters = frozenset(name for one in objects for name in one.clusters if identity in ledger.get(name, {}))
         if clusters:
-            names = tuple(sorted({name for found in objects for name in found.rollouts}))
+            names = tuple(sorted({name for one in objects for name in one.rollouts}))
             rows = [ledger[cluster][identity] for cluster in sorted(clusters)]
             template, policy = _as_applied(schedule, staging, rows)
             yield identity, RetainedObject(template=template, policy=policy, rollouts=names, clusters=clusters)
@@ -225,14 +225,14 @@ def _as_applied(
     return Template(gvk=row.gvk, identity=identity, body=body, source=row.source), policy
 
 
-def _kept_binding(schedule: Schedule, identity: Identity, kept: RetainedObject, ledger: Ledger) -> Binding:
+def _kept_binding(schedule: Schedule, identity: Identity, retained: RetainedObject, ledger: Ledger) -> Binding:
     """The binding of HEAD, if it has one, and the clusters that keep a copy, with the replicas that they have."""
-    rows = {cluster: ledger.get(cluster, {}).get(identity) for cluster in sorted(kept.clusters)}
+    rows = {cluster: ledger.get(cluster, {}).get(identity) for cluster in sorted(retained.clusters)}
     own = schedule.bindings.get(identity) or Binding(
         identity=identity,
-        policy=kept.policy.ref if kept.policy is not None else None,
+        policy=retained.policy.ref if retained.policy is not None else None,
         is_dependency=all(row is None or row.dependency for row in rows.values()),
-        owners=kept.owners,
+        owners=retained.owners,
     )
     held = {cluster: TargetCluster(cluster, row.replicas if row is not None else None) for cluster, row in rows.items()}
     targets = {**held, **{target.cluster: target for target in own.targets}}

@@ -20,7 +20,7 @@ from reconciler.errors import Forbidden, KindFault, MemberClusterError
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.discovery import Discovery
 from reconciler.ownership import fleet_names, our_label, ownership_of
-from reconciler.rollouts import told_by
+from reconciler.rollouts import records_of_entries
 from reconciler.scheduler import RUNS_ONCE
 
 
@@ -34,7 +34,7 @@ async def journal_in_marks(members: Iterable[MemberCluster], fleet: Fleet, now: 
     marks, rows = await asyncio.gather(marks_of(met, fleet.settings.name), rows_of_all(met, fleet, {}, of_store=True))
     rollouts: dict[str, dict[str, Record]] = {}
     for cluster, mark in marks.items():
-        for name, record in told_by(mark.entries, now).items():
+        for name, record in records_of_entries(mark.entries, now).items():
             rollouts.setdefault(name, {})[cluster] = record
     hooks = {name: {row.identity: row for row in hook_rows(name, mark.entries)} for name, mark in marks.items()}
     return JournalSnapshot(

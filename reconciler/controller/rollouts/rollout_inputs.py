@@ -30,7 +30,7 @@ from reconciler.controller.tasks import in_thread
 from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
-from reconciler.rollouts import GatedCopy, lay_out, named_objects, sight_of
+from reconciler.rollouts import GatedCopy, gate_status, lay_out, named_objects
 from reconciler.state import FleetState, copies_of
 from reconciler.templates import hook_of
 
@@ -191,7 +191,7 @@ def sights_of(followed: Followed, records: Records, shown: FleetState | None, me
                 for found_copy in copies_of(state, followed.identities)
                 if (copy := _of_hook(found_copy, schedule.fleet.templates.get(found_copy.identity))) is not None
             ]
-            sight = found[name] = sight_of(plain, drawn.get(name, ""), copies, {})
+            sight = found[name] = gate_status(plain, drawn.get(name, ""), copies, {})
             if isinstance(sight, GateMet):
                 met[at] = bindings
     return found
@@ -257,7 +257,7 @@ async def _checked(
     if asked.value is None:
         return GateUnknown(why_unread(name, asked.fault, silence=f"no answer within {timing.PATIENCE_S:g} s"))
     copies, objects = asked.value
-    return sight_of(gate, revision, copies, objects)
+    return gate_status(gate, revision, copies, objects)
 
 
 async def _read(

@@ -58,7 +58,7 @@ from reconciler.fail_points import reach
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
 from reconciler.ownership import field_manager
-from reconciler.rollouts import believed, entries_of, is_past, is_told, told_by
+from reconciler.rollouts import believed, entries_of, has_beginnings, is_past, records_of_entries
 
 _NAMESPACE = GVK("", "v1", "Namespace")
 _CONFIG_MAP = GVK("", "v1", "ConfigMap")
@@ -258,7 +258,7 @@ class OwnershipLock:
     def _take_in(self, cluster: str, mark: OwnerRecord) -> frozenset[str]:
         """Record the trusted rollouts of an owner record; return their names."""
         records, news = self._journal.rollout_records(), set()
-        for name, told in told_by(mark.entries, self._clock.now()).items():
+        for name, told in records_of_entries(mark.entries, self._clock.now()).items():
             found = believed(records.get(name, {}).get(cluster), told)
             if found is not None:
                 self._journal.record_rollouts(name, {cluster: found})
@@ -285,7 +285,7 @@ class OwnershipLock:
 
     def _is_told(self, cluster: str, mark: OwnerRecord, entries: Mapping[str, str]) -> bool:
         is_left = self._written.get(cluster, frozenset()) & mark.entries.keys() <= entries.keys()
-        return is_left and hooks_in(mark.entries) == hooks_in(entries) and is_told(mark.entries, entries)
+        return is_left and hooks_in(mark.entries) == hooks_in(entries) and has_beginnings(mark.entries, entries)
 
     def _is_this(self, cluster: str, mark: OwnerRecord) -> bool:
         own = (self._journal.uuid, self._epochs.get(cluster), self._token, self._term())

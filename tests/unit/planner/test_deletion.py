@@ -9,7 +9,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.plan import Action
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import DeletionAction, compare_revisions
-from reconciler.planner.deletion import LossCause, fate_of, keep_in_force
+from reconciler.planner.deletion import LossCause, fate_of
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 from tests.yaml_text import load_yaml
 
@@ -28,14 +28,6 @@ def test_follows_the_table_of_deletion_causes(loss: LossCause, column: str, fate
 
 def test_table_names_every_cause() -> None:
     assert {row["loss"] for row in TABLE} == {loss.name for loss in LossCause}
-
-
-@pytest.mark.parametrize(
-    ("applied", "declared", "keeps"),
-    [(True, False, True), (True, None, True), (False, True, True), (False, False, False), (False, None, False)],
-)
-def test_new_keep_counts_only_when_it_keeps_more(applied: bool, declared: bool | None, keeps: bool) -> None:
-    assert keep_in_force(applied=applied, declared=declared) is keeps
 
 
 KEEPS: dict[str, Any] = {"preserveResourcesOnDeletion": True}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.api.rollout_progress import EarlierRevision, Record
-from reconciler.rollouts import believed, entries_of, is_past, is_told, told_by
+from reconciler.rollouts import believed, entries_of, has_beginnings, is_past, records_of_entries
 
 NOW = "2026-11-23T12:00:00Z"
 TIMES = [f"2026-11-{day}T10:00:00Z" for day in (20, 21, 22)]
@@ -30,9 +30,9 @@ names = st.sampled_from(["web", "api", "a.b-c"])
 
 @given(st.dictionaries(names, records))
 def test_a_mark_tells_what_was_written_into_it(known: dict[str, Record]) -> None:
-    told = told_by(entries_of(known), NOW)
+    told = records_of_entries(entries_of(known), NOW)
     assert told == {name: replace(found, steady_since="") for name, found in known.items()}
-    assert is_told(entries_of(known), entries_of(known))
+    assert has_beginnings(entries_of(known), entries_of(known))
     assert all(believed(known[name], found) is None for name, found in told.items())
 
 
@@ -49,8 +49,8 @@ def test_the_later_beginning_counts_and_what_is_known_is_never_given_up_for_an_o
 
 @given(st.dictionaries(st.text(max_size=20).map("rollout.".__add__) | st.text(max_size=20), st.text(max_size=60)))
 def test_no_mark_breaks_anything(entries: dict[str, str]) -> None:
-    told_by(entries, NOW)
-    is_told(entries, entries_of({"web": Record(revision="c1", begun_at=TIMES[0])}))
+    records_of_entries(entries, NOW)
+    has_beginnings(entries, entries_of({"web": Record(revision="c1", begun_at=TIMES[0])}))
 
 
 def test_a_turn_alone_is_no_entry_and_is_kept_beside_what_a_mark_tells() -> None:
@@ -65,7 +65,7 @@ def test_a_completion_is_learned_and_ends_the_time_of_success() -> None:
     known = Record(revision="c1", begun_at=TIMES[0], steady_since=TIMES[1])
     told = Record(revision="c1", begun_at=TIMES[0], completed_at=TIMES[2])
     assert believed(known, told) == told
-    assert is_told(entries_of({"web": known}), entries_of({"web": told})), "it is worth no write"
+    assert has_beginnings(entries_of({"web": known}), entries_of({"web": told})), "it is worth no write"
 
 
 def test_a_name_that_makes_no_key_is_left_out() -> None:
@@ -77,7 +77,7 @@ def test_a_name_that_makes_no_key_is_left_out() -> None:
 def test_a_mark_is_read_up_to_a_bound() -> None:
     record = Record(revision="c1", begun_at=TIMES[0])
     entries = entries_of({f"r{number}": record for number in range(1500)})
-    assert len(told_by(entries, NOW)) == 1000
+    assert len(records_of_entries(entries, NOW)) == 1000
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,5 @@ def test_a_mark_is_read_up_to_a_bound() -> None:
     ],
 )
 def test_times_are_read_as_they_are_written_here_and_none_is_yet_to_come(written: str, read: str) -> None:
-    told = told_by({"rollout.web": f'{{"revision":"c1","begunAt":"{written}"}}'}, NOW)
+    told = records_of_entries({"rollout.web": f'{{"revision":"c1","begunAt":"{written}"}}'}, NOW)
     assert told == {"web": Record(revision="c1", begun_at=read)}

@@ -79,8 +79,8 @@ def test_a_process_that_began_anew_tells_nothing_twice() -> None:
     paused = look(StageState(StageKind.PAUSED, failed=("m1",)))
     (event,) = rollout_events(None, paused, NOW)
     known = {(EventKind(event.kind), event.subject)}
-    assert rollout_events(None, paused, NOW, told=known) == ()
-    assert told(*rollout_events(None, look(StageState(StageKind.RUNNING, 0, 1)), NOW, told=known)) == [
+    assert rollout_events(None, paused, NOW, begun=known) == ()
+    assert told(*rollout_events(None, look(StageState(StageKind.RUNNING, 0, 1)), NOW, begun=known)) == [
         ("pause-over", "rollout default/canary")
     ]
     assert rollout_events(None, replace(look(StageState(StageKind.DONE)), is_done=True), NOW) == ()

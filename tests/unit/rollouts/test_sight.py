@@ -9,7 +9,7 @@ import pytest
 from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.api.rollout_progress import GateMet, GateUnmet
 from reconciler.api.rollouts import ConditionCheck, Gate
-from reconciler.rollouts import GatedCopy, named_objects, sight_of
+from reconciler.rollouts import GatedCopy, gate_status, named_objects
 
 JOB = ResourceRef(gvk=GVK("batch", "v1", "Job"), namespace="shop", name="smoke")
 DONE = ConditionCheck(condition="Complete", of=JOB)
@@ -33,7 +33,7 @@ def copy(
     ],
 )
 def test_replicas_that_placement_gave_are_no_break(copies: list[GatedCopy], *, is_scaling: bool) -> None:
-    found = sight_of(Gate(), "r1", copies, {})
+    found = gate_status(Gate(), "r1", copies, {})
     assert isinstance(found, GateUnmet) and found.is_scaling is is_scaling
 
 
@@ -80,7 +80,7 @@ def job(status: str, **more: Any) -> dict[str, Any]:
 def test_a_gate_is_met_or_it_is_said_why_not(
     gate: Gate, copies: list[GatedCopy], objects: dict[ResourceRef, Any], why: str
 ) -> None:
-    found = sight_of(gate, "5f3c9d2", copies, objects, "2026-11-23T10:00:00Z")
+    found = gate_status(gate, "5f3c9d2", copies, objects, "2026-11-23T10:00:00Z")
     assert found == (GateUnmet(why) if why else GateMet("5f3c9d2", "2026-11-23T10:00:00Z"))
 
 
