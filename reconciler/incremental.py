@@ -34,10 +34,10 @@ Value = TypeVar("Value")
 
 def by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     """Return the values of each key, in their order."""
-    found: dict[Key, list[Value]] = {}
+    values: dict[Key, list[Value]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        values.setdefault(key, []).append(value)
+    return values
 
 
 _MAX_INSERTED: Final = 64
@@ -59,7 +59,7 @@ def differing(
         if any(map(is_, changes.values(), repeat(None))):
             return {key: value for key, value in changes.items() if value is not None}
         return changes
-    found: dict[PatchedKey, Value | None] = {}
+    changed: dict[PatchedKey, Value | None] = {}
     # A policy is the value of all that it claims, and dear to compare when it has thousands of selectors.
     compared: dict[tuple[int, int], bool] = {}
     for key, value in changes.items():
@@ -71,8 +71,8 @@ def differing(
         if is_same is None:
             is_same = compared[pair] = known == value
         if not is_same:
-            found[key] = value
-    return found
+            changed[key] = value
+    return changed
 
 
 def with_differing(
@@ -83,10 +83,10 @@ def with_differing(
         # Copying a large mapping touches every object in it.
         return before
     if not before:
-        said = cast("Mapping[PatchedKey, Value]", changes)  # There is no key that could go.
-        ordered = sorted(said)
+        rows = cast("Mapping[PatchedKey, Value]", changes)  # There is no key that could go.
+        ordered = sorted(rows)
         # Nearly always it is in order already.
-        return said if ordered == list(said) else {key: said[key] for key in ordered}
+        return rows if ordered == list(rows) else {key: rows[key] for key in ordered}
     after = dict(before)
     for key, value in changes.items():
         if value is None:
@@ -174,8 +174,8 @@ From = TypeVar("From", bound=Hashable)
 To = TypeVar("To", bound=Hashable)
 
 
-def _united(found: dict[From, tuple[To, ...]] | dict[From, set[To]], keys: Iterable[From]) -> set[To]:
-    return set().union(*(found[key] for key in keys if key in found)) if found else set()
+def _united(mapping: dict[From, tuple[To, ...]] | dict[From, set[To]], keys: Iterable[From]) -> set[To]:
+    return set().union(*(mapping[key] for key in keys if key in mapping)) if mapping else set()
 
 
 TableKey = TypeVar("TableKey", bound=tuple[Any, ...] | str)
@@ -229,13 +229,13 @@ class Table(Generic[TableKey, Value]):
         keys = tuple(dirty)
         try:
             # Most keys of a large store have no value in most tables.
-            found = {key: found for key in keys if (found := value(key)) is not None or key in rows}
+            values = {key: row for key in keys if (row := value(key)) is not None or key in rows}
         except SubjectFailed:
             raise
         except Exception:
             # Asked again one by one: which key it was is not worth a step for each of them as long as none raises.
-            found = {key: with_subject(key, value, key) for key in keys}
-        self.put(found)
+            values = {key: with_subject(key, value, key) for key in keys}
+        self.put(values)
 
     def put(self, values: Mapping[TableKey, Value | None]) -> None:
         """Take values that were computed in another way. None: the key goes."""
@@ -257,10 +257,10 @@ class Table(Generic[TableKey, Value]):
             self.put({key: next((layer[key] for layer in rows if key in layer), None) for key in dirty})
         else:
             # There was nothing in any layer, so that all that is there now is new.
-            found: dict[TableKey, Value | None] = {}
+            values: dict[TableKey, Value | None] = {}
             for layer in reversed(layers):
-                found.update(layer.rows)
-            self.put(found)
+                values.update(layer.rows)
+            self.put(values)
         return self
 
     def replace(self, rows: Mapping[TableKey, Value]) -> None:

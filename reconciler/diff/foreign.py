@@ -176,7 +176,7 @@ class SharedList(NamedTuple):
     path: FieldPath
     names: tuple[str, ...]
     want: Entries
-    found: Entries
+    live: Entries
     sent: Entries
     strangers: tuple[Key, ...]
 
@@ -199,7 +199,7 @@ def substitutes(lists: Collection[SharedList], live: JsonObject, manager: str) -
     possible: list[FieldPath] = []
     since = max((str(entry.get("time", "")) for entry in entries_of(live) if is_applied_by(entry, manager)), default="")
     for shared in lists:
-        gone = [key for key in shared.sent or shared.want if key not in shared.found]
+        gone = [key for key in shared.sent or shared.want if key not in shared.live]
         came = []
         for key in shared.strangers if gone else ():
             place = shared.place_of(key)
@@ -239,9 +239,9 @@ def _renamed(shared: SharedList, gone: list[Key], came: list[Key]) -> set[Key]:
     alike: dict[tuple[float, int], list[tuple[Key, Key]]] = {}
     for old, new in product(gone, came):
         # Values that are encrypted in the store are known as hashes, so the desired entry counts as well.
-        said = [entries[old] for entries in (shared.sent, shared.want) if old in entries]
-        compared = (_compared(entry, shared.found[new], shared.names) for entry in said)
-        share, more = max(compared, key=lambda found: found[0])
+        own = [entries[old] for entries in (shared.sent, shared.want) if old in entries]
+        compared = (_compared(entry, shared.live[new], shared.names) for entry in own)
+        share, more = max(compared, key=lambda pair: pair[0])
         if share > _ALIKE_ABOVE:
             alike.setdefault((-share, more), []).append((old, new))
     renamed: set[Key] = set()
@@ -266,10 +266,10 @@ def _groups(pairs: Collection[tuple[Key, Key]]) -> list[tuple[set[Key], set[Key]
     return groups
 
 
-def _compared(said: JsonObject, found: JsonObject, names: tuple[str, ...]) -> tuple[float, int]:
+def _compared(own: JsonObject, other: JsonObject, names: tuple[str, ...]) -> tuple[float, int]:
     """Return the share of our entry's fields in another one, 1 if it has only a key, and the number of others there."""
-    leaves = [(steps, value) for steps, value in _leaves(said, ()) if steps[0] not in names]
-    there = dict(_leaves(found, ()))
+    leaves = [(steps, value) for steps, value in _leaves(own, ()) if steps[0] not in names]
+    there = dict(_leaves(other, ()))
     same = sum(same_scalar(value, there.get(steps, MISSING)) for steps, value in leaves)
     return (same / len(leaves) if leaves else 1.0), len(there) - same
 

@@ -101,7 +101,7 @@ _DEFAULTS: Final[Mapping[str, Json]] = {
 """The API server's defaults of such fields: removing a field with its default changes nothing."""
 
 
-_SAID: Final = (
+_IMMUTABLE_WORDS: Final = (
     "immutable", "may not be changed", "may not change", "cannot be changed", "cannot change", "can not be changed",
     "cannot be modified", "cannot be updated", "may not be updated", "updates to",
 )  # fmt: skip
@@ -115,7 +115,7 @@ def refused_in_place(refused: Iterable[RefusedField], schema: Schema | None) -> 
     """
     for field in refused:
         node = node_at(schema.root, parse_path(field.field) or ()) if schema is not None else None
-        if any(words in field.message for words in _SAID) or (node is not None and node.has_transition_rule):
+        if any(words in field.message for words in _IMMUTABLE_WORDS) or (node and node.has_transition_rule):
             return field.field or "the object"
     return None
 

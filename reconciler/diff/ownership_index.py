@@ -82,9 +82,9 @@ class OwnershipIndex:
             if not isinstance(member, Read) or identity not in member.objects:
                 copies[name] = ledger[name][identity].replicas
                 continue
-            found = owners[name] = ownership_of(member.objects[identity], settings.name, settings.previous_names)
-            if found.standing is ObjectOwner.OURS and found.owner is not None:
-                copies[name] = found.owner.replicas
+            ownership = owners[name] = ownership_of(member.objects[identity], settings.name, settings.previous_names)
+            if ownership.standing is ObjectOwner.OURS and ownership.owner is not None:
+                copies[name] = ownership.owner.replicas
         return FleetCopies(owners, copies)
 
 
@@ -134,18 +134,18 @@ class Copies(Struct, frozen=True, kw_only=True):
                 why = UnknownReason.CLUSTER
             elif not any(identity in unread for unread in (member.unread, member.under_way, member.unasked)):
                 return CopyAvailability(availability=NotAvailable(0))  # It surely does not exist.
-            kept = memory_of(row, row.uid, row.replicas) if row is not None else RecordedMove()
+            move = memory_of(row, row.uid, row.replicas) if row is not None else RecordedMove()
             availability: Availability = UnknownAvailability(why)
         elif is_terminating(live):
             return CopyAvailability(availability=UnknownAvailability(UnknownReason.DELETED))
         else:
-            kept = memory_of(row, live.uid, self.old.get(cluster))
+            move = memory_of(row, live.uid, self.old.get(cluster))
             availability = self._availability(cluster, live)
         return CopyAvailability(
             availability=availability,
             is_written=live is not None and self._is_written(cluster),
-            established=kept.established,
-            base=self._base(cluster, kept, availability),
+            established=move.established,
+            base=self._base(cluster, move, availability),
         )
 
     def at_rest(self) -> dict[str, CopyAtRest]:
@@ -153,7 +153,7 @@ class Copies(Struct, frozen=True, kw_only=True):
 
         The health of copies with an equal record is not needed.
         """
-        found: dict[str, CopyAtRest] = {}
+        records: dict[str, CopyAtRest] = {}
         for cluster, replicas in self.old.items() if self.was_at_rest else ():
             live, row = self.snapshot.live(cluster, self.identity), self.snapshot.journal.row(cluster, self.identity)
             known = memory_of(row, live.uid, replicas) if live is not None else RecordedMove()
@@ -161,19 +161,19 @@ class Copies(Struct, frozen=True, kw_only=True):
                 continue
             availability = self._availability(cluster, live)
             if isinstance(availability, Available) and self.target == self.old:
-                found[cluster] = CopyAtRest(uid=live.uid, replicas=replicas or 0, is_available=True)
+                records[cluster] = CopyAtRest(uid=live.uid, replicas=replicas or 0, is_available=True)
             elif not isinstance(availability, UnknownAvailability) and replicas is not None and known.base != replicas:
-                found[cluster] = CopyAtRest(uid=live.uid, replicas=replicas, is_available=False)
-        return found
+                records[cluster] = CopyAtRest(uid=live.uid, replicas=replicas, is_available=False)
+        return records
 
-    def _base(self, cluster: str, kept: RecordedMove, availability: Availability) -> int:
+    def _base(self, cluster: str, move: RecordedMove, availability: Availability) -> int:
         """Return the number from which a person scales the copy down; for unshared replicas its present one."""
         held, policy = self.old.get(cluster) or 0, self.schedule.policies.get(self.identity)
         is_shared = policy is None or policy.placement.scheduling.division is not Division.DUPLICATED
         is_known = self.was_at_rest and not isinstance(availability, UnknownAvailability)
         if not is_shared or is_known:
             return held
-        return max(kept.base or 0, kept.established or 0)
+        return max(move.base or 0, move.established or 0)
 
     def _is_written(self, cluster: str) -> bool:
         """Return whether it is there as desired. A doubt is resolved after the plan, and would else last for ever."""
@@ -183,21 +183,21 @@ class Copies(Struct, frozen=True, kw_only=True):
     def _availability(self, cluster: str, live: LiveObject) -> Availability:
         """Return the availability of the desired replicas there."""
         member = self.snapshot.members.get(cluster)
-        told = member.told.get(self.identity) if isinstance(member, Read) and member.told else None
-        found = availability_of(live.body, self.interpreter) if told is None else availability_as_told(told)
-        if isinstance(found, UnknownAvailability):
-            return found
+        last = member.told.get(self.identity) if isinstance(member, Read) and member.told else None
+        availability = availability_of(live.body, self.interpreter) if last is None else availability_as_told(last)
+        if isinstance(availability, UnknownAvailability):
+            return availability
         if not self._is_written(cluster):
-            is_enough = self._serves_the_rest(cluster, live, found)
-            return Available(found.replicas) if is_enough else NotAvailable(found.replicas)
-        if isinstance(found, Available) and not self.interpreter.kinds and not live.body.get("status"):
+            is_enough = self._serves_the_rest(cluster, live, availability)
+            return Available(availability.replicas) if is_enough else NotAvailable(availability.replicas)
+        if isinstance(availability, Available) and not self.interpreter.kinds and not live.body.get("status"):
             # An unknown kind has no status yet, while a copy to be deleted reports one.
             left = (self.snapshot.live(name, self.identity) for name in self.old if name not in self.target)
             if any(one is not None and one.body.get("status") for one in left):
                 return UnknownAvailability(UnknownReason.STATUS)
-        return found
+        return availability
 
-    def _serves_the_rest(self, cluster: str, live: LiveObject, found: Available | NotAvailable) -> bool:
+    def _serves_the_rest(self, cluster: str, live: LiveObject, availability: Available | NotAvailable) -> bool:
         """Return whether a shrinking copy, equal to its desired state until now, serves all replicas that it keeps."""
         after, before = self.target.get(cluster), self.old.get(cluster)
         if after is None or before is None or after >= before:
@@ -205,11 +205,11 @@ class Copies(Struct, frozen=True, kw_only=True):
         held = self.held.get(cluster)
         if held is None or not held.shows_no_difference:
             return False
-        if isinstance(found, Available):
+        if isinstance(availability, Available):
             return True
         # An override may make another number of the assigned one.
         wanted = self.interpreter.demand(self.manifests[cluster].body).replicas
         # So many pods are of an earlier template, and so many of the available ones may be.
         status = mapping(live.body.get("status"))
         outdated = max(0, count_of(status.get("replicas"), 0) - count_of(status.get("updatedReplicas"), 0))
-        return found.replicas is not None and wanted is not None and found.replicas - outdated >= wanted
+        return availability.replicas is not None and wanted is not None and availability.replicas - outdated >= wanted

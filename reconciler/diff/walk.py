@@ -199,7 +199,7 @@ class Walk:
                 path,
                 names,
                 want={key: want[index] for key, index in wanted.items()},
-                found={key: live[index] for key, index in places.items()},
+                live={key: live[index] for key, index in places.items()},
                 sent={key: sent[index] for key, index in (sent_places or {}).items()},
                 strangers=strangers,
             )

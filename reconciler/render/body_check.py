@@ -49,11 +49,11 @@ def body_problems(
     written = {override.path: override for override in trace}
     # A template of a built-in kind passed when it was parsed: an override is to blame.
     last = next(reversed(written.values()), None) if defined is None else None
-    found = (
+    problems = (
         _problem(problem, steps, template, written, last)
         for problem, steps in zip(findings.problems, findings.places, strict=True)
     )
-    return tuple(problem for problem in found if problem is not None)
+    return tuple(problem for problem in problems if problem is not None)
 
 
 def _are_doubtful(tables: RenderTables, rules: Iterable[SelectedRule], gvk: GVK, schema: Schema | None) -> bool:
@@ -93,7 +93,7 @@ def _may_break(operation: PatchOperation, gvk: GVK, schema: Schema | None) -> bo
 
 
 def _problem(
-    found: Problem,
+    problem: Problem,
     steps: tuple[Step, ...],
     template: Template,
     written: Mapping[str, FieldOverride],
@@ -106,14 +106,14 @@ def _problem(
     where = dotted(steps)
     above = (dotted(steps[:depth]) for depth in range(len(steps), -1, -1))
     override = next((written[path] for path in above if path in written), None)
-    if override is None and found.severity is not Severity.ERROR:
+    if override is None and problem.severity is not Severity.ERROR:
         return None
     override = override or last
     if override is None:
-        message = f"{template.identity}: {found.message}"
-        return replace(found, source=template.source, path=where, message=message)
-    message = f"makes {template.identity} unfit: {where}: {found.message}"
-    return caused_by(override, found.code, message, severity=found.severity)
+        message = f"{template.identity}: {problem.message}"
+        return replace(problem, source=template.source, path=where, message=message)
+    message = f"makes {template.identity} unfit: {where}: {problem.message}"
+    return caused_by(override, problem.code, message, severity=problem.severity)
 
 
 def caused_by(
@@ -130,39 +130,13 @@ def caused_by(
     )
 
 
-_REFERRING: Final = frozenset(
-    {
-        "backendRef",
-        "backendRefs",
-        "caCertificateRefs",
-        "certificateRefs",
-        "claimName",
-        "clientCertificateRef",
-        "configMap",
-        "configMapKeyRef",
-        "configMapRef",
-        "extensionRef",
-        "generatorRef",
-        "imagePullSecrets",
-        "issuerRef",
-        "keystores",
-        "nodePublishSecretRef",
-        "parametersRef",
-        "parentRefs",
-        "provider",
-        "secret",
-        "secretKeyRef",
-        "secretName",
-        "secretProviderClass",
-        "secretRef",
-        "secretStoreRef",
-        "serviceAccount",
-        "serviceAccountName",
-        "storeRef",
-        "vaultAuthRef",
-        "vaultConnectionRef",
-    }
-)
+_REFERRING: Final = frozenset({
+    "backendRef", "backendRefs", "caCertificateRefs", "certificateRefs", "claimName", "clientCertificateRef",
+    "configMap", "configMapKeyRef", "configMapRef", "extensionRef", "generatorRef", "imagePullSecrets", "issuerRef",
+    "keystores", "nodePublishSecretRef", "parametersRef", "parentRefs", "provider", "secret", "secretKeyRef",
+    "secretName", "secretProviderClass", "secretRef", "secretStoreRef", "serviceAccount", "serviceAccountName",
+    "storeRef", "vaultAuthRef", "vaultConnectionRef",
+})  # fmt: skip
 """Fields under which something is referred to by its name."""
 
 
@@ -188,8 +162,8 @@ def added_references(
     known = {ref.identity for ref in interpreter.dependencies(declared)}
     added = [ref for ref in interpreter.dependencies(body) if ref.identity not in known and not may_be_missing(ref)]
     written = list(trace)
-    found = ((ref, _writer(ref.path, written)) for ref in added)
-    return tuple((owner, ref, override) for ref, override in found if override is not None)
+    writers = ((ref, _writer(ref.path, written)) for ref in added)
+    return tuple((owner, ref, override) for ref, override in writers if override is not None)
 
 
 def not_there(

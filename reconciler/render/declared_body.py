@@ -177,8 +177,8 @@ class RenderTables:
 
     def _defined(self, template: Template) -> Schema | None:
         """The schema that the store's own definition of a kind gives; None for every other kind."""
-        found, gvk = self.schedule.definitions.get(template.identity[:2]), template.gvk
-        definition = self.schedule.fleet.templates.get(found) if found is not None else None
+        crd, gvk = self.schedule.definitions.get(template.identity[:2]), template.gvk
+        definition = self.schedule.fleet.templates.get(crd) if crd is not None else None
         if definition is not None and gvk not in self.schemas:
             self.schemas[gvk] = schema_of_crd(definition.body, gvk.version)
         return self.schemas.get(gvk)
@@ -201,7 +201,7 @@ class RenderTables:
 
 def template_of(fleet: Fleet, identity: Identity) -> Template | None:
     """The template of the store, a bare Namespace where a Namespace has none, else None."""
-    found = fleet.templates.get(identity)
-    if found is None and identity[:2] == ("", "Namespace"):
+    template = fleet.templates.get(identity)
+    if template is None and identity[:2] == ("", "Namespace"):
         return bare_namespace(identity.name)
-    return found
+    return template

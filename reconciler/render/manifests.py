@@ -138,14 +138,14 @@ def render_all(tables: RenderTables, only: Collection[Identity] | None = None) -
 
 def problems_in(tables: RenderTables) -> tuple[Problem, ...]:
     """The problems that `render_all` would report, without making manifests."""
-    found = (_problems(tables, outcome, cluster) for cluster, outcome in _not_quiet(tables))
-    return tuple(sorted(chain.from_iterable(found)))
+    problems = (_problems(tables, outcome, cluster) for cluster, outcome in _not_quiet(tables))
+    return tuple(sorted(chain.from_iterable(problems)))
 
 
 def _problems(tables: RenderTables, outcome: Common, cluster: str) -> tuple[Problem, ...]:
     """Return the problems of a rendering in one cluster."""
-    found = outcome.problems and tuple(replace(problem, cluster=cluster) for problem in outcome.problems)
-    return (*found, *not_there(outcome.added, tables.schedule, cluster)) if outcome.added else found
+    problems = outcome.problems and tuple(replace(problem, cluster=cluster) for problem in outcome.problems)
+    return (*problems, *not_there(outcome.added, tables.schedule, cluster)) if outcome.added else problems
 
 
 def managed_in(tables: RenderTables) -> Mapping[str, int]:
@@ -161,12 +161,12 @@ def _not_quiet(tables: RenderTables) -> Iterator[tuple[str, Common]]:
     An object that cannot be rendered has problems and no manifest.
     """
     for identity, binding in tables.schedule.bindings.items():
-        found, fault = try_call(lambda *of: tuple(_outcomes(*of)), tables, identity, binding)
-        if found is None:
+        outcomes, fault = try_call(lambda *of: tuple(_outcomes(*of)), tables, identity, binding)
+        if outcomes is None:
             for cluster, _ in binding.targets:
                 yield cluster, Common(None, (fault_of(tables.schedule.fleet, identity, fault, cluster),))
         else:
-            yield from found
+            yield from outcomes
 
 
 def _outcomes(tables: RenderTables, identity: Identity, binding: Binding) -> Iterator[tuple[str, Common]]:

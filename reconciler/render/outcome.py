@@ -92,7 +92,7 @@ def _overridden(tables: RenderTables, subject: RenderSubject, terms: RenderTerms
 def _owner(
     tables: RenderTables, subject: RenderSubject, terms: RenderTerms, annotations: Mapping[str, str]
 ) -> tuple[PolicyRef | None, str]:
-    """Return the owning policy, and the terms in the marks. No policy for a Namespace that only follows its objects."""
+    """Return the owning policy (None for a Namespace that only follows its objects), and the terms in the marks."""
     policy = subject.policy
     keeps = has_effect({"annotations": annotations}, DirectiveEffect.KEEP)
     key = (id(policy), terms.replicas, subject.is_dependency, terms.follows, keeps)

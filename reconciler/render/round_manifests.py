@@ -53,8 +53,8 @@ class Manifests(Struct, frozen=True, kw_only=True):
     def with_replicas(self, identity: Identity, cluster: str, replicas: int | None) -> Manifest | None:
         """Return the manifest for a cluster with this many replicas assigned to it; None: it cannot be made."""
         manifest = _rendered(self.tables, self.snapshot, identity, cluster, replicas)[0]
-        found = self.decrypted(manifest) if manifest is not None else None
-        return found if isinstance(found, Manifest) else None
+        decrypted = self.decrypted(manifest) if manifest is not None else None
+        return decrypted if isinstance(decrypted, Manifest) else None
 
     def decrypted(self, manifest: Manifest) -> Manifest | Problem:
         """Return the manifest as it is sent, or why it cannot be.
@@ -78,12 +78,9 @@ class Manifests(Struct, frozen=True, kw_only=True):
             if identity[:2] == ("", "Secret") and not is_foreign:
                 # `stringData` is folded into `data` now that it can be.
                 body = schedule.interpreters.of(*identity[:2]).sanitize(body)
-            made = (
-                None
-                if is_foreign
-                else ContentWithSecrets(tree=mark_encrypted(body), known_digest=digest, leaves=leaves)
-            )
-            shared[digest] = made
+            shared[digest] = None
+            if not is_foreign:
+                shared[digest] = ContentWithSecrets(tree=mark_encrypted(body), known_digest=digest, leaves=leaves)
         content = shared[digest]
         return replace(manifest, content=content) if content is not None else still_sealed(manifest)
 

@@ -35,7 +35,7 @@ def changed_identities(
 ) -> set[Identity]:
     """Return identities whose signatures differ between two schedules; all of them without an earlier one.
 
-    `changed`: `DecisionTables.changed` of a schedule that was made from `before`; without it, both are searched, which
+    `changed`: `ScheduleTables.changed` of a schedule that was made from `before`; without it, both are searched, which
     is quick if most of them is the same objects.
     """
     if before is not None and before.interpreters != after.interpreters:
@@ -52,19 +52,17 @@ def changed_identities(
             (before.holds, after.holds),
             (before.yielded, after.yielded),
         )
-        found = (before.frozen ^ after.frozen).union(*(changed_keys(old, new) for old, new in pairs))
-        changed = {*found, *(identity for identity, _ in changed_keys(before.ticked, after.ticked))}
+        differing = (before.frozen ^ after.frozen).union(*(changed_keys(old, new) for old, new in pairs))
+        changed = {*differing, *(identity for identity, _ in changed_keys(before.ticked, after.ticked))}
     suspects = {*changed, *_overridden_anew(before, after)}
     needed = differing_prerequisites(before, after, suspects)
     suspects |= dependents(before, needed) | dependents(after, needed)
     plain = {identity for identity in suspects if _differs_plainly(before, after, identity)}
     suspects -= plain
-    if before.fleet.overrides == after.fleet.overrides:
-        # The same rules select a template of the same digest for the same clusters: they need not be found.
-        return plain | _differing(_signatures(before, suspects, None), _signatures(after, suspects, None))
-    return plain | _differing(
-        _signatures(before, suspects, _index(before)), _signatures(after, suspects, _index(after))
-    )
+    # With the same rules a template of the same digest is selected for the same clusters: they need not be found.
+    is_same = before.fleet.overrides == after.fleet.overrides
+    indexes = (None, None) if is_same else (_index(before), _index(after))
+    return plain | _differing(_signatures(before, suspects, indexes[0]), _signatures(after, suspects, indexes[1]))
 
 
 def arrivals(before: Schedule, after: Schedule, identities: Collection[Identity]) -> dict[Identity, frozenset[str]]:
@@ -120,8 +118,8 @@ def _overridden_anew(before: Schedule, after: Schedule) -> set[Identity]:
     index = PolicyIndex(policies[ref] for ref in changed_keys(old, new) for policies in (old, new) if ref in policies)
     if index.is_empty:
         return set()
-    found = ((identity, template_of(after.fleet, identity)) for identity in after.bindings)
-    return {identity for identity, template in found if template is not None and index.matches(template)}
+    templates = ((identity, template_of(after.fleet, identity)) for identity in after.bindings)
+    return {identity for identity, template in templates if template is not None and index.matches(template)}
 
 
 def _index(schedule: Schedule) -> OverrideIndex:
@@ -133,7 +131,7 @@ def _signatures(
 ) -> dict[Identity, Hashable]:
     """Return signatures; without an index those of schedules whose rules are known to be the same."""
     digests = {policy.ref: policy.digest for policy in schedule.fleet.overrides}
-    found: dict[Identity, Hashable] = {}
+    signed: dict[Identity, Hashable] = {}
     # Who took a copy away decides how it goes.
     ticked: dict[Identity, frozenset[Hashable]] = {}
     for (identity, cluster), constraint in schedule.ticked.items():
@@ -141,10 +139,10 @@ def _signatures(
     for identity in identities:
         binding = schedule.bindings.get(identity)
         if binding is not None:
-            found[identity] = (*_signature(schedule, binding, index, digests), ticked.get(identity, frozenset()))
+            signed[identity] = (*_signature(schedule, binding, index, digests), ticked.get(identity, frozenset()))
         elif identity in schedule.frozen:
-            found[identity] = "frozen"
-    return found
+            signed[identity] = "frozen"
+    return signed
 
 
 def _signature(
@@ -188,10 +186,7 @@ def _terms(policy: PropagationPolicy | None) -> Hashable:
 
 
 def fixed_completions(schedule: Schedule, snapshot: FleetSnapshot) -> dict[Identity, dict[str, int]]:
-    """Return by Job and cluster the completions that our live part was created with, which cannot be changed.
-
-    Source: design#jobs.
-    """
+    """Return by Job and cluster the unchangeable completions of our live part. Source: design#jobs."""
     bound = schedule.bindings.keys()
     # The members hold far more objects than there are Jobs in the store.
     jobs = [
