@@ -90,8 +90,8 @@ def availability_of(live: JsonObject, interpreter: Interpreter) -> Availability:
     return Available(replicas) if is_healthy else NotAvailable(replicas)
 
 
-def availability_as_told(told: LastHealth) -> Availability:
+def availability_as_told(last: LastHealth) -> Availability:
     """The same of an object without a status of its own."""
-    if told.health is Health.UNKNOWN:
+    if last.health is Health.UNKNOWN:
         return UnknownAvailability(UnknownReason.STATUS)
-    return Available(told.available) if told.health is Health.HEALTHY else NotAvailable(told.available)
+    return Available(last.available) if last.health is Health.HEALTHY else NotAvailable(last.available)

@@ -31,7 +31,7 @@ def moment_of(now: str) -> datetime:
 def wait_s(moments: Iterable[str], now: str) -> float:
     """Return the seconds until the first of these moments is over; endless without any, 0 for a past one."""
     looked_at = moment_of(now)
-    waits = [(found - looked_at).total_seconds() for moment in moments if (found := instant(moment)) is not None]
+    waits = [(at - looked_at).total_seconds() for moment in moments if (at := instant(moment)) is not None]
     return max(min(waits, default=inf), 0.0)
 
 
@@ -51,7 +51,7 @@ _EVENT_TIMES: Final = (("series", "lastObservedTime"), ("lastTimestamp",), ("eve
 
 def event_moment(event: JsonObject) -> str:
     """Return when an event was seen last; empty: it does not say."""
-    return next((found for path in _EVENT_TIMES if (found := told_moment(dig(event, *path)))), "")
+    return next((moment for path in _EVENT_TIMES if (moment := told_moment(dig(event, *path)))), "")
 
 
 def age_s(since: str, now: str) -> float:
@@ -83,12 +83,12 @@ class UntilTime(Protocol):
 _Ending = TypeVar("_Ending", bound=UntilTime)
 
 
-def is_in_force(found: UntilTime, now: str) -> bool:
+def is_in_force(timed: UntilTime, now: str) -> bool:
     """Return whether its time is not up."""
-    ends, moment = instant(found.until), instant(now)
+    ends, moment = instant(timed.until), instant(now)
     return ends is None or moment is None or ends > moment
 
 
-def in_force(found: Iterable[_Ending], now: str) -> tuple[_Ending, ...]:
+def in_force(timed: Iterable[_Ending], now: str) -> tuple[_Ending, ...]:
     """Those whose time is not up."""
-    return tuple(each for each in found if is_in_force(each, now))
+    return tuple(each for each in timed if is_in_force(each, now))

@@ -193,8 +193,8 @@ def parse_observations(data: bytes, path: str) -> tuple[Observations | None, tup
     if (version := top.integer("version")) not in (None, 1):
         report.error("version-unknown", f"version {version} is not known; this reads version 1", "version")
     observations = Observations(**{key: value for key, value in _values(top).items() if key != "version"})
-    found = (*problems, *report.sorted())
-    return (None if any(p.severity is Severity.ERROR for p in found) else observations), found
+    findings = (*problems, *report.sorted())
+    return (None if any(p.severity is Severity.ERROR for p in findings) else observations), findings
 
 
 def _document(data: bytes, path: str) -> tuple[Document | None, tuple[Problem, ...]]:
@@ -215,7 +215,7 @@ def _document(data: bytes, path: str) -> tuple[Document | None, tuple[Problem, .
 
 def _values(fields: Fields) -> dict[str, Any]:
     """The values of a mapping, by attribute. Absent fields are left out where the attribute has their default."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in fields.shape.fields:
         name, is_given = field.name, fields.has(field.name)
         value: Any = None
@@ -240,26 +240,26 @@ def _values(fields: Fields) -> dict[str, Any]:
             case FieldType.OBJECTS if is_given or name == "placement":
                 value = _objects(fields, name)
         if value is not None:
-            found[_attribute(name)] = value
-    return found
+            values[_attribute(name)] = value
+    return values
 
 
 def _objects(fields: Fields, name: str) -> Any:
-    made, unique = _MADE[name]
-    found: dict[Any, Any] = {}
+    make, unique = _MADE[name]
+    objects: dict[Any, Any] = {}
     for below in fields.children(name):
         values = _values(below)
-        if made is Workload:
+        if make is Workload:
             values["gvk"], values["identity"] = _resource(values)
-        if made is Constraint and not below.has("replicasMax") and not values.get("excludes"):
+        if make is Constraint and not below.has("replicasMax") and not values.get("excludes"):
             below.error("field-required", "replicasMax is missing: the most replicas there")
-        key = (values.get("identity") or values[unique]) if unique else len(found)
-        if key in found:
+        key = (values.get("identity") or values[unique]) if unique else len(objects)
+        if key in objects:
             below.error("given-twice", f"{key} is given twice; keep one", unique)
-        found[key] = made(**values)
+        objects[key] = make(**values)
     if name in _BY_KEY:
-        return found
-    return tuple(found[key] for key in (sorted(found) if made is TargetCluster else found))
+        return objects
+    return tuple(objects[key] for key in (sorted(objects) if make is TargetCluster else objects))
 
 
 def _resource(values: dict[str, Any]) -> tuple[GVK, Identity]:
@@ -287,14 +287,14 @@ def _apis(fields: Fields) -> frozenset[GVK]:
 
 
 def _amounts(fields: Fields, name: str) -> Resources:
-    given = fields.any(name)
-    if given is None:
+    entries = fields.any(name)
+    if entries is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(entries, Mapping):
         fields.error("wrong-type", "must be a map of resources to quantities", name)
         return {}
     amounts: dict[str, int] = {}
-    for resource, value in given.items():
+    for resource, value in entries.items():
         amount = units(resource, value)
         if amount is None or amount < 0:
             message = f"{value!r} is no quantity; write it like 500m, 2 or 16Gi"
@@ -320,8 +320,8 @@ def dump_observations(observations: Observations) -> dict[str, Any]:
     """
     versions = {
         workload.identity: workload.gvk
-        for _, seen in sorted(observations.clusters.items())
-        for workload in seen.workloads.values()
+        for _, cluster in sorted(observations.clusters.items())
+        for workload in cluster.workloads.values()
     }
     return {"version": 1, **_tree(observations, OBSERVATIONS_SHAPE, versions)}
 
@@ -331,25 +331,25 @@ def _tree(value: object, written: Shape, versions: Mapping[Identity, GVK]) -> di
     if isinstance(value, Workload):
         tree |= _reference(value.gvk, value.identity)
     for field in written.fields:
-        found: Any = getattr(value, _attribute(field.name), None)
+        below: Any = getattr(value, _attribute(field.name), None)
         match field.type:
             case FieldType.MAP:
-                found = dict(sorted(found.items()))
-            case FieldType.TEXTS if found is not None:
+                below = dict(sorted(below.items()))
+            case FieldType.TEXTS if below is not None:
                 is_apis = field.name == "apis"
-                found = sorted(f"{gvk.api_version}/{gvk.kind}" for gvk in found) if is_apis else list(found)
-            case FieldType.ANY if found is not None:
-                found = {name: _quantity(name, found[name]) for name in sorted(found)}
+                below = sorted(f"{gvk.api_version}/{gvk.kind}" for gvk in below) if is_apis else list(below)
+            case FieldType.ANY if below is not None:
+                below = {name: _quantity(name, below[name]) for name in sorted(below)}
             case FieldType.OBJECT:
-                found = _reference(versions.get(found) or GVK(found.group, "v1", found.kind), found)
-            case FieldType.OBJECTS if found is not None and field.shape is not None:
-                ordered: Iterable[object] = found if field.name != "placement" else sorted(found)
+                below = _reference(versions.get(below) or GVK(below.group, "v1", below.kind), below)
+            case FieldType.OBJECTS if below is not None and field.shape is not None:
+                ordered: Iterable[object] = below if field.name != "placement" else sorted(below)
                 if field.name in _BY_KEY:
-                    ordered = (found[key] for key in sorted(found))
-                found = [_tree(each, field.shape, versions) for each in ordered]
+                    ordered = (below[key] for key in sorted(below))
+                below = [_tree(each, field.shape, versions) for each in ordered]
         is_target = isinstance(value, TargetCluster)
-        if found or is_target or not (found is None or found == "" or field.name in _IF_ANY):
-            tree[field.name] = str(found) if isinstance(found, str) else found
+        if below or is_target or not (below is None or below == "" or field.name in _IF_ANY):
+            tree[field.name] = str(below) if isinstance(below, str) else below
     return tree
 
 

@@ -213,11 +213,11 @@ def pinned(
             where = ", ".join(sorted(leaving))
             wait = Hold(HeldBy.OTHERS, f"waits until the run in {where} is gone")
             return ActivePlacement(targets=target, waits=dict.fromkeys(arriving, wait))
-        reasons = "; ".join(f"{cluster} cannot take the run over: {found}" for cluster, found in refused.items())
+        reasons = "; ".join(f"{cluster} cannot take the run over: {why}" for cluster, why in refused.items())
         hold = Hold(HeldBy.OTHERS, reasons) if reasons else NOBODY_TAKES_IT
-    kept = {cluster: old[cluster] for cluster in leaving}
+    held = {cluster: old[cluster] for cluster in leaving}
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
-    return ActivePlacement(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), hold))
+    return ActivePlacement(targets={**staying, **held}, holds=dict.fromkeys(sorted(held), hold))
 
 
 def gains(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:
@@ -271,12 +271,12 @@ def waiting_times(
     """Return all timers from now on: name to RFC 3339. `only`: the evaluated objects; None: all."""
     waiting = {timer_of(change.identity, change.cluster) for change in changes if is_waiting(change)}
     looked = None if only is None else {f"{_TIMER}{identity} @" for identity in only}
-    kept = {
+    running = {
         key: since
         for key, since in timers.items()
         if not is_timer(key) or key in waiting or (looked is not None and f"{key.rpartition(' @ ')[0]} @" not in looked)
     }
-    return dict(sorted({**dict.fromkeys(waiting, now), **kept}.items()))
+    return dict(sorted({**dict.fromkeys(waiting, now), **running}.items()))
 
 
 def stalled(changes: Iterable[Change], timers: Mapping[str, str], now: str) -> Iterator[Problem]:

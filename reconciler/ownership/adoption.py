@@ -161,7 +161,7 @@ def takeover_operations(live: JsonObject, manager: str, paths: Iterable[str]) ->
         return ()
     entries = entries_of(live)
     ours: Mapping[str, Any] = union([e["fieldsV1"] for e in entries if is_applied_by(e, manager)])
-    kept = []
+    others = []
     for entry in entries:
         if is_applied_by(entry, manager):
             continue
@@ -169,9 +169,9 @@ def takeover_operations(live: JsonObject, manager: str, paths: Iterable[str]) ->
         if entry.get("operation") == "Update":
             left = difference(left, union([_branch(path, subtree(left, path)) for path in parsed]))
         if left:
-            kept.append({**entry, "fieldsV1": left})
+            others.append({**entry, "fieldsV1": left})
     ours = union([ours, *(_branch(path, {}) for path in parsed if subtree(ours, path) is None)])
-    return _guarded(live, [_our_entry(live, manager, ours), *kept])
+    return _guarded(live, [_our_entry(live, manager, ours), *others])
 
 
 def release_operations(live: JsonObject, manager: str) -> tuple[Operation, ...]:
@@ -181,10 +181,10 @@ def release_operations(live: JsonObject, manager: str) -> tuple[Operation, ...]:
         if key in (dig(live, "metadata", name) or {}):
             operations.append({"op": "remove", "path": f"/metadata/{name}/{key.replace('/', '~1')}"})
     entries = dig(live, "metadata", "managedFields")
-    kept = [entry for entry in entries or () if entry.get("manager") != manager]
-    if len(kept) != len(entries or ()):
+    others = [entry for entry in entries or () if entry.get("manager") != manager]
+    if len(others) != len(entries or ()):
         # An empty list would count as "not given"; a list with one empty entry means no owners.
-        operations.append({"op": "replace", "path": "/metadata/managedFields", "value": kept or [{}]})
+        operations.append({"op": "replace", "path": "/metadata/managedFields", "value": others or [{}]})
     return (_version_guard(live), *operations) if operations else ()
 
 
@@ -192,21 +192,21 @@ def _adopted_fields(live: JsonObject, manager: str, predecessors: Iterable[str] 
     if predecessors is None:
         predecessors = PREDECESSORS | _BORROWED.get(tool_of(live), frozenset())
     names, entries = frozenset(predecessors), entries_of(live)
-    taken: list[Mapping[str, Any]] = []
-    kept = []
+    trees: list[Mapping[str, Any]] = []
+    others = []
     last_applied = _last_applied(live)
     for entry in entries:
         if is_applied_by(entry, manager):
-            taken.append(entry["fieldsV1"])
+            trees.append(entry["fieldsV1"])
         elif entry.get("manager") in names and not entry.get("subresource"):
             is_client_side = last_applied is not None and entry.get("manager") == "kubectl-client-side-apply"
             tree = entry["fieldsV1"]
-            taken.append(_mentioned(tree, last_applied) if is_client_side else tree)
+            trees.append(_mentioned(tree, last_applied) if is_client_side else tree)
         else:
-            kept.append(entry)
-    if len(kept) + sum(is_applied_by(entry, manager) for entry in entries) == len(entries):
+            others.append(entry)
+    if len(others) + sum(is_applied_by(entry, manager) for entry in entries) == len(entries):
         return None
-    return [_our_entry(live, manager, union(taken)), *kept]
+    return [_our_entry(live, manager, union(trees)), *others]
 
 
 def _last_applied(live: JsonObject) -> JsonObject | None:

@@ -321,8 +321,8 @@ def _read(key: str, value: str) -> Iterator[tuple[str, DirectiveEffect, str]]:
 def directives_of(metadata: Mapping[str, Any]) -> Iterator[FoundDirective]:
     """Yield the directives of an object, in the order of its labels and annotations. Values are texts."""
     for place in (MarkPlace.LABEL, MarkPlace.ANNOTATION):
-        found = metadata.get(place.value)
-        for key, value in found.items() if isinstance(found, Mapping) else ():
+        entries = metadata.get(place.value)
+        for key, value in entries.items() if isinstance(entries, Mapping) else ():
             if is_directive(key) and isinstance(value, str):
                 for part, effect, here in _read(key, value):
                     yield FoundDirective(place, key, part, effect, here)
@@ -330,4 +330,4 @@ def directives_of(metadata: Mapping[str, Any]) -> Iterator[FoundDirective]:
 
 def has_effect(metadata: Mapping[str, Any], effect: DirectiveEffect) -> bool:
     """Return whether a directive of an object has this effect."""
-    return any(found.effect is effect for found in directives_of(metadata))
+    return any(directive.effect is effect for directive in directives_of(metadata))

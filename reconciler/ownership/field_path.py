@@ -178,8 +178,8 @@ def child_of(tree: Json, step: FieldStep) -> Json:
         case Member(value):
             return value if value in tree else MISSING
         case Keyed(pairs):
-            found = index_of(tree, pairs)
-            return MISSING if found is None else tree[found]
+            index = index_of(tree, pairs)
+            return MISSING if index is None else tree[index]
         case _:
             return MISSING
 

@@ -75,19 +75,19 @@ def subtree(fields: Mapping[str, Any], path: FieldPath) -> Mapping[str, Any] | N
     here = fields
     for step in path:
         if isinstance(step, str):
-            found = here.get("f:" + step)
+            below = here.get("f:" + step)
         else:
-            found = next((inner for raw, inner in here.items() if raw[:2] != "f:" and step_of(raw) == step), None)
-        if not isinstance(found, dict):
+            below = next((inner for raw, inner in here.items() if raw[:2] != "f:" and step_of(raw) == step), None)
+        if not isinstance(below, dict):
             return None
-        here = found
+        here = below
     return here
 
 
 def owns(fields: Mapping[str, Any], path: FieldPath) -> bool:
     """Return whether the place itself is owned, not only something below it."""
-    found = subtree(fields, path)
-    return found is not None and (not found or "." in found)
+    tree = subtree(fields, path)
+    return tree is not None and (not tree or "." in tree)
 
 
 def owns_within(fields: Mapping[str, Any], path: FieldPath) -> bool:
@@ -125,17 +125,17 @@ def union(trees: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     return joined
 
 
-def difference(fields: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:
+def difference(fields: Mapping[str, Any], removed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the first tree without the places that the second owns; without empty rest."""
     left: dict[str, Any] = {}
     for raw, inner in fields.items():
-        if raw not in taken:
+        if raw not in removed:
             left[raw] = inner
             continue
         if not inner:
             continue
         # An empty second tree owns the place itself: only the dot goes.
-        rest = difference(inner, taken[raw] or {".": {}})
+        rest = difference(inner, removed[raw] or {".": {}})
         if rest:
             left[raw] = rest
     return left
@@ -143,12 +143,12 @@ def difference(fields: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str,
 
 def owners_of(body: JsonObject, path: FieldPath) -> tuple[FieldOwner, ...]:
     """Managers that own the place or something below it, the one that wrote last first."""
-    found = [
+    owners = [
         FieldOwner(**{field: str(entry.get(field, "")) for field in ("manager", "operation", "time")})
         for entry in entries_of(body)
         if subtree(entry["fieldsV1"], path) is not None
     ]
-    return tuple(sorted(found, key=lambda owner: (owner.time, owner.manager), reverse=True))
+    return tuple(sorted(owners, key=lambda owner: (owner.time, owner.manager), reverse=True))
 
 
 def managers_of(body: JsonObject, path: FieldPath) -> frozenset[str]:
@@ -180,16 +180,16 @@ def with_entries_of_others(
     body nothing is added, unless the live one is or was ours as a whole, and would go with all its entries.
     """
     path, key = _SHARED.get(identity[:2], ((), ()))
-    found = _entries(dig(live, *path), key) if path else {}
+    current = _entries(dig(live, *path), key) if path else {}
     wanted = _entries(dig(body, *path), key) if path else {}
     before = _entries(dig(previous, *path), key) if path else {}
-    if not found or not (wanted or before or owns_within(fields_of(live, manager), path)):
+    if not current or not (wanted or before or owns_within(fields_of(live, manager), path)):
         return body
     ours = wanted.keys() | before.keys()
-    if found.keys() <= ours:
+    if current.keys() <= ours:
         return body
-    there = [wanted.get(name, entry) for name, entry in found.items() if name in wanted or name not in ours]
-    return with_value(body, path, [*there, *(entry for name, entry in wanted.items() if name not in found)])
+    there = [wanted.get(name, entry) for name, entry in current.items() if name in wanted or name not in ours]
+    return with_value(body, path, [*there, *(entry for name, entry in wanted.items() if name not in current)])
 
 
 def _entries(items: Json, key: Path) -> dict[tuple[Json, ...], Any]:
@@ -224,11 +224,11 @@ def yielded(body: JsonObject, live: JsonObject, path: Path, manager: str) -> tup
             steps = tuple([step for step in scaled if isinstance(step, str)])
             if len(steps) == len(scaled) > 1 and steps[0] != "status" and steps not in paths:
                 paths.append(steps)
-    for found in paths:
-        if managers_of(live, found) - {manager}:
-            body = without(body, found)
-        elif (current := dig(live, *found)) is not None:
-            body = with_value(body, found, current)
+    for one in paths:
+        if managers_of(live, one) - {manager}:
+            body = without(body, one)
+        elif (current := dig(live, *one)) is not None:
+            body = with_value(body, one, current)
     return body, tuple(map(path_text, paths))
 
 

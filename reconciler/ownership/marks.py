@@ -230,11 +230,11 @@ class ForeignMark(Struct, frozen=True, kw_only=True):
             case MarkPlace.OWNER:
                 return f"an owner of kind {self.key.rpartition('/')[2]}"
 
-    def is_among(self, found: Mapping[str, Any]) -> bool:
+    def is_among(self, entries: Mapping[str, Any]) -> bool:
         """Return whether labels, annotations or owners of an object hold the mark."""
-        if self.key not in found:
+        if self.key not in entries:
             return False
-        value = str(found[self.key])
+        value = str(entries[self.key])
         return (not self.value or value == self.value) and value.startswith(self.begins)
 
 

@@ -151,12 +151,10 @@ def is_terminating(live: LiveObject) -> bool:
 
 
 _OWN_DOMAIN = "kubernetes.io/"
-_OWN = frozenset(
-    {
-        *("kubernetes", "foregroundDeletion", "orphan"),
-        *("batch.kubernetes.io/job-tracking", "customresourcecleanup.apiextensions.k8s.io"),
-    }
-)
+_OWN = frozenset({
+    "kubernetes", "foregroundDeletion", "orphan", "batch.kubernetes.io/job-tracking",
+    "customresourcecleanup.apiextensions.k8s.io",
+})  # fmt: skip
 
 
 def finalizers_of(live: LiveObject) -> tuple[str, ...]:

@@ -22,21 +22,21 @@ def dirty_keys(before: StateFacts | None, now: StateFacts, only: frozenset[Ident
     """Return by cluster the objects to evaluate again. `only`: the evaluated ones of the round; None: all."""
     if before is None or only is None:
         return _everything(now, now.schedule.fleet.clusters.keys() | now.journal.ledger.keys())
-    found: defaultdict[str, set[Identity]] = defaultdict(set)
+    dirty: defaultdict[str, set[Identity]] = defaultdict(set)
     for name, keys in _everything(now, turned(before, now)).items():
-        found[name] |= keys
+        dirty[name] |= keys
     changed = set(only)
     old, new = before.schedule, now.schedule
     if old is not new:
         changed |= changed_keys(old.bindings, new.bindings) | changed_keys(old.claims.frozen, new.claims.frozen)
     for facts in (before, now) if changed else ():
         for name, identities in _of(facts, changed).items():
-            found[name] |= identities
+            dirty[name] |= identities
     for cluster, identity in _copies(before, now):
-        found[cluster].add(identity)
+        dirty[cluster].add(identity)
     for name in now.members:
-        found[name] |= _in_member(before, now, name)
-    return {name: frozenset(keys) for name, keys in found.items() if keys}
+        dirty[name] |= _in_member(before, now, name)
+    return {name: frozenset(keys) for name, keys in dirty.items() if keys}
 
 
 def _everything(facts: StateFacts, names: Iterable[str]) -> Keys:
@@ -44,30 +44,30 @@ def _everything(facts: StateFacts, names: Iterable[str]) -> Keys:
 
     A desired copy without any report is in sync and healthy, and needs no evaluation.
     """
-    found: dict[str, set[Identity]] = {name: set() for name in names}
-    if not found:
+    copies: dict[str, set[Identity]] = {name: set() for name in names}
+    if not copies:
         return {}
-    quiet = {name: _quiet(facts, name) for name in found}
+    quiet = {name: _quiet(facts, name) for name in copies}
     for identity, binding in facts.schedule.bindings.items():
         for target in binding.targets:
-            if target.cluster in found and identity not in quiet[target.cluster]:
-                found[target.cluster].add(identity)
+            if target.cluster in copies and identity not in quiet[target.cluster]:
+                copies[target.cluster].add(identity)
     for identity, problems in facts.problems.items():
         named = {problem.cluster for problem in problems}
         # A problem that names no cluster concerns all of them.
-        for cluster in found.keys() & named if "" not in named else found:
-            found[cluster].add(identity)
+        for cluster in copies.keys() & named if "" not in named else copies:
+            copies[cluster].add(identity)
     for cluster, identity in (*facts.changes, *facts.failures, *facts.fights):
-        if cluster in found:
-            found[cluster].add(identity)
-    for name, keys in found.items():
+        if cluster in copies:
+            copies[cluster].add(identity)
+    for name, keys in copies.items():
         keys.update(facts.journal.ledger.get(name, _NOTHING).keys() - quiet[name])
         keys.update(facts.manifests.get(name, _NOTHING).keys() - quiet[name])
         # What a cluster reported unhealthy, or not at all.
         keys.update(facts.health.get(name, _NOTHING))
         if isinstance(member := facts.members.get(name), Read):
             keys.update(member.under_way, member.unread)
-    return {name: frozenset(keys) for name, keys in found.items()}
+    return {name: frozenset(keys) for name, keys in copies.items()}
 
 
 def _quiet(facts: StateFacts, cluster: str) -> AbstractSet[Identity]:
@@ -98,38 +98,38 @@ def turned(before: StateFacts, now: StateFacts) -> set[str]:
 
 def _of(facts: StateFacts, identities: set[Identity]) -> dict[str, set[Identity]]:
     """Return the possible clusters of these objects."""
-    found: defaultdict[str, set[Identity]] = defaultdict(set)
+    copies: defaultdict[str, set[Identity]] = defaultdict(set)
     bindings = facts.schedule.bindings
     for identity in identities:
         binding = bindings.get(identity)
         for target in binding.targets if binding is not None else ():
-            found[target.cluster].add(identity)
+            copies[target.cluster].add(identity)
         for problem in facts.problems.get(identity, ()):
             if problem.cluster:
-                found[problem.cluster].add(identity)
+                copies[problem.cluster].add(identity)
     for rows in (facts.manifests, facts.journal.ledger):
         for name, known in rows.items():
-            found[name] |= identities & known.keys()
-    return found
+            copies[name] |= identities & known.keys()
+    return copies
 
 
 def _copies(before: StateFacts, now: StateFacts) -> set[Copy]:
     """Copies with other changes, failures or fights than before."""
-    found = changed_keys(before.changes, now.changes)
-    found |= changed_keys(before.failures, now.failures) | changed_keys(before.fights, now.fights)
-    found |= changed_keys(before.frozen, now.frozen)
+    copies = changed_keys(before.changes, now.changes)
+    copies |= changed_keys(before.failures, now.failures) | changed_keys(before.fights, now.fights)
+    copies |= changed_keys(before.frozen, now.frozen)
     if before.schedule.fleet.settings.observe_only != now.schedule.fleet.settings.observe_only:
-        found |= now.changes.keys()
-    return found
+        copies |= now.changes.keys()
+    return copies
 
 
 def _in_member(before: StateFacts, now: StateFacts, name: str) -> set[Identity]:
     """Return the objects that a cluster reports differently: pending reads, failed reads, and health."""
-    found: set[Identity] = changed_keys(before.health.get(name, _NOTHING), now.health.get(name, _NOTHING))
+    changed: set[Identity] = changed_keys(before.health.get(name, _NOTHING), now.health.get(name, _NOTHING))
     for facts, other in ((before, now), (now, before)):
         member = facts.members.get(name)
         if isinstance(member, Read):
             known = other.members.get(name)
-            found |= member.under_way - (known.under_way if isinstance(known, Read) else frozenset())
-            found |= member.unread.keys()
-    return found
+            changed |= member.under_way - (known.under_way if isinstance(known, Read) else frozenset())
+            changed |= member.unread.keys()
+    return changed

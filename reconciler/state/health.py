@@ -76,19 +76,19 @@ TROUBLES: Final = frozenset(_WAITING)
 
 def health_of(live: LiveObject, interpreter: Interpreter) -> HealthState:
     """Health of a live object with its reason. What raises here is Unknown: nothing is concluded from it."""
-    found, fault = try_call(lambda: _judged(live.body, interpreter))
-    return found or UnknownHealth(f"its status could not be read: {type(fault).__name__}")
+    state, fault = try_call(lambda: _judged(live.body, interpreter))
+    return state or UnknownHealth(f"its status could not be read: {type(fault).__name__}")
 
 
 def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
-    told = interpreter.health(live)
-    if told is Health.HEALTHY:
+    health = interpreter.health(live)
+    if health is Health.HEALTHY:
         return HEALTHY
     # Past its deadline it is stuck, though older pods still serve.
     # As many serve as its strategy requires: a scale-up lacks its new pods for some seconds.
     serves_enough = live.get("kind") == "Deployment" and condition(live, "Available").get("status") == "True"
-    is_stuck = told is Health.UNHEALTHY and not serves_enough
-    if told is Health.UNHEALTHY and interpreter.outcome(live) is RunOutcome.FAILED:
+    is_stuck = health is Health.UNHEALTHY and not serves_enough
+    if health is Health.UNHEALTHY and interpreter.outcome(live) is RunOutcome.FAILED:
         return Degraded(_why(live, interpreter), is_over=True)
     kind = Degraded if is_stuck or _is_past_deadline(live) else Progressing
     unmade, why = _unmade(live), _why(live, interpreter)
@@ -109,18 +109,18 @@ def beside_pods(
     """
     if isinstance(own, Degraded) and own.is_over:
         return replace(own, why=trouble.why, reason=trouble.reason) if trouble is not None else own
-    told = _cut(refusal) if own.lacks_pods_of else ""
-    unmade = own.unmade or told
+    refused = _cut(refusal) if own.lacks_pods_of else ""
+    unmade = own.unmade or refused
     if trouble is None:
-        return replace(own, why=told, unmade=told, reason=UNMADE_REASON) if told else own
+        return replace(own, why=refused, unmade=refused, reason=UNMADE_REASON) if refused else own
     kind = Degraded if Degraded in (type(own), type(trouble)) else Progressing
     why = f"{trouble.why}; more of its pods cannot be made ({unmade})" if unmade else trouble.why
     return kind(why, unmade, own.lacks_pods_of, trouble.reason)
 
 
 def _unmade(live: JsonObject) -> str:
-    found = condition(live, _UNMADE)
-    return _cut(_of(found, _UNMADE)) if found.get("status") == "True" and is_observed(live) else ""
+    report = condition(live, _UNMADE)
+    return _cut(_of(report, _UNMADE)) if report.get("status") == "True" and is_observed(live) else ""
 
 
 def _lacks_pods_of(live: JsonObject, interpreter: Interpreter) -> str:
@@ -175,17 +175,17 @@ def _reasons(live: JsonObject) -> Iterator[str]:
     for waiting in _waiting(live):
         yield why_waiting(text(waiting["reason"]), text(waiting.get("message")))
     for kind, bad, default in _TELLING:
-        found = condition(live, kind)
-        if found.get("status") == bad:
-            yield _of(found, default)
+        report = condition(live, kind)
+        if report.get("status") == bad:
+            yield _of(report, default)
     if _is_past_deadline(live):
         yield "its roll-out made no progress within its deadline" + _available(live, ", ")
-    if said := _available(live):
-        yield said
+    if available := _available(live):
+        yield available
     for kind, bad, default in _VAGUE:
-        found = condition(live, kind)
-        if found.get("status") == bad:
-            yield _of(found, default)
+        report = condition(live, kind)
+        if report.get("status") == bad:
+            yield _of(report, default)
     if phase := text(dig(live, "status", "phase")):
         yield f"its phase is {phase}"
     if not mapping(live.get("status")):
@@ -218,8 +218,8 @@ def _available(live: JsonObject, before: str = "") -> str:
     return f"{before}{old} older replicas are there still" if old > 0 else ""
 
 
-def _of(found: JsonObject, default: str) -> str:
-    return text(found.get("message")) or text(found.get("reason")) or default
+def _of(report: JsonObject, default: str) -> str:
+    return text(report.get("message")) or text(report.get("reason")) or default
 
 
 def _cut(why: str) -> str:
@@ -229,13 +229,13 @@ def _cut(why: str) -> str:
 
 def copies_of(state: ClusterState, identities: Collection[Identity]) -> list[GatedCopy]:
     """The copies of a cluster that are not both Synced and Healthy; of all others there is nothing to say."""
-    found = []
+    copies = []
     nobody: JsonObject = {}
-    for identity, seen in state.kept.items():
+    for identity, copy in state.kept.items():
         if identity in identities:
-            is_in_step = seen.sync.sync is Sync.SYNCED
-            why = seen.health.why if is_in_step else seen.sync.why
-            is_healthy = seen.health.word is HealthWord.HEALTHY
-            has_failed = is_in_step and isinstance(seen.health, Degraded) and seen.health.is_over
-            found.append(GatedCopy(identity, is_in_step, is_healthy, why, nobody, has_failed=has_failed))
-    return found
+            is_in_step = copy.sync.sync is Sync.SYNCED
+            why = copy.health.why if is_in_step else copy.sync.why
+            is_healthy = copy.health.word is HealthWord.HEALTHY
+            has_failed = is_in_step and isinstance(copy.health, Degraded) and copy.health.is_over
+            copies.append(GatedCopy(identity, is_in_step, is_healthy, why, nobody, has_failed=has_failed))
+    return copies

@@ -57,10 +57,10 @@ def state_of(facts: StateFacts, cluster: str, identity: Identity) -> ObjectState
     if why is not None:
         is_there = identity in facts.journal.ledger.get(cluster, {}) or facts.schedule.is_bound(identity, cluster)
         return _not_looked_at(NotKnown(why, facts.last_contact.get(cluster, ""))) if is_there else None
-    seen = _sync(facts, cluster, identity)
+    compared = _sync(facts, cluster, identity)
     by = facts.why_frozen(cluster, identity)
-    is_there = seen is not None or identity in facts.journal.ledger.get(cluster, {})
-    sync = Frozen(by, seen) if by is not None and is_there else seen
+    is_there = compared is not None or identity in facts.journal.ledger.get(cluster, {})
+    sync = Frozen(by, compared) if by is not None and is_there else compared
     if sync is None:
         return None
     if isinstance(sync, NotKnown):
@@ -73,13 +73,13 @@ def state_of(facts: StateFacts, cluster: str, identity: Identity) -> ObjectState
 
 def _health(facts: StateFacts, cluster: str, identity: Identity, sync: SyncState) -> HealthState:
     """Return the reported health, and nothing by guess: an unobserved copy is of unknown health."""
-    member, told = facts.members[cluster], facts.health.get(cluster, {}).get(identity)
+    member, reported = facts.members[cluster], facts.health.get(cluster, {}).get(identity)
     row = facts.journal.ledger.get(cluster, {}).get(identity)
-    if isinstance(told, Missing) and row is not None and row.finished:
+    if isinstance(reported, Missing) and row is not None and row.finished:
         # A Job that has done what it was for may be gone.
         return Degraded("it failed, and was deleted then", is_over=True, reason="HookFailed") if row.failed else HEALTHY
-    if told is not None:
-        return told
+    if reported is not None:
+        return reported
     is_asked = isinstance(member, Read) and identity in member.under_way
     is_rendered = identity in facts.manifests.get(cluster, {})
     is_leaving = not is_rendered and not isinstance(sync, Failed)
@@ -96,16 +96,16 @@ def _sync(facts: StateFacts, cluster: str, identity: Identity) -> LookedAt | Non
     """Of a copy in a cluster that was read, as it was seen last."""
     copy, member = (cluster, identity), facts.members[cluster]
     assert isinstance(member, Read), "the cluster was read"
-    problems = tuple(found for found in facts.problems.get(identity, ()) if found.cluster in ("", cluster))
-    said = {found.code: found for found in problems if found.cluster == cluster}
+    problems = tuple(problem for problem in facts.problems.get(identity, ()) if problem.cluster in ("", cluster))
+    by_code = {problem.code: problem for problem in problems if problem.cluster == cluster}
     is_wanted = identity in facts.manifests.get(cluster, {})
     if failed := facts.failures.get(copy):
         return failed
-    for code in sorted(_IN_THE_WAY & said.keys()):
-        message = said[code].message
+    for code in sorted(_IN_THE_WAY & by_code.keys()):
+        message = by_code[code].message
         return Refused(code, message if message.startswith(str(identity)) else f"{identity} {message}")
-    if _UNREAD in said or identity in member.unread:
-        why = said[_UNREAD].message if _UNREAD in said else member.unread[identity]
+    if _UNREAD in by_code or identity in member.unread:
+        why = by_code[_UNREAD].message if _UNREAD in by_code else member.unread[identity]
         return NotKnown(why, facts.last_contact.get(cluster, ""))
     if is_wanted and copy in facts.fights:
         return facts.fights[copy]
@@ -113,10 +113,10 @@ def _sync(facts: StateFacts, cluster: str, identity: Identity) -> LookedAt | Non
         return Pending("it is being written or read", is_evaluated=False)
     if due := facts.changes.get(copy):
         return _of_changes(facts, due)
-    if is_wanted and any(found.severity is Severity.ERROR for found in said.values()):
+    if is_wanted and any(problem.severity is Severity.ERROR for problem in by_code.values()):
         return _failed(problems)
-    for code in sorted((_LEAVES | _KEPT) & said.keys()):
-        message = said[code].message
+    for code in sorted((_LEAVES | _KEPT) & by_code.keys()):
+        message = by_code[code].message
         return Pending(message) if code in _LEAVES else Held(HeldBy.OTHERS, message)
     return SYNCED if is_wanted else _not_rendered(facts, cluster, identity, problems)
 
@@ -125,7 +125,7 @@ def _not_rendered(facts: StateFacts, cluster: str, identity: Identity, problems:
     """Return the state of a copy that is bound but not rendered; None if unbound."""
     if not facts.schedule.is_bound(identity, cluster):
         return None
-    if any(found.severity is Severity.ERROR for found in problems):
+    if any(problem.severity is Severity.ERROR for problem in problems):
         return _failed(problems)
     source = staging.of(identity, cluster) if (staging := facts.schedule.staging) is not None else None
     if isinstance(source, NothingWritten):
@@ -145,7 +145,7 @@ def _of_changes(facts: StateFacts, due: tuple[Change, ...]) -> LookedAt:
 
 
 def _failed(problems: Iterable[Problem]) -> Failed:
-    first = next(found for found in sorted(problems) if found.severity is Severity.ERROR)
+    first = next(problem for problem in sorted(problems) if problem.severity is Severity.ERROR)
     return Failed(first.message, is_evaluated=False, code=first.code)
 
 
@@ -185,8 +185,8 @@ def is_evaluated(facts: StateFacts, copy: Copy, state: ObjectState | None) -> bo
 
 def refused(facts: StateFacts, copy: Copy, state: ObjectState | None) -> Verdict[Refused]:
     """Return whether an object that is not ours blocks it."""
-    found = state.sync if state is not None else None
-    return found if isinstance(found, Refused) else _ending(facts, copy, state)
+    sync = state.sync if state is not None else None
+    return sync if isinstance(sync, Refused) else _ending(facts, copy, state)
 
 
 def held_for_person(facts: StateFacts, copy: Copy, state: ObjectState | None) -> Verdict[Held]:

@@ -72,14 +72,14 @@ class FleetState(Struct, frozen=True, kw_only=True):
         there = self.clusters.get(cluster)
         if there is None:
             return None
-        kept = there.kept.get(identity)
-        if kept is not None or there.why_away is not None or there.is_left:
-            return kept
+        state = there.kept.get(identity)
+        if state is not None or there.why_away is not None or there.is_left:
+            return state
         return NOMINAL if identity in self.facts.manifests.get(cluster, _NOTHING) else None
 
     def unread_kinds(self, cluster: str) -> frozenset[GVK]:
         """The kinds that cannot be read in a cluster that answers."""
-        return frozenset(found.what.gvk for found in self.facts.unlisted.get(cluster, ()))
+        return frozenset(one.what.gvk for one in self.facts.unlisted.get(cluster, ()))
 
     def gvk(self, cluster: str, identity: Identity) -> GVK | None:
         """The kind of a copy, as it is wanted, changed or recorded; None: none of these."""
@@ -87,7 +87,7 @@ class FleetState(Struct, frozen=True, kw_only=True):
         row = self.facts.journal.ledger.get(cluster, _NOTHING).get(identity)
         due = self.facts.changes.get((cluster, identity), ())
         template = self.facts.schedule.fleet.templates.get(identity)
-        return next((found.gvk for found in (manifest, row, *due, template) if found is not None), None)
+        return next((one.gvk for one in (manifest, row, *due, template) if one is not None), None)
 
 
 class StateChange(Struct, frozen=True, kw_only=True):
@@ -141,9 +141,9 @@ class StateTables:
                 keys |= self._tables[name].rows.keys()
             turns += self._judged(facts, name, keys)
         self.turns = tuple(turns)
-        found = {name: self._cluster(facts, name) for name in names}
+        clusters = {name: self._cluster(facts, name) for name in names}
         # Of a cluster that the store has no longer, the record may be empty.
-        return FleetState(clusters={name: one for name, one in found.items() if one.total or not one.is_left},
+        return FleetState(clusters={name: one for name, one in clusters.items() if one.total or not one.is_left},
                           facts=facts)  # fmt: skip
 
     def _judged(self, facts: StateFacts, name: str, keys: Iterable[Identity]) -> Iterator[StateChange]:
@@ -151,8 +151,8 @@ class StateTables:
         known = table.rows
 
         def noteworthy_state(identity: Identity) -> ObjectState | None:
-            found = state_of(facts, name, identity)
-            return None if found is NOMINAL else found
+            state = state_of(facts, name, identity)
+            return None if state is NOMINAL else state
 
         table.update(keys, noteworthy_state)
         for identity in sorted(table.changed):
@@ -220,26 +220,26 @@ def step_of(state: FleetState) -> RevisionStep:
     fleet = state.facts.schedule.fleet
     syncs: Counter[Lag] = Counter()
     healths: Counter[HealthWord] = Counter()
-    counted = [found for found in state.clusters.values() if not found.is_left]
-    unread = {found.name: kinds for found in counted if (kinds := state.unread_kinds(found.name))}
-    equal = [found.name for found in counted if found.is_in_step and found.name not in unread]
+    counted = [one for one in state.clusters.values() if not one.is_left]
+    unread = {one.name: kinds for one in counted if (kinds := state.unread_kinds(one.name))}
+    equal = [one.name for one in counted if one.is_in_step and one.name not in unread]
     behind = sum(_is_behind(state.facts.schedule.staging, name) for name in equal)
-    for found in counted:
-        syncs.update(found.syncs)
-        healths.update(found.healths)
+    for cluster in counted:
+        syncs.update(cluster.syncs)
+        healths.update(cluster.healths)
     return RevisionStep(
         revision=fleet.revision,
         clusters=len(counted),
         in_step=len(equal) - behind,
         behind=behind,
-        away=tuple(sorted(found.name for found in counted if found.why_away is not None)),
+        away=tuple(sorted(one.name for one in counted if one.why_away is not None)),
         syncs=dict(syncs),
         healths=dict(healths),
         waiting=sum(map(_waiting, counted)),
-        errors=sum(found.severity is Severity.ERROR for found in fleet.problems),
+        errors=sum(problem.severity is Severity.ERROR for problem in fleet.problems),
         broken=len({reach.source.path for reach in fleet.frozen}),
         unread=sum(map(len, unread.values())),
-        unplaced=sum(found.code in SHORTFALLS for found in state.facts.schedule.problems),
+        unplaced=sum(problem.code in SHORTFALLS for problem in state.facts.schedule.problems),
     )
 
 
@@ -253,4 +253,4 @@ def _is_behind(staging: Staging | None, cluster: str) -> bool:
 def _waiting(cluster: ClusterState) -> int:
     if not cluster.syncs[Lag.HELD]:
         return 0
-    return sum(isinstance(found.sync, Held) and found.sync.by in NEEDS_PERSON for found in cluster.kept.values())
+    return sum(isinstance(state.sync, Held) and state.sync.by in NEEDS_PERSON for state in cluster.kept.values())
