@@ -189,8 +189,8 @@ def struct(cluster: str, body: bytes, shape: type[_S], what: str) -> _S:
 def bad(cluster: str, what: str, body: bytes) -> BadAnswer:
     """The error for a body that is no `what`. Shows its beginning only when that cannot be data of an object."""
     start = body[:40].decode(errors="replace")
-    shown = f", it begins with {clean(start)!r}" if start.lstrip()[:1] == "<" else ""
-    return BadAnswer(cluster, f"the answer is no {what}{shown} ({len(body)} bytes)")
+    beginning = f", it begins with {clean(start)!r}" if start.lstrip()[:1] == "<" else ""
+    return BadAnswer(cluster, f"the answer is no {what}{beginning} ({len(body)} bytes)")
 
 
 @contextmanager

@@ -116,11 +116,11 @@ class MemberCluster:
         """
         served = await self._kinds.served(gvk)
         if name:
-            found = replace(requests.get(self._with_name(served, namespace, name)), is_anew=True)
-            return self._object(await self._send(found), gvk, self._with_name(served, namespace, name)).resource_version
+            fresh = replace(requests.get(self._with_name(served, namespace, name)), is_anew=True)
+            return self._object(await self._send(fresh), gvk, self._with_name(served, namespace, name)).resource_version
         nothing = ListQuery(field_selector="metadata.name=-")
-        asked = requests.list_page(served, nothing, limit=1, accept=requests.METADATA_LIST)
-        answer = await self._send(replace(asked, is_anew=True))
+        page_request = requests.list_page(served, nothing, limit=1, accept=requests.METADATA_LIST)
+        answer = await self._send(replace(page_request, is_anew=True))
         with reading_answer(self.name, f"list of {gvk.kind}"):
             return listing(self.name, [page(self.name, answer.body, "meta.k8s.io/v1", gvk.kind)], gvk).resource_version
 
@@ -370,10 +370,10 @@ class MemberCluster:
 
     def _object(self, answer: Answer, gvk: GVK, target: Target) -> LiveObject:
         with reading_answer(self.name, gvk.kind):
-            found = live_object(self.name, answer.body, gvk)
-        if (found.identity.name, found.identity.namespace) != (target.name, target.namespace):
-            raise BadAnswer(self.name, clean(f"it was asked for {gvk.kind} {target.name}, and sent {found.identity}"))
-        return found
+            live = live_object(self.name, answer.body, gvk)
+        if (live.identity.name, live.identity.namespace) != (target.name, target.namespace):
+            raise BadAnswer(self.name, clean(f"it was asked for {gvk.kind} {target.name}, and sent {live.identity}"))
+        return live
 
     def _read(self, answer: Answer, shape: type[_S], what: str) -> _S:
         with reading_answer(self.name, what):

@@ -153,8 +153,8 @@ class Discovery(Struct, frozen=True, kw_only=True):
 
     def preferred(self, group: str, kind: str) -> ServedKind | None:
         """The kind in the version that the API server prefers, else in the first one that has it."""
-        found = [served for gvk, served in self.kinds.items() if gvk.group_kind == (group, kind)]
-        return next((served for served in found if served.is_preferred), found[0] if found else None)
+        matches = [served for gvk, served in self.kinds.items() if gvk.group_kind == (group, kind)]
+        return next((served for served in matches if served.is_preferred), matches[0] if matches else None)
 
     def find(self, name: str) -> ServedKind | None:
         """The kind that a person means: `deploy`, `Deployment`, `deployments.apps` or `deployments.v1.apps`.
@@ -281,12 +281,12 @@ def object_metadata(value: Any) -> ObjectMetadata:
     Raises:
         msgspec.ValidationError: it is not what the API promises; the message names the field.
     """
-    found = msgspec.convert(value, ObjectMetadata)
-    for index, entry in enumerate(found.managed_fields or ()):
+    metadata = msgspec.convert(value, ObjectMetadata)
+    for index, entry in enumerate(metadata.managed_fields or ()):
         rest = [entry.fields] if entry.fields else []
         while rest:
             below = rest.pop().values()
             if any(one.__class__ is not dict for one in below):
                 raise msgspec.ValidationError(f"Expected fields - at `$.managedFields[{index}].fieldsV1`")
             rest += filter(None, below)
-    return found
+    return metadata

@@ -51,20 +51,20 @@ class MemberClusters(Mapping[str, MemberCluster]):
 
         Part of it are the certificates, keys and tokens in files that it names: they may have been replaced.
         """
-        found = MemberClusters(self._shared, self._agent, self._writing_left_s)
-        found._configs = {
+        members = MemberClusters(self._shared, self._agent, self._writing_left_s)
+        members._configs = {
             name: (config, file_contents(config))
             for name, config in sorted(configs.items())
             if isinstance(config, MemberConfig)
         }
-        found._clusters = {
+        members._clusters = {
             name: self._clusters[name]
             if self._configs.get(name) == (config, contents)
             else MemberCluster(Transport(config, self._shared), self._agent.header, self._writing_left_s)
-            for name, (config, contents) in found._configs.items()
+            for name, (config, contents) in members._configs.items()
         }
-        found._failed = {name: one for name, one in sorted(configs.items()) if isinstance(one, ConfigurationError)}
-        return found
+        members._failed = {name: one for name, one in sorted(configs.items()) if isinstance(one, ConfigurationError)}
+        return members
 
     @property
     def failed(self) -> Mapping[str, ConfigurationError]:

@@ -66,14 +66,14 @@ class _Refused(ConfigurationError):
 
 def _listed(profile: JsonObject) -> dict[str, Mapping[str, Any]]:
     """Access providers by name. Those under the older name of the field count where the newer has none."""
-    found: dict[str, Mapping[str, Any]] = {}
+    clusters: dict[str, Mapping[str, Any]] = {}
     for field in ("credentialProviders", "accessProviders"):
         entries = dig(profile, "status", field)
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
                 cluster = entry.get("cluster")
-                found[entry["name"]] = cluster if isinstance(cluster, Mapping) else {}
-    return found
+                clusters[entry["name"]] = cluster if isinstance(cluster, Mapping) else {}
+    return clusters
 
 
 def _config(
@@ -83,10 +83,10 @@ def _config(
         raise _Refused("it asks not to verify the server's certificate, which is not done at the word of a profile")
     if cluster.get("certificate-authority"):
         raise _Refused("it names a file of this machine as certificate authority; it has to hold the certificates")
-    found = cluster.get("extensions") or []
+    entries = cluster.get("extensions") or []
     extensions = {
         one["name"]: one.get("extension")
-        for one in (found if isinstance(found, list) else ())
+        for one in (entries if isinstance(entries, list) else ())
         if isinstance(one, Mapping) and isinstance(one.get("name"), str)
     }
     if len(json.dumps(extensions)) > _EXTENSION_MAX_CHARS:
@@ -118,17 +118,17 @@ def _url(cluster: Mapping[str, Any], key: str, schemes: tuple[str, ...]) -> str:
 
 
 def _text(cluster: Mapping[str, Any], key: str) -> str:
-    found = cluster.get(key) or ""
-    if not isinstance(found, str):
+    text = cluster.get(key) or ""
+    if not isinstance(text, str):
         raise _Refused(f"its {key} is no text")
-    return found
+    return text
 
 
-def _ca(found: Any) -> Pem:
-    if not found:
+def _ca(data: Any) -> Pem:
+    if not data:
         return Pem()
     try:
-        return Pem(data=b64decode(found, validate=True))
+        return Pem(data=b64decode(data, validate=True))
     except (ValueError, TypeError):
         raise _Refused("its certificate-authority-data is no base64") from None
 
@@ -136,10 +136,10 @@ def _ca(found: Any) -> Pem:
 def _plugin(provider: Provider, extensions: Mapping[str, Any]) -> Mapping[str, Any]:
     plugin = dict(provider.plugin)
     if provider.args_policy == "Append" and _ARGS in extensions:
-        found = extensions[_ARGS]
-        if not isinstance(found, list) or len(found) > _ADDED_MAX or not all(_is_word(one) for one in found):
+        args = extensions[_ARGS]
+        if not isinstance(args, list) or len(args) > _ADDED_MAX or not all(_is_word(one) for one in args):
             raise _Refused(f"its {_ARGS} is no list of at most {_ADDED_MAX} printable texts")
-        plugin["args"] = [*plugin["args"], *found]
+        plugin["args"] = [*plugin["args"], *args]
     if provider.envs_policy != "Ignore" and _ENVS in extensions:
         own = {one["name"]: one["value"] for one in plugin["env"]}
         added = extensions[_ENVS]
@@ -155,8 +155,8 @@ def _plugin(provider: Provider, extensions: Mapping[str, Any]) -> Mapping[str, A
     return plugin
 
 
-def _is_word(found: Any) -> bool:
-    return isinstance(found, str) and len(found) <= _ADDED_MAX_CHARS and found.isprintable()
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _ADDED_MAX_CHARS and value.isprintable()
 
 
 INTERVAL_S = 60.0
@@ -195,9 +195,9 @@ class LiveAccess:
             self.fault = str(error)
         else:
             self.fault = ""
-            told = {_key(body): _of_access(body) for body in bodies}
-            self._present = frozenset(told)
-            self._known = {**self._known, **told}
+            profiles = {_key(body): _of_access(body) for body in bodies}
+            self._present = frozenset(profiles)
+            self._known = {**self._known, **profiles}
         return (self._providers, self._known, self._present) != before
 
     @property
@@ -214,16 +214,16 @@ class LiveAccess:
         Raises:
             ConfigurationError: the kubeconfig cannot be read at all.
         """
-        given = list(clusters)
-        by_profile = [cluster for cluster in given if cluster.namespace and not cluster.context]
-        others = [cluster for cluster in given if not cluster.namespace or cluster.context]
-        found = dict(load_members(self._kubeconfig, others)) if others else {}
+        members = list(clusters)
+        by_profile = [cluster for cluster in members if cluster.namespace and not cluster.context]
+        others = [cluster for cluster in members if not cluster.namespace or cluster.context]
+        access = dict(load_members(self._kubeconfig, others)) if others else {}
         for cluster in by_profile:
             try:
-                found[cluster.name] = self._config(cluster)
+                access[cluster.name] = self._config(cluster)
             except ConfigurationError as error:
-                found[cluster.name] = error
-        return found
+                access[cluster.name] = error
+        return access
 
     def _config(self, cluster: Cluster) -> MemberConfig:
         key = (cluster.namespace, cluster.name)
@@ -241,17 +241,17 @@ class LiveAccess:
         key = (cluster.namespace, cluster.name)
         if not cluster.namespace or key not in self._known:
             return ()
-        told = [f"the profiles of {self._text} cannot be read now ({self.fault}); the last access known is used"]
+        remarks = [f"the profiles of {self._text} cannot be read now ({self.fault}); the last access known is used"]
         if not self.fault:
             gone = f"its ClusterProfile is gone from {self._text}; the last access known is used"
-            told = [] if key in self._present else [gone]
+            remarks = [] if key in self._present else [gone]
         conditions = dig(self._known[key], "status", "conditions")
         for one in conditions if isinstance(conditions, list) else ():
             if isinstance(one, Mapping) and (one.get("type"), one.get("status")) == ("ControlPlaneHealthy", "False"):
-                told.append(
+                remarks.append(
                     clean(f"its profile says that the control plane is not healthy: {one.get('message') or ''}")
                 )
-        return tuple(told)
+        return tuple(remarks)
 
 
 def _key(body: JsonObject) -> ProfileKey:

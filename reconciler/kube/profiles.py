@@ -59,10 +59,10 @@ def inventory_place(text: str, kubeconfig: Path | None, environ: Mapping[str, st
     context, slash, namespace = text.rpartition("/")
     if not slash or not context or not namespace:
         raise whole
-    found = _config(context, kubeconfig, environ)
-    if isinstance(found, ConfigurationError):
-        raise found
-    return InventoryPlace(context, namespace, found)
+    config = _config(context, kubeconfig, environ)
+    if isinstance(config, ConfigurationError):
+        raise config
+    return InventoryPlace(context, namespace, config)
 
 
 def _config(context: str, kubeconfig: Path | None, environ: Mapping[str, str]) -> MemberConfig | ConfigurationError:
@@ -91,8 +91,8 @@ async def read_profiles(
         for live in listing.objects:
             if place.namespace and live.identity.namespace != place.namespace:
                 raise BadAnswer(member.name, clean(f"{live.identity} was not asked for; it is in another namespace"))
-        told = {(live.identity.namespace, live.identity.name) for live in listing.objects}
-        for missing in sorted(set(expected) - told):
+        listed = {(live.identity.namespace, live.identity.name) for live in listing.objects}
+        for missing in sorted(set(expected) - listed):
             # A list may end early without a sign.
             with suppress(ObjectNotFound):
                 await member.get(gvk, *missing)
@@ -147,37 +147,37 @@ def read_providers(file: Path) -> Providers:
     except (ValueError, RecursionError):
         # A JSON error quotes the text, which may hold a secret of the environment.
         raise ConfigurationError(f"{file} is no JSON") from None
-    found = body.get("providers") if isinstance(body, Mapping) else None
-    if not isinstance(found, list):
+    listed = body.get("providers") if isinstance(body, Mapping) else None
+    if not isinstance(listed, list):
         raise ConfigurationError(f"{file}: it has no list 'providers'")
-    entries = tuple(_provider(file, number, one) for number, one in enumerate(found))
+    entries = tuple(_provider(file, number, one) for number, one in enumerate(listed))
     names = [one.name for one in entries]
     if len(set(names)) < len(names):
         raise ConfigurationError(f"{file}: a provider stands there twice")
     return Providers(entries=entries, folder=file.parent.absolute())
 
 
-def _provider(file: Path, number: int, found: Any) -> Provider:
+def _provider(file: Path, number: int, entry: Any) -> Provider:
     where = f"{file}: providers[{number}]"
-    if not isinstance(found, Mapping) or not isinstance(found.get("name"), str) or not found["name"]:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str) or not entry["name"]:
         raise ConfigurationError(f"{where} has no name")
-    args = found.get("profileSourcedCLIArgsPolicy") or "Ignore"
-    envs = found.get("profileSourcedEnvVarsPolicy") or "Ignore"
+    args = entry.get("profileSourcedCLIArgsPolicy") or "Ignore"
+    envs = entry.get("profileSourcedEnvVarsPolicy") or "Ignore"
     if args not in _ARGS_POLICIES:
         raise ConfigurationError(f"{where}: profileSourcedCLIArgsPolicy is one of {', '.join(_ARGS_POLICIES)}")
     if envs not in _ENVS_POLICIES:
         raise ConfigurationError(f"{where}: profileSourcedEnvVarsPolicy is one of {', '.join(_ENVS_POLICIES)}")
     return Provider(
-        name=found["name"], plugin=_plugin(where, found.get("execConfig")), args_policy=args, envs_policy=envs
+        name=entry["name"], plugin=_plugin(where, entry.get("execConfig")), args_policy=args, envs_policy=envs
     )
 
 
-def _plugin(where: str, found: Any) -> Mapping[str, Any]:
-    if not isinstance(found, Mapping) or not isinstance(found.get("command"), str) or not found["command"]:
+def _plugin(where: str, plugin: Any) -> Mapping[str, Any]:
+    if not isinstance(plugin, Mapping) or not isinstance(plugin.get("command"), str) or not plugin["command"]:
         raise ConfigurationError(f"{where} has no execConfig with a command")
-    if found.get("apiVersion") not in _EXEC_VERSIONS:
+    if plugin.get("apiVersion") not in _EXEC_VERSIONS:
         raise ConfigurationError(f"{where}: execConfig.apiVersion is one of {', '.join(_EXEC_VERSIONS)}")
-    args, env = found.get("args") or [], found.get("env") or []
+    args, env = plugin.get("args") or [], plugin.get("env") or []
     if not isinstance(args, list) or not all(isinstance(one, str) for one in args):
         raise ConfigurationError(f"{where}: execConfig.args is no list of strings")
     variables = [one for one in env if isinstance(one, Mapping)] if isinstance(env, list) else []
@@ -185,11 +185,11 @@ def _plugin(where: str, found: Any) -> Mapping[str, Any]:
     if not isinstance(env, list) or len(variables) < len(env) or not all(isinstance(text, str) for text in texts):
         raise ConfigurationError(f"{where}: execConfig.env is no list of names with values")
     return {
-        "apiVersion": found["apiVersion"],
-        "command": found["command"],
+        "apiVersion": plugin["apiVersion"],
+        "command": plugin["command"],
         "args": list(args),
         "env": [{"name": one["name"], "value": one["value"]} for one in env],
-        "provideClusterInfo": found.get("provideClusterInfo") is True,
-        "installHint": str(found.get("installHint") or ""),
+        "provideClusterInfo": plugin.get("provideClusterInfo") is True,
+        "installHint": str(plugin.get("installHint") or ""),
         "interactiveMode": "Never",
     }

@@ -199,8 +199,8 @@ def _message(request: Request, status: int, answer: Mapping[str, Any], body: byt
         at = f" at {', '.join(fields[:CAUSES_MAX])}" if fields else ""
         # The component that refused an object, without quoted text; empty: the message names none.
         message = str(answer.get("message") or "")
-        found = ((pattern.match(message), told) for pattern, told in _REFUSED_BY.items())
-        who = next((told.format(match.group(1)) for match, told in found if match), "")
+        matches = ((pattern.match(message), words) for pattern, words in _REFUSED_BY.items())
+        who = next((words.format(match.group(1)) for match, words in matches if match), "")
         by = f"{who}, " if who else ""
         return clean(f"{by}HTTP {status} {reason}{at} (its words are left out, since they may quote the Secret)")
     if not answer:
@@ -214,11 +214,11 @@ def _message(request: Request, status: int, answer: Mapping[str, Any], body: byt
 
 def _missing_right(message: str) -> str:
     """Return the missing right with a remedy; empty: it is about something else. Source: design#missing-right."""
-    found = _RIGHT.search(message)
-    if found is None:
+    match = _RIGHT.search(message)
+    if match is None:
         hint = "'reconciler doctor --rbac apply' prints the role with escalate and bind for what the store has"
         return f"{message[: MESSAGE_MAX // 2]}; {hint}" if _GRANT in message else ""
-    user, verb, resource, group, namespace = found.groups()
+    user, verb, resource, group, namespace = match.groups()
     where = f"in namespace {namespace}" if namespace else "at the cluster scope"
     level = _LEVEL_WITH_VERB.get(verb)
     hint = f"; 'reconciler doctor --rbac {level}' prints the role" if level else ""

@@ -122,9 +122,9 @@ class Kinds:
 
     async def served(self, gvk: GVK) -> ServedKind:
         """Return the resource of the kind, cached or, if missing, fresh. Raises as `served_now`."""
-        found = (await self.discover()).kinds.get(gvk)
+        kind = (await self.discover()).kinds.get(gvk)
         # A CustomResourceDefinition may have come since.
-        return found if found is not None else await self.served_now(gvk)
+        return kind if kind is not None else await self.served_now(gvk)
 
     async def served_now(self, gvk: GVK) -> ServedKind:
         """Return the resource of the kind from fresh discovery.
@@ -134,9 +134,9 @@ class Kinds:
             KindNotRead: the extension API server that should serve it does not answer.
         """
         discovery = await self.discover(refresh=True)
-        found = discovery.kinds.get(gvk)
-        if found is not None:
-            return found
+        kind = discovery.kinds.get(gvk)
+        if kind is not None:
+            return kind
         if gvk.api_version in discovery.stale:
             raise KindNotRead(self._cluster, silent_api(gvk))
         raise KindNotServed(self._cluster, not_served(gvk, discovery.served()), status=HTTPStatus.NOT_FOUND)
@@ -150,7 +150,7 @@ class Kinds:
             preferred, names = {"": core.versions[0]}, [*core.versions]
             for group in groups.groups or ():
                 preferred[group.name] = group.preferred_version.version
-                names += [found.group_version for found in group.versions]
+                names += [version.group_version for version in group.versions]
             answers = await asyncio.gather(*(self._group_version(name) for name in names))
             lists = {name: answer for name, answer in zip(names, answers, strict=True) if answer is not None}
             fresh = replace(from_resource_lists(lists.values(), preferred), stale=frozenset(set(names) - set(lists)))
@@ -208,19 +208,19 @@ class Kinds:
         try:
             yield
         except MemberClusterError as error:
-            found = await self.fault_of(gvk, error)
-            if found is error:
+            fault = await self.fault_of(gvk, error)
+            if fault is error:
                 raise
-            raise found from error
+            raise fault from error
 
     async def fault_of(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
         """Return the error of a request about a kind: a KindNotRead if the cluster answers all the same."""
         if isinstance(error, (KindFault, *_OF_AN_OBJECT, *_OF_US)) or not await self._is_there():
             return error
         message = f"{gvk.text} cannot be read: {error.message}{_remedy(gvk, error)}"
-        found = KindNotRead(error.cluster, message, status=error.status, retry_after_s=error.retry_after_s)
-        found.changed_nothing = error.changed_nothing
-        return found
+        fault = KindNotRead(error.cluster, message, status=error.status, retry_after_s=error.retry_after_s)
+        fault.changed_nothing = error.changed_nothing
+        return fault
 
     async def _is_there(self) -> bool:
         """Return whether the cluster answers now. Concurrent callers share one request."""

@@ -142,7 +142,7 @@ class Transport:
         async with nullcontext() if request.is_anew else purpose:
             attempt, has_renewed, is_certain = 1, False, True
             while True:
-                seen = self._credentials.generation
+                generation = self._credentials.generation
                 try:
                     async with (
                         self._shared.slots.slot(),
@@ -158,7 +158,7 @@ class Transport:
                         if has_renewed:
                             raise self._credentials.refused(error) from error
                         has_renewed = True
-                        await self._renew(max(seen, 1), is_certain=is_certain)
+                        await self._renew(max(generation, 1), is_certain=is_certain)
                         continue
                     pause_s = self._pause_s(request, error, attempt)
                     if pause_s is None:
@@ -177,9 +177,9 @@ class Transport:
         ) as response:
             yield response.content
 
-    async def _renew(self, seen: int, *, is_certain: bool) -> None:
+    async def _renew(self, generation: int, *, is_certain: bool) -> None:
         try:
-            await self._credentials.renew(seen)
+            await self._credentials.renew(generation)
         except MemberClusterError as error:
             error.changed_nothing = is_certain
             raise
@@ -213,11 +213,11 @@ class Transport:
         try:
             headers = await self._headers(request, user_agent)
             async with (
-                timed(request, self.name, self._shared.answered, self._shared.clock) as told,
+                timed(request, self.name, self._shared.answered, self._shared.clock) as report,
                 asyncio.timeout(deadline_s) as deadline,
                 self._open(request, headers) as response,
             ):
-                told(response.status)
+                report(response.status)
                 is_reached, is_answered = True, response.status not in _GATEWAY_FAILURES
                 if is_answered:
                     breakers.succeeded(part)
@@ -230,19 +230,19 @@ class Transport:
                     deadline.reschedule(None)
                 yield response
         except (SessionFault, OSError) as error:
-            seen = error
-            if not isinstance(seen, SessionFault):  # From elsewhere: a deadline of ours, or a file.
+            cause = error
+            if not isinstance(cause, SessionFault):  # From elsewhere: a deadline of ours, or a file.
                 is_timeout, is_tls = isinstance(error, TimeoutError), isinstance(error, ssl.SSLError)
-                seen = SessionFault(
-                    reason(error), is_timeout=is_timeout, is_about_certificates=is_tls, errno=seen.errno
+                cause = SessionFault(
+                    reason(error), is_timeout=is_timeout, is_about_certificates=is_tls, errno=cause.errno
                 )
-            is_ended = not is_answered and not seen.is_timeout
-            if seen.is_about_certificates or (is_ended and self._credentials.are_replaced()):
+            is_ended = not is_answered and not cause.is_timeout
+            if cause.is_about_certificates or (is_ended and self._credentials.are_replaced()):
                 self._credentials.distrust()
-            if seen.is_timeout and is_watch and is_answered:
+            if cause.is_timeout and is_watch and is_answered:
                 return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
-            fault = self._fault(seen, deadline_s, request, is_answered=is_answered)
-            raise (fault if seen.is_sent else _never_sent(fault)) from error
+            fault = self._fault(cause, deadline_s, request, is_answered=is_answered)
+            raise (fault if cause.is_sent else _never_sent(fault)) from error
         except MemberClusterError as error:
             if not is_answered:
                 (breakers.failed if is_reached else breakers.lost)(part, error.message)
@@ -259,8 +259,8 @@ class Transport:
             pause_s = min(asked_s, self._settings.left_alone_max_s)
             clock = self._shared.clock
             until = rfc3339(epoch_s(clock.now()) + pause_s)
-            asked = f"it asked for a pause (Retry-After: {asked_s:.0f} s), and is left alone until {until}"
-            why = f"{error.message}; {asked}"
+            pause = f"it asked for a pause (Retry-After: {asked_s:.0f} s), and is left alone until {until}"
+            why = f"{error.message}; {pause}"
             self._left_alone[part] = clock.monotonic_s() + pause_s, why
             return Throttled(self.name, why, status=error.status, retry_after_s=asked_s)
         return error
@@ -286,22 +286,22 @@ class Transport:
         return self.reading if request.purpose is Purpose.READ else self.writing
 
     def _fault(
-        self, seen: SessionFault, deadline_s: float, request: Request, *, is_answered: bool
+        self, cause: SessionFault, deadline_s: float, request: Request, *, is_answered: bool
     ) -> MemberClusterError:
         """Return the error for a fault of the network; the breakers count it if there was no sign of life."""
         breakers, part = self._breakers(request), request.part
-        if seen.is_timeout:
+        if cause.is_timeout:
             why = f"no answer within {deadline_s:g} s"
             breakers.failed(part, why)
             return ClusterUnreachable(self.name, why)
-        if seen.errno in _NO_DESCRIPTORS:
+        if cause.errno in _NO_DESCRIPTORS:
             # That is our own want: the cluster had no chance to answer.
             breakers.abandoned(part)
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             return ClusterUnreachable(self.name, f"this process may open no more files than {soft}; {_RAISE_LIMIT}")
-        if seen.is_cut_off:
-            return BadAnswer(self.name, f"the answer was cut off: {clean(str(seen))}")
-        message = clean(str(seen))
+        if cause.is_cut_off:
+            return BadAnswer(self.name, f"the answer was cut off: {clean(str(cause))}")
+        message = clean(str(cause))
         if not is_answered:
             breakers.lost(part, message)
         return ClusterUnreachable(self.name, message)

@@ -90,16 +90,16 @@ async def timed(
     A request that we cancel is not reported.
     """
     begun_s = clock.monotonic_s()
-    told: list[int] = []
+    statuses: list[int] = []
 
     def tell(status: int) -> None:
-        told.append(status)
+        statuses.append(status)
         verb = "watch" if "watch" in request.query else str(request.purpose)
         answered(cluster, verb, f"{status // 100}xx" if status else "none", clock.monotonic_s() - begun_s)
 
     try:
         yield tell
     except Exception:
-        if not told:
+        if not statuses:
             tell(0)
         raise

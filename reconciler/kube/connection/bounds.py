@@ -243,22 +243,22 @@ class SharedTrees:
             return self._tree(data, level)
         if first == _BRACKET:
             return [self._restored(item, level) for item in _items_of(data)]
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for key, value in _members_of(data).items():
             if key in ("metadata", "managedFields"):
-                found[key] = self._restored(value, level + 1)
+                members[key] = self._restored(value, level + 1)
             elif key in ("uid", "resourceVersion"):
-                found[key] = orjson.loads(memoryview(value))
+                members[key] = orjson.loads(memoryview(value))
             else:
-                found[key] = self._tree(value, level)
-        return found
+                members[key] = self._tree(value, level)
+        return members
 
     def _tree(self, data: msgspec.Raw, level: int) -> Json:
         key = hashlib.blake2b(data, digest_size=16).digest()
-        found = self._known.get(key, _NOT_KNOWN)
-        if found is _NOT_KNOWN:
-            found = self._known[key] = self._decoded(data, level)
-        return found
+        value = self._known.get(key, _NOT_KNOWN)
+        if value is _NOT_KNOWN:
+            value = self._known[key] = self._decoded(data, level)
+        return value
 
     def _decoded(self, data: msgspec.Raw, level: int) -> Json:
         view = memoryview(data)

@@ -84,13 +84,13 @@ class Credentials:
         assert self._headers is not None, "renew sets the headers or raises"
         return self._headers
 
-    async def renew(self, seen: int) -> None:
+    async def renew(self, generation: int) -> None:
         """Read and run everything again unless another task did since generation `seen`.
 
         Raises CredentialsRejected when a plugin, a provider or a file gives nothing usable.
         """
         async with self._lock:
-            if self.generation != seen:
+            if self.generation != generation:
                 return
             token, pair = await self._loaded()
             headers = [("Authorization", token)] if token else []
@@ -128,9 +128,9 @@ class Credentials:
         """Return the error of a 401, with the fault of the credentials and the remedy."""
         authorization = dict(self._headers or ()).get("Authorization", "")
         why = why_rejected(self._config, authorization, self._clock.now())
-        told = CredentialsRejected(error.cluster, f"{error.message}: {why}", status=error.status)
-        told.changed_nothing = error.changed_nothing
-        return told
+        fault = CredentialsRejected(error.cluster, f"{error.message}: {why}", status=error.status)
+        fault.changed_nothing = error.changed_nothing
+        return fault
 
     def distrust(self) -> None:
         """Read and run everything again before the next request: a certificate was refused, by us or by the server."""
@@ -365,12 +365,12 @@ async def _run(config: MemberConfig, command: list[str], environment: Mapping[st
 
 async def _printed(process: asyncio.subprocess.Process, stream: asyncio.StreamReader | None) -> bytes:
     assert stream is not None, "it is a pipe"
-    found = b""
+    output = b""
     while part := await stream.read(PLUGIN_OUTPUT_MAX):
-        found += part
-        if len(found) > PLUGIN_OUTPUT_MAX:
+        output += part
+        if len(output) > PLUGIN_OUTPUT_MAX:
             _kill(process)
-    return found
+    return output
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

@@ -150,14 +150,14 @@ def load_members(
     """
     location = kubeconfig if kubeconfig is not None else _default_location(environ)
     if isinstance(location, Path) and location.is_dir():
-        found = partial(_from_folder, location, environ=environ)
+        config_of = partial(_from_folder, location, environ=environ)
     else:
         files = [location] if isinstance(location, Path) else location
-        found = partial(_from_files, read_files(files, may_be_missing=kubeconfig is None), environ=environ)
+        config_of = partial(_from_files, read_files(files, may_be_missing=kubeconfig is None), environ=environ)
     configs: dict[str, MemberConfig | ConfigurationError] = {}
     for cluster in clusters:
         try:
-            configs[cluster.name] = found(cluster)
+            configs[cluster.name] = config_of(cluster)
         except ConfigurationError as error:
             configs[cluster.name] = error
     return configs
@@ -175,10 +175,10 @@ def stamp_of(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -
 
 def _stamp(file: Path) -> tuple[int, ...]:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _default_location(environ: Mapping[str, str]) -> Path | Sequence[Path]:
@@ -309,8 +309,8 @@ def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
 
 def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_url: str) -> MemberConfig:
     token_file = user.body.get("tokenFile")
-    found = cluster.body.get("extensions")
-    named = [one for one in (found if isinstance(found, list) else ()) if isinstance(one, Mapping)]
+    extensions = cluster.body.get("extensions")
+    named = [one for one in (extensions if isinstance(extensions, list) else ()) if isinstance(one, Mapping)]
     headers = {
         "Impersonate-User": (str(user.body.get("as") or ""),),
         "Impersonate-Uid": (str(user.body.get("as-uid") or ""),),

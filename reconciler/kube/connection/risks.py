@@ -32,9 +32,9 @@ def ends_of_validity(pem: bytes) -> list[datetime]:
     ends = []
     # What a certificate of another's does against the standard is not ours to warn of.
     with catch_warnings(action="ignore"):
-        for found in _PEM.finditer(pem):
+        for certificate in _PEM.finditer(pem):
             try:
-                ends.append(load_pem_x509_certificate(found[0]).not_valid_after_utc)
+                ends.append(load_pem_x509_certificate(certificate[0]).not_valid_after_utc)
             except (ValueError, InvalidVersion):
                 continue
     return ends

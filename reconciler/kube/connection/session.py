@@ -145,7 +145,7 @@ def _fault(error: aiohttp.ClientError) -> SessionFault:
         is_timeout=isinstance(error, TimeoutError),
         is_cut_off=isinstance(error, aiohttp.ClientPayloadError),
         is_about_certificates=any(
-            isinstance(found, ssl.SSLError) for found in (error, system, certificate, error.__cause__)
+            isinstance(one, ssl.SSLError) for one in (error, system, certificate, error.__cause__)
         ),
         errno=inner.errno if isinstance(inner, OSError) else None,
     )
@@ -169,22 +169,22 @@ class SharedContexts:
         for part in parts:
             digest.update(b"%d:" % len(part))
             digest.update(part)
-        found = self._contexts.get(digest.digest())
-        if found is None or is_anew:
-            found = self._contexts[digest.digest()] = make()
-        return found
+        context = self._contexts.get(digest.digest())
+        if context is None or is_anew:
+            context = self._contexts[digest.digest()] = make()
+        return context
 
 
 def system_authorities() -> bytes:
     """Return a stamp of the system's authorities: their paths and modification times."""
     paths = ssl.get_default_verify_paths()
-    told = []
+    stamps = []
     for path in filter(None, (paths.cafile, paths.capath)):
         try:
-            told.append(f"{path} {Path(path).stat().st_mtime_ns}")
+            stamps.append(f"{path} {Path(path).stat().st_mtime_ns}")
         except OSError:
-            told.append(path)
-    return "\n".join(told).encode()
+            stamps.append(path)
+    return "\n".join(stamps).encode()
 
 
 TLS_BUFFER_BYTES: Final = 16 * 1024
