@@ -43,12 +43,12 @@ def read_directory(root: Path) -> Snapshot:
     for _ in range(_ATTEMPTS):
         before = scan(root)
         with DirectoryTree(root) as tree:
-            found = read_tree("", tree)
+            snapshot = read_tree("", tree)
         if scan(root) == before:
             digest = hashlib.blake2b(digest_size=16)
-            for file in found.files:
+            for file in snapshot.files:
                 digest.update(file.path.encode() + b"\0" + file.blob.encode() + b"\0")
-            return replace(found, revision=f"dir:{digest.hexdigest()}")
+            return replace(snapshot, revision=f"dir:{digest.hexdigest()}")
     raise StoreUnsettled(f"{root}: kept changing while it was read {_ATTEMPTS} times; try again when it is at rest")
 
 
@@ -78,32 +78,32 @@ class DirectoryTree:
         """The names in a folder."""
         try:
             with os.scandir(self._open_folder(folder)) as listing:
-                return [FolderEntry(found.name, self._kind(found)) for found in listing]
+                return [FolderEntry(entry.name, self._kind(entry)) for entry in listing]
         except OSError as error:
             raise Unreadable(f"the folder cannot be read: {error.strerror}") from error
 
-    def _kind(self, found: os.DirEntry[str]) -> EntryKind:
-        if found.is_symlink():
+    def _kind(self, entry: os.DirEntry[str]) -> EntryKind:
+        if entry.is_symlink():
             return EntryKind.LINK
-        if found.is_dir(follow_symlinks=False):
+        if entry.is_dir(follow_symlinks=False):
             fd = self._folder_fd
-            return EntryKind.REPOSITORY if _exists(f"{found.name}/.git", fd) else EntryKind.FOLDER
-        return EntryKind.FILE if found.is_file(follow_symlinks=False) else EntryKind.SPECIAL
+            return EntryKind.REPOSITORY if _exists(f"{entry.name}/.git", fd) else EntryKind.FOLDER
+        return EntryKind.FILE if entry.is_file(follow_symlinks=False) else EntryKind.SPECIAL
 
     def entry(self, path: str) -> FolderEntry | None:
         """Return the entry at a path; a link is not followed."""
         folder, _, name = path.rpartition("/")
         try:
             below = self._open_folder(folder)
-            found = os.stat(name, dir_fd=below, follow_symlinks=False)
+            status = os.stat(name, dir_fd=below, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise Unreadable(f"the link cannot be followed: {error.strerror}") from error
-        if stat.S_ISDIR(found.st_mode) and _exists(f"{name}/.git", below):
+        if stat.S_ISDIR(status.st_mode) and _exists(f"{name}/.git", below):
             return FolderEntry(name, EntryKind.REPOSITORY)
         kinds = {stat.S_IFREG: EntryKind.FILE, stat.S_IFDIR: EntryKind.FOLDER, stat.S_IFLNK: EntryKind.LINK}
-        return FolderEntry(name, kinds.get(stat.S_IFMT(found.st_mode), EntryKind.SPECIAL))
+        return FolderEntry(name, kinds.get(stat.S_IFMT(status.st_mode), EntryKind.SPECIAL))
 
     def blob(self, entry: FolderEntry) -> str | None:
         """A file has a name only when it was read."""
@@ -189,17 +189,17 @@ def in_the_way(tree: StoreTree, paths: Iterable[str]) -> dict[str, str]:
 def _obstacle(tree: StoreTree, path: str) -> str:
     real, names = "", path.split("/")
     for number, name in enumerate(names, start=1):
-        shown = "/".join(names[:number])
+        part = "/".join(names[:number])
         try:
             there = resolved(tree, f"{real}/{name}" if real else name)
         except Unreadable as error:
-            return f"{shown} cannot be read: {error}"
+            return f"{part} cannot be read: {error}"
         if there is None:
             return ""
         real, entry = there
         wanted = EntryKind.FILE if number == len(names) else EntryKind.FOLDER
         if entry.kind is not wanted:
-            return f"{shown} is {_WORDS[entry.kind]} now"
+            return f"{part} is {_WORDS[entry.kind]} now"
     return ""
 
 
@@ -207,19 +207,19 @@ def store_fault(name: str, fault: Exception) -> StoreError:
     """The fault as an error of the store. The text of the exception is left out: it may quote a value of the store."""
     if isinstance(fault, OSError):
         return StoreError(f"{fault.filename or name}: {fault.strerror or fault}")
-    found = StoreFault(f"{name}: {INTERNAL_ERROR}: it cannot be read: {type(fault).__name__}; please report it")
-    found.__cause__ = fault
-    return found
+    error = StoreFault(f"{name}: {INTERNAL_ERROR}: it cannot be read: {type(fault).__name__}; please report it")
+    error.__cause__ = fault
+    return error
 
 
-def store_call(name: str, work: Callable[..., Value], *given: Any) -> Value:
+def store_call(name: str, work: Callable[..., Value], *arguments: Any) -> Value:
     """Return what work gives.
 
     Raises:
         StoreError: it raised that, or any exception, which is a fault of the program.
     """
     try:
-        return work(*given)
+        return work(*arguments)
     except StoreError:
         raise
     except Exception as error:

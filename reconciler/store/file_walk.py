@@ -187,8 +187,8 @@ def read_tree(revision: str, tree: StoreTree, known: Collection[str] = (), take:
 
 def _unread(path: str, faults: list[Problem]) -> StoreFile:
     """Return the placeholder of an unreadable path: it changes with the faults."""
-    told = "\n".join(map(str, faults)).encode("utf-8", errors="backslashreplace")
-    digest = hashlib.blake2b(told, digest_size=20).hexdigest()
+    text = "\n".join(map(str, faults)).encode("utf-8", errors="backslashreplace")
+    digest = hashlib.blake2b(text, digest_size=20).hexdigest()
     return StoreFile(path=path, blob=f"unread:{digest}", data=b"", faults=tuple(faults))
 
 
@@ -227,15 +227,15 @@ def _visit(walk: _Walk, shown: str, real: str) -> None:
 def _rules_inside(
     walk: _Walk, shown: str, real: str, rules: IgnoreRules | None, entries: list[FolderEntry]
 ) -> IgnoreRules | None:
-    found = next((entry for entry in entries if entry.name == IGNORE_FILE), None)
-    if found is None:
+    ignore_file = next((entry for entry in entries if entry.name == IGNORE_FILE), None)
+    if ignore_file is None:
         return rules
     path, shown_path = _join(real, IGNORE_FILE), _join(_printable(shown), IGNORE_FILE)
-    if found.kind is not EntryKind.FILE:
+    if ignore_file.kind is not EntryKind.FILE:
         walk.refuse(shown_path, "ignore-file-unreadable", "it is no ordinary file")
         return rules
     try:
-        blob, text = walk.tree.read(path, found, MAX_IGNORE_BYTES + 1)
+        blob, text = walk.tree.read(path, ignore_file, MAX_IGNORE_BYTES + 1)
     except Unreadable as error:
         walk.refuse(shown_path, "ignore-file-unreadable", str(error))
         return rules
@@ -276,7 +276,7 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
 
 def _follow(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
     try:
-        path, found = _resolve(walk.tree, real, walk.tree.target(real, entry))
+        path, target = _resolve(walk.tree, real, walk.tree.target(real, entry))
     except Unreadable as error:
         if is_store_file(shown):
             walk.refuse(_printable(shown), "link-refused", str(error))
@@ -286,11 +286,11 @@ def _follow(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
         return
     if path in walk.real:
         return
-    if found.kind is EntryKind.FOLDER:
+    if target.kind is EntryKind.FOLDER:
         if not is_hidden_folder(shown.rpartition("/")[2]):
             _visit(walk, shown, path)
-    elif found.kind is not EntryKind.FILE or is_store_file(shown):
-        _take(walk, shown, path, found._replace(name=shown.rpartition("/")[2]))
+    elif target.kind is not EntryKind.FILE or is_store_file(shown):
+        _take(walk, shown, path, target._replace(name=shown.rpartition("/")[2]))
 
 
 def resolved(tree: StoreTree, path: str) -> tuple[str, FolderEntry] | None:
@@ -299,17 +299,17 @@ def resolved(tree: StoreTree, path: str) -> tuple[str, FolderEntry] | None:
     Raises:
         Unreadable: a link there cannot be followed, or it cannot be looked at.
     """
-    found = tree.entry(path)
-    if found is None or found.kind is not EntryKind.LINK:
-        return None if found is None else (path, found)
-    return _resolve(tree, path, tree.target(path, found))
+    entry = tree.entry(path)
+    if entry is None or entry.kind is not EntryKind.LINK:
+        return None if entry is None else (path, entry)
+    return _resolve(tree, path, tree.target(path, entry))
 
 
 def _resolve(tree: StoreTree, link: str, target: str) -> tuple[str, FolderEntry]:
     """The real path that a link leads to, within the store."""
     done = link.split("/")[:-1]
     todo = deque(_parts(target))
-    found = FolderEntry("", EntryKind.FOLDER)
+    here = FolderEntry("", EntryKind.FOLDER)
     hops = 0
     while todo:
         part = todo.popleft()
@@ -319,7 +319,7 @@ def _resolve(tree: StoreTree, link: str, target: str) -> tuple[str, FolderEntry]
             if not done:
                 raise Unreadable("the link leads out of the store; copy what it points to into the store")
             done.pop()
-            found = FolderEntry("", EntryKind.FOLDER)
+            here = FolderEntry("", EntryKind.FOLDER)
             continue
         path = "/".join([*done, part])
         entry = tree.entry(path)
@@ -332,8 +332,8 @@ def _resolve(tree: StoreTree, link: str, target: str) -> tuple[str, FolderEntry]
             todo.extendleft(reversed(_parts(tree.target(path, entry))))
             continue
         done.append(part)
-        found = entry
-    return "/".join(done), found
+        here = entry
+    return "/".join(done), here
 
 
 def _parts(target: str) -> list[str]:

@@ -45,10 +45,10 @@ class LocalSource(StoreSource):
         """Something comparable that differs when the store differs. Runs in a thread; may raise StoreError."""
 
     @abstractmethod
-    def load(self, seen: Any) -> Snapshot:
+    def load(self, look: Any) -> Snapshot:
         """The snapshot that goes with a look. Runs in a thread; may raise StoreError."""
 
-    def unripe_s(self, seen: Any) -> float | None:
+    def unripe_s(self, look: Any) -> float | None:
         """In how many seconds to read again because this look is too young to be trusted; None: it is sound."""
         return None
 
@@ -60,10 +60,10 @@ class LocalSource(StoreSource):
         """Return when the store may have changed since it was last read, or a failed reading is due again."""
         while True:
             self.hint.clear()
-            told, _ = await self._try_look()
+            look, _ = await self._try_look()
             # No await between this note and the return, so a cancelled call has reported nothing.
-            if told != self._told:
-                self._told = told
+            if look != self._told:
+                self._told = look
                 return
             if self.is_due:
                 self._again_s = None
@@ -82,17 +82,17 @@ class LocalSource(StoreSource):
     async def read(self) -> Snapshot | None:
         """The store now; None when it is what the last successful reading gave."""
         self._told, fault = await self._try_look()
-        seen = self._told[0]
+        look = self._told[0]
         try:
             if fault is not None:
                 raise fault
-            snapshot: Snapshot = await asyncio.to_thread(store_call, self.name, self.load, seen)
+            snapshot: Snapshot = await asyncio.to_thread(store_call, self.name, self.load, look)
         except StoreError:
             self._failures += 1
             self._again_s = self.clock.monotonic_s() + _BACK_OFF.pause_s(self._failures)
             raise
         self._failures = 0
-        wait = self.unripe_s(seen)
+        wait = self.unripe_s(look)
         self._again_s = self.clock.monotonic_s() + wait if wait is not None else None
         before, self.snapshot = self.snapshot, snapshot
         is_same = before and (before.revision, before.problems) == (snapshot.revision, snapshot.problems)
@@ -178,13 +178,13 @@ class DirectorySource(DirectoryPast, LocalSource):
         """Names and stamps of all files: 33 ms for ten thousand."""
         return scan(self._root)
 
-    def load(self, seen: ScanState) -> Snapshot:
+    def load(self, look: ScanState) -> Snapshot:
         """One settled reading. It begins after the look, so what changes in between differs from the look."""
         return read_directory(self._root)
 
-    def unripe_s(self, seen: ScanState) -> float | None:
+    def unripe_s(self, look: ScanState) -> float | None:
         """A file may change twice within a tick of its file system and keep its stamp."""
-        return RACY_NS / 1e9 + 0.1 if seen.racy else None
+        return RACY_NS / 1e9 + 0.1 if look.racy else None
 
     async def pause(self) -> None:
         """Until a hint, a swap of the root, the end of the racy time, or half a minute."""
@@ -216,10 +216,10 @@ class DirectorySource(DirectoryPast, LocalSource):
 
 def _inode(root: Path) -> tuple[int, int] | None:
     try:
-        found = root.stat()
+        status = root.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 _LOOK_S: Final = 1.0
@@ -271,9 +271,9 @@ class RepositorySource(GitPast, LocalSource):
             refuse_unsettled(location, store)
             return commit, location.repository, location.subdir
 
-    def load(self, seen: _SeenCommit) -> Snapshot:
+    def load(self, look: _SeenCommit) -> Snapshot:
         """The files of the commit."""
-        commit, repository, subdir = seen
+        commit, repository, subdir = look
         if subdir != self.subdir:
             self._reader = SnapshotReader(subdir)
         self.repository, self.subdir = repository, subdir

@@ -103,10 +103,10 @@ def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation 
         return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
     # Taken before the search: what comes while it goes on makes it another one.
     status = path.stat()
-    found = (status.st_dev, status.st_ino, status.st_mtime_ns)
-    if known is None or known.folder != found:
+    stamp = (status.st_dev, status.st_ino, status.st_mtime_ns)
+    if known is None or known.folder != stamp:
         _refuse_documents(path)
-    return StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=path, repository=path, folder=found)
+    return StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=path, repository=path, folder=stamp)
 
 
 def _work_tree(path: Path) -> Path | None:
@@ -121,10 +121,10 @@ def _refuse_documents(path: Path) -> None:
     for folder, below, names in os.walk(path):
         if Path(folder) == path:
             below[:] = sorted(set(below) - _WITH_NAMES_OF_BRANCHES)
-        found = next(filter(is_store_file, names), None)
-        if found is not None:
+        document = next(filter(is_store_file, names), None)
+        if document is not None:
             raise StoreError(
-                f"{path}: it looks like a bare repository and holds documents ({Path(folder, found)}); "
+                f"{path}: it looks like a bare repository and holds documents ({Path(folder, document)}); "
                 "--dir reads the documents; without them the repository is read"
             )
 
@@ -164,9 +164,9 @@ def open_store(
     if is_settled and rev is None and location.kind is StoreKind.WORK_TREE:
         # Nothing, when nothing is under way. A detached HEAD is what a checkout of a pipeline has. Raises:
         # StoreUnsettled: a rebase, merge or the like is.
-        found = _operation(store)
-        if found:
-            raise StoreUnsettled(f"{location}: {found}; finish it, or give --rev HEAD to mean what is checked out now")
+        busy = _operation(store)
+        if busy:
+            raise StoreUnsettled(f"{location}: {busy}; finish it, or give --rev HEAD to mean what is checked out now")
     return store.snapshot(store.resolve("HEAD" if rev is None else rev), location.subdir, known, take)
 
 
@@ -189,10 +189,10 @@ def refuse_unsettled(location: StoreLocation, store: GitStore) -> None:
     Raises:
         StoreUnsettled: HEAD is not to be followed; the message says what is waited for.
     """
-    found, commit = _operation(store), store.detached_at
-    if found:
+    busy, commit = _operation(store), store.detached_at
+    if busy:
         head = f"HEAD is detached at {short_revision(commit)}: " if commit else ""
-        raise StoreUnsettled(f"{location}: {head}{found}; waiting for its end (--rev HEAD follows what is checked out)")
+        raise StoreUnsettled(f"{location}: {head}{busy}; waiting for its end (--rev HEAD follows what is checked out)")
     if commit and not _is_detached_by_nature(location, store):
         raise StoreUnsettled(
             f"{location}: HEAD is detached at {short_revision(commit)}; waiting for a branch to be checked out "

@@ -43,7 +43,7 @@ def parse_fingerprint() -> str:
     """
     reader = find_spec("yaml")
     beside = [Path(reader.origin)] if reader is not None and reader.origin is not None else []
-    return digest_of_source(_PACKAGE, PARTS, (__version__, sys.version, *(found.read_text() for found in beside)))
+    return digest_of_source(_PACKAGE, PARTS, (__version__, sys.version, *(file.read_text() for file in beside)))
 
 
 def digest_of_source(package: Path, parts: Iterable[str], texts: Iterable[str] = ()) -> str:
@@ -107,13 +107,13 @@ class ParseCache:
         """Keep these files, and others as long as they are few. A full disk or a locked file leaves it as it was."""
 
         def write(connection: sqlite3.Connection) -> None:
-            kept = _keys_in(connection)
-            new = ((key, file) for key, file in parsed.items() if key not in kept and is_cacheable(file))
+            known = _keys_in(connection)
+            new = ((key, file) for key, file in parsed.items() if key not in known and is_cacheable(file))
             packed = ((key, packed_file(file)) for key, file in new)
             rows = ((key, _checksum(key, body), body) for key, body in packed if body is not None)
             connection.execute("BEGIN IMMEDIATE")
-            is_full = len(kept | parsed.keys()) > _REVISIONS * len(parsed)
-            gone = [(key,) for key in sorted(kept - parsed.keys())] if is_full else []
+            is_full = len(known | parsed.keys()) > _REVISIONS * len(parsed)
+            gone = [(key,) for key in sorted(known - parsed.keys())] if is_full else []
             connection.executemany("DELETE FROM files WHERE key = ?", gone)
             connection.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", rows)
             connection.execute("COMMIT")

@@ -115,37 +115,37 @@ class Unpacker:
     def file(self, packed: bytes) -> ParsedFile | None:
         """Return the file as it was packed; None if it is not ours."""
         try:
-            kept = _decoder().decode(packed)
+            cached = _decoder().decode(packed)
         except msgspec.MsgspecError:
             return None
-        path, told = kept.path, asdict(kept)
-        told["templates"] = tuple([self._template(template, path) for template in kept.templates])
-        told["problems"] = tuple([self._problem(problem, path) for problem in kept.problems])
-        return ParsedFile(**told)
+        path, fields = cached.path, asdict(cached)
+        fields["templates"] = tuple([self._template(template, path) for template in cached.templates])
+        fields["problems"] = tuple([self._problem(problem, path) for problem in cached.problems])
+        return ParsedFile(**fields)
 
-    def _problem(self, kept: CachedProblem, path: str) -> Problem:
+    def _problem(self, cached: CachedProblem, path: str) -> Problem:
         """Thousands of files may deserve the same hint."""
         return Problem(
-            source=Source(path, kept.line),
-            path=self._texts.setdefault(kept.path, kept.path),
-            code=self._texts.setdefault(kept.code, kept.code),
-            message=self._texts.setdefault(kept.message, kept.message),
-            severity=kept.severity,
-            cluster=kept.cluster,
+            source=Source(path, cached.line),
+            path=self._texts.setdefault(cached.path, cached.path),
+            code=self._texts.setdefault(cached.code, cached.code),
+            message=self._texts.setdefault(cached.message, cached.message),
+            severity=cached.severity,
+            cluster=cached.cluster,
         )
 
-    def _template(self, kept: CachedTemplate, path: str) -> Template:
-        told = (kept.group, kept.version, kept.kind, kept.namespace)
-        shared = self._places.get(told)
+    def _template(self, cached: CachedTemplate, path: str) -> Template:
+        place = (cached.group, cached.version, cached.kind, cached.namespace)
+        shared = self._places.get(place)
         if shared is None:
-            gvk = self._gvks.setdefault(told[:3], GVK(*told[:3]))
-            shared = self._places[told] = (gvk, self._namespaces.setdefault(kept.namespace, kept.namespace))
+            gvk = self._gvks.setdefault(place[:3], GVK(*place[:3]))
+            shared = self._places[place] = (gvk, self._namespaces.setdefault(cached.namespace, cached.namespace))
         gvk, namespace = shared
         return Template(
             gvk=gvk,
-            identity=Identity(gvk.group, gvk.kind, namespace, kept.name),
-            body=kept.content,
-            source=Source(path, kept.line),
+            identity=Identity(gvk.group, gvk.kind, namespace, cached.name),
+            body=cached.content,
+            source=Source(path, cached.line),
         )
 
 
@@ -162,14 +162,14 @@ def packed_file(file: ParsedFile) -> bytes | None:
             CachedProblem(one.source.line, one.path, one.code, one.message, one.severity, one.cluster)
             for one in file.problems
         )
-        said = [part for part in (problems, file.overrides) if part]
+        parts = [part for part in (problems, file.overrides) if part]
         if any(holds_secrets(template.body, body) for template, body in zip(file.templates, bodies, strict=True)):
             return None
-        if any(holds_secrets(msgspec.to_builtins(part), msgspec.msgpack.encode(part)) for part in said):
+        if any(holds_secrets(msgspec.to_builtins(part), msgspec.msgpack.encode(part)) for part in parts):
             return None
         templates = tuple(map(_cached_template, file.templates, bodies))
-        kept = CachedFile(**{**asdict(file), "templates": templates, "problems": problems})
-        packed = msgspec.msgpack.encode(kept)
+        cached = CachedFile(**{**asdict(file), "templates": templates, "problems": problems})
+        packed = msgspec.msgpack.encode(cached)
     except (OverflowError, UnicodeEncodeError):
         return None  # An integer beyond 64 bits, or half a surrogate pair.
     # Other values than templates may change when read back; hints of the file's own lines do not.

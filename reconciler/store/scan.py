@@ -63,7 +63,7 @@ def scan(root: Path) -> ScanState:
             _scan_folder(shown, folder, stamps, pending)
     except OSError as error:
         raise StoreError(f"{root}: {error.strerror or error}; the store is a directory that can be read") from error
-    youngest = max((time for found in stamps.values() for stamp in found for time in stamp[3:4]), default=0)
+    youngest = max((time for of_path in stamps.values() for stamp in of_path for time in stamp[3:4]), default=0)
     return ScanState(stamps, youngest > now_ns - RACY_NS)
 
 
@@ -100,8 +100,8 @@ def _stamps(entry: os.DirEntry[str]) -> tuple[Stamp, ...]:
         return ()
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 _DIGEST_BYTES = 32
@@ -139,20 +139,20 @@ class StoreCopy:
         there = {file.path: file.blob for file in snapshot.files}
         replaced = [path for path, blob in sorted(good_blobs.items()) if there.get(path) != blob]
         files = tuple(without_secrets(file) for file in snapshot.files)
-        good = [found for path in replaced if (found := self.file(path, good_blobs[path])) is not None]
-        kept = _SavedFiles(replace(snapshot, files=files), tuple(good))
-        data = msgspec.msgpack.encode(kept)
+        good = [file for path in replaced if (file := self.file(path, good_blobs[path])) is not None]
+        saved = _SavedFiles(replace(snapshot, files=files), tuple(good))
+        data = msgspec.msgpack.encode(saved)
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _replace(self._path, hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest() + data)
         except OSError as error:
             raise StoreError(f"{self._path}: the copy of the store cannot be written: {error.strerror}") from error
-        self._kept, self._is_read = kept, True
+        self._kept, self._is_read = saved, True
 
     def snapshot(self, revision: str) -> Snapshot | None:
         """The snapshot that was kept last; None when it is another one, or cannot be read."""
-        kept = self._read()
-        return kept.snapshot if kept is not None and kept.snapshot.revision == revision else None
+        saved = self._read()
+        return saved.snapshot if saved is not None and saved.snapshot.revision == revision else None
 
     def file(self, path: str, blob: str) -> StoreFile | None:
         """A file with this content, as far as it may be kept; None when the copy has none."""
@@ -165,8 +165,8 @@ class StoreCopy:
 
     def _files(self) -> tuple[StoreFile, ...]:
         """Return the active files first, and then those that the directory had in their place."""
-        kept = self._read()
-        return (*kept.good, *kept.snapshot.files) if kept is not None else ()
+        saved = self._read()
+        return (*saved.good, *saved.snapshot.files) if saved is not None else ()
 
     def _read(self) -> _SavedFiles | None:
         if not self._is_read:

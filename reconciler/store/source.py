@@ -113,13 +113,13 @@ class Commits:
         if (revision, path) not in self._changes:
             if len(self._changes) >= _CHANGES_MAX:
                 self._changes.clear()
-            found = revision
+            change = revision
             with suppress(ReconcilerError):
                 repository = self._open()
                 within = "" if is_git_url(self.store) else locate_store(self.store).subdir
                 whole = f"{within}/{path}" if within else path
-                found = repository.last_change(revision, whole) if repository is not None else revision
-            self._changes[revision, path] = found
+                change = repository.last_change(revision, whole) if repository is not None else revision
+            self._changes[revision, path] = change
         return self._changes[revision, path]
 
     def words(self, revision: str) -> CommitWords | None:
@@ -135,7 +135,7 @@ class Commits:
 
     def look_again(self) -> None:
         """Forget missing revisions: they may have been fetched since."""
-        self._known = {revision: found for revision, found in self._known.items() if found is not None}
+        self._known = {revision: words for revision, words in self._known.items() if words is not None}
         self._is_opened = self._repository is not None
 
     def _open(self) -> GitStore | None:

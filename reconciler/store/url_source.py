@@ -182,9 +182,9 @@ class UrlSource(GitPast, StoreSource):
         self.description = self._described(fetched.reference or fetched.commit)
         before = in_force(self._folder, self._pin)
         if before is not None and before != fetched.commit and not self._accepts_rewinds:
-            found = relation(self._folder, before, fetched.commit)
-            if found is not Relation.FORWARD:
-                why = _REFUSED[found].format(old=short_revision(before), new=short_revision(fetched.commit))
+            step = relation(self._folder, before, fetched.commit)
+            if step is not Relation.FORWARD:
+                why = _REFUSED[step].format(old=short_revision(before), new=short_revision(fetched.commit))
                 way = f"push {self._remedy}, or start with --accept-rewinds to follow it as it is"
                 raise StoreError(f"{self.description} {why}; {way}")
         if self._snapshot is not None and self._snapshot.revision == fetched.commit:

@@ -67,11 +67,11 @@ def bring_artifact(
 def _whole_digest(repository: Any, short: str) -> str:
     """Return the digest of an artifact of the clone that begins so; a registry cannot be asked for it."""
     named = ARTIFACTS + short.removeprefix(DIGEST)
-    found: list[str] = sorted(name.removeprefix(ARTIFACTS) for name in repository.references if name.startswith(named))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = listed([DIGEST + each for each in found], _LISTED_MAX)
+    known: list[str] = sorted(name.removeprefix(ARTIFACTS) for name in repository.references if name.startswith(named))
+    if len(known) == 1:
+        return known[0]
+    if known:
+        names = listed([DIGEST + each for each in known], _LISTED_MAX)
         raise RevisionNotFound(f"{short} is ambiguous: {names}; write more digits of it")
     raise RevisionNotFound(f"no artifact {short}… was pulled here; write all 64 digits, or its tag")
 
@@ -82,8 +82,8 @@ async def _until(stop: threading.Event, pulling: Any) -> tuple[str, Artifact | N
     while not task.done() and not stop.is_set() and time.monotonic() < deadline_s:
         await asyncio.wait({task}, timeout=_LOOK_S)
     if task.done():
-        found: tuple[str, Artifact | None] = task.result()
-        return found
+        result: tuple[str, Artifact | None] = task.result()
+        return result
     task.cancel()
     await asyncio.wait({task})
     raise StoreError("the fetch was stopped" if stop.is_set() else f"the pull did not end within {TOTAL_S:.0f} s")
@@ -92,13 +92,13 @@ async def _until(stop: threading.Event, pulling: Any) -> tuple[str, Artifact | N
 def _commit(repository: Any, url: GitUrl, digest: str, artifact: Artifact | None, *, is_next: bool) -> Any:
     """Return the id of the artifact's commit, which is made where it is missing, or not in line yet."""
     there, newest = (repository.references.get(name) for name in (ARTIFACTS + digest, _NEWEST))
-    commit, tip = (found.target if found is not None else None for found in (there, newest))
+    commit, tip = (ref.target if ref is not None else None for ref in (there, newest))
     after = tip if is_next else None
     is_new = commit is None or not (after is None or is_ancestor(repository, commit, after))
     if is_new:
         if commit is not None:
-            made, tree = repository[commit], repository[commit].tree.id
-            author, message = made.author, made.message
+            earlier, tree = repository[commit], repository[commit].tree.id
+            author, message = earlier.author, earlier.message
         else:
             assert artifact is not None, "it is known only if it has a commit"
             index = pygit2.Index()

@@ -72,14 +72,14 @@ def commit_file(file: Path, data: bytes, subject: str, environ: Mapping[str, str
             alone.read_tree(parent.tree)
             alone.add(entry)
             tree = alone.write_tree(repository)
-            made = repository.create_commit("HEAD", author, committer, subject, tree, [parent.id])
+            commit = repository.create_commit("HEAD", author, committer, subject, tree, [parent.id])
         except BaseException:
             _write(file, before)
             raise
         repository.index.read()
         repository.index.add(entry)
         repository.index.write()
-        return Committed(str(made), repository.head.shorthand)
+        return Committed(str(commit), repository.head.shorthand)
     except FAULTS as error:
         raise StoreError(f"{folder}: the commit could not be made: {error}") from error
     finally:
@@ -162,17 +162,17 @@ def base_of(folder: Path, branch: str) -> str:
             if not pygit2.reference_is_valid_name(name) or branch.startswith("-"):
                 raise StoreError(f"{branch!r} cannot name a branch")
             head: Any = repository.references.get("HEAD")
-            found: Any = repository.lookup_branch(branch)
-            if (head is not None and head.target == name) or (found is not None and found.is_checked_out()):
+            reference: Any = repository.lookup_branch(branch)
+            if (head is not None and head.target == name) or (reference is not None and reference.is_checked_out()):
                 raise StoreError(
                     f"{folder}: the branch {branch} is checked out; name another one, or write the files instead"
                 )
             if repository.head_is_unborn:
                 raise StoreError(f"{folder}: nothing is committed there yet; commit the store first")
             start: Any = repository.revparse_single("HEAD^{commit}").id
-            if found is None:
+            if reference is None:
                 return str(start)
-            tip = found.peel(pygit2.Commit).id
+            tip = reference.peel(pygit2.Commit).id
             if is_ancestor(repository, tip, start):
                 return str(start)
             if is_ancestor(repository, start, tip):
@@ -218,12 +218,12 @@ def commit_on(
             if tree == parent.tree.id:
                 return None
             author, committer = (signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
-            made = repository.create_commit(None, author, committer, message, tree, [parent.id])
-            found: Any = repository.lookup_branch(branch)
-            if found is not None and not is_ancestor(repository, found.peel(pygit2.Commit).id, parent.id):
+            commit = repository.create_commit(None, author, committer, message, tree, [parent.id])
+            reference: Any = repository.lookup_branch(branch)
+            if reference is not None and not is_ancestor(repository, reference.peel(pygit2.Commit).id, parent.id):
                 raise StoreError(f"{folder}: the branch {branch} moved meanwhile; begin again")
-            repository.references.create(f"refs/heads/{branch}", made, force=found is not None)
-            return Committed(str(made), branch)
+            repository.references.create(f"refs/heads/{branch}", commit, force=reference is not None)
+            return Committed(str(commit), branch)
     except FAULTS as error:
         raise StoreError(f"{folder}: the commit could not be made: {error}") from error
 
@@ -237,15 +237,15 @@ def copied(folder: Path, commit: str) -> Iterator[Path]:
     Raises:
         StoreError: the repository cannot be read.
     """
-    with tempfile.TemporaryDirectory(prefix="fleet-copy-") as made:
-        root = Path(made)
+    with tempfile.TemporaryDirectory(prefix="fleet-copy-") as temporary:
+        root = Path(temporary)
         try:
             with using_repository(folder) as repository:
                 for path, entry in _blobs(repository[pygit2.Oid(hex=commit)].tree, ""):
                     file = root / path
                     file.parent.mkdir(parents=True, exist_ok=True)
                     file.write_bytes(entry.data)
-            pygit2.init_repository(made)
+            pygit2.init_repository(temporary)
         except FAULTS as error:
             raise StoreError(f"{folder}: {short_revision(commit)} cannot be copied: {error}") from error
         yield root

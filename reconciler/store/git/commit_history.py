@@ -62,9 +62,9 @@ def ancestry(folder: Path, revisions: Collection[str], head: str) -> Ancestry:
     wanted = frozenset({*revisions, head})
     try:
         with using_repository(folder) as repository:
-            found = frozenset(revision for revision in wanted if _commit(repository, revision) is not None)
-        order = _order(folder, found, head) if head in found else ()
-        return Ancestry(order=order, missing=wanted - found)
+            there = frozenset(revision for revision in wanted if _commit(repository, revision) is not None)
+        order = _order(folder, there, head) if head in there else ()
+        return Ancestry(order=order, missing=wanted - there)
     except _FAULTS:
         return Ancestry(missing=wanted)
 
@@ -74,16 +74,16 @@ def last_authors(folder: Path, base: str, head: str, paths: Collection[str]) -> 
 
     A path that no commit in between has changed is left out.
     """
-    found: dict[str, str] = {}
+    authors: dict[str, str] = {}
     try:
         with using_repository(folder) as repository:
             for path in paths:
                 commit = None if is_same(repository, base, head, path) else last_change(repository, head, path)
                 if commit is not None:
-                    found[path] = f"{commit.author.name[:60]}, since {rfc3339(commit.commit_time)}"
+                    authors[path] = f"{commit.author.name[:60]}, since {rfc3339(commit.commit_time)}"
     except _FAULTS:
-        return found
-    return found
+        return authors
+    return authors
 
 
 def newest_with(folder: Path, commit: str, line: str) -> str | None:
@@ -94,8 +94,8 @@ def newest_with(folder: Path, commit: str, line: str) -> str | None:
     """
     try:
         with using_repository(folder) as repository:
-            lines = ((str(found.id), found.message.splitlines()) for found in newest_first(repository, commit))
-            return next((found for found, message in lines if line in map(str.strip, message)), None)
+            lines = ((str(one.id), one.message.splitlines()) for one in newest_first(repository, commit))
+            return next((one for one, message in lines if line in map(str.strip, message)), None)
     except _FAULTS as error:
         raise StoreError(f"{folder}: its history cannot be read: {error}") from error
 
@@ -150,10 +150,10 @@ def _commit(repository: Any, revision: str) -> Any:
     if not _FULL_ID.fullmatch(revision):
         return None
     try:
-        found = commit_at(repository, oid_of(repository, revision))
+        commit = commit_at(repository, oid_of(repository, revision))
     except _FAULTS:
         return None
-    return found if found.tree_id in repository.odb else None
+    return commit if commit.tree_id in repository.odb else None
 
 
 def _commit_named(repository: Any, text: str) -> str | None:
@@ -161,8 +161,8 @@ def _commit_named(repository: Any, text: str) -> str | None:
     digits = text.removeprefix(DIGEST)
     if _FULL_ID.fullmatch(digits):
         return digits if _commit(repository, digits) is not None else None
-    found = {commit for commit in (_tagged(repository, text), _abbreviated(repository, text)) if commit is not None}
-    return found.pop() if len(found) == 1 else None
+    commits = {commit for commit in (_tagged(repository, text), _abbreviated(repository, text)) if commit is not None}
+    return commits.pop() if len(commits) == 1 else None
 
 
 def _tagged(repository: Any, text: str) -> str | None:
@@ -199,12 +199,12 @@ def _order(folder: Path, wanted: frozenset[str], head: str) -> tuple[str, ...]:
     with using_repository(folder) as repository:
         named = {str(oid_of(repository, revision)): revision for revision in wanted}
         first = str(oid_of(repository, head))
-        asked = [pygit2.Oid(hex=commit) for commit in (first, *sorted(named.keys() - {first}))]
-        heads = descendants(repository, asked)
+        oids = [pygit2.Oid(hex=commit) for commit in (first, *sorted(named.keys() - {first}))]
+        heads = descendants(repository, oids)
         # An ancestor has all descendants of its descendants and itself.
-        found: list[Any] = [repository[commit] for commit in asked if heads[commit] & 1]
-        found.sort(key=lambda commit: (-heads[commit.id].bit_count(), commit.commit_time))
-        return tuple(named[str(commit.id)] for commit in found)
+        ancestors: list[Any] = [repository[commit] for commit in oids if heads[commit] & 1]
+        ancestors.sort(key=lambda commit: (-heads[commit.id].bit_count(), commit.commit_time))
+        return tuple(named[str(commit.id)] for commit in ancestors)
 
 
 class Relation(StrEnum):
@@ -222,10 +222,10 @@ def in_force(folder: Path, name: str) -> str | None:
     """The commit that a reference of the clone pins; None when there is none, or it cannot be read."""
     try:
         with using_repository(folder) as repository:
-            found: Any = repository.references.get(name)
-            if found is not None and isinstance(found.target, str):
-                return found.target.removeprefix(ARTIFACTS)
-            return str(peeled(repository, found.resolve().target).id) if found is not None else None
+            ref: Any = repository.references.get(name)
+            if ref is not None and isinstance(ref.target, str):
+                return ref.target.removeprefix(ARTIFACTS)
+            return str(peeled(repository, ref.resolve().target).id) if ref is not None else None
     except _FAULTS:
         return None
 
@@ -254,14 +254,14 @@ def relation(folder: Path, old: str, new: str) -> Relation:
     try:
         with using_repository(folder) as repository:
             before, after = oid_of(repository, old), oid_of(repository, new)
-            found = descendants(repository, [after, before])
+            descent = descendants(repository, [after, before])
     except _FAULTS:
         return Relation.UNRELATED
-    if found[before] & 1:
+    if descent[before] & 1:
         return Relation.FORWARD
-    if found[after] & 2:
+    if descent[after] & 2:
         return Relation.REWOUND
-    return Relation.REWRITTEN if 3 in found.values() else Relation.UNRELATED
+    return Relation.REWRITTEN if 3 in descent.values() else Relation.UNRELATED
 
 
 COMMITS_MAX: Final = 500
@@ -307,8 +307,10 @@ def displaced(store: GitStore, revision: str, subdir: str, paths: Collection[str
     if before is None:
         return Earlier()
     gone = [path for path in store.changed_paths(before, revision, subdir) if is_document(path) and path not in paths]
-    taken = in_the_way(store.tree(revision, subdir), gone) if gone else {}
-    return Earlier(good=good_in(store, before, subdir, taken.__contains__), in_the_way=taken) if taken else Earlier()
+    blocked = in_the_way(store.tree(revision, subdir), gone) if gone else {}
+    return (
+        Earlier(good=good_in(store, before, subdir, blocked.__contains__), in_the_way=blocked) if blocked else Earlier()
+    )
 
 
 def blobs_before(store: GitStore, commits: Iterable[str], subdir: str, ignore_files: Collection[str]) -> dict[str, str]:

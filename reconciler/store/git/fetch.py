@@ -197,10 +197,10 @@ def _fetch(
                     if commit not in repository.odb:
                         raise RevisionNotFound(f"no branch or tag leads to a commit {commit}")
                     repository.references.create(wanted.into, pygit2.Oid(hex=commit), force=True)
-                found: Any = repository.references.get(wanted.into)
-                if found is None:
+                result: Any = repository.references.get(wanted.into)
+                if result is None:
                     raise RevisionNotFound(f"{reference} went away while it was fetched")
-                return Fetched(str(peeled(repository, found.resolve().target).id), reference)
+                return Fetched(str(peeled(repository, result.resolve().target).id), reference)
     except (RevisionNotFound, StoreError) as error:
         raise type(error)(f"{wanted.url}: {error}") from error
     except FAULTS as error:

@@ -49,38 +49,38 @@ def _ssh_fault(failure: Failure) -> str:
     if DENIED in log:
         return _not_let_in(failure)
     for pattern, text in _IN_LOG:
-        if found := re.search(pattern, log):
-            return text.format(name=_name(failure.url), host=host, found=_last_line(found[0]))
-    if found := re.search(r"No user exists for uid \d+", failure.said):
-        return f"OpenSSH here: {found[0]}; give the user that this runs as a name in the user database"
+        if match := re.search(pattern, log):
+            return text.format(name=_name(failure.url), host=host, found=_last_line(match[0]))
+    if match := re.search(r"No user exists for uid \d+", failure.said):
+        return f"OpenSSH here: {match[0]}; give the user that this runs as a name in the user database"
     return _last_line(log) if not any(re.search(pattern, failure.said) for pattern, _ in _SAID) else ""
 
 
 def _http_fault(failure: Failure) -> str:
     """Return the fault from curl, and from git about a web server's answers; empty: none."""
     # Lines of the server could say anything.
-    said = "\n".join(line for line in _lines(failure.said) if not line.startswith("remote: "))
-    for address in re.findall(r"(?:^warning: redirecting to |could not read \w+ for ')([^\s']+)", said, re.MULTILINE):
+    output = "\n".join(line for line in _lines(failure.said) if not line.startswith("remote: "))
+    for address in re.findall(r"(?:^warning: redirecting to |could not read \w+ for ')([^\s']+)", output, re.MULTILINE):
         other = urlsplit(address)
         if f"{other.scheme}://{other.netloc}" != failure.url.origin:
             return f"the server sends to another one ({other.scheme}://{other.netloc}); name that as STORE"
     for pattern, text in _OF_HTTP:
-        if found := re.search(pattern, said):
+        if match := re.search(pattern, output):
             hosts = [urlsplit(proxy).hostname for proxy in failure.access.proxies.values()]
-            is_proxy = "resolve proxy" in found[0] or any(host and f" {host} " in found[0] for host in hosts)
-            told = f"{found[0]}; that is the proxy of https_proxy" if is_proxy else found[0]
-            return text.format(name=_name(failure.url), host=failure.url.host, found=told)
-    if re.search("Authentication failed for|could not read (Username|Password)|returned error: 401", said):
+            is_proxy = "resolve proxy" in match[0] or any(host and f" {host} " in match[0] for host in hosts)
+            detail = f"{match[0]}; that is the proxy of https_proxy" if is_proxy else match[0]
+            return text.format(name=_name(failure.url), host=failure.url.host, found=detail)
+    if re.search("Authentication failed for|could not read (Username|Password)|returned error: 401", output):
         if failure.access.token:
             return "the server does not accept the token (401); it may have expired"
         return "the server wants a token (401), and none was given (git-token)"
-    if re.search(r"(code|response) 407|407 Proxy", said):
+    if re.search(r"(code|response) 407|407 Proxy", output):
         if any("@" in urlsplit(proxy).netloc for proxy in failure.access.proxies.values()):
             return "the proxy does not accept the user and password of https_proxy (407)"
         return "the proxy wants a user and password (407); write them into https_proxy: http://USER:PASSWORD@HOST:PORT"
-    if found := re.search(r"CONNECT tunnel failed.*|Received HTTP code \d+ from proxy.*", said):
+    if match := re.search(r"CONNECT tunnel failed.*|Received HTTP code \d+ from proxy.*", output):
         return (
-            f"the proxy does not lead there ({found[0]}); ask for leave at the proxy, or exempt the host with no_proxy"
+            f"the proxy does not lead there ({match[0]}); ask for leave at the proxy, or exempt the host with no_proxy"
         )
     return ""
 
@@ -89,9 +89,9 @@ def _fault(failure: Failure) -> str:
     for pattern, text in _SAID:
         if re.search(pattern, failure.said):
             return text.format(most_bytes=failure.most_bytes)
-    told = "; ".join([line for line in _lines(failure.said) if not re.match(_NO_COMPLAINT, line)][-3:])
-    if told:
-        return f"git and the server say: {told}"
+    complaint = "; ".join([line for line in _lines(failure.said) if not re.match(_NO_COMPLAINT, line)][-3:])
+    if complaint:
+        return f"git and the server say: {complaint}"
     # Newer OpenSSH tells no error when a server closes the connection at once.
     closed = f"or {_name(failure.url)} closed the connection: is it SSH that listens there; "
     return _NOT_FOUND.format(closed=closed if failure.url.scheme == "ssh" else "")

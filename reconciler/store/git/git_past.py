@@ -130,13 +130,13 @@ class GitPast(StorePast):
 
     def commits_since(self, former: str, head: str) -> tuple[str, ...]:
         """The commits after the former along first parents, the oldest first; the head alone where it is not there."""
-        found = [head]
+        commits = [head]
         # A shallow clone ends with an error.
         with suppress(StoreError), GitStore(self.repository) as store:
             for commit in islice(store.first_parents(head), _STEPS_MAX):
                 if commit == former:
-                    return tuple(reversed(found))
-                found.append(commit)
+                    return tuple(reversed(commits))
+                commits.append(commit)
         return (head,)
 
     def ancestry(self, revisions: Collection[str], head: str) -> Ancestry:

@@ -87,13 +87,13 @@ class Pack:
 
     def chain(self, place: int) -> Iterator[PackedEntry]:
         """Yield an entry and the bases of it, at most one more than git makes."""
-        found: int | None = place
+        at: int | None = place
         for _ in range(CHAIN_MAX + 2):
-            if found is None:
+            if at is None:
                 return
-            entry = self.entry(found)
+            entry = self.entry(at)
             yield entry
-            found = entry.base
+            at = entry.base
 
     def _number(self, at: int) -> int:
         return int(_NUMBER.unpack_from(self._index, at)[0])

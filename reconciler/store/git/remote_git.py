@@ -187,8 +187,8 @@ class Remote:
             StoreError: it cannot be asked, or sends to another one.
         """
         ran = self._run("ls-remote", "--symref", "--", self._address, output_bytes=256 * 2**20)
-        said = ran.error.decode(errors="replace")
-        for address in re.findall(r"(?m)^warning: redirecting to (\S+)", said):
+        complaint = ran.error.decode(errors="replace")
+        for address in re.findall(r"(?m)^warning: redirecting to (\S+)", complaint):
             if not address.startswith(f"{self._url.origin}/"):
                 raise StoreError(fault_of(self._failure(ran)))
             self._address = address
@@ -201,8 +201,8 @@ class Remote:
             StoreError: it failed.
         """
         self._tell("0.0 MB have come")
-        told = ("--progress", "--no-tags", "--no-recurse-submodules", "--refmap=")
-        self._run("-c", "http.followRedirects=false", "fetch", *told, "--", self._address, *specs)
+        options = ("--progress", "--no-tags", "--no-recurse-submodules", "--refmap=")
+        self._run("-c", "http.followRedirects=false", "fetch", *options, "--", self._address, *specs)
 
     def join_packs(self) -> None:
         """Make few packs of many; where that fails the clone is as good as before."""
@@ -276,9 +276,9 @@ class Remote:
 
 
 def _ssh_environ(access: GitAccess, ssh: str, home: Path) -> dict[str, str]:
-    found = {"GIT_SSH_COMMAND": shlex.join([ssh, *_ssh_options(access, home)]), "GIT_SSH_VARIANT": "ssh"}
+    environ = {"GIT_SSH_COMMAND": shlex.join([ssh, *_ssh_options(access, home)]), "GIT_SSH_VARIANT": "ssh"}
     if not access.passphrase:
-        return {**found, "SSH_ASKPASS_REQUIRE": "never"}
+        return {**environ, "SSH_ASKPASS_REQUIRE": "never"}
     if os.statvfs(home).f_flag & os.ST_NOEXEC:
         raise StoreError(
             f"the SSH key has a passphrase, and no program may be run in {home.parent} to give it; take a key without "
@@ -290,7 +290,7 @@ def _ssh_environ(access: GitAccess, ssh: str, home: Path) -> dict[str, str]:
     # Before OpenSSH 8.4 the program is asked where there is a display and no terminal.
     passphrase = access.passphrase.splitlines()[0]
     return {
-        **found,
+        **environ,
         "SSH_ASKPASS": str(program),
         "SSH_ASKPASS_REQUIRE": "force",
         "DISPLAY": "none",

@@ -87,8 +87,8 @@ def oid_of(repository: Any, revision: str) -> Any:
     Raises:
         ValueError: it is no full name.
     """
-    found = repository.references.get(ARTIFACTS + revision) if is_digest(revision) else None
-    return found.target if found is not None else pygit2.Oid(hex=revision)
+    reference = repository.references.get(ARTIFACTS + revision) if is_digest(revision) else None
+    return reference.target if reference is not None else pygit2.Oid(hex=revision)
 
 
 def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
@@ -97,8 +97,8 @@ def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
     A linked work tree has a HEAD of its own, and the rest with its main repository.
     """
     try:
-        with using_repository(repository) as found:
-            own = Path(found.path)
+        with using_repository(repository) as opened:
+            own = Path(opened.path)
         pointer = own / "commondir"
         common = (own / pointer.read_text().strip()).resolve() if pointer.is_file() else own
     except (pygit2.GitError, OSError):  # reading says what is wrong
@@ -144,10 +144,10 @@ def peeled(repository: Any, oid: Any) -> Any:
     """
     for _ in range(MAX_TAGS):
         refuse_bomb(repository, oid)
-        found = repository[oid]
-        if not isinstance(found, pygit2.Tag):
-            return found
-        oid = found.target
+        target = repository[oid]
+        if not isinstance(target, pygit2.Tag):
+            return target
+        oid = target.target
     raise StoreError(f"more than {MAX_TAGS} tags lead to one another; delete the tag that begins them")
 
 
@@ -198,12 +198,12 @@ def changed_entries(repository: Any, before: Any, after: Any, most: int = 2 * MA
         StoreError: more differs than a store can hold, or a name is none that Git writes.
     """
     pending: list[tuple[str, Any, Any]] = [("", before, after)]
-    seen = 0
+    count = 0
     while pending:
         prefix, old_tree, new_tree = pending.pop()
         old, new = (entries_by_name(tree) if tree is not None else {} for tree in (old_tree, new_tree))
-        seen += len(old) + len(new)
-        if seen > most:
+        count += len(old) + len(new)
+        if count > most:
             raise StoreError(f"the commits differ in more than {most // 2:,} names")
         for name in old.keys() | new.keys():
             one, other = old.get(name), new.get(name)
@@ -223,15 +223,15 @@ _CHANGES_MAX: Final = 1_000
 
 def last_change(repository: Any, commit: str, path: str) -> Any:
     """Return the newest of a commit and its ancestors that changed a file; None: none of the first thousand did."""
-    found = peeled(repository, oid_of(repository, commit))
-    here, left = _entry(repository, found, path), iter(range(_CHANGES_MAX))
-    while found.parent_ids:
-        parents = (commit_at(repository, each) for each, _ in zip(found.parent_ids, left, strict=False))
+    newest = peeled(repository, oid_of(repository, commit))
+    here, left = _entry(repository, newest, path), iter(range(_CHANGES_MAX))
+    while newest.parent_ids:
+        parents = (commit_at(repository, each) for each, _ in zip(newest.parent_ids, left, strict=False))
         same = next((parent for parent in parents if _entry(repository, parent, path) == here), None)
         if same is None:
-            return found if next(left, None) is not None else None
-        found = same
-    return found if here else None
+            return newest if next(left, None) is not None else None
+        newest = same
+    return newest if here else None
 
 
 def is_same(repository: Any, one: str, other: str, path: str) -> bool:
@@ -244,10 +244,10 @@ def _entry(repository: Any, commit: Any, path: str) -> str:
     """Return the id of a file of a commit; empty: it has none."""
     oid, mode = commit.tree_id, FileMode.TREE
     for name in path.split("/"):
-        found: Any = tree_at(repository, oid) if mode == FileMode.TREE else ()
-        if name not in found:
+        folder: Any = tree_at(repository, oid) if mode == FileMode.TREE else ()
+        if name not in folder:
             return ""
-        oid, mode = found[name].id, found[name].filemode
+        oid, mode = folder[name].id, folder[name].filemode
     return str(oid)
 
 
@@ -259,10 +259,10 @@ def commit_at(repository: Any, oid: Any) -> pygit2.Commit:
         KeyError, pygit2.GitError: it is missing or corrupt.
     """
     refuse_bomb(repository, oid)
-    found = repository[oid]
-    if not isinstance(found, pygit2.Commit):
+    commit = repository[oid]
+    if not isinstance(commit, pygit2.Commit):
         raise StoreError(f"the object {oid} stands where a commit belongs, and is none")
-    return found
+    return commit
 
 
 def tree_at(repository: Any, oid: Any) -> pygit2.Tree:
@@ -273,10 +273,10 @@ def tree_at(repository: Any, oid: Any) -> pygit2.Tree:
         KeyError, pygit2.GitError: it is missing or corrupt.
     """
     refuse_bomb(repository, oid)
-    found = repository[oid]
-    if not isinstance(found, pygit2.Tree):
+    tree = repository[oid]
+    if not isinstance(tree, pygit2.Tree):
         raise StoreError(f"the object {oid} stands where a folder belongs, and is none")
-    return found
+    return tree
 
 
 def entries_by_name(tree: pygit2.Tree) -> dict[str, Any]:
@@ -286,12 +286,12 @@ def entries_by_name(tree: pygit2.Tree) -> dict[str, Any]:
         StoreError: one is twice there, or such as leads to another folder. Git writes none of these, and what it would
             check out of them is not told.
     """
-    found = {(item.raw_name or b"").decode("utf-8", errors="surrogateescape"): item for item in tree}
-    odd = [name for name in found if name in ("", ".", "..") or "/" in name]
-    if odd or len(found) < len(tree):
-        told = f"the name {odd[0]!r}" if odd else "a name twice"
-        raise StoreError(f"the folder {tree.id} has {told}, which Git never writes: nothing is read of it")
-    return found
+    entries = {(item.raw_name or b"").decode("utf-8", errors="surrogateescape"): item for item in tree}
+    odd = [name for name in entries if name in ("", ".", "..") or "/" in name]
+    if odd or len(entries) < len(tree):
+        fault = f"the name {odd[0]!r}" if odd else "a name twice"
+        raise StoreError(f"the folder {tree.id} has {fault}, which Git never writes: nothing is read of it")
+    return entries
 
 
 _WALKED_MAX: Final = 50_000
@@ -313,23 +313,23 @@ def descendants(repository: Any, commits: Iterable[Any]) -> dict[Any, int]:
     A commit is walked again when another of them turns out to descend from it, so that times, which are what clocks of
     authors said, cost steps and alter nothing. The walk ends where all that is left is older than all of them.
     """
-    found = {commit: 1 << place for place, commit in enumerate(dict.fromkeys(commits))}
-    whole = (1 << len(found)) - 1
-    queue = [_queued(repository, commit) for commit in found]
+    marks = {commit: 1 << place for place, commit in enumerate(dict.fromkeys(commits))}
+    whole = (1 << len(marks)) - 1
+    queue = [_queued(repository, commit) for commit in marks]
     heapq.heapify(queue)
-    waiting = {commit for commit in found if found[commit] != whole}  # in the queue, and not older than all
+    waiting = {commit for commit in marks if marks[commit] != whole}  # in the queue, and not older than all
     steps = 0
     while waiting and steps < _WALKED_MAX:
         *_, commit, parents = heapq.heappop(queue)
         waiting.discard(commit)
         for parent in parents:
             steps += 1
-            bits = found.get(parent, 0) | found[commit]
-            if bits != found.get(parent, 0):
-                found[parent] = bits
+            bits = marks.get(parent, 0) | marks[commit]
+            if bits != marks.get(parent, 0):
+                marks[parent] = bits
                 heapq.heappush(queue, _queued(repository, parent))
                 (waiting.discard if bits == whole else waiting.add)(parent)
-    return found
+    return marks
 
 
 def _queued(repository: Any, oid: Any) -> tuple[int, str, Any, Any]:

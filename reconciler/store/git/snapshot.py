@@ -116,9 +116,9 @@ class GitStore:
         """
         parents = self._commit(commit).parent_ids
         while parents:
-            found = self._commit(str(parents[0]))
-            yield str(found.id)
-            parents = found.parent_ids
+            parent = self._commit(str(parents[0]))
+            yield str(parent.id)
+            parents = parent.parent_ids
 
     @property
     def folder(self) -> Path:
@@ -162,10 +162,10 @@ class GitStore:
             refuse_large_bases(self._repository, oid)
             if self._repository.odb.read_header(oid)[1] > MAX_BYTES:
                 return None
-            found: Any = self._repository.get(blob)
+            content: Any = self._repository.get(blob)
         except FAULTS as error:
             raise StoreError(f"the object {blob} is corrupt: {error}") from error
-        return bytes(found.data) if isinstance(found, pygit2.Blob) else None
+        return bytes(content.data) if isinstance(content, pygit2.Blob) else None
 
     def changed_paths(self, base: str, head: str, subdir: str = "", most: int = 2 * MAX_ENTRIES) -> tuple[str, ...]:
         """Paths of files that differ between two commits, sorted. Equal subtrees are not entered.
@@ -182,11 +182,11 @@ class GitStore:
 
     def words(self, commit: str) -> CommitWords:
         """Return author, first line and time of a commit."""
-        found = self._commit(commit)
-        lines = found.raw_message.decode("utf-8", errors="replace").strip().splitlines()
-        author = found.author.raw_name.decode("utf-8", errors="replace")
+        written = self._commit(commit)
+        lines = written.raw_message.decode("utf-8", errors="replace").strip().splitlines()
+        author = written.author.raw_name.decode("utf-8", errors="replace")
         try:
-            time = rfc3339(found.author.time)
+            time = rfc3339(written.author.time)
         except (ValueError, OverflowError, OSError):
             time = ""  # No calendar has it.
         return CommitWords(_clean(author), _clean(lines[0] if lines else ""), time)
@@ -194,8 +194,8 @@ class GitStore:
     def last_change(self, commit: str, path: str) -> str:
         """Return the last commit up to this one that changed a file; StoreError: one is missing or corrupt."""
         try:
-            found = last_change(self._repository, commit, path)
-            return str(found.id) if found is not None else commit
+            change = last_change(self._repository, commit, path)
+            return str(change.id) if change is not None else commit
         except FAULTS as error:
             raise missing_object(self._repository, f"the history of {commit}", error) from error
 
@@ -210,8 +210,8 @@ class GitStore:
         full = [name] if name.startswith("refs/") else [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
         for reference in full:
             try:
-                found = self._repository.references.get(reference)
-                target = found.resolve().target if found is not None else None
+                named = self._repository.references.get(reference)
+                target = named.resolve().target if named is not None else None
             except FAULTS as error:
                 raise StoreError(f"the reference {reference} cannot be read: {error}") from error
             if target is not None:
@@ -225,16 +225,16 @@ class GitStore:
         if not _COMMIT_ID.fullmatch(text):
             try:
                 heads = self._repository.references.iterator(ReferenceFilter.BRANCHES)
-                known = sorted(_clean(found.shorthand) for found in islice(heads, _BRANCHES_MAX))
+                known = sorted(_clean(oid.shorthand) for oid in islice(heads, _BRANCHES_MAX))
             except FAULTS:
                 known = []
             near = difflib.get_close_matches(text, known, n=3) or known[:3]
-            shown = f" (branches here: {', '.join(near)})" if near else ""
-            way = f"{shown}; 'git fetch' brings those of the server"
+            branches = f" (branches here: {', '.join(near)})" if near else ""
+            way = f"{branches}; 'git fetch' brings those of the server"
             raise RevisionNotFound(f"there is no branch or tag {text}, and it is no commit id{way}")
         try:
-            found = oid_of(self._repository, text) if len(text) in (40, 64) else self._repository.expand_id(text)
-            if found not in self._repository.odb:
+            oid = oid_of(self._repository, text) if len(text) in (40, 64) else self._repository.expand_id(text)
+            if oid not in self._repository.odb:
                 raise KeyError(text)
         except KeyError as error:
             raise RevisionNotFound(f"there is no branch, tag or commit {text}") from error
@@ -242,16 +242,16 @@ class GitStore:
             raise RevisionNotFound(f"{text} is ambiguous; write more of the commit id") from error
         except pygit2.GitError as error:
             raise StoreError(f"the object {text} cannot be read: {error}") from error
-        return self._peel(found, text)
+        return self._peel(oid, text)
 
     def _peel(self, target: Any, name: str) -> pygit2.Commit:
         try:
-            found = peeled(self._repository, target)
+            commit = peeled(self._repository, target)
         except FAULTS as error:
             raise StoreError(f"{name} leads to an object that is missing or corrupt: {error}") from error
-        if not isinstance(found, pygit2.Commit):
+        if not isinstance(commit, pygit2.Commit):
             raise RevisionNotFound(f"{name} is no commit")
-        return found
+        return commit
 
     def _commit(self, commit: str) -> pygit2.Commit:
         try:
@@ -299,21 +299,21 @@ class _CommitTree:
         self._names = lru_cache(maxsize=_TREES_KEPT)(self._names_in)
 
     def children(self, folder: str) -> Iterable[FolderEntry]:
-        found = self.entry(folder) if folder else FolderEntry("", EntryKind.FOLDER, self._root)
-        assert found is not None and found.kind is EntryKind.FOLDER, folder
-        return self._names(found.handle).values()
+        entry = self.entry(folder) if folder else FolderEntry("", EntryKind.FOLDER, self._root)
+        assert entry is not None and entry.kind is EntryKind.FOLDER, folder
+        return self._names(entry.handle).values()
 
     def entry(self, path: str) -> FolderEntry | None:
         """Return the entry at a path; a link is not followed."""
-        found = FolderEntry("", EntryKind.FOLDER, self._root)
+        here = FolderEntry("", EntryKind.FOLDER, self._root)
         for part in path.split("/"):
-            if found.kind is not EntryKind.FOLDER:
+            if here.kind is not EntryKind.FOLDER:
                 return None
-            below = self._names(found.handle).get(part)
+            below = self._names(here.handle).get(part)
             if below is None:
                 return None
-            found = below
-        return found
+            here = below
+        return here
 
     def blob(self, entry: FolderEntry) -> str | None:
         return str(entry.handle)
@@ -331,15 +331,15 @@ class _CommitTree:
 
     def _names_in(self, oid: Any) -> dict[str, FolderEntry]:
         try:
-            found = {
+            entries = {
                 name: FolderEntry(name, _KINDS.get(item.filemode, EntryKind.SPECIAL), item.id)
                 for name, item in entries_by_name(tree_at(self._repository, oid)).items()
             }
         except FAULTS as error:
             raise missing_object(self._repository, f"the tree {oid}", error) from error
-        if IGNORE_FILE in found or {entry.kind for entry in found.values()} - {EntryKind.FILE, EntryKind.FOLDER}:
+        if IGNORE_FILE in entries or {entry.kind for entry in entries.values()} - {EntryKind.FILE, EntryKind.FOLDER}:
             self.is_plain = False
-        return found
+        return entries
 
     def _blob(self, path: str, entry: FolderEntry, limit: int) -> bytes | None:
         """Return the content; None if its header shows that it is as long as the limit, or longer."""

@@ -134,11 +134,11 @@ def parse_git_url(text: str) -> GitUrl:
                 "an oci:// URL has no user and password; RECONCILER_OCI_AUTH_FILE names their file"
             )
         name, _, subdir = parts.path.partition("//")
-        found = _ARTIFACT.fullmatch(name)
-        if found is None or ".." in found["path"] or not _HOST.fullmatch(host):
+        artifact = _ARTIFACT.fullmatch(name)
+        if artifact is None or ".." in artifact["path"] or not _HOST.fullmatch(host):
             raise ConfigurationError("an artifact is named as oci://HOST/NAME:TAG or oci://HOST/NAME@sha256:DIGEST")
-        rev = found["digest"] or found["tag"] or "latest"
-        return GitUrl(scheme="oci", host=host, port=port, path=f"/{found['path']}", subdir=_subdir(subdir), rev=rev)
+        rev = artifact["digest"] or artifact["tag"] or "latest"
+        return GitUrl(scheme="oci", host=host, port=port, path=f"/{artifact['path']}", subdir=_subdir(subdir), rev=rev)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return _checked(parts.scheme.lower(), host, port, unquote(parts.path), user, password)
 
@@ -215,16 +215,16 @@ def choose(listed: str, rev: str | None) -> tuple[str, str]:
         name = target if target in heads else "HEAD"
         return name, heads[name]
     names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
-    found = [name for name in names if name in heads]
-    if len({heads[name] for name in found}) > 1:
+    matches = [name for name in names if name in heads]
+    if len({heads[name] for name in matches}) > 1:
         raise RevisionNotFound(f"{rev} is a branch and a tag; write refs/heads/{rev} or refs/tags/{rev}")
-    if found:
-        return found[0], heads[found[0]]
+    if matches:
+        return matches[0], heads[matches[0]]
     if re.fullmatch(r"[0-9a-f]{40}", rev):
         return "", rev
     branches = sorted(name.removeprefix("refs/heads/") for name in heads if name.startswith("refs/heads/"))
-    shown = ", ".join(branches[:5]) + (", …" if len(branches) > 5 else "")
-    raise RevisionNotFound(f"there is no branch or tag {rev} any more, or there never was (branches: {shown})")
+    some = ", ".join(branches[:5]) + (", …" if len(branches) > 5 else "")
+    raise RevisionNotFound(f"there is no branch or tag {rev} any more, or there never was (branches: {some})")
 
 
 _VARIABLES: Final = {

@@ -83,39 +83,39 @@ async def pull(
 
 def _manifest(data: bytes) -> ArtifactManifest:
     try:
-        found = msgspec.json.decode(data, type=ArtifactManifest)
+        manifest = msgspec.json.decode(data, type=ArtifactManifest)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise StoreError(f"its manifest cannot be read ({error})") from error
-    if found.manifests:
+    if manifest.manifests:
         raise StoreError(
-            f"it is an index of {len(found.manifests)} manifests, as of an image for several platforms; name one of "
+            f"it is an index of {len(manifest.manifests)} manifests, as of an image for several platforms; name one of "
             "them by its digest, or push the store as one artifact"
         )
-    others = sorted({layer.media_type for layer in found.layers} - _CONTENT)
-    if others or not found.layers:
+    others = sorted({layer.media_type for layer in manifest.layers} - _CONTENT)
+    if others or not manifest.layers:
         raise StoreError(
             f"it has {f'a layer of {others[0][:100]}' if others else 'no layer'}; a store is of tar+gzip, as `flux "
             "push artifact` or `oras push FOLDER` make it"
         )
-    if len(found.layers) > LAYERS_MAX or sum(layer.size for layer in found.layers) > LAYER_BYTES_MAX:
+    if len(manifest.layers) > LAYERS_MAX or sum(layer.size for layer in manifest.layers) > LAYER_BYTES_MAX:
         raise StoreError(f"it has more than {LAYERS_MAX} layers or {LAYER_BYTES_MAX:,} bytes; push the store alone")
-    return found
+    return manifest
 
 
 async def _files(registry: RegistryClient, manifest: ArtifactManifest) -> tuple[ArchivedFile, ...]:
-    found: dict[str, ArchivedFile] = {}
+    files: dict[str, ArchivedFile] = {}
     left = UNPACKED_BYTES_MAX
     for layer in manifest.layers:
         data = await registry.blob(layer.digest, layer.size)
         try:
             for file in archived_files(data, bytes_max=left, entries_max=ENTRIES_MAX):
-                if file.path in found:
+                if file.path in files:
                     raise ValueError(f"it holds {file.path!r} twice")
-                found[file.path] = file
+                files[file.path] = file
         except ValueError as error:
             raise StoreError(f"the layer {layer.digest[:19]} cannot be unpacked: {error}") from error
-        left = UNPACKED_BYTES_MAX - sum(len(file.data) for file in found.values())
-    return tuple(found.values())
+        left = UNPACKED_BYTES_MAX - sum(len(file.data) for file in files.values())
+    return tuple(files.values())
 
 
 _PAGE: Final = 1000
@@ -128,18 +128,18 @@ async def tags_of(image: str, access: RegistryAccess) -> tuple[str, ...]:
     Raises:
         StoreError: the registry cannot be asked, refuses, has no such image, or more tags than are read.
     """
-    found: dict[str, None] = {}
+    tags: dict[str, None] = {}
     async with open_session() as session:
         registry = RegistryClient(session, _url(image), access, lambda _: None)
         for _ in range(_PAGES_MAX + 1):
-            last = f"&last={next(reversed(found))}" if found else ""
+            last = f"&last={next(reversed(tags))}" if tags else ""
             page = _tags(await registry.find(f"tags/list?n={_PAGE}{last}"))
-            new = [tag for tag in page if tag not in found]
+            new = [tag for tag in page if tag not in tags]
             if not new:
-                return tuple(found)
-            found |= dict.fromkeys(new)
+                return tuple(tags)
+            tags |= dict.fromkeys(new)
     raise StoreError(
-        f"the registry lists more than {_PAGES_MAX} pages of tags ({len(found):,} were read): write the tag yourself "
+        f"the registry lists more than {_PAGES_MAX} pages of tags ({len(tags):,} were read): write the tag yourself "
         "and drop the rule, or name the image in a mirror that holds fewer"
     )
 

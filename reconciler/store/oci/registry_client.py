@@ -84,14 +84,14 @@ def _file_content(environ: Mapping[str, str], variable: str) -> bytes:
 
 def _logins(data: bytes) -> dict[str, str]:
     try:
-        found: dict[str, str] = {}
+        logins: dict[str, str] = {}
         for name, entry in orjson.loads(data)["auths"].items():
             # As `Basic` has it. A helper or an identity token has others, which are not used.
             if entry.get("auth"):
-                found[_host(name)] = base64.b64encode(base64.b64decode(entry["auth"], validate=True)).decode()
+                logins[_host(name)] = base64.b64encode(base64.b64decode(entry["auth"], validate=True)).decode()
             elif entry.get("username") and entry.get("password"):
-                found[_host(name)] = base64.b64encode(f"{entry['username']}:{entry['password']}".encode()).decode()
-        return found
+                logins[_host(name)] = base64.b64encode(f"{entry['username']}:{entry['password']}".encode()).decode()
+        return logins
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(
             f'{_AUTH_FILE}: it is no config.json of `docker login`: {{"auths": {{"HOST": {{"auth": …}}}}}}'
@@ -129,9 +129,9 @@ class RegistryClient:
     async def digest(self, tag: str) -> str:
         """Return the 64 hex digits of the manifest that a tag names now."""
         answer = await self._got("HEAD", f"manifests/{tag}", 0)
-        found = _DIGEST.fullmatch(answer.headers.get("docker-content-digest", ""))
-        if answer.status == HTTPStatus.OK and found is not None:
-            return found[1]
+        match = _DIGEST.fullmatch(answer.headers.get("docker-content-digest", ""))
+        if answer.status == HTTPStatus.OK and match is not None:
+            return match[1]
         body = await self._body(f"manifests/{tag}", MANIFEST_BYTES_MAX, f"tag {tag}")
         return hashlib.sha256(body).hexdigest()
 
@@ -150,10 +150,10 @@ class RegistryClient:
 
     async def blob(self, digest: str, bytes_max: int) -> bytes:
         """A blob of a digest `sha256:…`, which it has."""
-        found = _DIGEST.fullmatch(digest)
-        if found is None:
+        match = _DIGEST.fullmatch(digest)
+        if match is None:
             raise StoreError(f"the manifest names a blob {digest[:80]!r}; sha256 is read alone")
-        return _checked(await self._body(f"blobs/{digest}", bytes_max), found[1])
+        return _checked(await self._body(f"blobs/{digest}", bytes_max), match[1])
 
     async def _body(self, path: str, bytes_max: int, named: str = "") -> bytes:
         """Return what a path has. `named`: the manifest that it is."""
@@ -199,29 +199,29 @@ class RegistryClient:
         The host that gives tokens gets the login only if it is the registry, a domain above it, or has the same login
         in the file: any other could be a stranger's, and its own login would make a token that the registry then has.
         """
-        scheme, told = challenge.partition(" ")[0].lower(), dict(_PARAMETER.findall(challenge))
+        scheme, parameters = challenge.partition(" ")[0].lower(), dict(_PARAMETER.findall(challenge))
         host = _host(urlsplit(self._base).netloc)
         login = self._access.logins.get(host, "")
         if scheme == "basic" and login:
             return f"Basic {login}"
-        if scheme != "bearer" or "realm" not in told:
+        if scheme != "bearer" or "realm" not in parameters:
             raise StoreError(f"the registry wants a login (401), and {_AUTH_FILE} has none for {host}")
-        realm = self._allowed(told["realm"], "for a token to")
+        realm = self._allowed(parameters["realm"], "for a token to")
         giver = _host(urlsplit(realm).netloc)
         if login and giver != host and not host.endswith(f".{giver}") and self._access.logins.get(giver) != login:
             raise StoreError(
                 f"the registry sends for a token to {giver}, which does not get the login of {host}; where you trust "
                 f"it, give {giver} the same login in {_AUTH_FILE}"
             )
-        asked = urlencode({"service": told.get("service", ""), "scope": f"repository:{self._name}:pull"})
-        address = f"{realm}{'&' if '?' in realm else '?'}{asked}"
+        query = urlencode({"service": parameters.get("service", ""), "scope": f"repository:{self._name}:pull"})
+        address = f"{realm}{'&' if '?' in realm else '?'}{query}"
         answer = await self._request("GET", address, f"Basic {login}" if login else "", _TOKEN_BYTES_MAX)
         if answer.status != HTTPStatus.OK:
             had = "does not accept the login" if login else f"wants a login, and {_AUTH_FILE} has none"
             raise StoreError(f"{giver}, which gives tokens, {had} ({answer.status})")
         try:
-            given = orjson.loads(answer.body)
-            token = str(given.get("token") or given.get("access_token") or "")
+            reply = orjson.loads(answer.body)
+            token = str(reply.get("token") or reply.get("access_token") or "")
         except (ValueError, AttributeError):
             token = ""
         if not _TOKEN.fullmatch(token):

@@ -57,7 +57,7 @@ async def verify(registry: RegistryClient, digest: str, pem: bytes) -> None:
 
 def _keys(pem: bytes) -> list[PublicKey]:
     """The keys of a file: while one is exchanged there are two."""
-    found: list[PublicKey] = []
+    keys: list[PublicKey] = []
     for part in pem.split(_END)[:-1]:
         try:
             key = load_pem_public_key(part.strip() + b"\n" + _END + b"\n")
@@ -65,10 +65,10 @@ def _keys(pem: bytes) -> list[PublicKey]:
             raise StoreError("RECONCILER_OCI_VERIFY_KEY: it holds a key that cannot be read") from error
         if not isinstance(key, PublicKey):
             raise StoreError("RECONCILER_OCI_VERIFY_KEY: a key is of ECDSA, Ed25519 or RSA, as cosign makes it")
-        found.append(key)
-    if not found:
+        keys.append(key)
+    if not keys:
         raise StoreError("RECONCILER_OCI_VERIFY_KEY: it holds no public key in PEM (cosign.pub)")
-    return found
+    return keys
 
 
 def _is_of(key: PublicKey, signature: bytes, signed: bytes) -> bool:
@@ -94,15 +94,15 @@ def _is_verified(key: PublicKey, *signed: Any) -> bool:
 
 async def _signatures(registry: RegistryClient, digest: str) -> AsyncIterator[tuple[bytes, bytes, str]]:
     """Yield signed bytes, the signature, and the digest that they name. Ones of another form are passed over."""
-    async for found in _signed_by(registry, _json(await registry.find(f"manifests/sha256-{digest}.sig"))):
-        yield found
+    async for signature in _signed_by(registry, _json(await registry.find(f"manifests/sha256-{digest}.sig"))):
+        yield signature
     listed = await registry.find(f"referrers/sha256:{digest}") or await registry.find(f"manifests/sha256-{digest}")
     # Some registries list another type than that of the manifest: the layers count.
     referrers = sorted(_each(_json(listed), "manifests"), key=lambda each: each.get("artifactType") not in _TYPES)
     for referrer in referrers[:SIGNATURES_MAX]:
         manifest = await registry.manifest(str(referrer.get("digest")).removeprefix("sha256:"))
-        async for found in _signed_by(registry, _json(manifest)):
-            yield found
+        async for signature in _signed_by(registry, _json(manifest)):
+            yield signature
 
 
 async def _signed_by(registry: RegistryClient, manifest: Any) -> AsyncIterator[tuple[bytes, bytes, str]]:
@@ -133,8 +133,8 @@ def _json(data: bytes | None) -> Any:
 
 
 def _each(value: Any, name: str) -> list[Mapping[str, Any]]:
-    found = dig(value, name)
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+    entries = dig(value, name)
+    return [each for each in entries if isinstance(each, Mapping)] if isinstance(entries, list) else []
 
 
 def _bytes(text: Any) -> bytes:
