@@ -182,10 +182,10 @@ def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
         for loser, why in claim.losers
     )
     policies = {policy.ref: policy for policy in fleet.propagation}
-    for (loser, winner), found in sorted(lost.items()):
-        templates = sorted(found)
-        shown = listed([name for name, _ in templates], _OVERLAPS_SHOWN)
-        message = f"{winner} wins {shown} from {loser}: {templates[0][1]}"
+    for (loser, winner), reasons in sorted(lost.items()):
+        templates = sorted(reasons)
+        names = listed([name for name, _ in templates], _OVERLAPS_SHOWN)
+        message = f"{winner} wins {names} from {loser}: {templates[0][1]}"
         yield hint(policies[loser].source, "spec.resourceSelectors", "policies-overlap", message)
 
 
@@ -203,12 +203,12 @@ def takeover_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
         return
     old, new = ({policy.ref: policy for policy in fleet.propagation} for fleet in (base, head))
     before, after = claim(base).claims, claim(head).claims
-    taken = by_key(
+    moved = by_key(
         ((before[one].policy, after[one].policy), one)
         for one in sorted(both & before.keys() & after.keys())
         if before[one].policy != after[one].policy
     )
-    for (loser, winner), identities in sorted(taken.items()):
+    for (loser, winner), identities in sorted(moved.items()):
         names = f"{listed(identities, _OVERLAPS_SHOWN)}, taken from {loser}: "
         for path, values, meaning in _looser(old[loser], new[winner]):
             yield SettingChange(source=new[winner].source, document=str(winner), path=path, before=values[0],
@@ -224,5 +224,5 @@ def _looser(before: PropagationPolicy, after: PropagationPolicy) -> Iterator[tup
         yield "spec.conflictResolution", (str(values[0]), str(values[1])), "those of others are taken over"
     stopped = [policy.suspension.joined(Suspension()) for policy in (before, after)]
     if stopped[0].joined(stopped[1]) != stopped[1]:
-        shown = ["everywhere" if one.dispatching else [*one.clusters] or MISSING for one in stopped]
-        yield "spec.suspension", (shown[0], shown[1]), "they are written where they were not"
+        where = ["everywhere" if one.dispatching else [*one.clusters] or MISSING for one in stopped]
+        yield "spec.suspension", (where[0], where[1]), "they are written where they were not"

@@ -57,9 +57,9 @@ REMOVED: Final = "(removed)"
 Rows = Mapping[str, Effect]
 
 
-def rows_of(looser: Looser, found: Mapping[str, str]) -> dict[str, Effect]:
+def rows_of(looser: Looser, meanings: Mapping[str, str]) -> dict[str, Effect]:
     """Return a row for each path with its meaning."""
-    return {path: Effect(meaning, looser) for path, meaning in found.items()}
+    return {path: Effect(meaning, looser) for path, meaning in meanings.items()}
 
 
 def tree_of(prefix: str, paths: Iterable[str], meaning: str, looser: Looser = Looser.NEVER) -> dict[str, Effect]:

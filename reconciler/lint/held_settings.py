@@ -59,7 +59,7 @@ def held_settings(
     """
     changes = tuple(changes)
     moved = (_with_moves(change, plan, base, head) for change in changes)
-    found = sorted(moved, key=lambda change: change.direction is not Direction.LOOSENS)
+    ordered = sorted(moved, key=lambda change: change.direction is not Direction.LOOSENS)
     old, new = base.settings, head.settings
     is_allowed = _is_allowed(old, new)
     was, is_now = ((side.guards.confirm, side.guards.confirm_until) for side in (old, new))
@@ -74,19 +74,19 @@ def held_settings(
             return True
         return change.direction is Direction.LOOSENS and (change.is_always_held or not is_allowed)
 
-    digest = settings_digest(confirmable(changes, old, new)) if any(map(waits, found)) else ""
+    digest = settings_digest(confirmable(changes, old, new)) if any(map(waits, ordered)) else ""
     is_confirmed = bool(digest) and digest == new.review_confirm and new.review_confirm != old.review_confirm
-    told = tuple(
+    settings = tuple(
         _with_words(
             replace(change, held=not is_confirmed and waits(change)), plan, who or {}, is_confirmed=is_confirmed
         )
-        for change in found
+        for change in ordered
     )
-    misfits = _misfits(told, old, new, digest, plan, confirms_losses=confirms_losses and has_held and not fits)
+    misfits = _misfits(settings, old, new, digest, plan, confirms_losses=confirms_losses and has_held and not fits)
     problems = (*misfits, *errors_of_review(base, head))
     return replace(
         plan,
-        settings=told,
+        settings=settings,
         settings_digest="" if is_confirmed else digest,
         problems=with_problems(plan.problems, problems) if problems else plan.problems,
     )
@@ -126,15 +126,15 @@ def held_difference(sides: tuple[ReadRevision, ReadRevision], fleets: tuple[Flee
     steering = [steering_files(zip(side.files, parsed, strict=True)) for side, parsed in sides]
     differing = steering[0].keys() ^ steering[1].keys()
     before, after = (
-        (*(file for key, file in found.items() if key in differing), *side.ignore_files)
-        for (side, _), found in zip(sides, steering, strict=True)
+        (*(file for key, file in changed.items() if key in differing), *side.ignore_files)
+        for (side, _), changed in zip(sides, steering, strict=True)
     )
     changes = (*setting_changes(before, after), *content_changes(*fleets))
-    found = confirmable(changes, *(fleet.settings for fleet in fleets))
+    changed = confirmable(changes, *(fleet.settings for fleet in fleets))
     windows, windows_after = (named_windows(fleet.settings, fleet.clusters.values()) for fleet in fleets)
-    leaves_windows = any(map(_is_place, found)) and windows != windows_after
-    loosens = leaves_windows or any(change.direction is Direction.LOOSENS for change in found)
-    return HeldDifference(settings_digest(found), loosens)
+    leaves_windows = any(map(_is_place, changed)) and windows != windows_after
+    loosens = leaves_windows or any(change.direction is Direction.LOOSENS for change in changed)
+    return HeldDifference(settings_digest(changed), loosens)
 
 
 def confirmation_of(
@@ -179,19 +179,19 @@ def steering_files(files: Iterable[tuple[StoreFile, ParsedFile]]) -> dict[str, S
     }
 
 
-def with_confirmation(fleet: Fleet, found: ReviewConfirmation) -> Fleet:
+def with_confirmation(fleet: Fleet, confirmation: ReviewConfirmation) -> Fleet:
     """Return the fleet with the confirmation that counts in its revision; in later ones it has no effect.
 
     The revision that brings one that fits nothing has an error. One that nobody has judged stays. Source:
     design#settings-plan.
     """
     settings, problems = fleet.settings, fleet.problems
-    if settings.review_confirm != found.written:
+    if settings.review_confirm != confirmation.written:
         return fleet
-    counts = found.counts if found.revision == fleet.revision else ""
-    if found.revision == fleet.revision and found.written not in ("", found.expected):
-        now = f"what it changes and reviews hold is {found.expected}" if found.expected else _NOT_HERE
-        message = f"{found.written} confirms nothing of this revision; {now}"
+    counts = confirmation.counts if confirmation.revision == fleet.revision else ""
+    if confirmation.revision == fleet.revision and confirmation.written not in ("", confirmation.expected):
+        now = f"what it changes and reviews hold is {confirmation.expected}" if confirmation.expected else _NOT_HERE
+        message = f"{confirmation.written} confirms nothing of this revision; {now}"
         problem = Problem(source=settings.source, path=_REVIEW, code=_MISFIT, message=message)
         problems = with_problems(problems, (problem,))
     return replace(fleet, settings=replace(settings, review_confirm=counts), problems=problems)
@@ -248,14 +248,14 @@ def _with_moves(change: SettingChange, plan: Plan, base: Fleet, head: Fleet) -> 
     before, after = base.clusters.get(name), head.clusters.get(name)
     if not _is_place(change) or before is None or after is None:
         return change
-    actions = [found.action for found in plan.changes if found.cluster == name]
+    actions = [one.action for one in plan.changes if one.cluster == name]
     gone = sum(action in (Action.DELETE, Action.RELEASE) for action in actions)
     come = sum(action in (Action.CREATE, Action.ADOPT) for action in actions)
     lost = [*_stages(before, after, base, head)]
-    for found in base.settings.windows:
-        if matches_cluster(found.clusters, before)[0] and not matches_cluster(found.clusters, after)[0]:
-            kind = "freeze" if found.window.kind is WindowKind.DENY else "window"
-            lost.append(f"the {kind} {found.window.cron.text!r} is not for it any more")
+    for one in base.settings.windows:
+        if matches_cluster(one.clusters, before)[0] and not matches_cluster(one.clusters, after)[0]:
+            kind = "freeze" if one.window.kind is WindowKind.DENY else "window"
+            lost.append(f"the {kind} {one.window.cron.text!r} is not for it any more")
     counts = [f"{gone:,} objects leave it, {come:,} come"] if gone or come else []
     return replace(
         change,
@@ -271,6 +271,6 @@ def _stages(before: Cluster, after: Cluster, base: Fleet, head: Fleet) -> Iterat
             continue
         clusters = {**head.clusters, before.name: before}
         old, new = (lay_out(rollout, each).stage_of.get(after.name) for each in (clusters, head.clusters))
-        names = [found.stage.name if found is not None else "none" for found in (old, new)]
+        names = [place.stage.name if place is not None else "none" for place in (old, new)]
         if names[0] != names[1]:
             yield f"in Rollout {rollout.name} it goes from the stage {names[0]} to {names[1]}"

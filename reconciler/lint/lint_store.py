@@ -60,8 +60,8 @@ def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
     ha = fleet.settings.ha
     if ha is not None and ha.cluster not in fleet.clusters:
         near = difflib.get_close_matches(ha.cluster, fleet.clusters, 1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        message = f"no document declares the cluster {ha.cluster}, so nobody can lead{meant}"
+        hint = f"; did you mean {near[0]}?" if near else ""
+        message = f"no document declares the cluster {ha.cluster}, so nobody can lead{hint}"
         yield Problem(source=ha.source, path="spec.ha.cluster", code="lease-cluster-unknown", message=message)
     for path, affinity in _all_affinities(fleet):
         yield from _in_list(fleet, affinity, f"{path}.clusterNames", affinity.cluster_names)
@@ -127,8 +127,8 @@ def lint(
         ("secrets", lambda: lint_secrets(fleet)),
         ("what makes Secrets", lambda: lint_makers(fleet, makers)),
     )
-    found = {problem for name, check in checks for problem in _run_check(name, check)}
-    return tuple(sorted(known_to_be_missing(fleet, found)))
+    problems = {problem for name, check in checks for problem in _run_check(name, check)}
+    return tuple(sorted(known_to_be_missing(fleet, problems)))
 
 
 def errors_of_review(base: Fleet, head: Fleet) -> Iterator[Problem]:
@@ -137,16 +137,16 @@ def errors_of_review(base: Fleet, head: Fleet) -> Iterator[Problem]:
     A store that has named no fleet or no cluster before is no fault of the change. Rollouts are checked with stages.
     """
     lacking = {problem.code for problem in lint_clusters(base)} & _OF_WHOLE_STORE
-    found = (*lint_clusters(head), *lint_images(head), *lint_definitions(head), *lint_secrets(head))
-    for problem in known_to_be_missing(head, found):
+    problems = (*lint_clusters(head), *lint_images(head), *lint_definitions(head), *lint_secrets(head))
+    for problem in known_to_be_missing(head, problems):
         if problem.severity is Severity.ERROR and problem.code not in lacking:
             yield problem
 
 
 def _run_check(name: str, check: Callable[[], Iterable[Problem]]) -> Iterable[Problem]:
-    found, fault = try_call(lambda: tuple(check()))
+    problems, fault = try_call(lambda: tuple(check()))
     if fault is None:
-        return found or ()
+        return problems or ()
     return (internal_error(fault, NOWHERE, f"the check of {name}", "the other checks are made"),)
 
 
@@ -220,11 +220,11 @@ def _jobs(files: Mapping[str, bytes]) -> Iterator[str]:
 def _job(job: Json) -> Iterator[str]:
     action = _action(job)
     checkouts = [step.get("with") for step in _steps(job) if "actions/checkout@" in str(step.get("uses"))]
-    given = [each if isinstance(each, dict) else {} for each in checkouts]
-    heads = [str(each.get("path", ".")) for each in given if "pull" in str(each.get("ref", ""))]
+    steps = [each if isinstance(each, dict) else {} for each in checkouts]
+    heads = [str(each.get("path", ".")) for each in steps if "pull" in str(each.get("ref", ""))]
     if any(head == "." or action.startswith(f"{head}/") for head in heads):
         yield f"takes {action} from the head of the pull request; check the base out beside it, and use that one"
-    if any(each.get("persist-credentials") is not False for each in given):
+    if any(each.get("persist-credentials") is not False for each in steps):
         yield "leaves its token in .git/config; set persist-credentials: false"
     permissions = dig(job, "permissions")
     if permissions == "write-all" or (isinstance(permissions, dict) and "write" in permissions.values()):
@@ -234,11 +234,11 @@ def _job(job: Json) -> Iterator[str]:
 
 
 def _owners(files: Mapping[str, bytes]) -> Iterator[str]:
-    found = next((files[path].decode(errors="replace") for path in OWNER_FILES if path in files), None)
-    if found is None:
+    content = next((files[path].decode(errors="replace") for path in OWNER_FILES if path in files), None)
+    if content is None:
         yield f"no CODEOWNERS says who reviews {PROGRAM}/, {WORKFLOWS}/ and CODEOWNERS itself"
         return
-    lines = [line.split() for line in found.splitlines() if line.strip() and not line.lstrip().startswith(("#", "["))]
+    lines = [line.split() for line in content.splitlines() if line.strip() and not line.lstrip().startswith(("#", "["))]
     patterns = [words[0] for words in lines if len(words) > 1]
     for path in sorted(files):
         if not any(_covers(pattern, path) for pattern in patterns):

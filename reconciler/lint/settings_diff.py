@@ -58,13 +58,13 @@ def setting_changes(before: Iterable[StoreFile], after: Iterable[StoreFile]) -> 
     `before`, `after`: the files that differ and have documents that steer, with their data, and all ignore files.
     """
     old, new = _SteeringDocuments(before), _SteeringDocuments(after)
-    found = list(_ignore_changes(old, new))
+    changes = list(_ignore_changes(old, new))
     for key in sorted(old.documents.keys() | new.documents.keys()):
         one, other = old.documents.get(key), new.documents.get(key)
         if other is None and one is not None and one.path in new.broken:
             continue  # The last good content stays, and the error says so.
-        found.extend(_DocumentDiff(key, one, other).changes())
-    return tuple(sorted(found, key=_rank))
+        changes.extend(_DocumentDiff(key, one, other).changes())
+    return tuple(sorted(changes, key=_rank))
 
 
 def _rank(change: SettingChange) -> tuple[int, str, str, Source]:
@@ -150,11 +150,11 @@ class _DocumentDiff:
     def __init__(self, key: Key, before: Document | None, after: Document | None) -> None:
         self._kind, namespace, name = key
         self._before, self._after = before, after
-        given = after or before
-        assert given is not None, "a document is in one of both revisions"
-        fleet = str(dig(given.body, "metadata", "name") or "")
+        document = after or before
+        assert document is not None, "a document is in one of both revisions"
+        fleet = str(dig(document.body, "metadata", "name") or "")
         self._name = fleet if self._kind == "Fleet" else "/".join(part for part in (namespace, name) if part)
-        self._given = given
+        self._given = document
         # An override without selectors, or of Secrets, may hold a value of a Secret.
         kinds = [[one.get("kind") for one in _selectors(side)] for side in (before, after) if side is not None]
         self._is_secret = "Override" in self._kind and any(not each or "Secret" in each for each in kinds)
@@ -171,21 +171,21 @@ class _DocumentDiff:
             yield self._change(whole, row or UNKNOWN, MISSING, MISSING)
             if shape is None or (self._kind != "Fleet" and self._after is None):
                 return
-            for found in self._fields(shape, whole, before, after):
+            for one in self._fields(shape, whole, before, after):
                 # Of a document that comes, what is not usual: the rest is said by the document itself.
-                if self._is_told(found):
-                    yield found
+                if self._is_told(one):
+                    yield one
         elif shape is None:
             yield self._change(whole, EFFECTS[self._kind].get("") or UNKNOWN, MISSING, MISSING)
         else:
             yield from self._fields(shape, whole, before, after)
 
-    def _is_told(self, found: SettingChange) -> bool:
-        if "Override" in self._kind and found.path.startswith("spec.overrideRules"):
+    def _is_told(self, one: SettingChange) -> bool:
+        if "Override" in self._kind and one.path.startswith("spec.overrideRules"):
             return True  # It may change what is not there yet.
-        if found.direction not in (Direction.LOOSENS, Direction.CONFIRMS):
+        if one.direction not in (Direction.LOOSENS, Direction.CONFIRMS):
             return False
-        row = EFFECTS[self._kind].get(found.path.partition("[")[0] if "annotations" not in found.path else found.path)
+        row = EFFECTS[self._kind].get(one.path.partition("[")[0] if "annotations" not in one.path else one.path)
         return row is not None and (row.is_always_held or row.has_scale)
 
     def _fields(self, shape: Shape, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
@@ -204,8 +204,8 @@ class _DocumentDiff:
             yield from self._field(place, was, is_now)
 
     def _field(self, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
-        found = list(self._below(at, before, after))
-        yield from found or [self._change(at, self._row(at), before, after)]
+        changes = list(self._below(at, before, after))
+        yield from changes or [self._change(at, self._row(at), before, after)]
 
     def _below(self, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
         """Yield the differences inside of a value; nothing where it has to be shown as a whole."""
@@ -285,12 +285,12 @@ class _DocumentDiff:
 
 def _canonical(shape: Shape, body: Json) -> dict[str, tuple[str, Json]]:
     """Return fields by their canonical names, with the spelling; null is an absent field."""
-    found: dict[str, tuple[str, Json]] = {}
+    fields: dict[str, tuple[str, Json]] = {}
     for key, value in body.items() if isinstance(body, Mapping) else ():
         if value is not None:
             field = shape.by_spelling.get(key)
-            found.setdefault(field.name if field is not None else str(key), (key, value))
-    return found
+            fields.setdefault(field.name if field is not None else str(key), (key, value))
+    return fields
 
 
 def _same(before: Json, after: Json) -> bool:
@@ -357,15 +357,15 @@ def _word(value: Json, field: Field | None) -> str:
     if isinstance(value, list):
         text = ", ".join(map(str, value))
     elif isinstance(value, Mapping):
-        text = ", ".join(f"{key} {found}" for key, found in value.items())
+        text = ", ".join(f"{key} {item}" for key, item in value.items())
     else:
         text = str(value)
     return text if len(text) <= _WORD_MAX else f"{text[:_WORD_MAX]}…"
 
 
 def _selectors(document: Document) -> list[Mapping[str, Any]]:
-    found = dig(document.body, "spec", "resourceSelectors")
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    selectors = dig(document.body, "spec", "resourceSelectors")
+    return [one for one in selectors if isinstance(one, Mapping)] if isinstance(selectors, list) else []
 
 
 def _taken(document: Document) -> str:

@@ -126,13 +126,13 @@ def lint_secrets(fleet: Fleet) -> Iterator[Problem]:
 
 def lint_makers(fleet: Fleet, makers: Makers) -> Iterator[Problem]:
     """A warning at each template whose operator writes a whole object that the store has as well."""
-    for made, found in makers.of.items():
-        if made not in fleet.templates:
+    for secret, makers_of in makers.of.items():
+        if secret not in fleet.templates:
             continue
-        for maker in found:
+        for maker in makers_of:
             if maker.is_whole:
                 message = (
-                    f"{maker.identity} makes {made}, which is in the store as well, and the two undo each other's "
+                    f"{maker.identity} makes {secret}, which is in the store as well, and the two undo each other's "
                     "changes; take one of them out"
                 )
                 yield warning(fleet.templates[maker.identity].source, "", "secret-made-twice", message)

@@ -29,8 +29,8 @@ def event_id(journal: str, number: int, event: Event) -> str:
     `journal`: the uuid of the journal. A rebuilt journal counts from one again, so the event's content is part of the
     id.
     """
-    said = canonical_bytes([event.time, event.kind, event.subject, dict(event.data)])
-    return f"{journal}-{number}-{hashlib.sha256(said).hexdigest()[:12]}"
+    content = canonical_bytes([event.time, event.kind, event.subject, dict(event.data)])
+    return f"{journal}-{number}-{hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def cloud_event(journal: str, fleet: str, number: int, event: Event, words: Words) -> dict[str, Json]:
@@ -70,7 +70,7 @@ def keys_in(text: str) -> tuple[bytes, ...]:
     Raises:
         ConfigurationError: one is no base64, or shorter than 16 bytes. The message holds nothing of it.
     """
-    found = []
+    keys = []
     for line in filter(None, map(str.strip, text.splitlines())):
         key = line.encode()
         if line.startswith(_PREFIX):
@@ -81,10 +81,10 @@ def keys_in(text: str) -> tuple[bytes, ...]:
                 raise ConfigurationError(why) from error
         if len(key) < _KEY_MIN_BYTES:
             raise ConfigurationError(f"the secret of the webhook is shorter than {_KEY_MIN_BYTES} bytes")
-        found.append(key)
-    if not found:
+        keys.append(key)
+    if not keys:
         raise ConfigurationError("the secret of the webhook is empty")
-    return tuple(found)
+    return tuple(keys)
 
 
 def signed_headers(message_id: str, timestamp: int, body: bytes, keys: Sequence[bytes]) -> dict[str, str]:

@@ -51,7 +51,7 @@ def commit_status(
     pending, whatever the clusters say of their own revisions; a paused one is a failure. A failed, held, conflicting,
     refused or degraded object is a failure; an unreachable cluster is pending.
     """
-    said = f"{step.in_step} of {step.clusters} clusters in step"
+    count = f"{step.in_step} of {step.clusters} clusters in step"
     stages = [(found.rollout, stage) for found in rollouts if not found.is_done for stage in found.stages]
     paused = [f"{name} paused in {stage.name}" for name, stage in stages if stage.state.kind is StageKind.PAUSED]
     troubles = [*paused, *_troubles(step)]
@@ -75,7 +75,7 @@ def commit_status(
         words += _waits(step)
         is_done = step.is_complete and not words
         verdict = CommitState.SUCCESS if is_done else CommitState.PENDING
-    text = "; ".join([said, *([", ".join(words)] if words else [])])
+    text = "; ".join([count, *([", ".join(words)] if words else [])])
     return verdict, text if len(text) <= DESCRIPTION_MAX else f"{text[: DESCRIPTION_MAX - 1]}…"
 
 
@@ -154,7 +154,7 @@ class Repository(Struct, frozen=True, kw_only=True):
     ) -> tuple[str, dict[str, str], bytes]:
         """The URL, headers (with the token) and body that set one status. `state`: of a `CommitState`."""
         is_gitlab = self.kind is ForgeKind.GITLAB
-        said: dict[str, Any] = {
+        document: dict[str, Any] = {
             "state": _OF_GITLAB[state] if is_gitlab else state,
             "description": description,
             "name" if is_gitlab else "context": context,
@@ -169,7 +169,7 @@ class Repository(Struct, frozen=True, kw_only=True):
             headers["Authorization"] = f"{'Bearer' if self.kind is ForgeKind.GITHUB else 'token'} {token}"
         if self.kind is ForgeKind.GITHUB:
             headers |= {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-        return url, headers, orjson.dumps(said)
+        return url, headers, orjson.dumps(document)
 
 
 def repository_of(kind: ForgeKind, *, host: str, path: str, repository: str, api: str) -> Repository:
@@ -180,15 +180,15 @@ def repository_of(kind: ForgeKind, *, host: str, path: str, repository: str, api
     Raises:
         ConfigurationError: neither tells where it is.
     """
-    found = (repository or path).strip("/").removesuffix(".git").rstrip("/")
-    if found.count("/") < 1 or (kind is not ForgeKind.GITLAB and found.count("/") > 1):
+    name = (repository or path).strip("/").removesuffix(".git").rstrip("/")
+    if name.count("/") < 1 or (kind is not ForgeKind.GITLAB and name.count("/") > 1):
         raise ConfigurationError(f"--forge-status {kind}: name the repository with --forge-repository OWNER/NAME")
     # A store without URL has no host: most of them are at the public forge then.
     is_public = not host or host == _PUBLIC_HOSTS.get(kind)
     address = api.rstrip("/") or (_PUBLIC.get(kind, "") if is_public else f"https://{host}{_BELOW[kind]}")
     if not address:
         raise ConfigurationError(f"--forge-status {kind}: name the address of its API with --forge-api")
-    return Repository(kind=kind, api=address, path=found)
+    return Repository(kind=kind, api=address, path=name)
 
 
 def public_repository(host: str, path: str) -> Repository | None:
@@ -266,44 +266,44 @@ class CommitStatuses:
 
     async def step(self) -> None:
         """Tell the state now, if it is time to."""
-        found, now_s = self._current(), self._clock.monotonic_s()
-        if found is None or not _COMMIT.fullmatch(found.commit):
+        status, now_s = self._current(), self._clock.monotonic_s()
+        if status is None or not _COMMIT.fullmatch(status.commit):
             return
-        seen = self._seen
-        if seen is None or (seen.commit, seen.state) != (found.commit, found.state):
+        last = self._seen
+        if last is None or (last.commit, last.state) != (status.commit, status.state):
             # While a state goes on, its counts are sent every few seconds.
-            self._seen_s, self._refusals = now_s, 0 if seen is None or seen.commit != found.commit else self._refusals
-        self._seen = found
+            self._seen_s, self._refusals = now_s, 0 if last is None or last.commit != status.commit else self._refusals
+        self._seen = status
         # A status equal to the last one needs no request; a closed commit takes none.
-        self.deliveries.pending = int(found != self._told and found.commit != self._closed)
-        if not self.deliveries.pending or now_s < self._due_s(found):
+        self.deliveries.pending = int(status != self._told and status.commit != self._closed)
+        if not self.deliveries.pending or now_s < self._due_s(status):
             return
-        await self._tell(found)
+        await self._tell(status)
 
-    def _due_s(self, found: CommitStatus) -> float:
-        is_first = self._told is None or self._told.commit != found.commit
+    def _due_s(self, status: CommitStatus) -> float:
+        is_first = self._told is None or self._told.commit != status.commit
         if is_first:
             # A commit that was in step before this process began is not pending again.
-            settle_s = 0.0 if found.state == "pending" else SETTLE_S
+            settle_s = 0.0 if status.state == "pending" else SETTLE_S
             return max(self._seen_s + settle_s, self._not_before_s)
         return max(self._seen_s + SETTLE_S, self._told_s + APART_S, self._not_before_s)
 
-    async def _tell(self, found: CommitStatus) -> None:
-        reply = await self._send(found)
+    async def _tell(self, status: CommitStatus) -> None:
+        reply = await self._send(status)
         self._told_s = self._clock.monotonic_s()
         meaning = meaning_of(self._options.repository.kind, reply.status, reply.body)
         if meaning is StatusOutcome.TAKEN:
             if self._attempts:
                 log.info("the forge takes commit statuses again", extra={"event": "CommitStatusRecovered"})
-            self._told, self._attempts = found, 0
+            self._told, self._attempts = status, 0
             self.deliveries.delivered += 1
             self.deliveries.pending = 0
             return
         self.deliveries.failed += 1
-        extra = {"rev": found.commit, "error": reply.why}
+        extra = {"rev": status.commit, "error": reply.why}
         self._refusals += meaning is StatusOutcome.NEVER
         if self._refusals >= REFUSALS_MAX:
-            self._closed, self._attempts = found.commit, 0
+            self._closed, self._attempts = status.commit, 0
             self.deliveries.dropped += 1
             self.deliveries.pending = 0
             log.warning("the forge takes no status of this commit: it is not there, or has had too many",
@@ -315,14 +315,14 @@ class CommitStatuses:
         self._attempts += 1
         self._not_before_s = self._told_s + pause_s(self._attempts, reply.headers, self._clock.now(), self._jitter)
 
-    async def _send(self, found: CommitStatus) -> Reply:
+    async def _send(self, status: CommitStatus) -> Reply:
         options = self._options
         try:
             token = token_in(options.token, "--forge-token-file")
         except ConfigurationError as error:
             return Reply(why=str(error))
         request = options.repository.status_request(
-            found.commit, found.state, found.description,
+            status.commit, status.state, status.description,
             context=f"fleet-reconciler/{self._fleet()}", target_url=options.page_url, token=token,
         )  # fmt: skip
         return await self._poster.post(*request, answer_max_bytes=_ANSWER_BYTES)

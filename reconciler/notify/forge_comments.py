@@ -183,12 +183,12 @@ class Requests:
 
 def _refusal(method: str, url: str, error: HTTPError) -> str:
     try:
-        said = json.loads(error.read(4096))["message"]
+        message = json.loads(error.read(4096))["message"]
     except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
-        said = error.reason
+        message = error.reason
     hints = {
         401: "; the token is not known there, or has expired",
         403: "; the token may not do that: a comment needs 'pull-requests: write' at GitHub, the scope api at GitLab",
         404: "; it is not there, or the token may not see it",
     }
-    return f"{method} {url}: {error.code} {said}{hints.get(error.code, '')}"
+    return f"{method} {url}: {error.code} {message}{hints.get(error.code, '')}"

@@ -50,7 +50,7 @@ class GitHub:
 
     def conversation(self) -> tuple[list[Comment], str]:
         """All comments."""
-        found: list[Comment] = []
+        comments: list[Comment] = []
         after: str | None = None
         while True:
             variables = {"owner": self._owner, "name": self._name, "number": self._number, "after": after}
@@ -59,7 +59,7 @@ class GitHub:
                 raise ForgeError(
                     f"{self._owner}/{self._name} has no pull request {self._number} that the token may see"
                 )
-            found.extend(
+            comments.extend(
                 Comment(
                     key=node["id"],
                     body=node["body"],
@@ -70,7 +70,7 @@ class GitHub:
             )
             page = pull["comments"]["pageInfo"]
             if not page["hasNextPage"]:
-                return found, pull["headRefOid"]
+                return comments, pull["headRefOid"]
             after = page["endCursor"]
 
     def create(self, body: str) -> None:
@@ -90,8 +90,8 @@ class GitHub:
         answer = self._graphql.ask("POST", "", {"query": text, "variables": variables})[0]
         if not isinstance(answer, dict) or answer.get("errors") or not isinstance(answer.get("data"), dict):
             errors = answer.get("errors") if isinstance(answer, dict) else None
-            said = "; ".join(str(error.get("message")) for error in errors or () if isinstance(error, dict))
-            raise ForgeError(f"GitHub refuses: {said or 'the answer has no data'}")
+            messages = "; ".join(str(error.get("message")) for error in errors or () if isinstance(error, dict))
+            raise ForgeError(f"GitHub refuses: {messages or 'the answer has no data'}")
         return dict(answer["data"])
 
 
@@ -120,10 +120,10 @@ class GitLab:
         page = "1"
         for _ in range(_PAGES_MAX):
             query = f"?per_page=100&page={page}&order_by=created_at&sort=asc"
-            found, headers = self._requests.ask("GET", f"{self._path}/notes{query}")
+            replies, headers = self._requests.ask("GET", f"{self._path}/notes{query}")
             notes.extend(
                 Comment(key=str(note["id"]), body=note["body"], is_ours=note["author"]["id"] == me)
-                for note in found
+                for note in replies
                 if not note.get("system")
             )
             page = headers.get("x-next-page", "")

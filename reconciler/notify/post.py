@@ -74,15 +74,15 @@ class Poster:
                 allow_redirects=False,
                 proxy=proxy_of_environment(url) or None,
             ) as response:
-                found = b""
-                while len(found) < answer_max_bytes:
-                    part = await response.content.read(answer_max_bytes - len(found))
+                content = b""
+                while len(content) < answer_max_bytes:
+                    part = await response.content.read(answer_max_bytes - len(content))
                     if not part:
                         break
-                    found += part
-                told = {name.lower(): value for name, value in response.headers.items()}
+                    content += part
+                fields = {name.lower(): value for name, value in response.headers.items()}
                 why = "" if 200 <= response.status < 300 else f"it answers {response.status}"
-                return Reply(status=response.status, why=why, headers=told, body=found)
+                return Reply(status=response.status, why=why, headers=fields, body=content)
         except TimeoutError:
             return Reply(why=f"no answer within {TIMEOUT_S:g} s")
         except (aiohttp.ClientError, OSError) as error:
@@ -160,15 +160,15 @@ def addresses(urls: Iterable[str], *, allows_http: bool) -> tuple[Address, ...]:
     Raises:
         ConfigurationError: one is no URL of HTTP, or leads over plain HTTP to another machine.
     """
-    found: dict[str, Address] = {}
-    taken: dict[str, int] = {}
+    by_url: dict[str, Address] = {}
+    hosts: dict[str, int] = {}
     for url in urls:
-        if url in found:
+        if url in by_url:
             continue
         host = checked_host(url, allows_http=allows_http, option="--webhook")
-        taken[host] = taken.get(host, 0) + 1
-        found[url] = Address(url=url, name=host if taken[host] == 1 else f"{host} ({taken[host]})")
-    return tuple(found.values())
+        hosts[host] = hosts.get(host, 0) + 1
+        by_url[url] = Address(url=url, name=host if hosts[host] == 1 else f"{host} ({hosts[host]})")
+    return tuple(by_url.values())
 
 
 def checked_host(url: str, *, allows_http: bool, option: str) -> str:
@@ -184,10 +184,10 @@ def checked_host(url: str, *, allows_http: bool, option: str) -> str:
         parts, host, port = urlsplit(""), "", None
     if not host or parts.scheme not in ("https", "http") or not url.isprintable() or " " in url:
         raise ConfigurationError(f"{option}: the address has to be a URL that begins with https://")
-    shown = f"[{host}]" if ":" in host else host
-    shown = f"{shown}:{port}" if port is not None else shown
+    named = f"[{host}]" if ":" in host else host
+    named = f"{named}:{port}" if port is not None else named
     if parts.scheme == "http" and not allows_http and not is_loopback(host):
         raise ConfigurationError(
-            f"{option}: http://{shown} would be told in clear text; use https://, or allow it with --allow-plain-http"
+            f"{option}: http://{named} would be told in clear text; use https://, or allow it with --allow-plain-http"
         )
-    return shown
+    return named

@@ -92,11 +92,11 @@ class Webhook:
 
     async def step(self) -> float:
         """Send a batch of events; return the seconds to wait before the next one."""
-        found = self._journal.events_after(self._delivered, EventFilter(), BATCH_MAX)
+        events = self._journal.events_after(self._delivered, EventFilter(), BATCH_MAX)
         self.deliveries.pending = max(0, self._journal.last_event - self._delivered)
-        self.deliveries.oldest_at = found[0].event.time if found else ""
+        self.deliveries.oldest_at = events[0].event.time if events else ""
         try:
-            for recorded in found:
+            for recorded in events:
                 wait_s = await self._take(recorded)
                 if wait_s or self.deliveries.is_gone:
                     return wait_s
@@ -104,7 +104,7 @@ class Webhook:
             if self._recorded != self._delivered:
                 self._journal.record_delivered(self._key, self._delivered)
                 self._recorded = self._delivered
-        return 0.0 if len(found) == BATCH_MAX else LOOK_S
+        return 0.0 if len(events) == BATCH_MAX else LOOK_S
 
     async def _take(self, recorded: Recorded) -> float:
         """Send one event, or skip it; return the seconds to wait before it is tried again."""
@@ -136,10 +136,10 @@ class Webhook:
         return self._failed(number, reply)
 
     def _failed(self, number: int, reply: Reply) -> float:
-        told = self.deliveries
-        told.failed += 1
+        deliveries = self.deliveries
+        deliveries.failed += 1
         if reply.status == _GONE:
-            told.is_gone = True
+            deliveries.is_gone = True
             log.error("the receiver of the webhook is gone for good; it is told nothing until the next start",
                       extra={"event": "WebhookGone", "by": self._name})  # fmt: skip
             return 0.0

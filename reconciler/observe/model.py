@@ -44,11 +44,11 @@ class PodRequests:
         spec = as_resized(pod)
         parts = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
         shape = msgspec.json.encode(parts)
-        found = self._by_shape.get(shape)
-        if found is None:
-            found = {**pod_requests(msgspec.to_builtins(spec)), "pods": 1}
-            self._by_shape[shape] = found
-        return found
+        resources = self._by_shape.get(shape)
+        if resources is None:
+            resources = {**pod_requests(msgspec.to_builtins(spec)), "pods": 1}
+            self._by_shape[shape] = resources
+        return resources
 
 
 def as_resized(pod: Pod) -> PodSpec:
@@ -70,19 +70,19 @@ def as_resized(pod: Pod) -> PodSpec:
 
 def _resized(containers: list[Container], statuses: list[ContainerStatus] | None) -> list[Container] | None:
     """The containers with larger requests, None when nothing differs."""
-    given = {
+    reported = {
         status.name: (status.allocated_resources, status.resources.requests if status.resources else None)
         for status in statuses or ()
     }
     result = []
     for container in containers:
-        asked: Mapping[str, Any] = container.resources.requests if container.resources else {}
-        largest = dict(asked)
-        for amounts in given.get(container.name, ()):
+        requests: Mapping[str, Any] = container.resources.requests if container.resources else {}
+        largest = dict(requests)
+        for amounts in reported.get(container.name, ()):
             for name, amount in (amounts or {}).items():
                 if (exact(amount) or 0) > (exact(largest.get(name, 0)) or 0):
                     largest[name] = amount
-        is_same, resized = largest == asked, Requirements(requests=largest)
+        is_same, resized = largest == requests, Requirements(requests=largest)
         result.append(container if is_same else msgspec.structs.replace(container, resources=resized))
     return None if all(new is old for new, old in zip(result, containers, strict=True)) else result
 
@@ -145,7 +145,7 @@ class Unscheduled(Struct, frozen=True, kw_only=True):
 
 def unscheduled(pods: Collection[Pod]) -> Mapping[str, tuple[WaitingPods, ...]]:
     """Return pods with PodScheduled=False for reason Unschedulable, by the uid of their top-level owner."""
-    found: defaultdict[str, list[WaitingPods]] = defaultdict(list)
+    by_owner: defaultdict[str, list[WaitingPods]] = defaultdict(list)
     refused = [
         (pod, since)
         for pod in pods
@@ -160,8 +160,8 @@ def unscheduled(pods: Collection[Pod]) -> Mapping[str, tuple[WaitingPods, ...]]:
             revision=pod.metadata.labels.get(REVISION_HASH, ""),
             since=since,
         )
-        found[owner.uid if owner else pod.metadata.uid].append(waiting)
-    return {uid: tuple(waiting) for uid, waiting in found.items()}
+        by_owner[owner.uid if owner else pod.metadata.uid].append(waiting)
+    return {uid: tuple(waiting) for uid, waiting in by_owner.items()}
 
 
 def newest_replica_sets(replica_sets: Iterable[LiveObject]) -> Mapping[str, str]:
@@ -177,10 +177,10 @@ def newest_replica_sets(replica_sets: Iterable[LiveObject]) -> Mapping[str, str]
 
 def replica_sets_by_owner(replica_sets: Iterable[LiveObject]) -> Mapping[str, frozenset[str]]:
     """The uid of each Deployment to those of all its ReplicaSets."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    by_owner: defaultdict[str, set[str]] = defaultdict(set)
     for live in replica_sets:
-        found[_controller(live.body)].add(live.uid)
-    return {owner: frozenset(uids) for owner, uids in found.items() if owner}
+        by_owner[_controller(live.body)].add(live.uid)
+    return {owner: frozenset(uids) for owner, uids in by_owner.items() if owner}
 
 
 def _controller(body: JsonObject) -> str:
@@ -200,14 +200,14 @@ def held_room(
     }
     if not identities:
         return {}
-    found: dict[Identity, dict[str, Counter[str]]] = {identity: {} for identity in identities.values()}
+    held_by: dict[Identity, dict[str, Counter[str]]] = {identity: {} for identity in identities.values()}
     for pod in pods:
         owner = controller(pod)
         identity = identities.get(owner.uid) if owner is not None else None
         if identity is not None and pod.spec.node_name and pod.status.phase not in FINISHED:
-            held = found[identity].setdefault(pod.spec.node_name, Counter())
+            held = held_by[identity].setdefault(pod.spec.node_name, Counter())
             held.update(requests.of(pod))
-    return {identity: {node: dict(held) for node, held in by_node.items()} for identity, by_node in found.items()}
+    return {identity: {node: dict(held) for node, held in by_node.items()} for identity, by_node in held_by.items()}
 
 
 def workload(

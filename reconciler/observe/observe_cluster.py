@@ -69,8 +69,8 @@ def pending_pods(
         if not refusal:
             total.update(requests.of(pod))
     groups = tuple(
-        PendingPods(namespace=namespace, pods=len(found), names=tuple(sorted(found)[:NAMES_MAX]), refusal=refusal)
-        for (namespace, refusal), found in sorted(names.items())
+        PendingPods(namespace=namespace, pods=len(pods_of), names=tuple(sorted(pods_of)[:NAMES_MAX]), refusal=refusal)
+        for (namespace, refusal), pods_of in sorted(names.items())
     )
     return groups, dict(sorted(total.items()))
 
@@ -113,8 +113,8 @@ async def observe(
     def workload_of(identity: Identity, live: LiveObject) -> Workload:
         try:
             interpreter = interpreters.of(*identity[:2])
-            found = workload(live, interpreter, waiting, now=now, held=held.get(identity), signs=signs.get(identity))
-            return counts.told_of(live, interpreter, found) if counts is not None else found
+            observed = workload(live, interpreter, waiting, now=now, held=held.get(identity), signs=signs.get(identity))
+            return counts.told_of(live, interpreter, observed) if counts is not None else observed
         except Exception:
             log.exception(
                 "a workload could not be interpreted; nothing is concluded from how it is",
@@ -166,8 +166,8 @@ async def _list(
     except KindNotServed:
         return ()
     except Forbidden:
-        found = await asyncio.gather(*(_get(member, ref) for ref in wanted))
-        return tuple(live for live in found if live is not None)
+        objects = await asyncio.gather(*(_get(member, ref) for ref in wanted))
+        return tuple(live for live in objects if live is not None)
     except KindFault as error:
         why = f"how what is there of it runs is not known: {error.message}"
         failed.add(unlisted(Listed(gvk, namespace), error, why))
@@ -185,9 +185,9 @@ async def _unscheduled(
     member: MemberCluster, pods: tuple[Pod, ...], objects: Iterable[LiveObject], failed: set[Unlisted]
 ) -> Unscheduled:
     """Unschedulable pods by controller; ReplicaSets are read only where a wanted Deployment may own such pods."""
-    found = Unscheduled(by_owner=unscheduled(pods))
+    waiting = Unscheduled(by_owner=unscheduled(pods))
     deployed = {live.identity.namespace for live in objects if live.identity.kind == "Deployment"}
-    namespaces = [namespace for namespace in found.replica_set_namespaces if namespace in deployed]
+    namespaces = [namespace for namespace in waiting.replica_set_namespaces if namespace in deployed]
     consequence = "what of a Deployment is unschedulable is not counted"
     listings = await asyncio.gather(
         *(
@@ -197,5 +197,5 @@ async def _unscheduled(
     )
     replica_sets = [live for listing in listings if listing is not None for live in listing.objects]
     return replace(
-        found, newest_replica_set=newest_replica_sets(replica_sets), replica_sets=replica_sets_by_owner(replica_sets)
+        waiting, newest_replica_set=newest_replica_sets(replica_sets), replica_sets=replica_sets_by_owner(replica_sets)
     )

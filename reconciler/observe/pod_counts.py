@@ -68,15 +68,15 @@ def pod_signs(
     identities = {live.uid: live.identity for live in objects if live.identity.group != "apps"}
     if not identities:
         return {}
-    found: dict[Identity, list[Pod]] = {identity: [] for identity in identities.values()}
+    pods_of: dict[Identity, list[Pod]] = {identity: [] for identity in identities.values()}
     owner_of = owners(pods)
     for pod in pods:
         owner = owner_of(pod)
         identity = identities.get(owner.uid if owner is not None else pod.metadata.uid)
         if identity is not None:
-            found[identity].append(pod)
+            pods_of[identity].append(pod)
     lost = None if nodes is None else _lost_since(nodes, now)
-    return {identity: _signs(members, lost, now) for identity, members in found.items()}
+    return {identity: _signs(members, lost, now) for identity, members in pods_of.items()}
 
 
 def owners(pods: Collection[Pod]) -> OwnerOf:
@@ -119,12 +119,12 @@ def refused_since(pod: Pod) -> str | None:
 
 def _lost_since(nodes: Iterable[NodeObject], now: str) -> dict[str, str]:
     """Return by node since when it does not answer; empty: it does. One that is not there is lost by now."""
-    found: dict[str, str] = {}
+    since_by_node: dict[str, str] = {}
     for node in nodes:
         ready = condition_of(node.status.conditions, "Ready")
         since = told_moment(ready.last_transition_time) if ready is not None else ""
-        found[node.metadata.name] = "" if ready is not None and ready.status == "True" else since or now
-    return found
+        since_by_node[node.metadata.name] = "" if ready is not None and ready.status == "True" else since or now
+    return since_by_node
 
 
 def _signs(pods: Iterable[Pod], nodes: Mapping[str, str] | None, now: str) -> PodSigns:
@@ -172,8 +172,8 @@ class PodCounts(Struct, frozen=True, kw_only=True):
 
     def made(self) -> Mapping[Identity, int]:
         """Pods that count for a desired one: also ended ones without a replacement."""
-        kept = {identity: count for identity, count in self.finished.items() if identity.kind not in _REPLACED}
-        return {**self.running, **{identity: self.running.get(identity, 0) + count for identity, count in kept.items()}}
+        done = {identity: count for identity, count in self.finished.items() if identity.kind not in _REPLACED}
+        return {**self.running, **{identity: self.running.get(identity, 0) + count for identity, count in done.items()}}
 
     def missing(self, live: LiveObject, interpreter: Interpreter) -> int:
         """Pods that a live workload wants and that its controller has not made yet."""
@@ -184,14 +184,14 @@ class PodCounts(Struct, frozen=True, kw_only=True):
         wanted = pods_wanted(live.body) if is_job else interpreter.demand(live.body).replicas or 0
         return max(0, wanted - has.get(live.identity, 0))
 
-    def told_of(self, live: LiveObject, interpreter: Interpreter, found: Workload) -> Workload:
+    def told_of(self, live: LiveObject, interpreter: Interpreter, observed: Workload) -> Workload:
         """Return the workload with the counts of its pods.
 
         For a kind without a known number of pods, such as a DaemonSet, no pods prove nothing.
         """
         is_silent = live.identity not in self.without_node and interpreter.demand(live.body).replicas is None
         without_node = None if is_silent else self.without_node.get(live.identity, 0)
-        return replace(found, missing=self.missing(live, interpreter), without_node=without_node)
+        return replace(observed, missing=self.missing(live, interpreter), without_node=without_node)
 
 
 def pod_counts(pods: Iterable[Pod], owner_of: OwnerOf) -> PodCounts:
@@ -241,7 +241,7 @@ def pod_troubles(pods: Collection[Pod]) -> Mapping[Identity, Trouble]:
     An eviction by a kubelet counts until a pod that was made after it has a node.
     """
     owner_of = owners(pods)
-    found: dict[Identity, Trouble] = {}
+    troubles: dict[Identity, Trouble] = {}
     replaced: dict[Identity, str] = {}
     for pod in pods:
         if pod.spec.node_name and pod.status.phase not in FINISHED:
@@ -256,17 +256,17 @@ def pod_troubles(pods: Collection[Pod]) -> Mapping[Identity, Trouble]:
                 at = told_moment(target.last_transition_time) if target is not None else ""
                 if replaced.get(identity, "") >= (at or told_moment(pod.metadata.creation_timestamp)):
                     continue
-            known = found.get(identity)
+            known = troubles.get(identity)
             if known is None or _rank(trouble) < _rank(known):
-                found[identity] = trouble
-    return found
+                troubles[identity] = trouble
+    return troubles
 
 
 def starting(pods: Collection[Pod], now: str) -> frozenset[Identity]:
     """Return the workloads with a pod that was made so short a time ago that it need not be ready yet."""
     owner_of = owners(pods)
-    made = ((pod, told_moment(pod.metadata.creation_timestamp)) for pod in pods)
-    return frozenset(workload_of(pod, owner_of(pod)) for pod, at in made if at and abs(age_s(at, now)) < _STARTS_S)
+    created = ((pod, told_moment(pod.metadata.creation_timestamp)) for pod in pods)
+    return frozenset(workload_of(pod, owner_of(pod)) for pod, at in created if at and abs(age_s(at, now)) < _STARTS_S)
 
 
 def _rank(trouble: Trouble) -> tuple[bool, str]:
@@ -292,15 +292,15 @@ def refusals(events: Iterable[LiveObject], pods: Collection[Pod], lacking: Colle
 
     The newest event counts, unless a pod of the workload was made after it: that it was refused is over then.
     """
-    made: dict[str, str] = {}
+    last: dict[str, str] = {}
     owner_of = owners(pods)
     for pod in pods:
         if (owner := owner_of(pod)) is not None:
-            made[owner.uid] = max(made.get(owner.uid, ""), told_moment(pod.metadata.creation_timestamp)[:_SECONDS])
+            last[owner.uid] = max(last.get(owner.uid, ""), told_moment(pod.metadata.creation_timestamp)[:_SECONDS])
     newest: dict[str, tuple[str, str]] = {}
     for event in events:
         uid = text(dig(event.body, "involvedObject", "uid"))
-        found = (event_moment(event.body), text(event.body.get("message")))
-        if uid in lacking and found[0][:_SECONDS] >= made.get(uid, ""):
-            newest[uid] = max(newest.get(uid, found), found)
+        reason = (event_moment(event.body), text(event.body.get("message")))
+        if uid in lacking and reason[0][:_SECONDS] >= last.get(uid, ""):
+            newest[uid] = max(newest.get(uid, reason), reason)
     return {uid: _PREFIX.sub("", message) for uid, (_, message) in newest.items()}

@@ -121,7 +121,7 @@ def promoted(
     files: dict[str, bytes] = {}
     data = {file.path: file.data for file in target}
     for path, changed in bodies.items():
-        wanted = [changed.get(place, found.body) for place, found in enumerate(ours.read[path].documents)]
+        wanted = [changed.get(place, document.body) for place, document in enumerate(ours.read[path].documents)]
         files[path] = edited(path, data[path], wanted, write)
     return Promoted(files=files, carried=tuple(carried), left_out=tuple(alone))
 
@@ -137,17 +137,17 @@ def _folder(inside: list[StoreFile], folder: str) -> _Folder:
     for file in inside:
         if any(is_below(file.path, output) for output in outputs):
             continue
-        found = result.read[file.path] = read_yaml(file.path, file.data)
+        read = result.read[file.path] = read_yaml(file.path, file.data)
         relative = file.path.removeprefix(f"{folder}/")
         if is_kustomization(file.path):
             relative = f"{relative.rpartition('/')[0]}/kustomization.yaml".lstrip("/")
-        if found.broken and not found.documents and {problem.code for problem in found.problems} == {_LIST}:
+        if read.broken and not read.documents and {problem.code for problem in read.problems} == {_LIST}:
             result.lists[relative] = file
             continue
-        if found.broken or file.faults:
-            why = next(iter((*file.faults, *found.problems)), "")
+        if read.broken or file.faults:
+            why = next(iter((*file.faults, *read.problems)), "")
             raise PromotionRefused(f"{file.path}: it cannot be read; correct it first: {why}")
-        for place, document in enumerate(found.documents):
+        for place, document in enumerate(read.documents):
             part = _Part(document, place, relative, _key(document))
             group, kind, _, _ = part.key
             is_secret = isinstance(document.body.get(_SOPS), Mapping) or (group, kind) == ("", "Secret")
@@ -180,26 +180,26 @@ def _counterparts(
     """Return each document of the origin with that of the target, and a sentence for each without one."""
     pairs: list[tuple[_Part, _Part]] = []
     alone: list[str] = []
-    taken: dict[tuple[str, int], _Part] = {}
+    used: dict[tuple[str, int], _Part] = {}
     for one in theirs:
-        found = list(_candidates(rule, one, theirs, ours))
-        if len(found) > 1:
-            places = ", ".join(str(each.document.source) for each in found)
+        candidates = list(_candidates(rule, one, theirs, ours))
+        if len(candidates) > 1:
+            places = ", ".join(str(each.document.source) for each in candidates)
             raise PromotionRefused(
                 f"{one.words} ({one.document.source}) has several counterparts in {rule.target}: {places}; "
                 "map its namespace"
             )
-        if not found:
+        if not candidates:
             alone.append(_alone(rule, one))
             continue
-        key = found[0].document.path, found[0].place
-        if key in taken:
+        key = candidates[0].document.path, candidates[0].place
+        if key in used:
             raise PromotionRefused(
-                f"{found[0].words} ({found[0].document.source}) has several counterparts in {rule.origin}: "
-                f"{taken[key].document.source}, {one.document.source}; map their namespaces"
+                f"{candidates[0].words} ({candidates[0].document.source}) has several counterparts in {rule.origin}: "
+                f"{used[key].document.source}, {one.document.source}; map their namespaces"
             )
-        taken[key] = one
-        pairs.append((one, found[0]))
+        used[key] = one
+        pairs.append((one, candidates[0]))
     return pairs, alone
 
 
@@ -271,15 +271,15 @@ class _Merge:
     def _mapping(
         self, target: JsonObject, origin: JsonObject, path: FieldPath, steps: Mapping[str, Keyed] | None = None
     ) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for name in dict.fromkeys((*target, *origin)):
             below = (*path, steps[name] if steps else name)
             one, other = target.get(name, MISSING), origin.get(name, MISSING)
             is_either = one is MISSING or other is MISSING
             value = self._leaf(one, other, below) if is_either else self.merged(one, other, below)
             if value is not MISSING:
-                found[name] = value
-        return found
+                mapping[name] = value
+        return mapping
 
     def _leaf(self, target: Json, origin: Json, path: FieldPath) -> Json:
         change = FieldChange(path=path_text(path), before=target, after=origin)
@@ -298,23 +298,23 @@ class _Merge:
     def _classes(self, path: FieldPath) -> set[FollowClass]:
         names = [step for step in path if isinstance(step, str)]
         last = names[-1] if names and path[-1] == names[-1] else ""
-        found: set[FollowClass] = set()
+        classes: set[FollowClass] = set()
         is_values = self._is_values or (self._is_kustomization and "valuesInline" in names)
         if is_values or (self._kind == ("", "ConfigMap") and path[0] in ("data", "binaryData")):
-            found.add(FollowClass.VALUES)
+            classes.add(FollowClass.VALUES)
         if is_values:
             is_image = any(name in ("image", "images") or name.endswith("Image") for name in names)
             is_part = last in _IMAGE_PARTS or last == "image" or last.endswith("Image")
-            found |= {FollowClass.IMAGES} if is_image and is_part else set()
+            classes |= {FollowClass.IMAGES} if is_image and is_part else set()
         elif self._is_kustomization:
-            found |= {FollowClass.IMAGES} if path[0] == "images" and last in _IMAGE_PARTS else set()
-            found |= {FollowClass.REVISION} if path[0] == "helmCharts" and last in ("version", "repo") else set()
+            classes |= {FollowClass.IMAGES} if path[0] == "images" and last in _IMAGE_PARTS else set()
+            classes |= {FollowClass.REVISION} if path[0] == "helmCharts" and last in ("version", "repo") else set()
         elif last and names[-2:] in _IMAGES:
-            found.add(FollowClass.IMAGES)
+            classes.add(FollowClass.IMAGES)
         is_render = self._kind == (OWN_API_VERSION.partition("/")[0], "Render") and path[:2] == ("spec", "helm")
         if is_render or (self._is_chart and path[0] == "dependencies"):
-            found |= {FollowClass.REVISION} if last in _CHART_PARTS else set()
-        return found
+            classes |= {FollowClass.REVISION} if last in _CHART_PARTS else set()
+        return classes
 
 
 def _by_name(items: list[Json]) -> dict[str, JsonObject] | None:

@@ -33,7 +33,7 @@ def conflicts(
     rule: Promotion,
     origin: Iterable[StoreFile],
     last: Iterable[StoreFile],
-    made: Promoted,
+    result: Promoted,
     write: Callable[[Json], str],
 ) -> tuple[str, ...]:
     """Return the fields that a promotion would write over, and that were edited in the target since the last one.
@@ -41,11 +41,11 @@ def conflicts(
     `last`: the files of the store as the last promotion left them.
     """
     try:
-        then = {found.subject: found for found in promoted(rule, origin, last, write).carried}
+        then = {pair.subject: pair for pair in promoted(rule, origin, last, write).carried}
     except (PromotionRefused, NotEdited):
         return ()
     # What the target has since the last promotion alone was never promoted to.
-    known = [(carried, then[carried.subject]) for carried in made.carried if carried.subject in then]
+    known = [(carried, then[carried.subject]) for carried in result.carried if carried.subject in then]
     return tuple(
         f"{carried.subject} {change.path} ({carried.source})"
         for carried, before in known
@@ -71,39 +71,39 @@ def _rows(
         if key in lacks and _is_same(lacks[key][1].before, change.before):
             continue
         if key in lacks:
-            given = lacks[key][1].before
+            theirs = lacks[key][1].before
             yield _row(
-                rule, carried, change.path, change.before, given, f"not of {rule.origin}, which has another value"
+                rule, carried, change.path, change.before, theirs, f"not of {rule.origin}, which has another value"
             )
             continue
         # An origin that changes in the same review has not run what is promoted.
         is_new = key not in known or not _is_same(known[key][1].after, change.after)
-        told = "not run there yet: the same change brings it there" if is_new else health(rule.origin, carried.origin)
-        told += "; an older version than before" if goes_back(change) else ""
-        yield _row(rule, carried, change.path, change.before, change.after, f"from {carried.origin}, {told}")
+        note = "not run there yet: the same change brings it there" if is_new else health(rule.origin, carried.origin)
+        note += "; an older version than before" if goes_back(change) else ""
+        yield _row(rule, carried, change.path, change.before, change.after, f"from {carried.origin}, {note}")
     for carried in promoted(rule, new, new, write).carried if lacked.keys() - lacks.keys() else ():
         paths = [change.path for change in carried.differing]
         if paths:
             more = f" and {len(paths) - _SHOWN_MAX} more" if len(paths) > _SHOWN_MAX else ""
-            told = f"differs from {carried.origin} on purpose: {', '.join(paths[:_SHOWN_MAX])}{more}"
-            yield _row(rule, carried, "", MISSING, MISSING, told)
+            note = f"differs from {carried.origin} on purpose: {', '.join(paths[:_SHOWN_MAX])}{more}"
+            yield _row(rule, carried, "", MISSING, MISSING, note)
 
 
 def _carried(
     rule: Promotion, origin: tuple[StoreFile, ...], target: tuple[StoreFile, ...], write: Callable[[Json], str]
 ) -> Mapping[tuple[str, str], tuple[DocumentPair, FieldChange]]:
-    found = promoted(rule, origin, target, write).carried
-    return {(carried.subject, change.path): (carried, change) for carried in found for change in carried.moved}
+    pairs = promoted(rule, origin, target, write).carried
+    return {(carried.subject, change.path): (carried, change) for carried in pairs for change in carried.moved}
 
 
-def _row(rule: Promotion, carried: DocumentPair, path: str, before: Json, after: Json, told: str) -> SettingChange:
+def _row(rule: Promotion, carried: DocumentPair, path: str, before: Json, after: Json, meaning: str) -> SettingChange:
     return SettingChange(
         source=carried.source,
         document=f"Promotion {rule.name}: {carried.subject}",
         path=path,
         before=before,
         after=after,
-        meaning=told,
+        meaning=meaning,
         direction=Direction.PROMOTES,
     )
 
