@@ -58,7 +58,6 @@ class ApiConnection:
         self._connection = HTTPSConnection(url.hostname or "", url.port, context=context, timeout=180)
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:

@@ -49,8 +49,6 @@ class WorkerItem(pytest.Item):
 
 
 class FileItem(WorkerItem):
-    """A file of tests in a worker."""
-
     def __init__(self, *, module: pytest.Module, **others: Any) -> None:
         """Hold the module, which is not imported yet."""
         super().__init__(**others)

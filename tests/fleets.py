@@ -55,7 +55,6 @@ def template_of(body: Mapping[str, Any], line: int = 1) -> Template:
 
 
 def member(name: str, **labels: str) -> dict[str, Any]:
-    """A Cluster document."""
     return {
         "apiVersion": "cluster.karmada.io/v1alpha1",
         "kind": "Cluster",

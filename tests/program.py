@@ -47,7 +47,6 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
         assert self._process.pid is not None
         return self._process.pid
 

@@ -42,7 +42,6 @@ DIVISIONS["gang"] = {**DIVISIONS["dynamic"], "customSchedulingType": "Gang"}
 
 
 def moment(ago_s: float = 0) -> str:
-    """So many seconds before now."""
     return (datetime.fromisoformat(NOW) - timedelta(seconds=ago_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

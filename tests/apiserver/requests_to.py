@@ -76,7 +76,6 @@ class ApiServer(ApiConnection):
             wait_until(lambda: not self.has(path), f"{path} to be gone")
 
     def post(self, path: str, body: Body, manager: str = "kubectl-create") -> Body:
-        """Create in a collection."""
         return self.request("POST", f"{path}?fieldManager={quote(manager, safe='')}", body)
 
     def apply(self, path: str, body: Body, manager: str, *, dry_run: bool = False, force: bool = True) -> Body:

@@ -34,7 +34,6 @@ PROBE = {"tcpSocket": {"port": 80}}
 
 
 def deployment(namespace: str, name: str = "web", **container: Any) -> Body:
-    """A Deployment with one container."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -54,7 +53,6 @@ Operations = Callable[[Body], tuple[dict[str, Any], ...]]
 
 
 def send(server: ApiServer, body: Body, operations: tuple[dict[str, Any], ...]) -> Body:
-    """Send a JSON patch as we do."""
     return server.patch(path_of(body), list(operations), MANAGER, JSON_PATCH)
 
 

@@ -372,7 +372,6 @@ def autoscaler(namespace: str, name: str, f: Features) -> Body:
 
 
 def utilization(resource: str, percent: int) -> Body:
-    """A resource metric."""
     target = {"type": "Utilization", "averageUtilization": percent}
     return {"type": "Resource", "resource": {"name": resource, "target": target}}
 

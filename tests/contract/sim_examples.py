@@ -8,12 +8,10 @@ Body = dict[str, Any]
 
 
 def config_map(name: str = "cfg", **data: str) -> Body:
-    """A ConfigMap."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
 def deployment(name: str = "web", *, replicas: int | None = 2, image: str = "nginx:1.25", **container: Any) -> Body:
-    """A Deployment with one container."""
     template = {
         "metadata": {"labels": {"app": name}},
         "spec": {"containers": [{"name": "main", "image": image, **container}]},

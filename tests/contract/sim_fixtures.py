@@ -28,7 +28,6 @@ def sim_side(sim_fleet: BackgroundFleet) -> Side:
 
 @pytest.fixture(scope="module")
 def real_side(real_cluster: RealCluster) -> Iterator[Side]:
-    """The real cluster."""
     key, value, effect = TAINT
     real_cluster.add_node(NODE, cpu="4", memory="8Gi", taints=[{"key": key, "value": value, "effect": effect}])
     yield Side("real", real_cluster.kubeconfig)

@@ -89,7 +89,6 @@ class Side:
             return Reply(status, raw.decode())
 
     def get(self, path: str, **query: str) -> Reply:
-        """GET."""
         return self.send("GET", path, **query)
 
     def apply(self, path: str, body: Any, manager: str = "ours", *, force: bool = False, **query: str) -> Reply:
@@ -98,11 +97,9 @@ class Side:
         return self.send("PATCH", path, body, content_type=APPLY, **options)
 
     def patch(self, path: str, body: Any, manager: str = "hand", content_type: str = MERGE, **query: str) -> Reply:
-        """Another patch."""
         return self.send("PATCH", path, body, content_type=content_type, fieldManager=manager, **query)
 
     def delete(self, path: str, options: Any = None, **query: str) -> Reply:
-        """DELETE."""
         return self.send("DELETE", path, options, **query)
 
     def watch(self, path: str, **query: str) -> list[dict[str, Any]]:

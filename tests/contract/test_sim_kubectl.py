@@ -19,8 +19,6 @@ pytestmark = pytest.mark.apiserver
 
 
 class Kubectl:
-    """kubectl on one side, in one namespace."""
-
     def __init__(self, binary: Path, side: Side, space: str) -> None:
         self._command = [str(binary), "--kubeconfig", str(side.kubeconfig), "--namespace", space]
 

@@ -39,7 +39,6 @@ class PodProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def _outside(self, value: str) -> str:
-        """A value that is a path of a mount, as the path outside."""
         inside = any(value == mount["mountPath"] for mount in self.container["volumeMounts"])
         return str(self.mounts.path(value)) if inside else value
 
@@ -77,7 +76,6 @@ class PodProcess:
         return self._process.wait(self.pod["terminationGracePeriodSeconds"])
 
     def text(self) -> str:
-        """All that it has said."""
         return self.log.read_text(errors="replace")
 
     def probe(self, name: str) -> int:

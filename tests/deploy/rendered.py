@@ -58,7 +58,6 @@ def own(
 
 
 def one(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:
-    """The only object of a kind, or the one of a name."""
     (found,) = [item for item in objects if item["kind"] == kind and name in ("", item["metadata"]["name"])]
     return found
 

@@ -59,7 +59,6 @@ class Scene:
         self.claims = folder / "claims"
 
     def wish(self, value: str) -> None:
-        """Commit another value."""
         metadata = {"name": "settings", "namespace": self.namespace}
         self.store.write(
             "settings.yaml", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": value}}

@@ -44,7 +44,6 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """The fenced blocks of a page in order."""
     language, begin, held = "", 0, list[str]()
     needs_clusters, level, file = False, 0, ""
     inside = False
@@ -76,7 +75,6 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def commands(block: Block) -> Iterator[Command]:
-    """The commands of a console block."""
     text, output, begin = "", list[str](), 0
     for number, line in enumerate([*block.text.splitlines(), "$ "], block.line + 1):
         if line.startswith("$ "):

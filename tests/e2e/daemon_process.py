@@ -41,7 +41,6 @@ class GitRepository:
             (self.folder / path).unlink()
 
     def write_text(self, path: str, text: str) -> None:
-        """A file as text."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)

@@ -118,7 +118,6 @@ def is_marked(live: dict[str, Any]) -> bool:
 
 
 def of_action(plan: Plan, action: Action) -> list[Change]:
-    """The changes of one action."""
     return [change for change in plan.changes if change.action is action]
 
 

@@ -143,6 +143,5 @@ def unquoted(text: str) -> str:
 
 
 def text_of(page: str) -> str:
-    """Return the readable text of a page."""
     body = re.sub(r"<(script|style|head).*?</\1>", " ", page, flags=re.S)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body)))

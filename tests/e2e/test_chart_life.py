@@ -134,7 +134,6 @@ class ChartLife:
 
     @property
     def cluster(self) -> RealCluster:
-        """The cluster."""
         return self.fleet.clusters["m1"]
 
 

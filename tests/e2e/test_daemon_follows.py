@@ -86,7 +86,6 @@ class Scene:
         return {name: cluster.mark() for name, cluster in self.clusters.items()}
 
     def writes(self, since: dict[str, int]) -> list[str]:
-        """Writes of this fleet since then."""
         found = []
         for name, cluster in self.clusters.items():
             events = cluster.writes(since[name], f"fleet={self.fleet};")

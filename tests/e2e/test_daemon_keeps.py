@@ -272,7 +272,6 @@ def test_a_cluster_that_was_replaced_is_left_alone(box: Box) -> None:
 
 
 def stopped_journal(box: Box) -> Path:
-    """The journal of a daemon that has run and stopped."""
     with box.running() as daemon:
         assert daemon.stop() == 0
         return daemon.journal

@@ -71,7 +71,6 @@ class Encrypted(Scene):
         return run("status", "--journal", str(self.journal), "-o", "json").out
 
     def versions(self) -> list[str]:
-        """Resource versions of all four."""
         found = [self.found(cluster, kind) for cluster in ("m1", "m2") for kind in ("secret", "configmap")]
         return [body["metadata"]["resourceVersion"] for body in found if body is not None]
 

@@ -66,7 +66,6 @@ class Imported:
         return [body for body in found if "helm.sh/hook" not in body["metadata"].get("annotations", {})]
 
     def charted(self, *options: str) -> list[dict[str, Any]]:
-        """Return what helm says of the chart."""
         fixed = ["--namespace", self.fleet.namespace, "--kube-version", "1.36"]
         return self.asked("helm", "template", "web", "charts/web", *fixed, *options)
 

@@ -115,7 +115,6 @@ def on(*clusters: str) -> dict[str, Any]:
 
 
 def divided(**weights: int) -> dict[str, Any]:
-    """By static weights."""
     entries = [{"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in weights.items()]
     return _scheduled({"staticWeightList": entries})
 
@@ -134,7 +133,6 @@ BY_LABEL = {"clusterAffinity": {"labelSelector": {"matchLabels": {"home": "yes"}
 
 
 def home(stage: Stage, cluster: str) -> None:
-    """Say by a label which cluster is home."""
     for name in CLUSTERS:
         labels = {"home": "yes"} if name == cluster else {}
         document = {"apiVersion": CLUSTER, "kind": "Cluster", "metadata": {"name": name, "labels": labels}}

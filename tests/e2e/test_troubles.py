@@ -181,7 +181,6 @@ def a_definition(night: Night) -> None:
 
 
 def a_webhook_that_refuses(night: Night, webhook: AdmissionWebhook) -> None:
-    """It says why."""
     scene = night.scene
     webhook.reviews["ConfigMap"] = lambda body: "no value of that name" if body["data"] == {"value": "2"} else []
     scene.put("a", "2", "m1")

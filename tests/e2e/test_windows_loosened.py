@@ -80,7 +80,6 @@ class Service(NamedTuple):
 
 @contextmanager
 def frozen(folder: Path, closing: dict[str, Any], why: str) -> Iterator[Service]:
-    """A service that has written, and follows what closes the fleet."""
     with background_fleet([ClusterSpec(name="m1")], folder) as fleet:
         store = GitRepository(folder / "store", "shop", ("m1",))
         put(store, "first", OPEN)

@@ -11,7 +11,6 @@ class Floor:
     """The number of replicas that must serve now."""
 
     def __init__(self) -> None:
-        """Nobody has asked for any."""
         self.replicas = 0
         self._asked = 0
 

@@ -86,7 +86,6 @@ class FakeForge:
         }
 
     def github_event(self) -> dict[str, Any]:
-        """The event of a pull request."""
         return {"pull_request": {"number": 7, "head": {"sha": self.head}}}
 
     def gitlab(self) -> dict[str, str]:

@@ -270,13 +270,11 @@ class Exchange(asyncio.Protocol):
             self._clusters.answer(method, target, headers, body, self)
 
     def send(self, status: int, body: bytes, *, kind: str = "application/json") -> None:
-        """An answer."""
         assert self._transport is not None
         head = f"HTTP/1.1 {status} -\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
         self._transport.write(head.encode() + body)
 
     def refuse(self, status: int, reason: str, name: str = "") -> None:
-        """A Status about an object of that name."""
         body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": reason,
                 "message": f"it is {reason}", "code": status, "details": {"name": name}}  # fmt: skip
         self.send(status, orjson.dumps(body))

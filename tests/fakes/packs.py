@@ -23,7 +23,6 @@ class Entry(NamedTuple):
 
 
 def object_name(kind: str, content: bytes) -> str:
-    """Return the name of an object."""
     return hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
 
 

@@ -20,7 +20,6 @@ class InterpreterFault(Exception):
 
 
 def raising(group: str, kind: str, when: Raises = lambda live: True) -> Interpreter:
-    """The interpreter of a kind, which raises as soon as a live object is judged."""
     known = BUILT_IN_KINDS.of(group, kind)
 
     def fail_for(judge: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,7 +23,6 @@ class Sops:
         self.key_file = self.new_identity("first.key")
 
     def new_identity(self, name: str) -> Path:
-        """The file of a new age identity."""
         file = self.folder / name
         self._run("age-keygen", "-o", str(file))
         file.chmod(0o600)
@@ -51,7 +50,6 @@ class Sops:
         return self._run("sops", *given, environment=environment)
 
     def encrypt_documents(self, *documents: dict[str, Any], options: tuple[str, ...] = SECRET_RULE) -> bytes:
-        """Documents as one file, encrypted."""
         return self.encrypt(yaml.safe_dump_all(documents, sort_keys=False), *options)
 
     def decrypt(self, data: bytes, *, name: str = "out.yaml") -> bytes:
@@ -81,7 +79,6 @@ class Sops:
 
     @property
     def binary(self) -> Path:
-        """The sops."""
         return self._binaries / "sops"
 
     def _run(

@@ -23,7 +23,6 @@ class Fake:
         self.behave(behaviour)
 
     def behave(self, behaviour: str) -> None:
-        """From now on."""
         text = _HEAD.format(python=sys.executable, log=str(self._log)) + behaviour + "\n"
         part = self.path.with_suffix(".part")
         part.write_text(text)

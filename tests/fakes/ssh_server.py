@@ -49,7 +49,6 @@ class SshServer:
 
     @property
     def known_hosts(self) -> str:
-        """The line of known_hosts that vouches for it."""
         return f"[127.0.0.1]:{self.port} {_public(self._host_key)}"
 
     async def left(self) -> None:

@@ -93,7 +93,6 @@ def cell(
 
 
 def row(resource: ResourceView, where: str, cells: tuple[Cell, ...]) -> MatrixRow:
-    """A row that counts its cells."""
     fine = sum((found.state, found.health) == ("synced", "Healthy") for found in cells)
     return MatrixRow(resource=resource, where=where, cells=cells, copies=len(cells), fine=fine)
 
@@ -119,7 +118,6 @@ def event(
 
 
 def _fleet(matrix: MatrixView, **changed: Any) -> FleetView:
-    """A fleet that counts what the matrix shows."""
     cells = [cell for each in matrix.rows for cell in each.cells]
     out = {found.cluster for found in cells if found.state != "synced"}
     away = sum(not cluster.is_up and not cluster.is_left for cluster in matrix.clusters)

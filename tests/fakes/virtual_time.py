@@ -22,8 +22,6 @@ class _Jumping(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in virtual time."""
-
     def __init__(self) -> None:
         self._jumping = _Jumping()
         super().__init__(self._jumping)
@@ -41,7 +39,6 @@ def leap(seconds: float) -> None:
 
 
 def run_virtual(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run the work in virtual time and return its result."""
     loop = VirtualLoop()
     try:
         return loop.run_until_complete(work)

@@ -108,7 +108,6 @@ def two_deletions() -> Plan:
 
 
 def nothing() -> Plan:
-    """No change at all."""
     return Plan(base="main", head="topic")
 
 

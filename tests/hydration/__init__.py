@@ -12,7 +12,6 @@ STORE = Path(__file__).parent / "store"
 
 
 def copied_store(folder: Path) -> Path:
-    """A copy of the store in a new folder."""
     return Path(shutil.copytree(STORE, folder / "store"))
 
 

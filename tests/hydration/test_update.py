@@ -23,8 +23,6 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 class Charts:
-    """A chart repository and a registry with one chart."""
-
     def __init__(self, archive: bytes) -> None:
         self.archive = archive
         self.digest = f"sha256:{hashlib.sha256(archive).hexdigest()}"

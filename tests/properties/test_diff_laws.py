@@ -59,7 +59,6 @@ specs = st.fixed_dictionaries(
 
 
 def body(spec: dict[str, Any], owned: dict[str, Any] | None = None) -> dict[str, Any]:
-    """An object."""
     entry = {"manager": US, "operation": "Apply", "apiVersion": "e/v1", "fieldsV1": owned}
     managed = {"managedFields": [entry]} if owned is not None else {}
     return {"apiVersion": "e/v1", "kind": "Thing", "metadata": {"name": "x", **managed}, "spec": spec}

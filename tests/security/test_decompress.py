@@ -59,7 +59,6 @@ END: Final = bytes(1_024)
 
 
 def member(name: str, data: bytes, kind: bytes = tarfile.REGTYPE) -> bytes:
-    """An entry as bytes."""
     info = tarfile.TarInfo(name)
     info.type, info.size = kind, len(data)
     return info.tobuf(tarfile.USTAR_FORMAT) + data + bytes(-len(data) % 512)

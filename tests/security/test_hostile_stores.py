@@ -45,7 +45,6 @@ data: {a: b}
 
 
 def named(name: str) -> str:
-    """A ConfigMap of that name."""
     return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: demo}}\n"
 
 

@@ -106,7 +106,6 @@ def key_for(recipients: int) -> str:
 
 
 def secret(block: dict[str, Any]) -> str:
-    """A Secret with a block of sops."""
     sealed = {"lastmodified": "2026-01-01T00:00:00Z", "mac": CIPHERTEXT, "version": "3.13.0", **block}
     head = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bad", "namespace": "demo"}}
     return yaml.safe_dump({**head, "data": {"a": CIPHERTEXT}, "sops": {"encrypted_regex": "^data$", **sealed}})

@@ -44,7 +44,6 @@ class App:
         self.replicas = rng.randint(1, 3)
 
     def move(self, rng: random.Random) -> None:
-        """Other clusters."""
         self.clusters = frozenset(rng.sample(CLUSTERS, rng.randint(1, 2)))
 
     def documents(self) -> list[dict[str, Any]]:

@@ -45,8 +45,6 @@ STORMS = (FaultKind.WATCH_ENDS, FaultKind.WATCH_SILENT, FaultKind.EXPIRED)
 
 
 class Trial:
-    """One seed."""
-
     def __init__(self, seed: int, folder: Path, *, faults: tuple[FaultKind, ...] = FAULTS) -> None:
         self.rng = random.Random(seed)
         specs = [ClusterSpec(name=name, settings=Settings(start_s=START_S)) for name in CLUSTERS]

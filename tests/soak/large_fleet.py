@@ -31,7 +31,6 @@ class Large(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The clusters."""
         return tuple(f"c{number:03}" for number in range(self.clusters))
 
 

@@ -200,7 +200,6 @@ class Lies:
 
 
 async def plan_beside_a_liar(folder: Path, seeds: range) -> Lies:
-    """A plan for each seed."""
     folder.mkdir(parents=True, exist_ok=True)
     async with FleetInABox([ClusterSpec(name=name) for name in (LIAR, HONEST)], folder) as box:
         access = Access(

@@ -115,7 +115,6 @@ class Referee:
                     yield f"{image} comes to {cluster} when {name} has {image_of(held[name])} and does not serve it"
 
     def images(self) -> dict[str, str]:
-        """Return what each cluster has."""
         return self._fleet.call(
             lambda box: {name: image_of(box[name].state.get("Deployment", "demo", "web")) for name in CLUSTERS}
         )
@@ -147,7 +146,6 @@ def confirm(store: GitRepository) -> None:
 
 
 def put(store: GitRepository, image: str) -> str:
-    """Commit another image."""
     store.write("web.yaml", web(image, 2))
     return store.commit(image)
 

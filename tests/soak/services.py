@@ -36,7 +36,6 @@ class FaultsLogged(logging.Handler):
     """Collects what is logged of faults of the program while its block runs."""
 
     def __init__(self) -> None:
-        """Nothing is logged."""
         super().__init__(logging.WARNING)
         self.lines: list[str] = []
 

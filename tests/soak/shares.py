@@ -30,7 +30,6 @@ class SharedApp(App):
         self.clusters, self.is_present, self.value = frozenset(names), True, 1
 
     def move(self, rng: random.Random) -> None:
-        """Other shares."""
         self.change(rng)
 
     @property
@@ -63,8 +62,6 @@ class SharedApp(App):
 
 
 class SharesTrial(Trial):
-    """One seed."""
-
     async def _trouble(self) -> None:
         """Commits while parts of control planes sleep and nodes fill up; now and then a cluster is away."""
         for _ in range(self.rng.randint(8, 14)):
@@ -79,5 +76,4 @@ class SharesTrial(Trial):
             await asyncio.sleep(self.rng.uniform(0.0, 0.4))
 
     def make_apps(self) -> list[App]:
-        """Deployments alone."""
         return [SharedApp("Deployment", f"app-{number}", self.rng) for number in range(3)]

@@ -40,7 +40,6 @@ class SpoiledPaths:
         self.paths: dict[str, Mapping[str, Content]] = {}
 
     def spoil(self, path: str, rng: random.Random) -> None:
-        """One more path is spoiled, or otherwise."""
         self.paths[path] = rng.choice(SPOILED)(path)
 
     def mend(self) -> None:

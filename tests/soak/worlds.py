@@ -51,7 +51,6 @@ class NodesStarved:
         server.cluster.set_capacity("n1", pods=rng.choice(("1", "3", self.ROOM)))
 
     def end(self, server: ClusterServer) -> None:
-        """There is room for all."""
         server.cluster.set_capacity("n1", pods=self.ROOM)
 
 
@@ -61,7 +60,6 @@ class QuotaExceeded:
     NAME: Final = "few-pods"
 
     def strike(self, server: ClusterServer, rng: random.Random) -> None:
-        """Another quota, or none."""
         self.end(server)
         pods = rng.choice((0, 1, 3, None))
         for namespace in server.cluster.state.sorted("Namespace") if pods is not None else ():
@@ -109,7 +107,6 @@ class Webhooks:
     """Admission that changes, refuses or takes its time with what clients write of a kind."""
 
     def strike(self, server: ClusterServer, rng: random.Random) -> None:
-        """Another webhook, or none."""
         state, kind = server.cluster.state, rng.choice(("ConfigMap", "Secret", "Deployment", "Widget"))
         state.admit, server.faults.write_latency_s = as_it_is, 0.0
         match rng.randrange(4):
@@ -129,7 +126,6 @@ class Restored:
     """A cluster whose etcd is put back to an earlier state."""
 
     def __init__(self) -> None:
-        """No backup was made."""
         self._backups: dict[str, Backup] = {}
 
     def strike(self, server: ClusterServer, rng: random.Random) -> None:
@@ -196,5 +192,4 @@ def _denied(name: str) -> Refused:
 
 
 def worlds() -> tuple[UnkindWorld, ...]:
-    """All of them, for one trial."""
     return (PartsAsleep(), NodesStarved(), QuotaExceeded(), KindsGone(), Webhooks(), Restored())

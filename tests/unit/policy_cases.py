@@ -46,7 +46,6 @@ def cases(*paths: str) -> list[Any]:
 
 
 def documents_of(text: str, path: str = "store.yaml") -> tuple[Document, ...]:
-    """The documents of a YAML text, which must be readable."""
     read = read_yaml(path, text.encode())
     assert not read.problems, read.problems
     return read.documents

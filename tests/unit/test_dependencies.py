@@ -55,7 +55,6 @@ def names(requirements: Iterable[Requirement]) -> set[str]:
 
 
 def locked(file: str) -> dict[str, str]:
-    """The version of each distribution in a lock file."""
     lines = re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)", (ROOT / file).read_text(encoding="utf-8"))
     return {canonicalize_name(name): version for name, version in lines}
 

@@ -61,7 +61,6 @@ class Bed(TestBed):
         self.edit(cluster, identity, status=status)
 
     def record_ends(self) -> None:
-        """Record what has ended, as the service does."""
         for cluster, rows in self.ledger.items():
             for identity, row in rows.items():
                 live = self.objects[cluster].get(identity)

@@ -114,7 +114,6 @@ def identity(body: dict[str, Any]) -> Identity:
 
 
 def wait_for(bed: TestBed, body: dict[str, Any], *finalizers: str, deleted: bool = True) -> None:
-    """The object has finalizers, and was deleted."""
     live = bed.objects["m1"][identity(body)]
     stamp = {"deletionTimestamp": worlds.NOW} if deleted else {}
     metadata = {**live.body["metadata"], "finalizers": list(finalizers), **stamp}

@@ -84,7 +84,6 @@ class Desk:
         return run("doctor", str(self.store), "--dir", *args, **access)
 
     def json(self, *args: str) -> dict[str, Any]:
-        """By cluster what is found."""
         return {found["cluster"]: found for found in json.loads(self.run(*args, "-o", "json").out)["clusters"]}
 
     def role(self, *args: str) -> dict[tuple[str, ...], list[str]]:

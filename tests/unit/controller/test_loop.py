@@ -165,7 +165,6 @@ async def running(
 
 
 def events_of(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return what was logged, by event."""
     return [record.__dict__["event"] for record in caplog.records if "event" in record.__dict__]
 
 

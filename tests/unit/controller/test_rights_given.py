@@ -39,7 +39,6 @@ def told(scene: Running) -> list[tuple[str, str]]:
 
 
 def asked(scene: Running) -> dict[str, int]:
-    """Return how many lists each cluster was asked for."""
     return {name: sum(entry.verb == "list" for entry in scene.box[name].audit) for name in CLUSTERS}
 
 

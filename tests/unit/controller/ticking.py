@@ -39,7 +39,6 @@ class JumpingClock(QuickClock):
         return self.later(0)
 
     def later(self, seconds: float) -> str:
-        """So many seconds from now."""
         return rfc3339(self._begun_s + (time.monotonic() - self._begun) * SPEED + self._ahead_s + seconds)
 
     def monotonic_s(self) -> float:

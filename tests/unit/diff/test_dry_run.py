@@ -13,7 +13,6 @@ SCHEMA = builtin_schema(GVK("apps", "v1", "Deployment"))
 
 
 def deployment(spec: dict[str, Any], **owners: list[str]) -> dict[str, Any]:
-    """A Deployment with that ownership."""
     entries = managed({words.replace("_", " "): paths for words, paths in owners.items()})
     return {
         "apiVersion": "apps/v1",
@@ -25,7 +24,6 @@ def deployment(spec: dict[str, Any], **owners: list[str]) -> dict[str, Any]:
 
 
 def read(live: dict[str, Any], result: dict[str, Any]) -> list[tuple[str, str]]:
-    """Paths with their causes."""
     changes = dry_run_changes(live, result, manager=US, schema=SCHEMA)
     return [(change.path, str(change.cause)) for change in changes]
 

@@ -39,7 +39,6 @@ def body_of(case: dict[str, Any], part: str) -> dict[str, Any]:
 
 
 def kind_of(case: dict[str, Any]) -> GVK:
-    """The kind that a case is about."""
     return GVK.parse(*case.get("kind", "apps/v1/Deployment").rsplit("/", 1))
 
 
@@ -67,7 +66,6 @@ def test_difference(case: dict[str, Any]) -> None:
 
 
 def secret(**data: str) -> dict[str, Any]:
-    """A Secret."""
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": data}
 
 

@@ -21,14 +21,12 @@ class HeldFiles:
         self._files = {path: text.encode() for path, text in files.items()}
 
     def kind_at(self, path: str) -> StorePathKind:
-        """Return what stands at a path."""
         if path in self._files:
             return StorePathKind.FILE
         is_folder = not path or any(name.startswith(f"{path}/") for name in self._files)
         return StorePathKind.FOLDER if is_folder else StorePathKind.NOTHING
 
     def read(self, path: str) -> bytes:
-        """A file."""
         if path not in self._files:
             raise StoreError(f"{path} is not there")
         return self._files[path]

@@ -37,7 +37,6 @@ def usable(config: MemberConfig | ConfigurationError) -> MemberConfig:
 
 
 def kubeconfig(file: Path, *contexts: str) -> Path:
-    """A kubeconfig with these contexts, all of one server."""
     body: dict[str, Any] = {
         "clusters": [{"name": "c", "cluster": {"server": "https://named.example"}}],
         "contexts": [{"name": name, "context": {"cluster": "c"}} for name in contexts],

@@ -43,7 +43,6 @@ placements = st.dictionaries(clusters, st.integers(0, 9))
 
 
 def cases(table: str) -> list[Any]:
-    """The rows of a table, each named."""
     rows = load_yaml((TABLES / f"{table}.yaml").read_text())["rows"]
     return [pytest.param(row, id=row["name"]) for row in rows]
 

@@ -23,7 +23,6 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def live(owners: dict[str, list[str]], **metadata: Any) -> dict[str, Any]:
-    """A Deployment as it was read."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

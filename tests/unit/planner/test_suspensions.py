@@ -22,7 +22,6 @@ NOW = "2026-11-21T10:00:00Z"
 
 
 def suspending(revision: str, suspension: Suspension, **settings: Any) -> Fleet:
-    """Return a fleet whose policy suspends."""
     ref = PolicyRef("PropagationPolicy", "demo", "web")
     policy = PropagationPolicy(ref=ref, flavor=Flavor.KARMADA, source=NOWHERE, suspension=suspension)
     return Fleet(revision=revision, settings=FleetSettings(**settings), propagation=(policy,))

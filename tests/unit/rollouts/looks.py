@@ -51,7 +51,6 @@ def rollout_of(spec: Mapping[str, Any]) -> Rollout:
 
 
 def document_of(spec: Mapping[str, Any]) -> Document:
-    """A document of kind Rollout with a spec."""
     body = {
         "apiVersion": "fleet.reconciler/v1alpha1",
         "kind": "Rollout",
@@ -63,7 +62,6 @@ def document_of(spec: Mapping[str, Any]) -> Document:
 
 
 def clusters_of(labels: Mapping[str, Mapping[str, str]]) -> dict[str, Cluster]:
-    """Clusters with labels."""
     return {name: Cluster(name=name, labels=dict(given)) for name, given in labels.items()}
 
 

@@ -93,7 +93,6 @@ class Store:
         """Templates, policies and bindings."""
 
     def step(self, edited: list[tuple[Doc, bool]], claimed: tuple[str, str, bool] | None) -> None:
-        """Edit documents and a claim."""
         for doc, stays in edited:
             key = (doc["kind"], doc["metadata"]["name"])
             self.documents.pop(key, None)

@@ -58,5 +58,4 @@ def busy(hostile: str = "") -> Vitals:
 
 
 def showing(vitals: Vitals, **values: Any) -> None:
-    """Publish the snapshot with other values."""
     vitals.status.publish(replace(vitals.snapshot, **values))

@@ -23,7 +23,6 @@ CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}
 async def a_fleet(
     folder: Path, *names: str, speed: float | None = None
 ) -> AsyncIterator[tuple[FleetInABox, aiohttp.ClientSession]]:
-    """A fleet and a client."""
     specs = [ClusterSpec(name=name) for name in names or ("m1",)]
     async with FleetInABox(specs, folder, speed=speed) as box, aiohttp.ClientSession() as session:
         yield box, session

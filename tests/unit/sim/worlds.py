@@ -12,7 +12,6 @@ CORE = "/api/v1/namespaces/default"
 
 
 def a_cluster(*nodes: NodeSpec, settings: Settings | None = None, seed: int = 0) -> Cluster:
-    """A cluster with these nodes, or with one roomy node."""
     cluster = Cluster("m1", settings=settings, seed=seed)
     for node in nodes or (NodeSpec(name="n1", cpu="16", memory="64Gi"),):
         cluster.add_node(node)
@@ -40,7 +39,6 @@ def apply(cluster: Cluster, path: str, body: Body, **query: str) -> Body:
 
 
 def pod_template(name: str = "web", *, image: str = "nginx:1", cpu: str = "", **spec: Any) -> Body:
-    """A pod template."""
     container: Body = {"name": "main", "image": image}
     if cpu:
         container["resources"] = {"requests": {"cpu": cpu}}

@@ -94,7 +94,6 @@ def opened_with(sops: Sops, sealed: SopsMetadata, *files: Path) -> DecryptedValu
 
 
 def bodies(sops: Sops, data: bytes, path: str = "s.yaml") -> list[JsonObject]:
-    """Each object with its values in it."""
     found = templates(data, path)
     assert found[0].sealed is not None
     values = opened_with(sops, found[0].sealed)

@@ -47,7 +47,6 @@ async def opened(
 
 
 def content(snapshot: object) -> dict[str, str]:
-    """Paths and texts."""
     return {file.path: file.data.decode() for file in snapshot.files}  # type: ignore[attr-defined]  # of a Snapshot
 
 

@@ -37,7 +37,6 @@ QUOTA = 'pods "web-5d4-" is forbidden: exceeded quota: q, requested: pods=1, use
 
 
 def pod(name: str = "web-5d4-x", **status: Any) -> Pod:
-    """A pod of the Deployment web."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4", "uid": "u", "controller": True}
     body = {"metadata": {"name": name, "namespace": "demo", "uid": name, "labels": {"pod-template-hash": "5d4"},
                          "ownerReferences": [owner]},
@@ -331,7 +330,6 @@ async def test_why_pods_are_not_made_is_told_by_events_where_nothing_else_tells_
 
 
 def db_pod(made: str = "2026-01-01T09:00:00Z", **status: Any) -> Pod:
-    """A pod of the StatefulSet db."""
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s", "controller": True}
     body = {"metadata": {"name": "db-0", "namespace": "demo", "uid": "db-0", "ownerReferences": [owner],
                          "creationTimestamp": made},

@@ -29,7 +29,6 @@ NEWER = Record(revision="c3", begun_at="2020-11-22T10:00:00Z")
 
 
 def told(scene: Scene) -> dict[str, Any]:
-    """Return what the mark says, by rollout."""
     return {key.removeprefix("rollout."): json.loads(text) for key, text in scene.mark.items() if "rollout." in key}
 
 
@@ -65,7 +64,6 @@ async def test_what_is_recorded_is_in_every_write_of_the_mark(tmp_path: Path) ->
 
 
 def hooks(scene: Scene) -> list[dict[str, Any]]:
-    """Return what the mark says of hooks."""
     return [json.loads(text) for key, text in sorted(scene.mark.items()) if key.startswith("hook.")]
 
 

@@ -58,7 +58,6 @@ class Scene:
         return dict(live["data"])
 
     def write_mark(self, method: str, data: dict[str, Any] | None = None) -> None:
-        """Somebody else writes the mark."""
         request = Request(method=method, path=PATH, query={}, body={"data": data} if data else None,
                           content_type="application/merge-patch+json", accept="application/json",
                           user_agent="kubectl/v1")  # fmt: skip

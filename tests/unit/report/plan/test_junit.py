@@ -19,7 +19,6 @@ def suites(plan: Plan) -> list[ElementTree.Element]:
 
 
 def verdicts(plan: Plan) -> dict[str, set[str]]:
-    """The verdicts of each suite."""
     return {
         suite.attrib["name"]: {child.tag for case in suite for child in case if child.tag != "system-out"}
         for suite in suites(plan)

@@ -41,7 +41,6 @@ def planned(members: dict[str, Member] | None = None) -> Round:
 
 
 def held(found: Round, why: str) -> Round:
-    """The round with everything that is due held."""
     changes = tuple(replace(change, hold=hold(why)) for change in found.plan.changes)
     return replace(found, plan=replace(found.plan, changes=changes, waves=(), held_digest="d1"))
 

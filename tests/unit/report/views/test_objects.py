@@ -109,7 +109,6 @@ def test_the_last_write_of_each_cluster_says_what_was_done_by_whom() -> None:
 
 
 def everything(sight: ViewModel, identity: Identity) -> str:
-    """All that the views say, as JSON."""
     views = (
         fleet_view(SIGNS, sight, JournalRows()),
         matrix_view(sight, MatrixQuery(kind=EVERY_KIND)),

@@ -59,7 +59,6 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """All that is read."""
         return " ".join("".join(text for _, text in self.texts).split())
 
     def all(self, tag: str) -> list[Element]:
@@ -88,7 +87,6 @@ def drawn(found: Views) -> dict[str, str]:
 
 
 def every_page() -> Iterator[tuple[str, str]]:
-    """Each with its name."""
     for made in (views.empty, views.calm, views.three_clusters, views.broken):
         for name, html in drawn(made()).items():
             yield f"{made.__name__}, {name}", html

@@ -233,7 +233,6 @@ async def test_what_a_killed_fetch_has_left_is_taken_away(work: Path, tmp_path: 
 
 
 async def _end_when(is_time: Callable[[], bool], wanted: FetchRequest, environ: dict[str, str] | None = None) -> None:
-    """Begin a fetch, and kill it when it is time."""
     task = asyncio.create_task(fetch(wanted, environ or {}))
     await until(is_time)
     task.cancel()

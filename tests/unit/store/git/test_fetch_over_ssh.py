@@ -374,7 +374,6 @@ async def test_a_fetch_that_is_given_up_leaves_no_process_and_no_part_of_a_pack(
 
 
 async def _end_when(is_time: Callable[[], bool], client: Client) -> None:
-    """Begin a fetch, and kill it when it is time."""
     task = asyncio.create_task(client.fetch())
     await until(is_time)
     task.cancel()
