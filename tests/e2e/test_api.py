@@ -1,4 +1,4 @@
-"""The API of a running service: it says what is wrong while it is, and tells elsewhere what the commands tell here."""
+"""The API of a running service tells elsewhere what the commands tell here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sim import BackgroundFleet, ClusterSpec, Fault, FaultKind, Request, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
 from tests.program import run_text
@@ -56,31 +56,9 @@ class Watched:
         found: dict[str, Any] = self.get("fleet")
         return found
 
-    def needs(self, what: str) -> list[dict[str, Any]]:
-        """Return what the fleet's view says of that."""
-        return [need for need in self.fleet_view()["needs"] if need["what"] == what]
-
-    def says(self, what: str, words: str) -> dict[str, Any]:
-        """The need of that, once there is one with those words in its title or reason."""
-        found: list[dict[str, Any]] = []
-
-        def is_said() -> bool:
-            found[:] = [need for need in self.needs(what) if words in f"{need['title']} {need['why']}"]
-            return bool(found)
-
-        wait_until(is_said, f"{what} with {words!r}; it says {self.fleet_view()['needs']}")
-        return found[0]
-
     def run(self, *args: str) -> str:
         """A command of ours, with what it prints."""
         return run_text(*args, environment={**os.environ, "USER": "bob"}).stdout
-
-    def request(self, cluster: str, method: str, path: str, body: dict[str, Any], agent: str = "kubectl/v1") -> None:
-        """Somebody else's request."""
-        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        sent = Request(method=method, path=path, query={}, body=body, content_type=content, accept="application/json",
-                       user_agent=agent)  # fmt: skip
-        self.fleet.call(lambda box: box[cluster].request(sent))
 
 
 @pytest.fixture
@@ -90,48 +68,6 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
         with found.daemon:
             found.start()
             yield found
-
-
-def test_says_each_trouble_with_its_cause_its_place_and_what_to_do(watched: Watched) -> None:
-    assert watched.fleet_view()["needsTotal"] == 0
-
-    watched.store.write("broken.yaml", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"nane": "x"}})
-    watched.store.commit("Break it")
-    broken = watched.says("problem", "name")
-    assert (broken["weight"], broken["where"].partition(":")[0]) == ("error", "broken.yaml")
-    assert broken["who"] == "a"
-    watched.store.write("broken.yaml")
-
-    watched.request("m1", "POST", "/api/v1/namespaces/demo/configmaps", config_map("theirs", value="theirs"))
-    watched.put("theirs", "ours", "m1")
-    watched.store.commit("Add one that is there")
-    refused = watched.says("refused", "theirs")
-    assert (refused["cluster"], refused["resource"]["name"], refused["where"]) == ("m1", "theirs", "theirs.yaml:1")
-    assert "Overwrite" in refused["todo"]
-    assert refused["since"]
-
-    watched.run("suspend", "cluster", "m2", "--reason", "maintenance", "--journal", str(watched.journal))
-    suspended = watched.says("suspended", "cluster m2")
-    assert (suspended["who"].partition("@")[0], suspended["why"]) == ("bob", "maintenance")
-    assert "resume cluster m2" in suspended["todo"]
-    assert suspended["since"]
-
-    watched.run("evict", "configmap/other", "-n", "demo", "--cluster", "m1", "--reason", "noisy", "--journal",
-                str(watched.journal))  # fmt: skip
-    evicted = watched.says("evicted", "other")
-    assert (evicted["who"].partition("@")[0], evicted["cluster"]) == ("bob", "m1")
-    assert [timer["what"] for timer in watched.fleet_view()["timers"]] == ["eviction"]
-
-    watched.fleet.call(lambda box: box.servers["m3"].faults.order(Fault(kind=FaultKind.UNAVAILABLE), times=1_000_000))
-    watched.put("app", "2", *CLUSTERS)
-    watched.store.commit("Change it")
-    away = watched.says("away", "cluster m3")
-    assert (away["weight"], away["where"].partition(":")[0]) == ("error", "clusters/m3.yaml")
-    assert "last read: 20" in away["why"]
-    assert watched.fleet_view()["needs"][0]["what"] == "away"
-    # It may be away before the commit is followed, for which the other two wait.
-    counts = {"total": 3, "inSync": 0, "away": 1}
-    wait_until(lambda: counts.items() <= watched.fleet_view()["clusters"].items(), "no cluster to be in step")
 
 
 def test_tells_elsewhere_what_the_commands_tell_here(watched: Watched) -> None:

@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pygit2
 import pytest
-import yaml
 
 from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
@@ -51,26 +49,6 @@ def writes(fleet: FleetOnClusters, since: dict[str, int]) -> dict[str, list[str]
     return {name: entries for name, entries in found.items() if entries}
 
 
-def test_status_says_what_is_in_step_where(fleet: FleetOnClusters, line: CommandLine) -> None:
-    put_app(fleet, "m1", "m2")
-    line.apply()
-    status = line.json("status")
-    assert status["version"] == 1
-    assert status["fleet"] == fleet.fleet
-    assert status["writer"] is None
-    objects = {cluster["name"]: {state: count for state, count in cluster["objects"].items() if count}
-               for cluster in status["clusters"]}  # fmt: skip
-    # A ConfigMap, and the namespace that it lives in.
-    assert objects == {"m1": {"synced": 2}, "m2": {"synced": 2}, "m3": {}}
-    assert all(cluster["up"] and cluster["lastSuccess"] for cluster in status["clusters"])
-    assert [(policy["policy"], policy["resources"], policy["clusters"]) for policy in status["policies"]] == [
-        (f"PropagationPolicy {fleet.namespace}/app", 1, ["m1", "m2"])
-    ]
-    text = line.done("status")
-    assert f"Fleet {fleet.fleet}" in text
-    assert "m1        yes              2" in text
-
-
 def test_a_reader_that_goes_away_does_not_stop_what_was_agreed_to(fleet: FleetOnClusters, line: CommandLine) -> None:
     put_app(fleet, "m1", "m2")
     for version in ("1", "2"):
@@ -83,60 +61,6 @@ def test_a_reader_that_goes_away_does_not_stop_what_was_agreed_to(fleet: FleetOn
         os.close(writer)
         assert done.returncode == 0
         assert line.json("diff", line.store)["changes"] == []
-
-
-def test_status_names_what_a_guard_holds_and_how_to_confirm_it(fleet: FleetOnClusters, line: CommandLine) -> None:
-    policy = fleet.policy("app", "ConfigMap", clusters=["m1"], keep=False)
-    policy["spec"]["resourceSelectors"] = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": f"app-{index}"} for index in range(5)
-    ]
-    fleet.write("policy", policy)
-    fleet.write("apps", *(fleet.config_map(f"app-{index}") for index in range(5)))
-    line.apply()
-    fleet.write("apps")
-    process = line.run("apply", line.store, "--yes")
-    assert process.returncode == 3, process.stderr
-    status = line.json("status")
-    assert len(status["held"]) == 5
-    assert {entry["action"] for entry in status["held"]} == {"delete"}
-    assert f"spec.guards.confirm: {status['heldDigest']}" in line.done("status")
-    assert line.run("diff", line.store, "--detailed-exitcode").returncode == 3
-
-
-def test_history_names_commit_author_and_write(fleet: FleetOnClusters, line: CommandLine) -> None:
-    put_app(fleet, "m1")
-    repository = pygit2.init_repository(str(fleet.store))
-    repository.index.add_all()
-    author = pygit2.Signature("Li Wei", "li@example.com")
-    tree = repository.index.write_tree()
-    commit = repository.create_commit("HEAD", author, author, "Bring the app\n\nBody", tree, [])
-    repository.free()
-    line.apply()
-    events = line.json("history", "cm/app")["events"]
-    assert [(event["event"], event["cluster"]) for event in events] == [("created", "m1"), ("placed", None)]
-    assert {(event["revision"], event["author"], event["commit"]) for event in events} == {
-        (str(commit), "Li Wei", "Bring the app")
-    }
-    assert line.json("status")["commit"] == {"author": "Li Wei", "subject": "Bring the app"}
-    assert "Li Wei" in line.done("history", "--limit", "1")
-
-
-def test_a_suspended_cluster_gets_no_write_until_it_is_resumed(fleet: FleetOnClusters, line: CommandLine) -> None:
-    put_app(fleet, "m1")
-    line.apply()
-    line.done("suspend", "cluster", "m2", "--reason", "maintenance", "--for", "2h")
-    put_app(fleet, "m1", "m2")
-    before = marks(fleet)
-    line.apply(3)
-    assert writes(fleet, before) == {}
-    assert "cluster m2 is suspended" in line.done("diff", line.store)
-    assert [entry["cluster"] for entry in line.json("status")["held"]] == ["m2", "m2"]
-    assert "maintenance" in line.done("suspend")
-    assert "cluster m1" in line.refused("resume", "cluster", "m1")
-    line.done("resume", "cluster", "m2")
-    line.apply()
-    assert list(writes(fleet, before)) == ["m2"]
-    assert fleet.live("m2", "configmap", "app") is not None
 
 
 def test_a_suspended_resource_is_named_as_people_name_it(fleet: FleetOnClusters, line: CommandLine) -> None:
@@ -217,28 +141,6 @@ def test_the_journal_that_lost_the_fleet_is_refused(fleet: FleetOnClusters, line
     assert "is held by journal" in line.refused("apply", line.store, "--yes", "-o", "json")
     other.apply()
     assert fleet.live("m2", "configmap", "app") is not None
-
-
-def test_an_unreachable_cluster_does_not_count_as_a_complete_round(
-    fleet: FleetOnClusters, line: CommandLine, tmp_path: Path
-) -> None:
-    put_app(fleet, "m1")
-    config = load_yaml(Path(str(fleet.access.kubeconfig)).read_text())
-    for cluster in config["clusters"]:
-        if "m3" in cluster["name"]:
-            cluster["cluster"]["server"] = "https://127.0.0.1:1"
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(config))
-    partly = CommandLine(fleet, RECONCILER_KUBECONFIG=str(kubeconfig))
-    partly.run("apply", partly.store, "--yes")
-    status = partly.json("status")
-    assert (status["round"], status["complete"]) == (0, False)
-    down = status["clusters"][2]
-    assert (down["name"], down["up"], down["lastSuccess"]) == ("m3", False, "")
-    assert down["why"]
-    assert fleet.live("m1", "configmap", "app") is not None
-    line.apply()
-    assert line.json("status")["round"] == 1
 
 
 def test_apply_without_a_terminal_wants_yes(fleet: FleetOnClusters, line: CommandLine) -> None:
@@ -335,30 +237,3 @@ def test_get_answers_in_every_form(fleet: FleetOnClusters, line: CommandLine, fo
         items = load_yaml(text)["items"]
         assert [item["cluster"] for item in items] == ["m1", "m2"]
         assert {item["object"]["metadata"]["name"] for item in items} == {"app"}
-
-
-def test_get_follows_the_rows_of_every_cluster(fleet: FleetOnClusters, line: CommandLine) -> None:
-    put_app(fleet, "m1", "m2")
-    line.apply()
-    following = subprocess.Popen(
-        [sys.executable, "-m", "reconciler", "get", "cm", "-w", "-n", fleet.namespace, "--store", line.store],
-        env=line.environment, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    out = following.stdout
-    assert out is not None
-
-    def told_of(*wanted: str) -> list[str]:
-        """The cells of the next line that begins so."""
-        return next(cells for text in iter(out.readline, "") if (cells := text.split())[: len(wanted)] == [*wanted])
-
-    try:
-        assert told_of("app", "m1")[2:3] == ["1"]
-        fleet.write("app", fleet.config_map("app", v="1", w="2"),
-                    fleet.policy("app", "ConfigMap", clusters=["m1", "m2"]))  # fmt: skip
-        line.apply()
-        assert told_of("app", "m2", "2")[-1] == "Y"
-        fleet.clusters["m2"].kubectl("delete", "configmap", "app", "-n", fleet.namespace)
-        assert told_of("app", "m2", "deleted")
-    finally:
-        following.terminate()  # who runs tests in the background has them ignore an interrupt
-        following.communicate(timeout=180)

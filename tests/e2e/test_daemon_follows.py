@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.ledger import SuspensionRecord
 from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
@@ -92,11 +91,6 @@ class Scene:
             found += [f"{name} {event['verb']} {event['objectRef'].get('name')}" for event in events]
         return found
 
-    def order(self, **fields: str) -> None:
-        """A person suspends something."""
-        with Journal.open_beside(self.journal) as book:
-            book.suspend(SuspensionRecord(**fields))
-
 
 @pytest.fixture
 def scene(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[Scene]:
@@ -172,37 +166,6 @@ def test_an_edit_that_took_the_other_of_two_fields_is_healed(scene: Scene) -> No
     assert fastest_s(edit, enough_s=5) < 5
 
 
-def test_an_object_deleted_by_hand_is_created_again(scene: Scene) -> None:
-    started(scene)
-
-    def delete(_: str) -> None:
-        scene.clusters["m1"].kubectl("delete", "configmap", "app", "-n", scene.namespace)
-        scene.shows("m1", "app", {"a": "1"})
-
-    assert fastest_s(delete, enough_s=5) < 5
-
-
-def test_a_broken_file_freezes_its_reach_and_nothing_else(scene: Scene) -> None:
-    started(scene)
-    scene.put("other", "m1", b="1")
-    scene.store.write("gone.yaml", scene.config_map("gone", c="1"))
-    scene.store.write("gone-policy.yaml", scene.policy("gone", "m1"))
-    scene.store.commit()
-    scene.shows("m1", "gone", {"c": "1"})
-    scene.store.write_text("app.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [app\n")
-    scene.put("other", "m1", b="2")
-    scene.store.write("gone.yaml")
-    scene.store.commit()
-    scene.shows("m1", "other", {"b": "2"})
-    assert scene.data("m1", "app") == {"a": "1"}, "the last good content stays in force"
-    assert scene.data("m1", "gone") == {"c": "1"}, "nothing is deleted because it is absent from a broken store"
-    wait_until(lambda: "app.yaml:" in str(scene.state().get("problems")), "the report to name file and line")
-    scene.put("app", "m1", "m2", a="3")
-    scene.store.commit()
-    scene.shows("m1", "app", {"a": "3"})
-    scene.shows("m1", "gone", None)
-
-
 def test_files_that_cannot_be_read_stop_neither_edits_nor_healing(scene: Scene) -> None:
     started(scene)
     scene.put("other", "m1", b="1")
@@ -272,33 +235,3 @@ def test_an_observed_fleet_is_never_written_to(tmp_path: Path, three_clusters: T
     assert scene.data("m1", "app") is None
     assert scene.writes(since) == []
     assert writes_to(scene.clusters["m1"], since["m1"]) == []
-
-
-def test_a_suspension_holds_writes_until_it_is_resumed(scene: Scene) -> None:
-    started(scene)
-    scene.order(scope="cluster m1", reason="maintenance")
-    scene.put("app", "m1", "m2", a="2")
-    scene.store.commit()
-    scene.shows("m2", "app", {"a": "2"})
-    assert scene.data("m1", "app") == {"a": "1"}
-    with Journal.open_beside(scene.journal) as book:
-        assert book.resume("cluster m1")
-    scene.shows("m1", "app", {"a": "2"})
-
-
-def test_many_deletions_wait_until_a_commit_confirms_them(scene: Scene) -> None:
-    names = [f"app-{number}" for number in range(6)]
-    for name in names:
-        scene.put(name, "m1", a="1")
-    scene.daemon.start().rests(scene.store.commit())
-    for name in names:
-        scene.store.write(f"{name}.yaml")
-    scene.store.commit()
-    wait_until(lambda: bool(scene.state().get("heldDigest")), "the deletions to be held")
-    assert scene.data("m1", names[0]) == {"a": "1"}
-    scene.store.write("fleet.yaml", {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet",
-                                     "metadata": {"name": scene.fleet},
-                                     "spec": {"guards": {"confirm": scene.state()["heldDigest"]}}})  # fmt: skip
-    scene.store.commit()
-    for name in names:
-        scene.shows("m1", name, None)

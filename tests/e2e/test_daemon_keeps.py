@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from reconciler.journal import Journal
-from reconciler.journal.sqlite_file import migrations
 from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
@@ -155,19 +154,6 @@ def test_a_second_daemon_on_the_same_journal_is_refused(box: Box) -> None:
         assert first.is_running
 
 
-def test_a_daemon_with_another_journal_is_told_who_holds_the_fleet(box: Box) -> None:
-    with box.running() as daemon:
-        with Journal.open(daemon.journal, read_only=True) as journal:
-            holder = journal.uuid
-        box.put("2")
-        daemon.kill()
-        box.store.commit()
-        with box.daemon(journal="other/journal.db").start() as second:
-            assert second.wait() == 1
-            assert holder in second.text()
-        assert box.value("m1") == "1"
-
-
 def test_a_daemon_with_another_journal_refuses_even_where_nothing_is_to_be_written(box: Box) -> None:
     with box.running() as first:
         with Journal.open(first.journal, read_only=True) as journal:
@@ -240,21 +226,6 @@ def test_a_fleet_that_is_only_observed_may_be_held_by_another_journal(box: Box) 
             assert second.is_running
 
 
-def test_a_fleet_that_was_taken_over_is_let_go(box: Box) -> None:
-    with box.running() as daemon:
-        body = {"data": {"journal": "somebody-else"}}
-        request = Request(method="PATCH", path=f"/api/v1/namespaces/fleet-system/configmaps/fleet-{FLEET}", query={},
-                          body=body, content_type="application/merge-patch+json", accept="application/json",
-                          user_agent="kubectl/v1")  # fmt: skip
-        box.fleet.call(lambda fleet: [fleet[name].request(request) for name in ("m1", "m2")])
-        time.sleep(10)  # It is taken for granted for ten seconds that the fleet is still ours.
-        box.put("2")
-        box.store.commit()
-        assert daemon.wait() == 1
-        assert "somebody-else" in daemon.text()
-    assert box.value("m1") == "1"
-
-
 def test_a_cluster_that_was_replaced_is_left_alone(box: Box) -> None:
     with box.running() as daemon:
         daemon.stop()
@@ -313,30 +284,6 @@ def test_a_broken_journal_ends_the_start_with_a_way_out(box: Box, harm: str) -> 
     assert box.value("m1") == "1"
 
 
-def test_a_journal_of_a_newer_version_is_refused(box: Box) -> None:
-    path = stopped_journal(box)
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {len(migrations()) + 1}")
-    connection.close()
-    with box.daemon().start() as daemon:
-        assert daemon.wait() == 1
-        assert "upgrade" in daemon.text()
-
-
-def test_a_lost_journal_is_refused_by_the_clusters_and_deletes_nothing(box: Box) -> None:
-    path = stopped_journal(box)
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-    box.store.write("app.yaml")
-    box.put("1", name="more")
-    box.store.commit()
-    with box.daemon().start() as daemon:
-        assert daemon.wait() == 1
-        assert "is held by journal" in daemon.text()
-    assert box.value("m1") == "1"
-    assert box.value("m1", "more") is None
-
-
 def test_a_journal_whose_folder_is_removed_under_the_service_ends_it_before_the_next_write(box: Box) -> None:
     """Source: design#intents: what cannot be recorded is not sent."""
     with box.running() as daemon:
@@ -349,22 +296,3 @@ def test_a_journal_whose_folder_is_removed_under_the_service_ends_it_before_the_
         assert "the journal was removed or replaced while it was in use" in log.read_text()
         assert box.writes() == before
         assert box.value("m1") == "1"
-
-
-def test_a_fight_is_given_up_after_a_few_rounds(box: Box) -> None:
-    with box.running() as daemon:
-        before = box.writes()
-
-        def is_detected() -> bool:
-            box.edit("m1", "theirs")
-            return "FightDetected" in daemon.text()
-
-        wait_until(is_detected, "the fight to be detected")
-        deadline = time.monotonic() + 4
-        while time.monotonic() < deadline:
-            box.edit("m1", "theirs")
-            time.sleep(0.05)  # a hand that writes on and on for some seconds is the case
-        assert 1 < box.writes() - before <= 6
-        # Another copy of the same object is not part of the fight.
-        box.edit("m2", "by hand")
-        box.shows("1", "m2")

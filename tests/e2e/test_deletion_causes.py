@@ -137,24 +137,6 @@ def test_cluster_that_leaves_the_placement_by_an_edit(fleet: FleetOnClusters, ap
     assert fleet.plan().changes == ()
 
 
-@pytest.mark.parametrize(("api", "keep"), FLAVORS)
-def test_dependency_that_is_no_longer_needed(fleet: FleetOnClusters, api: str, keep: bool) -> None:
-    environment = [{"configMapRef": {"name": "settings"}}]
-    needs = fleet.deployment("app", containers=[{"name": "main", "image": "busybox:1", "envFrom": environment}])
-    policy = fleet.policy("app", "Deployment", api=api, keep=keep, clusters=["m1"], propagateDeps=True)
-    fleet.write("policy", policy)
-    fleet.write("settings", fleet.config_map("settings"))
-    fleet.write("app", needs)
-    fleet.apply()
-    assert fleet.live("m1", "configmap", "settings") is not None
-    fleet.write("app", fleet.deployment("app"))
-    fleet.apply()
-    if keep:
-        assert_released(fleet, "m1", "configmap", "settings")
-    else:
-        assert fleet.live("m1", "configmap", "settings") is None
-
-
 def test_dependency_goes_after_its_owner(fleet: FleetOnClusters) -> None:
     environment = [{"configMapRef": {"name": "settings"}}]
     needs = fleet.deployment("app", containers=[{"name": "main", "image": "busybox:1", "envFrom": environment}])
@@ -174,19 +156,6 @@ def test_dependency_goes_after_its_owner(fleet: FleetOnClusters) -> None:
     ]
 
 
-@pytest.mark.parametrize(("api", "keep"), FLAVORS)
-def test_broken_file_freezes(fleet: FleetOnClusters, api: str, keep: bool) -> None:
-    fleet.write("policy", fleet.policy("app", "ConfigMap", api=api, keep=keep, clusters=["m1"]))
-    fleet.write("app", fleet.config_map("app"))
-    fleet.apply()
-    since = fleet.clusters["m1"].mark()
-    fleet.write_text("app", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app\n")
-    applied = fleet.apply()
-    assert any(problem.source.path == "app.yaml" for problem in applied.round.plan.problems)
-    assert writes_to(fleet.clusters["m1"], since) == []
-    assert fleet.live("m1", "configmap", "app") is not None
-
-
 def test_cluster_that_is_removed_from_the_store_keeps_its_copies(fleet: FleetOnClusters) -> None:
     fleet.write("policy", fleet.policy("app", "ConfigMap", keep=False))
     fleet.write("app", fleet.config_map("app"))
@@ -196,38 +165,3 @@ def test_cluster_that_is_removed_from_the_store_keeps_its_copies(fleet: FleetOnC
     fleet.apply()
     assert writes_to(fleet.clusters["m3"], since) == []
     assert fleet.live("m3", "configmap", "app") is not None
-
-
-def test_newer_keep_counts_at_once_only_when_it_keeps_more(fleet: FleetOnClusters) -> None:
-    fleet.write("policy", fleet.policy("app", "ConfigMap", keep=True, clusters=["m1"]))
-    fleet.write("app", fleet.config_map("app"))
-    fleet.apply()
-    fleet.write("policy", fleet.policy("app", "ConfigMap", keep=False, clusters=["m1"]))
-    fleet.write("app")
-    fleet.apply()
-    assert_released(fleet, "m1", "configmap", "app")
-
-
-@pytest.mark.parametrize("name", ["app", "renamed"])
-def test_keep_that_is_set_in_the_commit_that_removes_the_template_counts(fleet: FleetOnClusters, name: str) -> None:
-    fleet.write("policy", fleet.policy("app", "ConfigMap", keep=False, clusters=["m1"]))
-    fleet.write("app", fleet.config_map("app"))
-    fleet.apply()
-    fleet.write("policy", fleet.policy(name, "ConfigMap", keep=True, clusters=["m1"], selects="app"))
-    fleet.write("app")
-    fleet.apply()
-    assert_released(fleet, "m1", "configmap", "app")
-
-
-@pytest.mark.parametrize("what", ["policy", "app"])
-def test_misspelt_kind_deletes_nothing(fleet: FleetOnClusters, what: str) -> None:
-    policy, app = fleet.policy("app", "ConfigMap", keep=False, clusters=["m1"]), fleet.config_map("app")
-    fleet.write("policy", policy)
-    fleet.write("app", app)
-    fleet.apply()
-    since = fleet.clusters["m1"].mark()
-    misspelt = {"policy": {**policy, "kind": "PropogationPolicy"}, "app": {**app, "kind": "ConfigMpa"}}
-    fleet.write(what, misspelt[what])
-    applied = fleet.apply()
-    assert "kind-unknown" in {problem.code for problem in applied.round.plan.problems}
-    assert writes_to(fleet.clusters["m1"], since) == []

@@ -66,13 +66,3 @@ def test_a_broken_application_moves_to_the_other_cluster(start: Start, mode: str
         assert (exclusion.tick, exclusion.cluster, exclusion.excludes) == (Tick.FAILOVER, broken, True)
         assert "unhealthy since" in exclusion.reason
     assert web.judge(is_there if mode == "Immediately" else is_available) == 1
-
-
-def test_under_never_the_broken_copy_stays(start: Start) -> None:
-    web = start(purgeMode="Never")
-    with web.daemon.start():
-        wait_until(lambda: sum(web.ready().values()) == 2, "both replicas to be ready")
-        ((broken, _),) = web.ready().items()
-        set_ready(web.clusters[broken], web.name, ready=False)
-        wait_until(lambda: sorted(web.ready().values()) == [0, 2], "the other cluster to have both replicas, too")
-        assert web.ready()[broken] == 0, "the broken copy is still there"

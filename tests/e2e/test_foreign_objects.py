@@ -54,36 +54,6 @@ def test_overwrite_adopts_and_then_owns(fleet: FleetOnClusters) -> None:
     assert fleet.plan().changes == ()
 
 
-@pytest.mark.parametrize(
-    ("metadata", "tool"),
-    [
-        ({"annotations": {"argocd.argoproj.io/tracking-id": "x:/ConfigMap:a/b"}}, "Argo CD"),
-        ({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}, "Flux"),
-        ({"labels": {"app.kubernetes.io/managed-by": "Helm"}}, "Helm"),
-        ({"labels": {"fleet.cattle.io/bundle-name": "b"}}, "Rancher Fleet"),
-    ],
-)
-def test_overwrite_is_refused_where_another_tool_holds_the_object(
-    fleet: FleetOnClusters, metadata: dict[str, object], tool: str
-) -> None:
-    put_foreign(fleet, **metadata)
-    policy = fleet.policy("app", "ConfigMap", clusters=["m1"], conflictResolution="Overwrite")
-    fleet.write("app", fleet.config_map("app", owner="us"), policy)
-    problems = [problem for problem in fleet.apply().round.plan.problems if problem.code == "object-of-another-tool"]
-    assert len(problems) == 1
-    assert tool in problems[0].message
-    live = fleet.live("m1", "configmap", "app")
-    assert live is not None
-    assert live["data"]["owner"] == "them"
-
-
-def test_what_appeared_meanwhile_is_not_overwritten(fleet: FleetOnClusters) -> None:
-    fleet.write("app", fleet.config_map("app", owner="us"), fleet.policy("app", "ConfigMap", clusters=["m1"]))
-    put_foreign(fleet)
-    plan = fleet.plan()
-    assert of_action(plan, Action.CREATE) == [] or all(c.identity.name != "app" for c in plan.changes)
-
-
 def test_renamed_fleet_keeps_its_objects_and_can_still_remove_fields(fleet: FleetOnClusters) -> None:
     fleet.write("app", fleet.config_map("app", a="1", b="2"), fleet.policy("app", "ConfigMap", clusters=["m1"]))
     fleet.apply()

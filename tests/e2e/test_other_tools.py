@@ -132,18 +132,6 @@ def test_a_member_of_an_apply_set_is_refused_by_name_and_taken_over(fleet: Fleet
     assert fleet.plan().changes == ()
 
 
-def test_a_tool_that_comes_to_an_object_of_ours_is_told(fleet: FleetOnClusters) -> None:
-    write(fleet, {"app": ""})
-    fleet.apply()
-    marked = fleet.config_map("app")
-    marked["metadata"]["labels"] = {"kustomize.toolkit.fluxcd.io/name": "apps"}
-    fleet.clusters["m1"].apply(marked, manager="kustomize-controller")
-    plan = fleet.plan()
-    assert plan.changes == ()
-    (told,) = [problem for problem in plan.problems if problem.code == "marked-by-another-tool"]
-    assert (told.severity, told.cluster, "Flux" in told.message) == ("warning", "m1", True)
-
-
 def live(fleet: FleetOnClusters, name: str) -> dict[str, Any]:
     found = fleet.live("m1", "configmap", name)
     assert found is not None

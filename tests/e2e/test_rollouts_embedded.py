@@ -14,8 +14,6 @@ import pytest
 import yaml
 
 from reconciler.api.ledger import EventKind
-from reconciler.api.refs import Identity
-from reconciler.api.rollout_progress import Record
 from reconciler.journal import EventFilter, Journal
 from reconciler.sim import BackgroundFleet
 from tests.e2e.daemon_process import Daemon, GitRepository
@@ -25,7 +23,6 @@ from tests.fakes.registry import Registry, packed
 from tests.program import run_text
 from tests.soak.rollouts import (
     CLUSTERS,
-    DRIFT,
     STAGES,
     Referee,
     all_have,
@@ -37,7 +34,6 @@ from tests.soak.rollouts import (
     until,
 )
 
-WEB = Identity("apps", "Deployment", "demo", "web")
 BEHIND = ("m2", "m3", "m4", "m5", "m6")
 
 
@@ -65,42 +61,6 @@ def begun(store: GitRepository, daemon: Daemon, referee: Referee) -> str:
     until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere")
     until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (revision, True)), "completed everywhere")
     return revision
-
-
-def test_commits_go_stage_by_stage(tmp_path: Path) -> None:
-    with scene(tmp_path) as (_, store, daemon, referee):
-        begun(store, daemon, referee)
-        revision = put(store, "nginx:2")
-        until(daemon, all_have(referee, "nginx:2"), "the second revision everywhere")
-        until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (revision, True)), "completed everywhere")
-        assert not referee.wrong
-        assert daemon.stop() == 0
-
-
-def test_what_does_not_become_healthy_reaches_nobody_else(tmp_path: Path) -> None:
-    with scene(tmp_path, canary_timeout="3s") as (_, store, daemon, referee):
-        begun(store, daemon, referee)
-        put(store, "nginx:broken")
-        until(daemon, have(referee, images("nginx:broken", "nginx:1")), "the broken revision in the first stage")
-        until(daemon, lambda: "paused" in json.dumps(waits(daemon, "canary")), "the first stage to be paused")
-        assert referee.images() == images("nginx:broken", "nginx:1")
-        put(store, "nginx:2")
-        until(daemon, all_have(referee, "nginx:2"), "what mends it everywhere")
-        assert not referee.wrong
-
-
-def test_a_cluster_that_is_behind_is_kept_at_its_revision(tmp_path: Path) -> None:
-    with scene(tmp_path, approval=True) as (fleet, store, daemon, referee):
-        begun_with_approval(store, daemon, referee)
-        put(store, "nginx:2")
-        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
-        drift(fleet, "m4", DRIFT)
-        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the drift to be put back")
-        daemon.stop()
-        daemon.start().follows()
-        drift(fleet, "m5", DRIFT)
-        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the drift to be put back after a restart")
-        assert not referee.wrong
 
 
 def drift(fleet: BackgroundFleet, cluster: str, image: str) -> None:
@@ -219,56 +179,6 @@ def test_a_second_commit(tmp_path: Path, kind: str) -> None:
         assert is_complete == (kind == "queue")
 
 
-def test_replicas_alone_disturb_no_approved_release(tmp_path: Path) -> None:
-    """They come to every cluster at once, and neither the approval nor the time of success of the release is lost."""
-    with scene(tmp_path, start_s=8, approval=True) as (fleet, store, daemon, referee):
-        begun_with_approval(store, daemon, referee)
-        slow: dict[str, Any] = {"canary_gate": {"minSuccessTime": "1h"}, "canary_timeout": "2h", "approval": True}
-        store.write("rollout.yaml", rollout(**slow))
-        revision = put(store, "nginx:2")
-        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
-        until(daemon, lambda: bool(record_of(daemon, "m1").steady_since), "the time of success to run")
-        approved: dict[str, Any] = {"approvals": [{"stage": "canary", "revision": revision}]}
-        store.write("rollout.yaml", rollout(**slow, **approved))
-        approval = store.commit("approve")
-        until(daemon, lambda: followed(daemon) == approval, "the approval to be followed")
-        before = record_of(daemon, "m1")
-        assert before.revision == revision
-        store.write("web.yaml", web("nginx:2", 5))
-        store.commit("more replicas")
-        until(daemon, lambda: replicas(fleet, "availableReplicas") == dict.fromkeys(CLUSTERS, 5), "five replicas each")
-        until(daemon, lambda: "meets its gate" in why(daemon, "m1"), "the first stage to be well again")
-        assert record_of(daemon, "m1") == before
-        assert referee.images() == images("nginx:2", "nginx:1")
-        store.write("rollout.yaml", rollout(approval=True, **approved))
-        confirm(store)
-        store.commit("no time of success")
-        until(daemon, all_have(referee, "nginx:2"), "the approved revision everywhere")
-        until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (revision, True)), "completed everywhere")
-        assert not referee.wrong
-
-
-def test_a_revert_in_the_middle_goes_back_at_once(tmp_path: Path) -> None:
-    """Neither a time of success nor an approval holds it up, wherever the old one was completed."""
-    with scene(tmp_path, approval=True, rollbackWindow="1h") as (_, store, daemon, referee):
-        first = begun_with_approval(store, daemon, referee, rollbackWindow="1h")
-        until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (first, True)), "completed everywhere")
-        second = put(store, "nginx:2")
-        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
-        approved: dict[str, Any] = {"approval": True, "approvals": [{"stage": "canary", "revision": second}]}
-        store.write("rollout.yaml", rollout(**approved, rollbackWindow="1h"))
-        store.commit("approve")
-        until(daemon, lambda: referee.images()["m4"] == "nginx:2", "the second revision in the last stage")
-        slow: dict[str, Any] = {"canary_gate": {"minSuccessTime": "1h"}, "canary_timeout": "2h"}
-        store.write("rollout.yaml", rollout(**slow, **approved, rollbackWindow="1h"))
-        put(store, "nginx:1")
-        until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere again")
-        wanted = dict.fromkeys(CLUSTERS, first)
-        until(daemon, lambda: {name: one for name, (one, _) in recorded(daemon).items()} == wanted, "it to be recorded")
-        assert all("went back to nginx:1" in wrong or "comes to" in wrong for wrong in referee.wrong)
-        assert "rolls back to what it had completed" in history(daemon)
-
-
 def history(daemon: Daemon) -> str:
     with Journal.open(daemon.journal, read_only=True) as journal:
         found = journal.newest_events(EventFilter(kinds=(str(EventKind.ROLLOUT_BEGUN),)), 100)
@@ -365,35 +275,10 @@ def test_artifacts_are_staged_and_named_as_a_store_may_name_them(tmp_path: Path)
         assert {revision for revision, _ in recorded(daemon).values()} == {first}
 
 
-def record_of(daemon: Daemon, cluster: str) -> Record:
-    with Journal.open(daemon.journal, read_only=True) as journal:
-        return journal.rollout_records()["default"][cluster]
-
-
 def why(daemon: Daemon, cluster: str) -> str:
     with Journal.open(daemon.journal, read_only=True) as journal:
         document = journal.state() or {}
     return next(str(one["why"]) for one in document["rollouts"][0]["clusters"] if one["name"] == cluster)
-
-
-def test_a_lost_journal_in_the_middle(tmp_path: Path) -> None:
-    with scene(tmp_path, approval=True) as (fleet, store, daemon, referee):
-        begun_with_approval(store, daemon, referee)
-        revision = put(store, "nginx:2")
-        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
-        assert daemon.stop() == 0
-        for file in daemon.journal.parent.glob("journal.db*"):
-            file.unlink()
-        options = ("--kubeconfig", fleet.kubeconfig, "--journal", daemon.journal)
-        run_text("journal", "rebuild", store.folder, "--takeover", *options)
-        daemon.start()
-        until(daemon, lambda: bool(waits(daemon, "canary")), "the service to go on")
-        drift(fleet, "m5", DRIFT)
-        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the drift to be put back to its revision")
-        store.write("rollout.yaml", rollout(approval=True, approvals=[{"stage": "canary", "revision": revision}]))
-        store.commit("approve")
-        until(daemon, all_have(referee, "nginx:2"), "the approved revision everywhere")
-        assert not referee.wrong
 
 
 def test_a_policy_moves_replicas_between_one_that_is_ahead_and_one_that_is_behind(tmp_path: Path) -> None:

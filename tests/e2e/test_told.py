@@ -15,15 +15,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from reconciler.api.ledger import EvictionRecord, SuspensionRecord
-from reconciler.api.refs import Identity
-from reconciler.journal import Journal
-from reconciler.sim import ClusterSpec, FleetInABox, Request
+from reconciler.sim import ClusterSpec, FleetInABox
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply
-from tests.fakes.serving import serves
 from tests.fakes.waiting import until
-from tests.fakes.worlds import config_map, deployment, policy
+from tests.fakes.worlds import config_map, policy
 
 KEY = b"a secret of our own"
 TOKEN = "t0ken-of-the-forge"
@@ -60,12 +56,6 @@ class Scene:
         rule = policy("ConfigMap", *clusters, preserveResourcesOnDeletion=False)
         self.store.write("maps.yaml", *(config_map(name, value=value) for name in names), rule)
         return self.store.commit()
-
-    def by_hand(self, cluster: str, name: str, value: str) -> None:
-        request = Request(method="PATCH", path=f"/api/v1/namespaces/demo/configmaps/{name}", query={},
-                          body={"data": {"value": value}}, content_type="application/merge-patch+json",
-                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-        assert self.box[cluster].request(request).status == 200
 
     def value(self, cluster: str, name: str) -> str | None:
         live = self.box[cluster].state.get("ConfigMap", "demo", name)
@@ -133,11 +123,7 @@ async def test_each_trouble_is_told_with_its_cause_and_who_is_behind_it(tmp_path
         assert (await it.tells("in-step", "store"))["data"]["clusters"] == 2
         await it.until(lambda: it.statuses(commit)[-1:] == [("success", "2 of 2 clusters in step")], "success")
 
-        await _somebody_edits(it)
         await _a_guard_holds(it)
-        await _an_object_is_degraded(it)
-        await _a_cluster_is_away(it)
-        await _a_person_gives_orders(it)
         await _the_store_is_broken(it)
 
         events = it.events
@@ -149,17 +135,6 @@ async def test_each_trouble_is_told_with_its_cause_and_who_is_behind_it(tmp_path
         assert TOKEN not in shown
 
 
-async def _somebody_edits(it: Scene) -> None:
-    for number in range(20):
-        if it.told("fight-detected"):
-            break
-        it.by_hand("m1", "a", f"theirs-{number}")
-        await it.until(lambda: it.value("m1", "a") == "1" or it.told("fight-detected"), "a heal")
-    drift = await it.tells("drift", "ConfigMap demo/a @ m1", outcome="healed", who="kubectl")
-    assert drift["data"]["values"][0]["before"].startswith("theirs-")
-    await it.tells("fight-detected", "ConfigMap demo/a @ m1", who="kubectl")
-
-
 async def _a_guard_holds(it: Scene) -> None:
     commit = it.maps("a")
     held = (await it.tells("held", "cluster m2"))["data"]
@@ -167,38 +142,6 @@ async def _a_guard_holds(it: Scene) -> None:
     await it.until(lambda: it.statuses(commit) and it.statuses(commit)[-1][0] == "failure", "failure")
     it.maps("a", "b", "c")
     await it.tells("hold-over", "cluster m2")
-
-
-async def _an_object_is_degraded(it: Scene) -> None:
-    it.store.write("web.yaml", deployment("web", replicas=1), policy("Deployment", "m1", name="web"))
-    it.store.commit()
-    await it.tells("created", "Deployment demo/web @ m1")
-    await it.until(lambda: serves(it.box["m1"].state.get("Deployment", "demo", "web")), "a replica")
-    it.box["m1"].set_node_ready("n1", is_ready=False)
-    degraded = await it.tells("degraded", "Deployment demo/web @ m1")
-    assert degraded["data"]["why"]
-    it.box["m1"].set_node_ready("n1", is_ready=True)
-    await it.tells("recovered", "Deployment demo/web @ m1", since=degraded["time"])
-
-
-async def _a_cluster_is_away(it: Scene) -> None:
-    await it.box.servers["m2"].stop()
-    away = await it.tells("cluster-away", "cluster m2")
-    assert away["data"]["why"]
-    await it.box.servers["m2"].start()
-    await it.tells("cluster-back", "cluster m2", since=away["time"])
-
-
-async def _a_person_gives_orders(it: Scene) -> None:
-    web = Identity("apps", "Deployment", "demo", "web")
-    with Journal.open_beside(it.daemon.journal) as book:
-        book.suspend(SuspensionRecord(scope="cluster m1", who="li@host", reason="incident 7"))
-        book.resume("cluster m1", who="wu@host")
-        book.evict(EvictionRecord(identity=web, cluster="m1", since="2026-11-21T10:00:00Z", who="li@host"))
-        book.readmit(web, "m1", who="wu@host")
-    await it.tells("suspended", "cluster m1", who="li@host", why="incident 7")
-    await it.tells("resumed", "cluster m1", who="wu@host")
-    await it.tells("evicted", "Deployment demo/web @ m1", who="li@host")
 
 
 async def _the_store_is_broken(it: Scene) -> None:

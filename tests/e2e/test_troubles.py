@@ -60,6 +60,7 @@ def test_wherever_one_looks_the_cause_the_person_and_the_remedy_are_told(night: 
     for trouble in (held_deletions, a_suspension, an_eviction, a_cluster_that_is_down):
         night.begins()
         trouble(night)
+    a_cluster_leaves_the_store(scene)
     print({name: round(took_s, 1) for name, took_s in night.took_s.items()})
 
 
@@ -247,3 +248,12 @@ def a_cluster_that_is_down(night: Night) -> None:
         night.tells("a cluster that is down", "m2")
     finally:
         cluster.start()
+
+
+def a_cluster_leaves_the_store(scene: Scene) -> None:
+    """Check that its objects stay, and are not forgotten."""
+    scene.store.write("clusters/m3.yaml")
+    scene.put("a", "2", "m1", "m2")
+    scene.store.commit("Take m3 out")
+    scene.until("m3", {"left": 2})
+    assert scene.held_by("m3") == {"a": "1"}

@@ -78,6 +78,10 @@ SAME_COMMIT = {
         [APP, policy("ConfigMap", "m1", api="policy.karmada.io", **DELETES)],
         [policy("ConfigMap", "m1", api="policy.karmada.io", **KEEPS)],
     ),
+    "one that keeps less counts not yet": (
+        [APP, policy("ConfigMap", "m1", **KEEPS)],
+        [policy("ConfigMap", "m1", **DELETES)],
+    ),
     "a policy that does not select it any more": (
         [APP, policy("ConfigMap", "m1", **DELETES)],
         [APP, selects_other(policy("ConfigMap", "m1", **KEEPS))],
