@@ -119,12 +119,12 @@ def _told_left(applied: Applied) -> int:
     plan = applied.round.plan
     if not plan.is_complete:
         unread = sorted({problem.cluster for problem in plan.problems if problem.code == CLUSTER_NOT_READ})
-        said = (
+        left = (
             f"{', '.join(unread)} could not be read, and nothing was changed there"
             if unread
             else ("not everything could be read; see the problems above")
         )
-        is_heard(lambda: remark(f"INCOMPLETE: {said} (exit code 4)"))
+        is_heard(lambda: remark(f"INCOMPLETE: {left} (exit code 4)"))
         return 4
     held = sum(change.waits_for_person for change in applied.round.plan.changes)
     if held:
@@ -140,10 +140,10 @@ def _name_uncommitted(chosen: options.StoreChoice) -> None:
     from reconciler.store.source import uncommitted
 
     is_head = chosen.rev is None and not chosen.as_directory
-    found = uncommitted(locate_store(chosen.store)) if is_head and not is_git_url(chosen.store) else {}
-    if found:
+    changes = uncommitted(locate_store(chosen.store)) if is_head and not is_git_url(chosen.store) else {}
+    if changes:
         remark(
-            f"not committed, so not applied: {listed(list(found.values()), _NAMED_MAX)}; commit them, or "
+            f"not committed, so not applied: {listed(list(changes.values()), _NAMED_MAX)}; commit them, or "
             "apply the files as they lie with --dir"
         )
 

@@ -79,9 +79,9 @@ def command(
     file = Path(store) / rollout.source.path
     data = approved(rollout.source.path, file.read_bytes(), rollout.name, approval, dump_yaml)
     subject = f"Approve {approval.revision} after the stage {stage} of the rollout {rollout.name}"
-    made = commit_file(file, data, subject, os.environ)
+    committed = commit_file(file, data, subject, os.environ)
     answer(f"approved {approval.revision} after the stage {stage} of the rollout {rollout.name}")
-    answer(f"{rollout.source.path}: commit {short_revision(made.commit)} on {made.branch}")
+    answer(f"{rollout.source.path}: commit {short_revision(committed.commit)} on {committed.branch}")
     is_artifact = approval.revision.startswith(DIGEST)
     pushed, followed = ("it ('git push') and the artifact", "tag") if is_artifact else ("it ('git push')", "branch")
     remark(f"next: push {pushed}; it is in force once the {followed} that is followed has it")
@@ -130,26 +130,24 @@ def _awaiting_approval(status: Mapping[str, Any], stage: str, name: str | None) 
     Raises:
         ConfigurationError: nothing does, or it is not clear which Rollout is meant.
     """
-    rollouts = [found for found in status.get("rollouts", ()) if name in (None, found["name"])]
-    waiting = [
-        (found, one) for found in rollouts for one in found["stages"] if one["name"] == stage and one["approval"]
-    ]
+    rollouts = [each for each in status.get("rollouts", ()) if name in (None, each["name"])]
+    waiting = [(each, one) for each in rollouts for one in each["stages"] if one["name"] == stage and one["approval"]]
     if len(waiting) > 1:
-        names = ", ".join(sorted(found["name"] for found, _ in waiting))
+        names = ", ".join(sorted(each["name"] for each, _ in waiting))
         raise ConfigurationError(f"the stage {stage} waits in several rollouts; say which: --rollout {names}")
     if waiting:
         return waiting[0][0]["name"], waiting[0][0]["release"]
-    told = [f"{found['name']}: {one['why']}" for found in rollouts for one in found["stages"] if one["name"] == stage]
-    why = "; ".join(told) or f"no rollout has such a stage{f' ({name})' if name else ''}"
+    reasons = [f"{each['name']}: {one['why']}" for each in rollouts for one in each["stages"] if one["name"] == stage]
+    why = "; ".join(reasons) or f"no rollout has such a stage{f' ({name})' if name else ''}"
     raise ConfigurationError(f"nothing waits for an approval of the stage {stage}: {why}")
 
 
 def _rollout(rollouts: tuple[Rollout, ...], stage: str, name: str) -> Rollout:
-    found = [one for one in rollouts if name in ("", one.name) and any(known.name == stage for known in one.stages)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(sorted(one.name for one in found))
+    matches = [one for one in rollouts if name in ("", one.name) and any(known.name == stage for known in one.stages)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(sorted(one.name for one in matches))
         raise ConfigurationError(f"several rollouts have a stage {stage}; say which: --rollout {names}")
     known = ", ".join(f"{one.name}/{each.name}" for one in rollouts for each in one.stages) or "none"
     of = f" of the rollout {name}" if name else ""

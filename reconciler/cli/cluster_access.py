@@ -87,10 +87,10 @@ def journal_path(journal: Path | None, store: str | None = None) -> Path:
     if store is None:
         return journal_about(Path.cwd(), os.environ)
     fleet = read_fleet(store)
-    found = journal_for(fleet, os.environ)
-    if found is None:
+    path = journal_for(fleet, os.environ)
+    if path is None:
         raise ConfigurationError(f"{store}: {why_nameless(fleet)}; or name a journal with --journal")
-    return found
+    return path
 
 
 def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -> Path | None:
@@ -132,15 +132,15 @@ def journal_about(folder: Path, environ: Mapping[str, str]) -> Path:
     if service := service_journal(environ):
         return service
     store = _fleet_file_above(folder.absolute())
-    if store is not None and (found := journal_for(store, environ)) is not None:
-        return found
+    if store is not None and (path_of_store := journal_for(store, environ)) is not None:
+        return path_of_store
     journals = known_journals(environ)
     if not journals:
         raise JournalError("there is no journal yet; 'reconciler apply' or 'run' makes one for each fleet")
     around = {str(above) for above in (folder.resolve(), *folder.resolve().parents)}
-    meant = [path for path in journals.values() if source_of(path) in around] if len(journals) > 1 else []
-    if len(meant) == 1 or len(journals) == 1:
-        return (meant or list(journals.values()))[0]
+    here = [path for path in journals.values() if source_of(path) in around] if len(journals) > 1 else []
+    if len(here) == 1 or len(journals) == 1:
+        return (here or list(journals.values()))[0]
     raise ConfigurationError(
         f"there are journals of several fleets: {', '.join(sorted(journals))}; say which is meant: go to the folder of "
         "its store, or name the store with --store, or the journal with --journal"

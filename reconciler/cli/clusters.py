@@ -80,7 +80,7 @@ async def _versions(fleet: Fleet, access: Access) -> dict[str, str]:
     async with open_members(fleet, access) as members:
         answers = await members.each(lambda member: member.version())
     return {
-        name: scrub_text(found.message if isinstance(found, MemberClusterError) else str(found))
-        for name, found in answers.items()
-        if isinstance(found, str | ReconcilerError)
+        name: scrub_text(version.message if isinstance(version, MemberClusterError) else str(version))
+        for name, version in answers.items()
+        if isinstance(version, str | ReconcilerError)
     }

@@ -35,9 +35,9 @@ def completion_script(shell: str) -> str:
     """Return the script that teaches a shell our commands and options; its first line says where it goes."""
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    assert found is not None, "click knows these shells"
-    script = found(click.Group(), {}, "reconciler", "_RECONCILER_COMPLETE")
+    complete_class = get_completion_class(shell)
+    assert complete_class is not None, "click knows these shells"
+    script = complete_class(click.Group(), {}, "reconciler", "_RECONCILER_COMPLETE")
     # Not source(): for bash that starts a shell to ask for its version.
     return _INSTRUCTIONS[shell] + script.source_template % script.source_vars()
 
@@ -63,14 +63,14 @@ class DocumentName(NamedTuple):
 
 def namespaces(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Namespaces of the store."""
-    found = (told.name if told.kind == "Namespace" else told.namespace for told in _store(ctx))
-    return _beginning(found, begun)
+    names = (one.name if one.kind == "Namespace" else one.namespace for one in _store(ctx))
+    return _beginning(names, begun)
 
 
 def clusters(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Clusters of the store."""
     return _beginning(
-        (told.name for told in _store(ctx) if told.kind in ("Cluster", "ManagedCluster", "ClusterProfile")), begun
+        (one.name for one in _store(ctx) if one.kind in ("Cluster", "ManagedCluster", "ClusterProfile")), begun
     )
 
 
@@ -79,10 +79,8 @@ def kinds(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
     from reconciler.api.refs import SHORT_NAMES
 
     before, comma, last = begun.rpartition(",")
-    found = (
-        {told.kind.lower() for told in _store(ctx)} | {*SHORT_NAMES} | {kind.lower() for kind in SHORT_NAMES.values()}
-    )
-    return [f"{before}{comma}{kind}" for kind in _beginning(found, last)]
+    names = {one.kind.lower() for one in _store(ctx)} | {*SHORT_NAMES} | {kind.lower() for kind in SHORT_NAMES.values()}
+    return [f"{before}{comma}{kind}" for kind in _beginning(names, last)]
 
 
 def resources(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
@@ -93,37 +91,37 @@ def resources(ctx: click.Context, parameter: click.Parameter, begun: str) -> lis
     if not slash:
         return [f"{kind}/" for kind in kinds(ctx, parameter, begun)]
     wanted = ctx.params.get("namespace")
-    found = {
-        f"{called}/{told.name}"
-        for told in _store(ctx)
-        if is_called(told.kind, "", told.name, f"{called}/{told.name}") and wanted in (None, "", told.namespace)
+    names = {
+        f"{called}/{one.name}"
+        for one in _store(ctx)
+        if is_called(one.kind, "", one.name, f"{called}/{one.name}") and wanted in (None, "", one.namespace)
     }
-    return _beginning(found, begun)
+    return _beginning(names, begun)
 
 
 def contexts(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Contexts of the kubeconfig."""
-    given = ctx.params.get("kubeconfig") or os.environ.get("RECONCILER_KUBECONFIG") or os.environ.get("KUBECONFIG")
-    files = str(given).split(os.pathsep) if given else [os.path.expanduser("~/.kube/config")]  # noqa: PTH111 - cheap
+    paths = ctx.params.get("kubeconfig") or os.environ.get("RECONCILER_KUBECONFIG") or os.environ.get("KUBECONFIG")
+    files = str(paths).split(os.pathsep) if paths else [os.path.expanduser("~/.kube/config")]  # noqa: PTH111 - cheap
     sections = (section[1] for file in files for section in _CONTEXTS.finditer(_text(Path(file))))
-    return _beginning((found[1] for section in sections for found in _CONTEXT.finditer(section)), begun)
+    return _beginning((match[1] for section in sections for match in _CONTEXT.finditer(section)), begun)
 
 
 def revisions(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Branches and tags of the store's repository, and HEAD."""
     here = Path(_store_path(ctx)).absolute()
     git = next((folder / ".git" for folder in (here, *here.parents) if (folder / ".git").is_dir()), here)
-    found = {"HEAD"} if (git / "HEAD").is_file() else set()
+    branches = {"HEAD"} if (git / "HEAD").is_file() else set()
     for what in _REFS:
         root = git / "refs" / what
         for folder, _below, names in os.walk(root):
-            found |= {(Path(folder) / name).relative_to(root).as_posix() for name in names}
+            branches |= {(Path(folder) / name).relative_to(root).as_posix() for name in names}
     packed = re.findall(r"^[0-9a-f]+ refs/(?:heads|tags|remotes)/(\S+)$", _text(git / "packed-refs"), re.MULTILINE)
-    return _beginning({*found, *packed}, begun)
+    return _beginning({*branches, *packed}, begun)
 
 
-def _beginning(found: Iterable[str], begun: str) -> list[str]:
-    return sorted({name for name in found if name and name.startswith(begun)})
+def _beginning(names: Iterable[str], begun: str) -> list[str]:
+    return sorted({name for name in names if name and name.startswith(begun)})
 
 
 def _store_path(ctx: click.Context) -> str:

@@ -26,8 +26,8 @@ def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
     if any(fault.code == "not-an-object" for fault in faults) or len(read.documents) > 1:
         raise ConfigurationError(f"{path}: must be a mapping of option names to values")
     if faults:
-        found = "; ".join(f"line {fault.source.line}: {fault.message}" for fault in faults)
-        raise ConfigurationError(f"{path}: cannot be read as YAML: {found}")
+        lines = "; ".join(f"line {fault.source.line}: {fault.message}" for fault in faults)
+        raise ConfigurationError(f"{path}: cannot be read as YAML: {lines}")
     if not read.documents:
         return {}
     loaded = read.documents[0].body

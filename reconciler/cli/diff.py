@@ -89,15 +89,15 @@ def diff_text(
 
 
 def _files(_ctx: object, _parameter: object, values: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
-    found = []
+    files = []
     for value in values:
         form, equals, path = value.partition("=")
         if form in TAKEN_OUT:
             raise click.BadParameter(TAKEN_OUT[form])
         if form not in FORMATS or not equals or not path:
             raise click.BadParameter(f"{value!r} is not FORMAT=FILE with a format of {', '.join(FORMATS)}")
-        found.append((form, Path(path)))
-    return tuple(found)
+        files.append((form, Path(path)))
+    return tuple(files)
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -172,8 +172,8 @@ def command(
         check_clusters(clusters, before, after)
         access = asking(fleet=after, revisions=older_revisions(store)) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
-        seen = read_observations(observations)
-        plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
+        observed = read_observations(observations)
+        plan = compare_revisions(before, after, observed, now, interpreters=interpreters)
         with origin_health(store, location_of(store), (sides[0], before), reach.journal, observations) as health:
             plan = with_settings(plan, store, (sides[0], sides[1]), (before, after), parsed, health)
         members = (_live(after, access, at, server_side),) if access is not None else ()
@@ -181,7 +181,7 @@ def command(
             # The newer revision replaces the state that the older one has reached by now.
             now_in_force = replace(access, revisions=older_revisions(store))
             plan = with_progress(plan, (_live(before, now_in_force, at, server_side=False),))
-        plans = tuple(only(found, clusters) for found in (plan, *members))
+        plans = tuple(only(one, clusters) for one in (plan, *members))
     else:
         with bulk_load():
             fleet = read_fleet(store, head or rev, as_directory=as_directory, with_locks=True, last_good=last_good)
@@ -211,7 +211,7 @@ def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
 
     if not clusters:
         return plan
-    kept = {
+    places = {
         index: position
         for position, index in enumerate(
             index for index, change in enumerate(plan.changes) if change.cluster in clusters
@@ -219,8 +219,8 @@ def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
     }
     return replace(
         plan,
-        changes=tuple(plan.changes[index] for index in kept),
-        waves=tuple(wave for found in plan.waves if (wave := tuple(kept[index] for index in found if index in kept))),
+        changes=tuple(plan.changes[index] for index in places),
+        waves=tuple(wave for each in plan.waves if (wave := tuple(places[index] for index in each if index in places))),
         problems=tuple(problem for problem in plan.problems if problem.cluster in ("", *clusters)),
     )
 
@@ -230,8 +230,8 @@ def settings_of(plan: Plan) -> Plan:
     from reconciler.api.plan import Plan
     from reconciler.lint import REVIEW_ERRORS
 
-    found = tuple(problem for problem in plan.problems if problem.code in REVIEW_ERRORS)
-    return Plan(base=plan.base, head=plan.head, settings=plan.settings, problems=found)
+    problems = tuple(problem for problem in plan.problems if problem.code in REVIEW_ERRORS)
+    return Plan(base=plan.base, head=plan.head, settings=plan.settings, problems=problems)
 
 
 def worst(codes: Sequence[int]) -> int:

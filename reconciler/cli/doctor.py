@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from reconciler.scheduler import Schedule
 
 
-def _leader_words(found: LeaderStatus) -> str:
-    where = f"the Lease in {found.cluster}"
-    if found.error:
-        return f"{where} cannot be read, so nobody can lead from here: {found.error}"
-    left = "" if found.has_handover else "; what the next leader has to know is not there"
-    if not found.holder:
+def _leader_words(leader: LeaderStatus) -> str:
+    where = f"the Lease in {leader.cluster}"
+    if leader.error:
+        return f"{where} cannot be read, so nobody can lead from here: {leader.error}"
+    left = "" if leader.has_handover else "; what the next leader has to know is not there"
+    if not leader.holder:
         return f"nobody leads: nobody holds {where}{left}"
-    return f"{found.holder} leads in term {found.term}; it renewed {where} at {found.renewed or 'no time'}{left}"
+    return f"{leader.holder} leads in term {leader.term}; it renewed {where} at {leader.renewed or 'no time'}{left}"
 
 
 VERBS = ("list", "patch", "delete")
@@ -115,8 +115,8 @@ def command(
     findings, leading = run(_examine(fleet, access))
     if output == "json":
         parts = [_part(finding) for finding in findings]
-        told = {"version": sops or None, "error": fault or None} if sops or fault else None
-        document = {"version": 1, "clusters": parts, "sops": told}
+        sops_part = {"version": sops or None, "error": fault or None} if sops or fault else None
+        document = {"version": 1, "clusters": parts, "sops": sops_part}
         if leading is not None:
             document["leader"] = {
                 "cluster": leading.cluster,
@@ -148,12 +148,12 @@ def _review(store: Path, output: str) -> NoReturn:
     from reconciler.report.json_parts import json_text
 
     folder = store.resolve()
-    root = next((found for found in (folder, *folder.parents) if (found / ".git").exists()), folder)
-    found = {path.relative_to(root).as_posix(): path for path in root.glob("*") if path.is_file()}
+    root = next((files for files in (folder, *folder.parents) if (files / ".git").exists()), folder)
+    files = {path.relative_to(root).as_posix(): path for path in root.glob("*") if path.is_file()}
     for below in root.iterdir():
         if is_judge(below.name) or below.name == "docs":
-            found |= {path.relative_to(root).as_posix(): path for path in below.rglob("*") if path.is_file()}
-    faults = review_faults({path: file.read_bytes() for path, file in found.items() if is_judge(path)})
+            files |= {path.relative_to(root).as_posix(): path for path in below.rglob("*") if path.is_file()}
+    faults = review_faults({path: file.read_bytes() for path, file in files.items() if is_judge(path)})
     if output == "json":
         answer(json_text({"version": 1, "review": faults}))
     else:
@@ -197,8 +197,8 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
             enough = f"enough to {finding.level}; " if finding.level else ""
             lacking = "; ".join(map(str, finding.denied))
             remark(f"{name}: {enough}not allowed: {lacking}; 'reconciler doctor --rbac full' prints the role")
-        for told in (*finding.unserved, *finding.risks):
-            remark(f"{name}: {told}")
+        for text in (*finding.unserved, *finding.risks):
+            remark(f"{name}: {text}")
         if finding.exec_plugin:
             plugin = finding.exec_plugin
             remark(f"{finding.cluster}: credentials come from the exec plugin {plugin}, which is run as this user")
@@ -228,8 +228,8 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderS
         names = known | {gvk.group_kind: kind.plural for gvk, kind in discovery.kinds.items()}
         served = {(gvk.group, kind.plural) for gvk, kind in discovery.kinds.items()}
         wanted = {level: needed(schedule, level, recorded, names, member.name)[0] for level in Level}
-        asked = [right for right in wanted[Level.FULL] if (right.group, right.resource) in served]
-        refused = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in asked))))
+        rights = [right for right in wanted[Level.FULL] if (right.group, right.resource) in served]
+        refused = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in rights))))
         denied = tuple(right for right in refused if right != EXPLAINING)
         context = fleet.clusters[member.name].context_name
         return Finding(
@@ -240,7 +240,7 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderS
     ha, leading, pulling = fleet.settings.ha, None, _pulling(fleet, access)
     async with open_members(fleet, access) as members:
         configs = configs_of(fleet, access)
-        found = await members.each(one)
+        results = await members.each(one)
         if ha is not None and (not access.clusters.chosen or ha.cluster in access.clusters.chosen):
             member = members.get(ha.cluster)
             why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
@@ -249,7 +249,7 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderS
                 leading = await who_leads(member, fleet.settings.name)
     findings = [
         _finding(fleet.clusters[name], result, configs[name], access)
-        for name, result in sorted(found.items())
+        for name, result in sorted(results.items())
         if name not in pulling and (not access.clusters.chosen or name in access.clusters.chosen)
     ]
     return findings, leading
@@ -277,16 +277,16 @@ def _finding(
     """Return the result of a cluster, or its error, with the risks of the way to it."""
     from reconciler.kube.connection.risks import exec_plugin_of, kubeconfig_risks
 
-    found = result
-    if not isinstance(found, Finding):
+    finding = result
+    if not isinstance(finding, Finding):
         error = getattr(result, "message", str(result))
-        found = Finding(cluster=cluster.name, context=cluster.context_name, error=error)
-    told = access.profiles.remarks(cluster) if access.profiles is not None else ()
+        finding = Finding(cluster=cluster.name, context=cluster.context_name, error=error)
+    remarks = access.profiles.remarks(cluster) if access.profiles is not None else ()
     if isinstance(config, ConfigurationError):
-        return replace(found, risks=(*found.risks, *told))
+        return replace(finding, risks=(*finding.risks, *remarks))
     return replace(
-        found,
-        risks=(*found.risks, *kubeconfig_risks(config, access.clock.now()), *told),
+        finding,
+        risks=(*finding.risks, *kubeconfig_risks(config, access.clock.now()), *remarks),
         exec_plugin=exec_plugin_of(config),
         pod_account=config.source if config.is_in_cluster else "",
     )

@@ -109,13 +109,13 @@ def _there(journal: Journal, resource: str, namespace: str | None, cluster: str)
 def _one(identities: Iterable[Identity], resource: str, namespace: str | None, what: str) -> Identity:
     from reconciler.api.refs import called
 
-    found = called(identities, resource, namespace)
-    if len(found) == 1:
-        return found[0]
+    matches = called(identities, resource, namespace)
+    if len(matches) == 1:
+        return matches[0]
     where = f" in namespace {namespace}" if namespace else ""
-    if not found:
+    if not matches:
         raise ConfigurationError(f"nothing called {resource}{where} {what}")
-    raise ConfigurationError(f"{resource} may be: {', '.join(map(str, found))}; name the namespace with -n")
+    raise ConfigurationError(f"{resource} may be: {', '.join(map(str, matches))}; name the namespace with -n")
 
 
 def _answer(journal: Journal, output: str) -> None:
@@ -123,8 +123,8 @@ def _answer(journal: Journal, output: str) -> None:
     from reconciler.observations import in_force
     from reconciler.report.status.status_document import evictions_part
 
-    found = in_force(journal.evictions(), SystemClock().now())
-    rows = [[str(order.identity), order.cluster, order.who, order.until, order.reason] for order in found]
+    orders = in_force(journal.evictions(), SystemClock().now())
+    rows = [[str(order.identity), order.cluster, order.who, order.until, order.reason] for order in orders]
     header = ["RESOURCE", "CLUSTER", "BY", "UNTIL", "REASON"]
-    if not answer_rows("evictions", evictions_part(found), output, header, rows, (2, 1)):
+    if not answer_rows("evictions", evictions_part(orders), output, header, rows, (2, 1)):
         remark("nothing is evicted")

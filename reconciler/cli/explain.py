@@ -118,11 +118,11 @@ def _broken(fleet: Fleet, resource: str, namespace: str | None) -> str:
     named = {reach.source for reach in fleet.frozen if called(reach.identities, resource, namespace)}
     unread = {reach.source.path for reach in fleet.frozen if reach.everything or reach.namespace}
     errors = [problem for problem in fleet.problems if problem.severity is Severity.ERROR]
-    found = [
+    broken = [
         one for source in sorted(named) for one in errors if one.source.path == source.path and one.source >= source
     ]
-    if found:
-        return f"it is broken in {found[0].source}: {found[0].message}"
+    if broken:
+        return f"it is broken in {broken[0].source}: {broken[0].message}"
     perhaps = [problem for problem in errors if problem.source.path in unread]
     return f"{perhaps[0].source.path} may hold it, and is broken: {perhaps[0]}" if perhaps else ""
 
@@ -136,8 +136,8 @@ def _recorded_rollouts(journal: Path | None) -> Sequence[Mapping[str, Any]]:
         return ()
     try:
         with Journal.open(journal, read_only=True) as opened:
-            found: Sequence[Mapping[str, Any]] = (opened.state() or {}).get("rollouts", ())
-            return found
+            rollouts: Sequence[Mapping[str, Any]] = (opened.state() or {}).get("rollouts", ())
+            return rollouts
     except JournalError as error:
         remark(f"where the rollouts stand is not known: {error}")
         return ()

@@ -80,30 +80,30 @@ def command(
     if is_followed and (output in ("json", "yaml") or len(queries) != 1):
         raise click.UsageError("-w prints lines: name one kind, and no -o but table, wide or name")
     if clusters:
-        fleet = replace(fleet, clusters={name: found for name, found in fleet.clusters.items() if name in clusters})
+        fleet = replace(fleet, clusters={name: answers for name, answers in fleet.clusters.items() if name in clusters})
     access = access_to(options.Reach(kubeconfig), clusters)
     if is_followed:
         run(_follow(fleet, access, queries[0]))
-    found = run(_ask(fleet, access, queries, whole=output in ("json", "yaml")))
-    sys.exit(1 if _show(queries, found, output) else 0)
+    answers = run(_ask(fleet, access, queries, whole=output in ("json", "yaml")))
+    sys.exit(1 if _show(queries, answers, output) else 0)
 
 
-def _show(queries: Sequence[Query], found: Sequence[Found], output: str) -> bool:
+def _show(queries: Sequence[Query], answers: Sequence[Found], output: str) -> bool:
     """Print the results; return whether a cluster did not answer."""
     from reconciler.cli.tables import found_json, printed
     from reconciler.incremental import by_key
 
-    failed = {(cluster, str(error)): error for _, errors in found for cluster, error in errors.items()}
+    failed = {(cluster, str(error)): error for _, errors in answers for cluster, error in errors.items()}
     for (cluster, _), error in failed.items():
         remark(f"{cluster}: {getattr(error, 'message', None) or error}")
     if output in ("json", "yaml"):
-        lists = ((cluster, cast("list[Any]", each)) for tables, _ in found for cluster, each in tables.items())
+        lists = ((cluster, cast("list[Any]", each)) for tables, _ in answers for cluster, each in tables.items())
         objects = by_key((cluster, one) for cluster, each in lists for one in each)
         answer(found_json(objects, output))
         return bool(failed)
-    shown = [printed(tables, query) for query, (tables, _) in zip(queries, found, strict=True)]
-    if any(shown):
-        answer(("" if output == "name" else "\n").join(filter(None, shown)))
+    tables_shown = [printed(tables, query) for query, (tables, _) in zip(queries, answers, strict=True)]
+    if any(tables_shown):
+        answer(("" if output == "name" else "\n").join(filter(None, tables_shown)))
     elif not failed:
         namespace = queries[0].namespace
         remark("No resources found" + (f" in {namespace} namespace" if namespace else ""))
@@ -126,9 +126,9 @@ async def _follow(fleet: Fleet, access: Access, query: Query) -> None:
     from reconciler.controller.once.planning import open_members
 
     async with open_members(fleet, access) as members:
-        found = await _ask_one(members, query, whole=False)
-        _show([query], [found], query.form)
-        await follow(members, query, found[0], access.clock)
+        answer = await _ask_one(members, query, whole=False)
+        _show([query], [answer], query.form)
+        await follow(members, query, answer[0], access.clock)
 
 
 async def _ask_one(members: MemberClusters, query: Query, *, whole: bool) -> Found:
@@ -156,10 +156,10 @@ async def _ask_one(members: MemberClusters, query: Query, *, whole: bool) -> Fou
 
     answers = await members.each(one)
     failed: dict[str, ReconcilerError] = {
-        name: found for name, found in answers.items() if isinstance(found, ReconcilerError)
+        name: result for name, result in answers.items() if isinstance(result, ReconcilerError)
     }
     # An object that one cluster lacks is no failure while another has it.
-    found = {name: found for name, found in answers.items() if not isinstance(found, ReconcilerError)}
-    if found:
+    result = {name: result for name, result in answers.items() if not isinstance(result, ReconcilerError)}
+    if result:
         failed = {name: error for name, error in failed.items() if not isinstance(error, ObjectNotFound)}
-    return found, failed
+    return result, failed

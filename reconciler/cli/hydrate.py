@@ -161,9 +161,9 @@ def _hydrate(
     renders = _chosen(fleet, only)
     errors = (problem for problem in fleet.problems if problem.severity is Severity.ERROR)
     outputs = [render.output for render in fleet.renders]  # They are about to be written.
-    told = [problem for problem in errors if not any(is_below(problem.source.path, output) for output in outputs)]
-    is_good = not _tell([*told, *overlaps(fleet.renders, fleet.clusters)])
-    made: list[tuple[Render, Output]] = []
+    problems = [problem for problem in errors if not any(is_below(problem.source.path, output) for output in outputs)]
+    is_good = not _tell([*problems, *overlaps(fleet.renders, fleet.clusters)])
+    rendered: list[tuple[Render, Output]] = []
     with tree_of(location, None, as_files=True) as tree:
         files = RenderFiles(tree)
         renderer = ToolRenderer(
@@ -172,11 +172,11 @@ def _hydrate(
         for render in renders:
             if update:
                 is_good &= _fetched(render, files, tools, location.path)
-            made.append((render, renderer.output(render, fleet.locks.get(render.lock_path), always=check)))
-        made = _checked(made, snapshots[0], parsed)
-        for render, output in made:
+            rendered.append((render, renderer.output(render, fleet.locks.get(render.lock_path), always=check)))
+        rendered = _checked(rendered, snapshots[0], parsed)
+        for render, output in rendered:
             is_good &= _finish(fleet, render, files, output, location.path, check=check)
-    is_run = any(output.files is not None for _, output in made)
+    is_run = any(output.files is not None for _, output in rendered)
     if is_run and not hides_files():
         remark(
             "this kernel cannot hide files from helm and kustomize (Landlock, Linux 5.13): they saw what you may see"
@@ -209,10 +209,10 @@ def _fetched(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bo
 
     is_good = True
 
-    def take(chart: str, found: Mapping[str, bytes], problems: tuple[Problem, ...]) -> bool:
-        for path, data in found.items():
+    def take(chart: str, brought: Mapping[str, bytes], problems: tuple[Problem, ...]) -> bool:
+        for path, data in brought.items():
             write_file(root, path, data)
-        if found:
+        if brought:
             prose(f"{render.name}: fetched {chart}\n")
         return not _tell(problems)
 
@@ -225,17 +225,17 @@ def _fetched(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bo
 
 
 def _checked(
-    made: list[tuple[Render, Output]], snapshot: Snapshot, parsed: dict[str, ParsedFile]
+    rendered: list[tuple[Render, Output]], snapshot: Snapshot, parsed: dict[str, ParsedFile]
 ) -> list[tuple[Render, Output]]:
     """Return the outputs with the errors that `validate` would report of their files."""
     from reconciler.api.problem import Severity
     from reconciler.cli.store_reading import problems_of, with_files
     from reconciler.hydration import is_below
 
-    files = {path: data for _, output in made for path, data in (output.files or {}).items()}
+    files = {path: data for _, output in rendered for path, data in (output.files or {}).items()}
     if not files:
-        return made
-    folders = [render.output for render, output in made if output.files]
+        return rendered
+    folders = [render.output for render, output in rendered if output.files]
     fleet = with_files(snapshot, parsed, folders, files)
     errors = [problem for problem in problems_of(fleet) if problem.severity is Severity.ERROR]
     return [
@@ -245,7 +245,7 @@ def _checked(
                 problems=(*output.problems, *(each for each in errors if is_below(each.source.path, render.output)))
             ),
         )
-        for render, output in made
+        for render, output in rendered
     ]
 
 

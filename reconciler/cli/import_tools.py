@@ -84,13 +84,13 @@ def _of_cluster(text: str, clusters: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
-    found = {}
+    pairs = {}
     for text in texts:
         left, is_pair, right = text.rpartition("=")
         if not (is_pair and left and right):
             raise ConfigurationError(f"{option} {text}: write two parts with an equals sign between them")
-        found[left] = right
-    return found
+        pairs[left] = right
+    return pairs
 
 
 def _read(path: str) -> tuple[list[Document], bool]:
@@ -102,8 +102,8 @@ def _read(path: str) -> tuple[list[Document], bool]:
     documents: list[Document] = []
     is_read = True
     for name, data in _texts(path):
-        found = read_yaml(name, data)
-        broken = [problem for problem in found.problems if problem.severity is Severity.ERROR]
+        read = read_yaml(name, data)
+        broken = [problem for problem in read.problems if problem.severity is Severity.ERROR]
         # A folder of a repository has JSON and YAML that is for no cluster: lists, reports of programs.
         is_other = b"apiVersion" not in data and Path(path).expanduser().is_dir()
         if broken and (b"{{" in data or is_other):
@@ -111,7 +111,7 @@ def _read(path: str) -> tuple[list[Document], bool]:
             continue
         show_problems(broken)
         is_read &= not broken
-        documents += found.documents
+        documents += read.documents
     return documents, is_read
 
 
@@ -137,11 +137,11 @@ def _write(folder: Path, store: ImportedStore) -> None:
     from reconciler.helm.files import write_file
     from reconciler.report.render_json import dump_yaml
 
-    kept = [name for name in store.files if name.startswith(_KEPT) and (folder / name).exists()]
+    untouched = [name for name in store.files if name.startswith(_KEPT) and (folder / name).exists()]
     texts = {
         name: content if isinstance(content, bytes) else "---\n".join(map(dump_yaml, map(dict, content))).encode()
         for name, content in store.files.items()
-        if name not in kept
+        if name not in untouched
     }
     existing = [name for name in texts if (folder / name).exists() or (folder / name).is_symlink()]
     if existing:
@@ -149,7 +149,7 @@ def _write(folder: Path, store: ImportedStore) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in texts.items():
         write_file(folder, name, data)
-    for name in kept:
+    for name in untouched:
         remark(f"kept {folder / name}: it exists")
     copies = {name for name in texts if name.startswith("sources/") and isinstance(store.files[name], bytes)}
     for name in texts:

@@ -64,43 +64,43 @@ def sync(
 
     if write and check:
         raise click.UsageError("--write and --check exclude each other")
-    pairs = {given.partition("=")[0]: given.partition("=")[2] or given.partition("=")[0] for given in properties}
-    for given, key in pairs.items():
+    pairs = {pair.partition("=")[0]: pair.partition("=")[2] or pair.partition("=")[0] for pair in properties}
+    for pair, key in pairs.items():
         if not is_label_key(key):
-            raise ConfigurationError(f"--property {given}: {key!r} cannot be the key of a label; give NAME=LABEL")
+            raise ConfigurationError(f"--property {pair}: {key!r} cannot be the key of a label; give NAME=LABEL")
     location = locate_store(store)
     is_commit = not (write or check)
     if is_commit and location.repository is None:
         raise ConfigurationError(f"{location}: it is in no Git repository, so it has no branches; give --write")
     base = base_of(location.repository, branch) if is_commit and location.repository is not None else ""
-    found = inventory_place(place, kubeconfig)
-    origin = InventoryOrigin(name=name or found.context, namespace=found.namespace)
+    inventory = inventory_place(place, kubeconfig)
+    origin = InventoryOrigin(name=name or inventory.context, namespace=inventory.namespace)
     snapshot, fleet = read_location(location, base or None)
-    bodies = run(read_profiles(found, fleet.settings.name, followed(origin, snapshot.files)))
-    made = synced(origin, bodies, fleet, snapshot.files, {**DEFAULT_PROPERTIES, **pairs}, dump_yaml)
-    _tell(made)
+    bodies = run(read_profiles(inventory, fleet.settings.name, followed(origin, snapshot.files)))
+    edits = synced(origin, bodies, fleet, snapshot.files, {**DEFAULT_PROPERTIES, **pairs}, dump_yaml)
+    _tell(edits)
     if check:
-        sys.exit(_DIFFERS if made.edits else 0)
-    if not made.edits:
+        sys.exit(_DIFFERS if edits.edits else 0)
+    if not edits.edits:
         remark(f"the store says already what {origin} does")
     elif write:
-        _write(location, made)
+        _write(location, edits)
     else:
-        _commit(location, branch, base, origin, made)
+        _commit(location, branch, base, origin, edits)
 
 
-def _tell(made: InventoryEdits) -> None:
+def _tell(edits: InventoryEdits) -> None:
     from reconciler.report.safe_text import visible
 
-    for edit in made.edits:
+    for edit in edits.edits:
         answer(f"{edit.kind} {edit.cluster}: {edit.path}")
-    for name, why in made.left_out.items():
+    for name, why in edits.left_out.items():
         remark(f"warning: left out {visible(name)}: {visible(why)}")
-    for note in made.notes:
+    for note in edits.notes:
         remark(f"warning: {visible(note)}")
 
 
-def _write(location: StoreLocation, made: InventoryEdits) -> None:
+def _write(location: StoreLocation, edits: InventoryEdits) -> None:
     """Write and remove the files.
 
     Raises:
@@ -112,7 +112,7 @@ def _write(location: StoreLocation, made: InventoryEdits) -> None:
 
     if location.kind is StoreKind.BARE_REPOSITORY:
         raise ConfigurationError(f"{location}: a bare repository has no files; leave --write out")
-    for edit in made.edits:
+    for edit in edits.edits:
         path = location.path / edit.path
         if edit.data is not None:
             write_file(location.path, edit.path, edit.data)
@@ -121,14 +121,14 @@ def _write(location: StoreLocation, made: InventoryEdits) -> None:
     remark("next: read 'git diff' and 'reconciler diff', then commit")
 
 
-def _commit(location: StoreLocation, branch: str, base: str, origin: InventoryOrigin, made: InventoryEdits) -> None:
+def _commit(location: StoreLocation, branch: str, base: str, origin: InventoryOrigin, result: InventoryEdits) -> None:
     from reconciler.fleet import commit_message
     from reconciler.store.git.branches import FileEdit, commit_on
 
     assert location.repository is not None, "a store with branches"
     above = f"{location.subdir}/" if location.subdir else ""
-    edits = [FileEdit(above + edit.path, edit.before, edit.data) for edit in made.edits]
-    done = commit_on(location.repository, branch, base, edits, commit_message(origin, made), os.environ)
+    edits = [FileEdit(above + edit.path, edit.before, edit.data) for edit in result.edits]
+    done = commit_on(location.repository, branch, base, edits, commit_message(origin, result), os.environ)
     if done is None:
         remark(f"the store says already what {origin} does")
         return

@@ -91,13 +91,13 @@ class LazyGroup(click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             raise click.UsageError(unknown_command(name, [*COMMANDS, *ALIASES]), ctx)
-        found = super().resolve_command(ctx, args)
-        if not ctx.resilient_parsing and (command := found[1]) is not None:
-            if isinstance(command, click.Group) and found[2]:
-                command = command.commands.get(found[2][0], command)
+        resolved = super().resolve_command(ctx, args)
+        if not ctx.resilient_parsing and (command := resolved[1]) is not None:
+            if isinstance(command, click.Group) and resolved[2]:
+                command = command.commands.get(resolved[2][0], command)
             _warn_of_misspelt_variables(command)
             ctx.meta[_COMMAND], ctx.meta[_WORDS] = command, args
-        return found
+        return resolved
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the named command; an option of another tool is told with its counterpart here.
@@ -108,10 +108,10 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except (click.UsageError, ReconcilerError) as error:
             command = ctx.meta.get(_COMMAND)
-            if command is not None and (given := _variables_quoted(command, ctx.meta[_WORDS], str(error))):
+            if command is not None and (variables := _variables_quoted(command, ctx.meta[_WORDS], str(error))):
                 from reconciler.cli.printing import remark
 
-                remark(f"note: variables give options: {', '.join(given)}")
+                remark(f"note: variables give options: {', '.join(variables)}")
             if isinstance(error, click.UsageError) and (better := _with_next_step(error, command)) is not None:
                 raise better from error
             raise
@@ -121,8 +121,8 @@ class LazyGroup(click.Group):
         from click.shell_completion import CompletionItem
 
         names = {**COMMANDS, **{alias: COMMANDS[name] for alias, name in ALIASES.items()}}
-        found = [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
-        return found if not incomplete.startswith("-") else super().shell_complete(ctx, incomplete)
+        items = [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
+        return items if not incomplete.startswith("-") else super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing any."""
@@ -141,9 +141,9 @@ def _variables_quoted(command: click.Command, args: list[str], message: str) -> 
     return [
         f"{option.envvar} ({name})"
         for option in command.params
-        if isinstance(option.envvar, str) and not typed & {*option.opts} and (given := os.environ.get(option.envvar))
+        if isinstance(option.envvar, str) and not typed & {*option.opts} and (value := os.environ.get(option.envvar))
         for name in [max(option.opts, key=len)]
-        if any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", message) for word in (name, *given.split()))
+        if any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", message) for word in (name, *value.split()))
     ]
 
 
@@ -180,21 +180,21 @@ def _with_next_step(error: click.UsageError, command: click.Command | None) -> c
         case click.BadParameter(
             param=click.Option(type=click.types.FloatParamType() | click.types.IntParamType()) as option
         ):
-            given = option.default if isinstance(option.default, float | int) else 60
-            message = f"{error.message.rstrip('.')}; for example {option.opts[0]} {given:g}"
+            number = option.default if isinstance(option.default, float | int) else 60
+            message = f"{error.message.rstrip('.')}; for example {option.opts[0]} {number:g}"
             return click.BadParameter(message, error.ctx, option)
         case click.UsageError(message=message, ctx=click.Context(command=click.Command() as typed) as ctx) if type(
             error
         ) is click.UsageError and message.startswith("Got unexpected extra argument"):
-            taken = " ".join(typed.collect_usage_pieces(ctx)[1:])
-            return click.UsageError(f"{message}; {typed.name} takes {taken or 'options and nothing else'}", ctx)
+            usage = " ".join(typed.collect_usage_pieces(ctx)[1:])
+            return click.UsageError(f"{message}; {typed.name} takes {usage or 'options and nothing else'}", ctx)
         case _:
             return None
 
 
 def _hint_of(name: str) -> str:
     """Return what is typed in place of an option that a command does not have; empty: not known."""
-    others = [other for other, found in all_commands().items() if any(name in option.opts for option in found.params)]
+    others = [other for other, one in all_commands().items() if any(name in option.opts for option in one.params)]
     return _OPTIONS_ELSEWHERE.get(name) or (f"It is an option of {', '.join(others)}." if others else "")
 
 

@@ -42,6 +42,6 @@ def command(
         # A reader must never see half a file.
         write_file(output, text)
         remark(f"wrote {output}: {len(observations.clusters)} clusters")
-    for name, seen in sorted(observations.clusters.items()):
-        if not seen.reachable:
+    for name, cluster in sorted(observations.clusters.items()):
+        if not cluster.reachable:
             remark(f"{name}: not reachable")

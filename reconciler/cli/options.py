@@ -26,11 +26,11 @@ def resource_and_store(words: Sequence[str]) -> tuple[str, str]:
     Raises:
         UsageError: no resource is named, or more than a resource and a store are.
     """
-    found = resource_in(words)
+    resource = resource_in(words)
     rest = words[1 if "/" in words[0] else 2 :]
     if len(rest) > 1:
         raise click.UsageError(f"one KIND/NAME and one STORE are taken; {' '.join(rest[1:])} is too much")
-    return found, rest[0] if rest else ""
+    return resource, rest[0] if rest else ""
 
 
 def resource_in(words: Sequence[str]) -> str:
@@ -115,8 +115,8 @@ def completer(name: str) -> Callable[[click.Context, click.Parameter, str], list
 
     def complete(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
         completing = importlib.import_module("reconciler.cli.completion")
-        found: list[str] = getattr(completing, name)(ctx, parameter, begun)
-        return found
+        words: list[str] = getattr(completing, name)(ctx, parameter, begun)
+        return words
 
     return complete
 
@@ -128,9 +128,9 @@ def grouped(parameter: str, make: Callable[..., Any], *added: Callable[[Any], An
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def command(**given: Any) -> Any:
-            made = make(**{name: given.pop(name) for name in names if name in given})
-            return function(**given, **{parameter: made})
+        def command(**values: Any) -> Any:
+            group = make(**{name: values.pop(name) for name in names if name in values})
+            return function(**values, **{parameter: group})
 
         for one in reversed(added):
             command = one(command)

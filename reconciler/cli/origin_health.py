@@ -52,18 +52,18 @@ def stage_completed(stage: str, journal: Path | None, store: str) -> StageComple
             for cluster in rollout["clusters"]
             if of in ("", rollout["name"]) and cluster["stage"] == name
         ]
-        asked = [f"rollout {rollout} @ {cluster['name']}" for rollout, cluster in clusters]
+        subjects = [f"rollout {rollout} @ {cluster['name']}" for rollout, cluster in clusters]
         kind = EventKind.ROLLOUT_COMPLETED
-        completed = [event for subject in asked for event in opened.events(subject=subject, kind=kind, limit=1)]
-    found = {(rollout, cluster["revision"], cluster["phase"]) for rollout, cluster in clusters}
-    told = ", ".join(
-        sorted(f"{rollout}/{name} is {phase} at {short_revision(revision)}" for rollout, revision, phase in found)
+        completed = [event for subject in subjects for event in opened.events(subject=subject, kind=kind, limit=1)]
+    states = {(rollout, cluster["revision"], cluster["phase"]) for rollout, cluster in clusters}
+    phases = ", ".join(
+        sorted(f"{rollout}/{name} is {phase} at {short_revision(revision)}" for rollout, revision, phase in states)
     )
-    if len(found) != 1 or next(iter(found))[2] != "done":
-        raise ConfigurationError(f"the stage {stage} has not completed one revision: {told or 'no cluster is in it'}")
-    revision: str = next(iter(found))[1]
-    meant = (event for event in completed if (event.data.get("revision"), event.data.get("stage")) == (revision, name))
-    return StageCompleted(stage, revision, max((event.time for event in meant), default=""))
+    if len(states) != 1 or next(iter(states))[2] != "done":
+        raise ConfigurationError(f"the stage {stage} has not completed one revision: {phases or 'no cluster is in it'}")
+    revision: str = next(iter(states))[1]
+    events = (event for event in completed if (event.data.get("revision"), event.data.get("stage")) == (revision, name))
+    return StageCompleted(stage, revision, max((event.time for event in events), default=""))
 
 
 def location_of(store: str) -> StoreLocation | None:
@@ -128,19 +128,19 @@ def _rendered(snapshot: Snapshot, fleet: Fleet) -> Mapping[str, tuple[str, ...]]
     from reconciler.hydration import is_below
 
     blobs = {file.path: file.blob for file in snapshot.files}
-    found: dict[str, tuple[str, ...]] = {}
+    rendered: dict[str, tuple[str, ...]] = {}
     stale: set[str] = set()
     for render in fleet.renders:
         lock = fleet.locks.get(render.lock_path)
         is_fresh = lock is not None and lock.spec == render.digest
         inputs = lock.inputs if lock is not None else {}
         templates = fleet.templates.items()
-        made = tuple(str(identity) for identity, each in templates if is_below(each.source.path, render.output))
+        objects = tuple(str(identity) for identity, each in templates if is_below(each.source.path, render.output))
         for subject in (f"Render {render.name}", *inputs):
-            found[subject] = (*found.get(subject, ()), *(made or (subject,)))
+            rendered[subject] = (*rendered.get(subject, ()), *(objects or (subject,)))
             if not is_fresh or blobs.get(subject) != inputs.get(subject):
                 stale.add(subject)
-    return {**found, **dict.fromkeys(stale, ())}
+    return {**rendered, **dict.fromkeys(stale, ())}
 
 
 @cache
@@ -150,17 +150,17 @@ def _newer(location: StoreLocation | None, applied: str, commit: str, folder: st
     from reconciler.hydration import is_below
     from reconciler.store.git.snapshot import GitStore
 
-    told = f"{_UNKNOWN}: the service has {short_revision(applied)}, where it is another"
+    why = f"{_UNKNOWN}: the service has {short_revision(applied)}, where it is another"
     if applied == commit:
         return ""
     if location is None or location.repository is None:
-        return told
+        return why
     try:
         with GitStore(location.repository) as store:
             changed = store.changed_paths(applied, commit, location.subdir)
     except StoreError:
-        return told
-    return told if any(not folder or is_below(path, folder) for path in changed) else ""
+        return why
+    return why if any(not folder or is_below(path, folder) for path in changed) else ""
 
 
 def _sick(picture: Mapping[str, Any], subjects: tuple[str, ...]) -> str:
@@ -191,28 +191,28 @@ def _since(journal: Journal, subjects: tuple[str, ...]) -> str:
 
     kinds = tuple(map(str, (EventKind.CREATED, EventKind.UPDATED, EventKind.REPLACED, EventKind.ADOPTED,
                             EventKind.RECOVERED)))  # fmt: skip
-    found = [journal.newest_events(EventFilter(about=subject, kinds=kinds), 1) for subject in subjects]
-    if not all(found):
+    events = [journal.newest_events(EventFilter(about=subject, kinds=kinds), 1) for subject in subjects]
+    if not all(events):
         return f"{_UNKNOWN}: nothing is recorded of it"
-    return f"healthy there, without change or failure since {max(newest.event.time for (newest,) in found)}"
+    return f"healthy there, without change or failure since {max(newest.event.time for (newest,) in events)}"
 
 
 def _observed(path: Path, objects: Callable[[str], tuple[str, ...]]) -> HealthWords:
     from reconciler.api.clusters import Health
     from reconciler.cli.store_reading import read_observations
 
-    found: dict[str, list[tuple[str, Health]]] = {}
+    healths: dict[str, list[tuple[str, Health]]] = {}
     for cluster in read_observations(path).clusters.values():
         for identity, workload in cluster.workloads.items():
-            found.setdefault(str(identity), []).append((cluster.name, workload.health))
+            healths.setdefault(str(identity), []).append((cluster.name, workload.health))
 
     def words(_folder: str, subject: str) -> str:
         subjects = objects(subject)
         if not subjects:
             return _NOT_RENDERED
-        seen = [each for one in subjects for each in found.get(one, ())]
-        bad = [f"{health} in {cluster}" for cluster, health in seen if health is not Health.HEALTHY]
-        if not seen:
+        observed = [each for one in subjects for each in healths.get(one, ())]
+        bad = [f"{health} in {cluster}" for cluster, health in observed if health is not Health.HEALTHY]
+        if not observed:
             return f"{_UNKNOWN}: the observations have nothing of it"
         return ", ".join(bad) or "healthy there as observed, since when is not known"
 

@@ -160,8 +160,8 @@ def remark(text: str) -> None:
     from reconciler.report.mask import scrub_text
     from reconciler.report.safe_text import joined, visible
 
-    shown = joined(map(visible, scrub_text(text).split("\n")))
-    click.echo(_folded(shown, sys.stderr), err=True, nl=False)
+    text_shown = joined(map(visible, scrub_text(text).split("\n")))
+    click.echo(_folded(text_shown, sys.stderr), err=True, nl=False)
 
 
 def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
@@ -169,9 +169,9 @@ def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
     from reconciler.api.problem import Severity
     from reconciler.report.problems_text import problems_text
 
-    shown = [problem for problem in problems if hints or problem.severity is not Severity.HINT]
-    if shown:
-        text = problems_text(shown, style_for(sys.stderr))
+    listed_problems = [problem for problem in problems if hints or problem.severity is not Severity.HINT]
+    if listed_problems:
+        text = problems_text(listed_problems, style_for(sys.stderr))
         click.echo(_folded(text, sys.stderr), err=True, nl=False, color=True)
 
 

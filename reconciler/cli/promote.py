@@ -92,21 +92,21 @@ def command(
             rule, origin_of = replace(rule, origin=""), read_location(location, done.revision)
         source = origin_of[0]
         folders = [folder for folder in (rule.origin, rule.target) if folder]
-        found = [
+        changes = [
             each for path, each in uncommitted(location).items() if any(is_below(path, folder) for folder in folders)
         ]
-        if found:
+        if changes:
             raise ConfigurationError(
-                f"not committed: {listed(found, _SHOWN_MAX)}; a promotion is of what is committed: "
+                f"not committed: {listed(changes, _SHOWN_MAX)}; a promotion is of what is committed: "
                 "commit or stash that first"
             )
-        made = promoted(rule, source.files, snapshot.files, dump_yaml)
+        result = promoted(rule, source.files, snapshot.files, dump_yaml)
         by_hand: tuple[str, ...] = ()
         if last := newest_with(location.repository, base, f"Promoted-to: {rule.target}"):
-            by_hand = conflicts(rule, source.files, read_location(location, last)[0].files, made, dump_yaml)
+            by_hand = conflicts(rule, source.files, read_location(location, last)[0].files, result, dump_yaml)
     with origin_health(store, location, origin_of, journal, observations) as words:
         health = partial(words, rule.origin) if done is None else done.words
-        text = _text(f"{name} at {short_revision(source.revision)} to {target}", made, health)
+        text = _text(f"{name} at {short_revision(source.revision)} to {target}", result, health)
     prose(text)
     if by_hand and not overwrite:
         fields = "\n".join(f"  {each}" for each in by_hand)
@@ -114,13 +114,13 @@ def command(
             f"{rule.target} was edited since the last promotion, and this would write over it:\n{fields}\n"
             "look whether that is still wanted; --overwrite goes on"
         )
-    if not made.files:
-        stays = any(carried.differing for carried in made.carried)
+    if not result.files:
+        stays = any(carried.differing for carried in result.carried)
         more = ". Name in a Promotion what else is to follow, as follow or fields" if stays else ""
         remark(f"{rule.target} has all that follows already; there is nothing to commit{more}")
     elif not dry_run:
         trailers = f"Promoted-from: {name} at {short_revision(source.revision)}\nPromoted-to: {target}\n"
-        _commit(location, branch, f"Promote {name} to {target}\n\n{text}\n{trailers}", snapshot, made)
+        _commit(location, branch, f"Promote {name} to {target}\n\n{text}\n{trailers}", snapshot, result)
 
 
 def _rule(fleet: Fleet, origin: str, target: str, only: str, namespaces: tuple[str, ...]) -> Promotion:
@@ -134,15 +134,15 @@ def _rule(fleet: Fleet, origin: str, target: str, only: str, namespaces: tuple[s
     from reconciler.api.rollouts import FollowClass, Promotion
     from reconciler.hydration import is_below, is_plain_path
 
-    found = [each for each in fleet.promotions if each.target == target and origin in ("", each.origin)]
-    if not origin and len(found) != 1:
-        known = ", ".join(each.origin for each in found)
+    matches = [each for each in fleet.promotions if each.target == target and origin in ("", each.origin)]
+    if not origin and len(matches) != 1:
+        known = ", ".join(each.origin for each in matches)
         raise ConfigurationError(
             f"several Promotions lead to {target}; say which with --from: {known}"
-            if found
+            if matches
             else f"no Promotion of the store leads to {target}; say what is promoted with --from"
         )
-    rule = found[0] if found else Promotion(name="", origin=origin, target=target)
+    rule = matches[0] if matches else Promotion(name="", origin=origin, target=target)
     for folder in (rule.origin, rule.target):
         if not is_plain_path(folder):
             raise ConfigurationError(f"{folder!r} is no folder of the store; name one from its root, as envs/staging")
@@ -165,12 +165,12 @@ def _pairs(namespaces: tuple[str, ...]) -> Mapping[str, str]:
     return {before: after for before, _, after in split}
 
 
-def _text(title: str, made: Promoted, health: Callable[[str], str]) -> str:
+def _text(title: str, result: Promoted, health: Callable[[str], str]) -> str:
     lines = [title, ""]
-    for carried in made.carried:
+    for carried in result.carried:
         if carried.moved or carried.differing:
             lines += [*_lines(carried, health), ""]
-    lines += [f"not promoted: {told}" for told in made.left_out]
+    lines += [f"not promoted: {text}" for text in result.left_out]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -196,20 +196,20 @@ def _lines(carried: DocumentPair, health: Callable[[str], str]) -> list[str]:
     return lines
 
 
-def _commit(location: StoreLocation, branch: str, message: str, base: Snapshot, made: Promoted) -> None:
+def _commit(location: StoreLocation, branch: str, message: str, base: Snapshot, result: Promoted) -> None:
     from reconciler.hydration import input_folders, is_input
     from reconciler.store.git.branches import FileEdit, commit_on
 
     assert location.repository is not None, "a store with branches"
     above = f"{location.subdir}/" if location.subdir else ""
     before = {file.path: file.data for file in base.files}
-    edits = [FileEdit(above + path, before[path], data) for path, data in made.files.items()]
+    edits = [FileEdit(above + path, before[path], data) for path, data in result.files.items()]
     done = commit_on(location.repository, branch, base.revision, edits, message, os.environ)
     assert done is not None, "a file changes"
     answer(f"\ncommit {short_revision(done.commit)} on {done.branch}\n")
     fleet = read_location(location, done.commit)[1]
     inputs = input_folders(fleet.renders, {})
     sources = {each.source.path for each in fleet.renders}
-    if any(path in sources or is_input(path, inputs) for path in made.files):
+    if any(path in sources or is_input(path, inputs) for path in result.files):
         remark(f"next: 'reconciler hydrate --branch {done.branch}': what it changed is rendered")
     remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")

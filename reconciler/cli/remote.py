@@ -81,8 +81,8 @@ class RemoteService:
             ServiceError: it cannot be had; the message says why, and what to do.
         """
         where = "/".join((self._prefix + _BASE, *(quote(part, safe="") for part in path)))
-        asked = urlencode({name: value for name, value in query.items() if value != ""})
-        status, headers, body = self._request(f"{where}?{asked}" if asked else where)
+        encoded = urlencode({name: value for name, value in query.items() if value != ""})
+        status, headers, body = self._request(f"{where}?{encoded}" if encoded else where)
         document: Any = None
         with suppress(ValueError, RecursionError):
             is_packed = headers.get("content-encoding") == "gzip"
@@ -117,7 +117,7 @@ class RemoteService:
             connection.request("GET", target, headers=headers)
             answer = connection.getresponse()
             body = answer.read(_BYTES_MAX + 1)
-            found = {name.lower(): value for name, value in answer.getheaders()}
+            fields = {name.lower(): value for name, value in answer.getheaders()}
         except ssl.SSLCertVerificationError as error:
             todo = "name the file with its authority with --server-ca"
             raise self._error(f"its certificate is not trusted: {error.verify_message}", todo) from error
@@ -140,7 +140,7 @@ class RemoteService:
             connection.close()
         if len(body) > _BYTES_MAX:
             raise self._error("its answer is too large", "ask for less")
-        return answer.status, found, body
+        return answer.status, fields, body
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._url.startswith(_UNIX):

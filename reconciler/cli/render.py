@@ -43,8 +43,8 @@ def command(
     with bulk_load():
         fleet = read_fleet(*chosen)
         check_clusters(clusters, fleet)
-        seen = read_observations(observations)
-        schedule = schedule_fleet(fleet, seen, now or SystemClock().now(), interpreters=interpreters, fresh=fresh)
+        observed = read_observations(observations)
+        schedule = schedule_fleet(fleet, observed, now or SystemClock().now(), interpreters=interpreters, fresh=fresh)
         result = rendering(schedule, frozenset(clusters), with_bodies=output != "placementdecision")
     if output == "json":
         answer(render_json(result, show_secrets=show_secrets))

@@ -36,19 +36,19 @@ def command(
     if bool(scope) is is_all:
         raise click.UsageError("name what to resume (fleet, cluster NAME or KIND/NAME), or give --all")
     with orders_of(journal_path(journal, store)) as book:
-        found = [record.scope for record in book.suspensions()]
-        wanted, text = found, " ".join(scope)
-        if not is_all and text in found:
+        scopes = [record.scope for record in book.suspensions()]
+        wanted, text = scopes, " ".join(scope)
+        if not is_all and text in scopes:
             wanted = [text]
         elif not is_all:
-            subjects = [subject for known in found if (subject := subject_of(known)) is not None]
+            subjects = [subject for known in scopes if (subject := subject_of(known)) is not None]
             try:
                 wanted = [str(one_subject(subjects, "/".join(scope), namespace))]
             except ConfigurationError as error:
-                told = ", ".join(found) or "nothing"
-                raise ConfigurationError(f"{text} is not suspended; suspended: {told}") from error
+                listed_scopes = ", ".join(scopes) or "nothing"
+                raise ConfigurationError(f"{text} is not suspended; suspended: {listed_scopes}") from error
         for chosen in wanted:
             book.resume(chosen, person(), reason)
             remark(f"resumed {chosen}")
-        if not found:
+        if not scopes:
             remark("nothing is suspended")

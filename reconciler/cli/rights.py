@@ -77,8 +77,8 @@ def needed(
 
     settings = schedule.fleet.settings
     is_leased = settings.ha is not None and cluster in (None, settings.ha.cluster)
-    found = needed_rights(schedule, level, recorded, resources, holder_name(settings.name), is_leased=is_leased)
-    return found.rights, found.unknown
+    rights_needed = needed_rights(schedule, level, recorded, resources, holder_name(settings.name), is_leased=is_leased)
+    return rights_needed.rights, rights_needed.unknown
 
 
 def decided(fleet: Fleet, access: Access) -> Schedule:
@@ -96,7 +96,7 @@ def recorded_kinds(access: Access) -> frozenset[GroupKind]:
     if access.journal is None or not access.journal.exists():
         return frozenset()
     with Journal.open(access.journal, read_only=True) as journal:
-        rows = [row for name, found in journal.ledger().items() for row in found.values() if _is_chosen(name, access)]
+        rows = [row for name, each in journal.ledger().items() for row in each.values() if _is_chosen(name, access)]
     # A Namespace that only follows its objects is released, never deleted.
     return frozenset(row.gvk.group_kind for row in rows if row.policy or row.gvk.group_kind != ("", "Namespace"))
 
@@ -111,9 +111,9 @@ async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
     from reconciler.kube.discovery import Discovery
 
     async with open_members(fleet, access) as members:
-        found = await members.each(lambda member: member.discover())
+        answers = await members.each(lambda member: member.discover())
     served = [
-        answer for name, answer in sorted(found.items()) if isinstance(answer, Discovery) and _is_chosen(name, access)
+        answer for name, answer in sorted(answers.items()) if isinstance(answer, Discovery) and _is_chosen(name, access)
     ]
     return {gvk.group_kind: kind.plural for discovery in served for gvk, kind in discovery.kinds.items()}
 

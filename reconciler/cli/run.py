@@ -157,10 +157,10 @@ def _journal_of(chosen: options.StoreChoice) -> Path:
     if service := service_journal(os.environ):
         return service
     fleet = read_fleet(*chosen, as_files=False)
-    found = journal_for(fleet, os.environ, writes=full_name(chosen.store))
-    if found is None:
+    path = journal_for(fleet, os.environ, writes=full_name(chosen.store))
+    if path is None:
         raise ConfigurationError(why_nameless(fleet))
-    return found
+    return path
 
 
 async def _run(service: Service, listening: Listening) -> None:

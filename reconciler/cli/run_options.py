@@ -74,11 +74,11 @@ class Keys:
         """The values of each encrypted template, or why there are none."""
         return self._keyring().open(templates, is_all)
 
-    def listen(self, told: Callable[[Collection[Identity]], None]) -> None:
+    def listen(self, listener: Callable[[Collection[Identity]], None]) -> None:
         """Call this with objects whose files were answered after `open` returned."""
-        self._told = told
+        self._told = listener
         if self._made is not None:
-            self._made.listen(told)
+            self._made.listen(listener)
 
     def again(self) -> None:
         """Try again to decrypt values that failed."""
@@ -153,7 +153,7 @@ class NotifyOptions(NamedTuple):
 telling_options = options.grouped("asked", NotifyOptions, *_TELLING_OPTIONS)
 
 
-def webhooks_of(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:
+def webhooks_of(options: NotifyOptions) -> tuple[WebhookOptions, ...]:
     """Return the webhooks to tell.
 
     Raises:
@@ -166,23 +166,23 @@ def webhooks_of(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:
     from reconciler.notify.webhook import WebhookOptions
     from reconciler.secret_files import credential_file, secret_text
 
-    kinds = frozenset(name.strip() for name in asked.webhook_events.split(",") if name.strip())
+    kinds = frozenset(name.strip() for name in options.webhook_events.split(",") if name.strip())
     unknown = sorted(kinds - set(map(str, EventKind)))
     if unknown:
         known = ", ".join(map(str, EventKind))
         raise ConfigurationError(f"--webhook-events: there is no event {unknown[0]!r}; there are {known}")
-    file = credential_file(asked.webhook_file, "webhook")
+    file = credential_file(options.webhook_file, "webhook")
     in_file = secret_text(file, "--webhook-file").split() if file is not None else []
-    found = addresses((*asked.webhooks, *in_file), allows_http=asked.allow_plain_http)
-    secret = credential_file(asked.webhook_secret_file, "webhook-secret")
-    if found and secret is None:
+    receivers = addresses((*options.webhooks, *in_file), allows_http=options.allow_plain_http)
+    secret = credential_file(options.webhook_secret_file, "webhook-secret")
+    if receivers and secret is None:
         remark("what webhooks are told is not signed: name a secret with --webhook-secret-file")
-    elif found and secret is not None:
+    elif receivers and secret is not None:
         keys_in(secret_text(secret, "--webhook-secret-file"))
-    return tuple(WebhookOptions(address=address, secret=secret, kinds=kinds) for address in found)
+    return tuple(WebhookOptions(address=address, secret=secret, kinds=kinds) for address in receivers)
 
 
-def forge_of(asked: NotifyOptions, store: str) -> ForgeOptions | None:
+def forge_of(options: NotifyOptions, store: str) -> ForgeOptions | None:
     """Return the forge to tell; None: none was named.
 
     Raises:
@@ -193,27 +193,27 @@ def forge_of(asked: NotifyOptions, store: str) -> ForgeOptions | None:
     from reconciler.secret_files import credential_file, token_in
     from reconciler.store.git.url import is_git_url, parse_git_url
 
-    if asked.forge_status is None:
+    if options.forge_status is None:
         return None
     url = parse_git_url(store) if is_git_url(store) else None
     if url is not None and url.is_artifact:
         raise ConfigurationError("--forge-status sets the status of a commit, and STORE is an artifact of a registry")
-    kind = ForgeKind.GITEA if asked.forge_status == "forgejo" else ForgeKind(asked.forge_status)
+    kind = ForgeKind.GITEA if options.forge_status == "forgejo" else ForgeKind(options.forge_status)
     repository = repository_of(
         kind,
         host=url.host if url is not None else "",
         path=url.path if url is not None else "",
-        repository=asked.forge_repository,
-        api=asked.forge_api,
+        repository=options.forge_repository,
+        api=options.forge_api,
     )
-    checked_host(repository.api, allows_http=asked.allow_plain_http, option="--forge-api")
-    if asked.page_url:
-        checked_host(asked.page_url, allows_http=True, option="--page-url")
-    token = credential_file(asked.forge_token_file, "forge-token")
+    checked_host(repository.api, allows_http=options.allow_plain_http, option="--forge-api")
+    if options.page_url:
+        checked_host(options.page_url, allows_http=True, option="--page-url")
+    token = credential_file(options.forge_token_file, "forge-token")
     if token is None:
         raise ConfigurationError("--forge-status needs a token: name its file with --forge-token-file")
     token_in(token, "--forge-token-file")
-    return ForgeOptions(repository=repository, token=token, page_url=asked.page_url)
+    return ForgeOptions(repository=repository, token=token, page_url=options.page_url)
 
 
 def forge_pages(forge: ForgeOptions | None, store: str) -> tuple[str, str]:
@@ -226,13 +226,13 @@ def forge_pages(forge: ForgeOptions | None, store: str) -> tuple[str, str]:
     if forge is not None:
         return forge.repository.pages(subdir)
     try:
-        found = public_repository(url.host, url.path) if url is not None else None
+        repository = public_repository(url.host, url.path) if url is not None else None
     except ConfigurationError:
-        found = None  # The URL has no OWNER/NAME.
-    return found.pages(subdir) if found is not None else ("", "")
+        repository = None  # The URL has no OWNER/NAME.
+    return repository.pages(subdir) if repository is not None else ("", "")
 
 
-def prometheus_of(given: str | None, token: Path | None, *, allows_http: bool) -> PrometheusAddress | None:
+def prometheus_of(option: str | None, token: Path | None, *, allows_http: bool) -> PrometheusAddress | None:
     """The Prometheus that gates ask; None: none was named.
 
     Raises:
@@ -242,9 +242,9 @@ def prometheus_of(given: str | None, token: Path | None, *, allows_http: bool) -
     from reconciler.notify.post import checked_host
     from reconciler.secret_files import credential_file, token_in
 
-    if given is None:
+    if option is None:
         return None
-    name, _, url = given.partition("=")
+    name, _, url = option.partition("=")
     if not name or not name.isprintable():
         raise ConfigurationError("--prometheus: write NAME=URL, with the name that the Fleet document has")
     checked_host(url, allows_http=allows_http, option="--prometheus")

@@ -23,7 +23,7 @@ def command(*, kind: str | None) -> None:
     if kind is None:
         answer(json_text(store_schema()))
         return
-    found = next((name for name in KINDS if name.lower() == kind.lower()), None)
-    if found is None:
+    name_of = next((name for name in KINDS if name.lower() == kind.lower()), None)
+    if name_of is None:
         raise ConfigurationError(f"there is no schema of {kind}; there is one of: {', '.join(KINDS)}")
-    answer(json_text(kind_schema(found)))
+    answer(json_text(kind_schema(name_of)))

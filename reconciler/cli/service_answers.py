@@ -51,14 +51,14 @@ server_options = options.grouped(
 )  # fmt: skip
 
 
-def refuse_beside(server: ServiceAddress, **given: object) -> None:
+def refuse_beside(server: ServiceAddress, **values: object) -> None:
     """Refuse options about local files beside `--server`: they would be ignored silently.
 
     Raises:
         UsageError: one of them was typed.
     """
     context = click.get_current_context()
-    for name, value in given.items():
+    for name, value in values.items():
         source = context.get_parameter_source(name)
         if value and source is click.core.ParameterSource.COMMANDLINE:
             option = next((each.opts[0] for each in context.command.params if each.name == name), name)
@@ -68,6 +68,6 @@ def refuse_beside(server: ServiceAddress, **given: object) -> None:
 def served_history(service: RemoteService, question: HistoryQuery) -> tuple[dict[str, Any], int]:
     """Return the document of `history` from a service, and the number to go on after."""
     limit, after = (question.limit, "") if question.after is None else (_PAGE, question.after)
-    given = {name: getattr(question, name) for name in ("resource", "namespace", "cluster", "since")}
-    document, headers = service.get("history", **given, limit=limit, after=after)
+    query = {name: getattr(question, name) for name in ("resource", "namespace", "cluster", "since")}
+    document, headers = service.get("history", **query, limit=limit, after=after)
     return document, int(headers.get("fleet-last-event", 0))

@@ -40,7 +40,7 @@ def with_settings(
         for side in sides
     )
     differing = old.keys() ^ new.keys()
-    before, after = (_files(store, side, found, differing) for side, found in zip(sides, (old, new), strict=True))
+    before, after = (_files(store, side, held, differing) for side, held in zip(sides, (old, new), strict=True))
     history = _history(store, sides)
     changes = (
         *_judges(history, sides),
@@ -48,9 +48,9 @@ def with_settings(
         *content_changes(*fleets),
         *_promoted(store, sides, fleets, health),
     )
-    found = held_settings(plan, changes, *fleets, who=_authors(history, sides, changes))
+    held = held_settings(plan, changes, *fleets, who=_authors(history, sides, changes))
     problems = _of_no_commit(history, *fleets)
-    return replace(found, problems=with_problems(found.problems, problems)) if problems else found
+    return replace(held, problems=with_problems(held.problems, problems)) if problems else held
 
 
 class _History(NamedTuple):
@@ -120,8 +120,8 @@ def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[
         source=Source(""), document="", path="", before=MISSING, after=MISSING, meaning="", direction=Direction.NEUTRAL
     )
     paths = GitStore(history.repository).changed_paths(base, head)
-    found = ((path, repository_effect(path)) for path in paths)
-    return [replace(row, source=Source(path), document=path, meaning=meaning) for path, meaning in found if meaning]
+    effects = ((path, repository_effect(path)) for path in paths)
+    return [replace(row, source=Source(path), document=path, meaning=meaning) for path, meaning in effects if meaning]
 
 
 def _promoted(
@@ -154,12 +154,12 @@ def _files(
     """Return the wanted files with their data, and the ignore files."""
     from reconciler.fleet import memo_key
 
-    found = {key: file for key, file in steering.items() if key in wanted and not file.faults}
-    if any(not file.data for file in found.values()):
-        known = {memo_key(file) for file in side.files} - found.keys()
+    files = {key: file for key, file in steering.items() if key in wanted and not file.faults}
+    if any(not file.data for file in files.values()):
+        known = {memo_key(file) for file in side.files} - files.keys()
         again = _read(store, side.revision, known)
-        found |= {key: file for file in again.files if (key := memo_key(file)) in found}
-    return (*found.values(), *side.ignore_files)
+        files |= {key: file for file in again.files if (key := memo_key(file)) in files}
+    return (*files.values(), *side.ignore_files)
 
 
 def _read(store: str, revision: str, known: Collection[str]) -> Snapshot:
@@ -193,5 +193,5 @@ def _authors(
     from reconciler.store.git.commit_history import last_authors
 
     base, head = (side.revision for side in sides)
-    found = last_authors(history.repository, base, head, [f"{history.prefix}{path}" for path in paths])
-    return {path.removeprefix(history.prefix): author for path, author in found.items()}
+    authors = last_authors(history.repository, base, head, [f"{history.prefix}{path}" for path in paths])
+    return {path.removeprefix(history.prefix): author for path, author in authors.items()}

@@ -70,9 +70,9 @@ def read_fleet(
 
     with bulk_load():
         is_url = is_git_url(store)
-        folder, found = cache_folder(), {} if parsed is None else parsed
+        folder, parsed_files = cache_folder(), {} if parsed is None else parsed
         cache = ParseCache(parse_cache_file(folder, store)) if folder is not None else None
-        take = ParsedAsRead(found)
+        take = ParsedAsRead(parsed_files)
 
         def read(known: Collection[str]) -> Snapshot:
             if is_url:
@@ -80,18 +80,18 @@ def read_fleet(
             location = locate_store(store, as_directory=as_directory)
             return open_store(location, rev=rev, as_files=as_files, is_settled=is_settled, known=known, take=take)
 
-        snapshot = read(()) if cache is None else _with_cache(read, cache, found)
+        snapshot = read(()) if cache is None else _with_cache(read, cache, parsed_files)
         if snapshots is not None:
             snapshots.append(snapshot)
         keys = list(map(memo_key, snapshot.files))
-        files = {key: found[key] for key in keys if key in found}
+        files = {key: parsed_files[key] for key in keys if key in parsed_files}
         is_known = len(files) == len(keys) and not take.count
         fleet = parse(snapshot, files)
         if last_good is not None:
             fleet = last_good.in_force(fleet, snapshot, files, store, as_directory=as_directory)
-        found |= files
+        parsed_files |= files
         if cache is not None and not is_known:
-            cache.save(found)
+            cache.save(parsed_files)
         if with_locks and fleet.renders:
             fleet = _with_locks(fleet, store, rev, as_files=as_files, as_directory=as_directory)
         held = (fleet.clusters, fleet.templates, fleet.propagation, fleet.overrides, fleet.problems)
@@ -124,8 +124,8 @@ def check_revisions(fleet: Fleet) -> None:
 
     # The reader of the store chose these documents.
     if refused := sorted(set(refused_without_revisions(fleet.rollouts)).intersection(fleet.problems)):
-        told = (f"{problem.source}: {problem.message} [{problem.code}]" for problem in refused)
-        raise ConfigurationError("\n".join(told))
+        lines = (f"{problem.source}: {problem.message} [{problem.code}]" for problem in refused)
+        raise ConfigurationError("\n".join(lines))
 
 
 def _with_locks(fleet: Fleet, store: str, rev: str | None, *, as_files: bool, as_directory: bool) -> Fleet:
@@ -169,17 +169,17 @@ def _tell_empty(store: str, rev: str | None) -> None:
 
 
 def _with_cache(
-    read: Callable[[Collection[str]], Snapshot], cache: ParseCache, found: dict[str, ParsedFile]
+    read: Callable[[Collection[str]], Snapshot], cache: ParseCache, parsed: dict[str, ParsedFile]
 ) -> Snapshot:
     """The snapshot without the data of files that were parsed before, which are added to `found`."""
     from reconciler.fleet import memo_key
 
-    kept = cache.keys()
-    snapshot = read(kept | found.keys())
+    cached = cache.keys()
+    snapshot = read(cached | parsed.keys())
     files = {memo_key(file): file for file in snapshot.files}
-    found |= cache.load(file for key, file in files.items() if key in kept and key not in found)
-    is_spoilt = any(key in kept and key not in found for key in files)
-    return read(found.keys()) if is_spoilt else snapshot
+    parsed |= cache.load(file for key, file in files.items() if key in cached and key not in parsed)
+    is_spoilt = any(key in cached and key not in parsed for key in files)
+    return read(parsed.keys()) if is_spoilt else snapshot
 
 
 def fetched(store: str, rev: str | None, known: Collection[str], take: Taker, *, as_directory: bool) -> Snapshot:
@@ -192,8 +192,8 @@ def fetched(store: str, rev: str | None, known: Collection[str], take: Taker, *,
     from reconciler.store.git.url import parse_git_url
     from reconciler.store.url_source import fetch_snapshot
 
-    kept = cache_folder()
-    with tempfile.TemporaryDirectory(prefix="fleet-clone-") if kept is None else nullcontext(kept) as folder:
+    cache = cache_folder()
+    with tempfile.TemporaryDirectory(prefix="fleet-clone-") if cache is None else nullcontext(cache) as folder:
         url = parse_git_url(store)
         tell = _ProgressPrinter(str(url))
         return run(fetch_snapshot(url, rev, Path(folder) / "git", os.environ, known=known, take=take, tell=tell))
@@ -221,11 +221,11 @@ def cache_folder() -> Path | None:
 
     systemd names the folder that it makes for a service.
     """
-    given, home = os.environ.get("CACHE_DIRECTORY", "").partition(":")[0], os.environ.get("HOME")
+    named, home = os.environ.get("CACHE_DIRECTORY", "").partition(":")[0], os.environ.get("HOME")
     base = os.environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else "")
-    if not (given or base):
+    if not (named or base):
         return None
-    folder = Path(given) if given else Path(base) / "fleet-reconciler"
+    folder = Path(named) if named else Path(base) / "fleet-reconciler"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
@@ -253,9 +253,9 @@ def problems_of(fleet: Fleet) -> tuple[Problem, ...]:
     schedule = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
     carried = [identity for identity, binding in schedule.bindings.items() if binding.owners]
     odd = lint(fleet, schedule.claims, carried, selected_of(schedule), schedule.makers)
-    found = sorted({*rendering(schedule).problems, *odd})
+    problems = sorted({*rendering(schedule).problems, *odd})
     # Without observations free capacity is unknown; that is no fault of the store.
-    return tuple(problem for problem in found if problem.code != "capacity-unknown")
+    return tuple(problem for problem in problems if problem.code != "capacity-unknown")
 
 
 def with_files(
@@ -266,7 +266,7 @@ def with_files(
     from reconciler.fleet import assemble, is_store_file, memo_key, parse_file
     from reconciler.hydration import blob_id, is_below
 
-    kept = [
+    others = [
         parsed[memo_key(file)] for file in snapshot.files if not any(is_below(file.path, folder) for folder in folders)
     ]
     new = [
@@ -274,7 +274,7 @@ def with_files(
         for path, data in files.items()
         if is_store_file(path)
     ]
-    return assemble(snapshot.revision, [*kept, *new], snapshot.problems)
+    return assemble(snapshot.revision, [*others, *new], snapshot.problems)
 
 
 def check_clusters(wanted: Collection[str], *fleets: Fleet) -> None:
@@ -329,7 +329,7 @@ def read_observations(path: Path | None) -> Observations:
         data = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from error
-    found, problems = parse_observations(data, str(path))
-    if found is None:
+    observations, problems = parse_observations(data, str(path))
+    if observations is None:
         raise ConfigurationError("\n".join(str(problem) for problem in problems))
-    return found
+    return observations

@@ -97,10 +97,10 @@ def _end(span: str | None, until: str | None, now: str) -> str:
     return moment(until, now) if until else ""
 
 
-def _answer(found: tuple[SuspensionRecord, ...], output: str) -> None:
+def _answer(records: tuple[SuspensionRecord, ...], output: str) -> None:
     from reconciler.report.status.status_document import suspensions_part
 
-    rows = [[record.scope, record.who, record.until or "resumed", record.reason] for record in found]
+    rows = [[record.scope, record.who, record.until or "resumed", record.reason] for record in records]
     header = ["SCOPE", "BY", "UNTIL", "REASON"]
-    if not answer_rows("suspensions", suspensions_part(found), output, header, rows, (1,)):
+    if not answer_rows("suspensions", suspensions_part(records), output, header, rows, (1,)):
         remark("nothing is suspended")

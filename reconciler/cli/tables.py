@@ -83,10 +83,10 @@ class TableLayout(Struct, frozen=True, kw_only=True):
 
 def layout_of(tables: Mapping[str, PrintedTable | Sequence[Any]], query: Query) -> TableLayout | None:
     """Return the layout of the clusters' tables; None if nothing was found."""
-    rows = [(cluster, row) for cluster, found in tables.items() for row in getattr(found, "rows", ())]
+    rows = [(cluster, row) for cluster, table in tables.items() for row in getattr(table, "rows", ())]
     if not rows:
         return None
-    first: Any = next(found for found in tables.values() if getattr(found, "rows", ()))
+    first: Any = next(table for table in tables.values() if getattr(table, "rows", ()))
     return TableLayout(
         # By their place; the name comes from the metadata.
         columns={
@@ -105,7 +105,7 @@ def printed(tables: Mapping[str, PrintedTable | Sequence[Any]], query: Query) ->
     layout = layout_of(tables, query)
     if layout is None:
         return ""
-    rows = [(cluster, row) for cluster, found in sorted(tables.items()) for row in getattr(found, "rows", ())]
+    rows = [(cluster, row) for cluster, table in sorted(tables.items()) for row in getattr(table, "rows", ())]
     if query.form == "name":
         return "".join(f"{cluster} {query.kind}/{row.name}\n" for cluster, row in rows)
     cells = [layout.cells(cluster, row) for cluster, row in rows]
@@ -117,12 +117,12 @@ def _cell(row: PrintedRow, index: int) -> str:
     return "" if value is None else str(value)
 
 
-def found_json(found: Mapping[str, Any], form: str) -> str:
+def found_json(by_cluster: Mapping[str, Any], form: str) -> str:
     """Return all objects as one list, each with the cluster that it was read from; Secret values are redacted."""
     masker = Masker()
     items = [
         {"cluster": cluster, "object": masker.manifest({**live.body, "metadata": metadata})}
-        for cluster, objects in sorted(found.items())
+        for cluster, objects in sorted(by_cluster.items())
         for live in objects
         for metadata in [{k: value for k, value in (dig(live.body, "metadata") or {}).items() if k != "managedFields"}]
     ]
