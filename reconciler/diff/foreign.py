@@ -193,25 +193,32 @@ def substitutes(lists: Collection[SharedList], live: JsonObject, manager: str) -
     """Return the entries that replaced ours, from the live object and the last sent state.
 
     One of ours is gone, and the other came by an update of somebody else since our last apply, when ours was there. An
-    entry that another tool applied is its declared will, and no substitute.
+    entry that another tool applied is its declared will, and no substitute. Or admission made it of ours in our apply.
     """
     certain: list[FieldPath] = []
     possible: list[FieldPath] = []
     since = max((str(entry.get("time", "")) for entry in entries_of(live) if is_applied_by(entry, manager)), default="")
     for shared in lists:
         gone = [key for key in shared.sent or shared.want if key not in shared.live]
-        came = []
+        came, ownerless = [], []
         for key in shared.strangers if gone else ():
-            place = shared.place_of(key)
-            holders = [entry for entry in entries_of(live) if subtree(entry["fieldsV1"], place) is not None]
+            holders = _holders(live, shared.place_of(key))
             # Times are of the last write of a manager: an entry that was there when we last applied is older.
             if holders and all(e.get("operation") == "Update" and str(e.get("time", "")) >= since for e in holders):
                 came.append(key)
-        renamed = _renamed(shared, gone, came)
-        certain += [shared.place_of(key) for key in came if key in renamed]
+            elif not holders:
+                ownerless.append(key)
+        # Of admission nobody's fields tell. What it takes from our own write stays ours in the record of fields.
+        lost = [k for k in gone if any(is_applied_by(e, manager) for e in _holders(live, shared.place_of(k)))]
+        renamed = _renamed(shared, gone, came) | _renamed(shared, lost, ownerless)
+        certain += [shared.place_of(key) for key in (*came, *ownerless) if key in renamed]
         left = [shared.place_of(key) for key in came if key not in renamed]
         possible += left if len(left) <= len(gone) - len(renamed) else []
     return certain, possible
+
+
+def _holders(live: JsonObject, place: FieldPath) -> list[JsonObject]:
+    return [entry for entry in entries_of(live) if subtree(entry["fieldsV1"], place) is not None]
 
 
 def refused_beside(entries: Collection[FieldChange], refused: Collection[str]) -> tuple[FieldChange, ...]:
