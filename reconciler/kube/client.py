@@ -91,6 +91,10 @@ class MemberCluster:
         """Return the number of answers of the cluster, except to watches. It grows while the cluster answers."""
         return self._transport.answers
 
+    async def log_in(self) -> None:
+        """Wait for an exec plugin, however long it takes within its deadline."""
+        await self._transport.credentials.log_in()
+
     async def version(self) -> str:
         """The API server's version, e.g. `v1.36.3`."""
         answer = await self._send(requests.read("/version"))
@@ -190,15 +194,8 @@ class MemberCluster:
 
         With a uid, WriteConflict when that object is gone or another one; with a resourceVersion, when it has changed.
         """
-        make = partial(
-            requests.apply,
-            body=body,
-            manager=manager,
-            force=force,
-            uid=uid,
-            resource_version=resource_version,
-            dry_run=dry_run,
-        )
+        make = partial(requests.apply, body=body, manager=manager, force=force, uid=uid, dry_run=dry_run)
+        make = partial(make, resource_version=resource_version)
         return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
 
     async def json_patch(

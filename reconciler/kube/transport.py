@@ -119,7 +119,7 @@ class Transport:
         self._config = config
         self._shared = shared
         self._settings = shared.settings
-        self._credentials = Credentials(config, shared.clock, shared.contexts)
+        self.credentials = Credentials(config, shared.clock, shared.contexts)
         self._reads = asyncio.Semaphore(shared.settings.in_flight_max)
         self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
         self._large = asyncio.Lock()
@@ -142,7 +142,7 @@ class Transport:
         async with nullcontext() if request.is_anew else purpose:
             attempt, has_renewed, is_certain = 1, False, True
             while True:
-                generation = self._credentials.generation
+                generation = self.credentials.generation
                 try:
                     async with (
                         self._shared.slots.slot(),
@@ -156,7 +156,7 @@ class Transport:
                         if error.status != HTTPStatus.UNAUTHORIZED:
                             raise
                         if has_renewed:
-                            raise self._credentials.refused(error) from error
+                            raise self.credentials.refused(error) from error
                         has_renewed = True
                         await self._renew(max(generation, 1), is_certain=is_certain)
                         continue
@@ -179,7 +179,7 @@ class Transport:
 
     async def _renew(self, generation: int, *, is_certain: bool) -> None:
         try:
-            await self._credentials.renew(generation)
+            await self.credentials.renew(generation)
         except MemberClusterError as error:
             error.changed_nothing = is_certain
             raise
@@ -237,8 +237,8 @@ class Transport:
                     reason(error), is_timeout=is_timeout, is_about_certificates=is_tls, errno=cause.errno
                 )
             is_ended = not is_answered and not cause.is_timeout
-            if cause.is_about_certificates or (is_ended and self._credentials.are_replaced()):
-                self._credentials.distrust()
+            if cause.is_about_certificates or (is_ended and self.credentials.are_replaced()):
+                self.credentials.distrust()
             if cause.is_timeout and is_watch and is_answered:
                 return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
             fault = self._fault(cause, deadline_s, request, is_answered=is_answered)
@@ -307,7 +307,7 @@ class Transport:
         return ClusterUnreachable(self.name, message)
 
     async def _headers(self, request: Request, user_agent: str) -> Headers:
-        headers = [*await self._credentials.headers(), ("User-Agent", user_agent), ("Accept", request.accept)]
+        headers = [*await self.credentials.headers(), ("User-Agent", user_agent), ("Accept", request.accept)]
         if request.content_type:
             headers.append(("Content-Type", request.content_type))
         if request.if_none_match:
@@ -324,7 +324,7 @@ class Transport:
                 url=self._config.server + request.target,
                 body=request.body,
                 headers=headers,
-                tls=self._credentials.context,
+                tls=self.credentials.context,
                 tls_server_name=self._config.tls_server_name,
                 proxy=self._proxy,
                 connect_s=settings.connect_deadline_s,

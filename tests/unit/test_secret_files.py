@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -62,7 +63,7 @@ def members(path: Path, server: str = FAR) -> object:
 
 
 def cluster_token(path: Path) -> object:
-    return Credentials(MemberConfig(name="m1", server=FAR, token_file=path), SystemClock())._token_in(path)
+    return asyncio.run(Credentials(MemberConfig(name="m1", server=FAR, token_file=path), SystemClock()).headers())
 
 
 def cluster_key(path: Path) -> object:

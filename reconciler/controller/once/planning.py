@@ -105,6 +105,9 @@ async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[MemberClus
     configs = configs_of(fleet, access)
     agent = UserAgent(fleet.settings.name or "unnamed", fleet.revision)
     async with MemberClusters.open(configs, agent=agent, clock=access.clock, is_brief=True) as members:
+        # Nobody else is kept waiting by a command, and it has no second try.
+        chosen = access.clusters.chosen or members
+        await asyncio.gather(*(member.log_in() for name, member in members.items() if name in chosen))
         yield members
 
 

@@ -64,14 +64,15 @@ class Polls(PerClient["ClusterPolls"]):
         hurried = self.handler.hurried()
         for name, polled in sorted(self.clusters.items()):
             if polled.turn.take(now_s, is_hurried=name in hurried):
-                polled.begin("list", polled.list, f"listing {name}")
+                polled.begin("list", partial(polled.poll, polled.list), f"listing {name}")
         copies: defaultdict[str, list[Identity]] = defaultdict(list)
         free = {name for name, polled in self.clusters.items() if not polled.is_running("look")}
         for cluster, identity in self.looks.due(copy for copy in self.handler.unhealthy() if copy[0] in free):
             copies[cluster].append(identity)
         for name, identities in copies.items():
             polled = self.clusters[name]
-            polled.begin("look", partial(polled.read_in_full, identities), f"looking at {name}")
+            look = partial(polled.poll, partial(polled.read_in_full, identities))
+            polled.begin("look", look, f"looking at {name}")
 
 
 class ClusterPolls(ClusterTasks[str]):
@@ -82,15 +83,7 @@ class ClusterPolls(ClusterTasks[str]):
         self.turn = ClusterPollTime(member.name, shared.interval_s, shared.clock.monotonic_s())
         self._shared, self._handler = shared, shared.handler
 
-    async def list(self) -> None:
-        """Compare all of our objects in the cluster with the last seen ones."""
-        await self._poll(self._list)
-
-    async def read_in_full(self, identities: Collection[Identity]) -> None:
-        """Read these in full."""
-        await self._poll(partial(self._read_in_full, identities))
-
-    async def _poll(self, ask: Callable[[], Awaitable[None]]) -> None:
+    async def poll(self, ask: Callable[[], Awaitable[None]]) -> None:
         """Run one poll within the error boundary of its cluster: a failure is no news, and the next poll comes."""
         name, told = self.member.name, self._shared.told
         async with self._shared.slots.slot():
@@ -105,7 +98,8 @@ class ClusterPolls(ClusterTasks[str]):
         else:
             told.leave(name, "a cluster is polled again", event="PollMended", cluster=name)
 
-    async def _list(self) -> None:
+    async def list(self) -> None:
+        """Compare all of our objects in the cluster with the last seen ones."""
         member, kinds = self.member, self.kinds
         async with asyncio.timeout(timing.PROMPT_S):
             is_known = await self._handler.is_as_known(member)
@@ -139,7 +133,8 @@ class ClusterPolls(ClusterTasks[str]):
         unseen = handler.polled(name, gvk, listing.objects)
         await self._read_all([_ref(identity, gvk) for identity in sorted(unseen)])
 
-    async def _read_in_full(self, identities: Collection[Identity]) -> None:
+    async def read_in_full(self, identities: Collection[Identity]) -> None:
+        """Read these in full."""
         applied = self._handler.applied(self.member.name)
         await self._read_all([_ref(identity, applied[identity]) for identity in identities if identity in applied])
 

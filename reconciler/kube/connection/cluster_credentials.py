@@ -19,15 +19,15 @@ import signal
 import ssl
 import tempfile
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from reconciler.clock import Clock, epoch_s
 from reconciler.errors import ClusterUnreachable, ConfigurationError, CredentialsRejected, MemberClusterError
-from reconciler.kube.connection.kubeconfig import MemberConfig, Pem
-from reconciler.kube.connection.risks import why_rejected
+from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.kube.connection.risks import exec_plugin_of, why_rejected
 from reconciler.kube.connection.session import SharedContexts, system_authorities
 from reconciler.kube.refusal_errors import clean
 from reconciler.regex import regex
@@ -35,6 +35,8 @@ from reconciler.secret_files import read_secret_file, token_in
 
 TOKEN_FILE_AGE_MAX_S = 60.0
 PLUGIN_DEADLINE_S = 30.0
+PLUGIN_PATIENCE_S = 4.0
+"""A request waits so long for a plugin, which goes on. Rounds wait longer for a cluster, so that they learn why."""
 PLUGIN_OUTPUT_MAX = 2**20
 FAILURE_AGE_MAX_S = 5.0
 """For so long a failure is the answer to everybody: those who waited for it do not each wait for another one."""
@@ -43,6 +45,7 @@ TOKEN_MAX_BYTES: Final = 65_536
 """API servers take no larger headers. Source: Go, http.DefaultMaxHeaderBytes is 1 MiB for all of them."""
 Headers = tuple[tuple[str, str], ...]
 """Name and value; a name may be there several times."""
+Value = TypeVar("Value")
 _CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
 
 
@@ -56,18 +59,15 @@ class Credentials:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._headers: Headers | None = None
-        self._context: ssl.SSLContext | None = None
+        self.context: ssl.SSLContext | None = None
+        """Of TLS, valid after `headers`; None where the URL is plain HTTP."""
         self._made_of = b""
         self._is_distrusted = False
         self._stale_from_s: float | None = None
         self._failure: tuple[float, MemberClusterError] | None = None
+        self._plugin: asyncio.Task[Mapping[str, Any]] | None = None
         self.generation = 0
         """Counts renewals: a request that was refused renews only what it was sent with."""
-
-    @property
-    def context(self) -> ssl.SSLContext | None:
-        """The TLS context, None where the URL is plain HTTP. Valid after `headers`."""
-        return self._context
 
     async def headers(self) -> Headers:
         """Authorization and impersonation headers, renewed if they have run out."""
@@ -84,6 +84,11 @@ class Credentials:
         assert self._headers is not None, "renew sets the headers or raises"
         return self._headers
 
+    async def log_in(self) -> None:
+        """Wait until an exec plugin has ended; the first request has its answer, or tells what is wrong with it."""
+        if self._config.exec_plugin is not None:
+            await asyncio.wait((self._running(self._config.exec_plugin),))
+
     async def renew(self, generation: int) -> None:
         """Read and run everything again unless another task did since generation `seen`.
 
@@ -92,7 +97,13 @@ class Credentials:
         async with self._lock:
             if self.generation != generation:
                 return
-            token, pair = await self._loaded()
+            if self._failure is not None and self._clock.monotonic_s() < self._failure[0] + FAILURE_AGE_MAX_S:
+                raise self._failure[1]
+            try:
+                token, pair = await self._load()
+            except MemberClusterError as error:
+                self._failure = self._clock.monotonic_s(), error
+                raise
             headers = [("Authorization", token)] if token else []
             for header, values in sorted(self._config.impersonate.items()):
                 headers += [(header, value) for value in values]
@@ -102,27 +113,15 @@ class Credentials:
             config, ca = self._config, b""
             if config.server.startswith("https:"):
                 if pair is None and config.client_certificate:
-                    pair = (self._read(config.client_certificate), self._key())
+                    pair = (self._read(config.client_certificate.read), self._key())
                 if config.ca and not config.is_insecure:
-                    ca = self._read(config.ca)
+                    ca = self._read(config.ca.read)
                 made_of = _digests(ca, pair)
                 # Connections belong to a context, and end with it.
-                if self._context is None or self._is_distrusted or made_of != self._made_of:
-                    self._context, self._made_of = self._tls_context(ca, pair), made_of
+                if self.context is None or self._is_distrusted or made_of != self._made_of:
+                    self.context, self._made_of = self._tls_context(ca, pair), made_of
             self._headers, self._is_distrusted = tuple(headers), False
             self.generation += 1
-
-    async def _loaded(self) -> tuple[str, tuple[bytes, bytes] | None]:
-        """As `_load`; a failure of a moment ago is not tried again."""
-        if self._failure is not None:
-            failed_s, failure = self._failure
-            if self._clock.monotonic_s() < failed_s + FAILURE_AGE_MAX_S:
-                raise failure
-        try:
-            return await self._load()
-        except MemberClusterError as error:
-            self._failure = self._clock.monotonic_s(), error
-            raise
 
     def refused(self, error: CredentialsRejected) -> CredentialsRejected:
         """Return the error of a 401, with the fault of the credentials and the remedy."""
@@ -145,7 +144,7 @@ class Credentials:
         """
         config = self._config
         has_files = any(pem.file for pem in (config.ca, config.client_certificate)) and config.exec_plugin is None
-        if self._context is None or not has_files:
+        if self.context is None or not has_files:
             return False
         pair = None
         try:
@@ -165,7 +164,9 @@ class Credentials:
         self._expires_in(None)
         if config.token_file is not None:
             self._expires_in(TOKEN_FILE_AGE_MAX_S)
-            return f"Bearer {self._token_in(config.token_file)}", None
+            is_private, most = config.needs_private_files, TOKEN_MAX_BYTES
+            read = partial(token_in, config.token_file, "token file", is_private=is_private, max_length=most)
+            return f"Bearer {self._read(read)}", None
         if config.token:
             return f"Bearer {config.token}", None
         if config.username:
@@ -177,7 +178,14 @@ class Credentials:
         return "", None
 
     async def _from_plugin(self, entry: Mapping[str, Any]) -> tuple[str, tuple[bytes, bytes] | None]:
-        status = await run_plugin(self._config, entry)
+        running = self._running(entry)
+        if not (await asyncio.wait((running,), timeout=PLUGIN_PATIENCE_S))[0]:
+            plugin = f"exec plugin {exec_plugin_of(self._config)}"
+            advice = "run it by hand to see what it waits for"
+            message = f"{plugin} gives no answer (waited {PLUGIN_PATIENCE_S:g} s); {advice}"
+            raise ClusterUnreachable(self._config.name, message)
+        self._plugin = None
+        status = running.result()
         expiry = status.get("expirationTimestamp")
         if expiry:
             try:
@@ -191,6 +199,13 @@ class Credentials:
         if not token and not (certificate and key):
             raise self._rejected("the exec plugin gave neither a token nor a client certificate with its key")
         return token, (certificate.encode(), key.encode()) if certificate and key else None
+
+    def _running(self, entry: Mapping[str, Any]) -> asyncio.Task[Mapping[str, Any]]:
+        """Return the run of the plugin, which goes on when nobody waits for it any more."""
+        if self._plugin is None:
+            self._plugin = asyncio.create_task(run_plugin(self._config, entry), name=f"plugin of {self._config.name}")
+            self._plugin.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return self._plugin
 
     async def _from_provider(self, entry: Mapping[str, Any]) -> str:
         """The header that the kubernetes package makes of an auth-provider entry.
@@ -219,28 +234,18 @@ class Credentials:
         self._expires_in(TOKEN_FILE_AGE_MAX_S)
         return str(configuration.api_key.get("BearerToken", ""))
 
-    def _token_in(self, file: Path) -> str:
-        config = self._config
-        try:
-            return token_in(file, "token file", is_private=config.needs_private_files, max_length=TOKEN_MAX_BYTES)
-        except ConfigurationError as error:
-            raise self._rejected(f"{error}{config.where_files_come_from}") from error
-
     def _key(self) -> bytes:
-        config = self._config
-        if config.client_key.file is None:
-            return config.client_key.data
-        try:
-            return read_secret_file(config.client_key.file, "client-key", is_private=config.needs_private_files)
-        except ConfigurationError as error:
-            raise self._rejected(str(error)) from error
+        key, is_private = self._config.client_key, self._config.needs_private_files
+        if key.file is None:
+            return key.data
+        return self._read(partial(read_secret_file, key.file, "client-key", is_private=is_private))
 
-    def _read(self, pem: Pem) -> bytes:
+    def _read(self, read: Callable[[], Value]) -> Value:
         try:
-            return pem.read()
-        except OSError as error:
-            where = self._config.where_files_come_from
-            raise self._rejected(f"{error.filename} cannot be read: {error.strerror}{where}") from error
+            return read()
+        except (ConfigurationError, OSError) as error:
+            why = f"{error.filename} cannot be read: {error.strerror}" if isinstance(error, OSError) else error
+            raise self._rejected(f"{why}{self._config.where_files_come_from}") from error
 
     def _tls_context(self, ca: bytes, pair: tuple[bytes, bytes] | None) -> ssl.SSLContext:
         """A context that trusts the cluster's own CA only: a tenth of a millisecond, where all system CAs cost 19."""
@@ -256,8 +261,11 @@ class Credentials:
             else:
                 context.load_default_certs()
             if pair is not None:
-                with _private_file(pair[0] + b"\n" + pair[1]) as path:
-                    context.load_cert_chain(path)
+                # OpenSSL takes client certificates only from files. This one is ours alone.
+                with tempfile.NamedTemporaryFile() as file:
+                    file.write(pair[0] + b"\n" + pair[1])
+                    file.flush()
+                    context.load_cert_chain(file.name)
             return context
 
         if config.is_insecure:
@@ -377,12 +385,3 @@ def _kill(process: asyncio.subprocess.Process) -> None:
     """Kill it with all that it has started: a child that lives on keeps the pipes open, whose ends are waited for."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-@contextmanager
-def _private_file(data: bytes) -> Iterator[Path]:
-    """Yield a file that only we can read, deleted afterwards: OpenSSL takes client certificates only from files."""
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(data)
-        file.flush()
-        yield Path(file.name)

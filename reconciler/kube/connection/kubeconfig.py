@@ -165,12 +165,7 @@ def load_members(
 
 def stamp_of(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[tuple[int, ...], ...]:
     """Return a stamp of the files that `load_members` reads; it changes with them, also when one is missing."""
-    location = kubeconfig if kubeconfig is not None else _default_location(environ)
-    if isinstance(location, Path):
-        files = sorted(location.iterdir()) if location.is_dir() else [location]
-    else:
-        files = list(location)
-    return tuple(_stamp(file) for file in files)
+    return tuple(map(_stamp, _files(kubeconfig, environ)))
 
 
 def _stamp(file: Path) -> tuple[int, ...]:
@@ -179,6 +174,13 @@ def _stamp(file: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _files(kubeconfig: Path | None, environ: Mapping[str, str]) -> Sequence[Path]:
+    location = kubeconfig if kubeconfig is not None else _default_location(environ)
+    if isinstance(location, Path):
+        return sorted(location.iterdir()) if location.is_dir() else [location]
+    return location
 
 
 def _default_location(environ: Mapping[str, str]) -> Path | Sequence[Path]:
@@ -260,7 +262,8 @@ def read_files(files: Sequence[Path], *, may_be_missing: bool = False) -> Kubeco
                     raise ConfigurationError(f"kubeconfig {file}: {section} {item['name']!r} is no mapping")
                 entries.setdefault(item["name"], _KubeconfigEntry(body=item.get(singular) or {}, file=file))
         current = current or str(body.get("current-context") or "")
-    return Kubeconfig(**sections, current_context=current, description=os.pathsep.join(map(str, files)))
+    names = os.pathsep.join(str(file) if file.exists() else f"{file} (which is not there)" for file in files)
+    return Kubeconfig(**sections, current_context=current, description=names)
 
 
 def _read_yaml(file: Path) -> Mapping[str, Any]:
@@ -380,9 +383,5 @@ def context_names(kubeconfig: Path | None, environ: Mapping[str, str] = os.envir
 
     Raises ConfigurationError when a file that was named cannot be read at all.
     """
-    location = kubeconfig if kubeconfig is not None else _default_location(environ)
-    if isinstance(location, Path) and location.is_dir():
-        files: Sequence[Path] = sorted(path for path in location.iterdir() if path.is_file())
-    else:
-        files = [location] if isinstance(location, Path) else location
+    files = [file for file in _files(kubeconfig, environ) if not file.is_dir()]
     return tuple(sorted(read_files(files, may_be_missing=kubeconfig is None).contexts))

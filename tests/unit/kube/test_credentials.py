@@ -15,7 +15,7 @@ import pytest
 from reconciler.clock import rfc3339
 from reconciler.errors import ClusterUnreachable, CredentialsRejected
 from reconciler.kube import MemberConfig, Pem
-from reconciler.kube.connection.cluster_credentials import PLUGIN_DEADLINE_S, Credentials
+from reconciler.kube.connection.cluster_credentials import PLUGIN_DEADLINE_S, PLUGIN_PATIENCE_S, Credentials
 from reconciler.kube.connection.session import SharedContexts
 from tests.fakes.clocks import TestClock
 from tests.fakes.virtual_time import leap
@@ -134,20 +134,27 @@ async def test_a_plugin_that_is_not_there_or_not_described_is_named(tmp_path: Pa
 
 
 async def hung(entry: dict[str, Any], folder: Path) -> str:
-    """The number of the process that the plugin told of, after it was waited for in vain."""
-    asking = asyncio.create_task(credentials(exec_plugin=entry, folder=folder).headers())
+    """The number of the process that the plugin told of, after it was waited for in vain until its deadline."""
+    clock = TestClock()
+    found = credentials(clock, exec_plugin=entry, folder=folder)
+    asking = asyncio.create_task(found.headers())
     pid = folder / "pid"
     while not pid.exists() or not pid.read_text().endswith("\n"):
         assert not asking.done()
         await asyncio.sleep(0.01)  # a process writes the file
+    leap(PLUGIN_PATIENCE_S)
+    with pytest.raises(ClusterUnreachable, match=r"exec plugin ./plugin gives no answer \(waited 4 s\)"):
+        await asking
+    clock.advance(6)
     leap(PLUGIN_DEADLINE_S)
     async with asyncio.timeout(60):
-        with pytest.raises(ClusterUnreachable, match="gave no answer"):
-            await asking
+        await found.log_in()
+        with pytest.raises(ClusterUnreachable, match="gave no answer in 30 s"):
+            await found.headers()
     return pid.read_text().strip()
 
 
-async def test_a_plugin_that_hangs_is_killed(tmp_path: Path) -> None:
+async def test_a_plugin_that_hangs_is_named_and_killed_at_last(tmp_path: Path) -> None:
     pid = await hung(plugin(tmp_path, f"echo $$ >{tmp_path}/pid; exec sleep 600"), tmp_path)
     assert not Path(f"/proc/{pid}").exists()
 
@@ -155,6 +162,20 @@ async def test_a_plugin_that_hangs_is_killed(tmp_path: Path) -> None:
 async def test_what_a_plugin_that_hangs_has_started_is_killed_too(tmp_path: Path) -> None:
     pid = await hung(plugin(tmp_path, f"sleep 600 &\necho $! >{tmp_path}/pid; wait"), tmp_path)
     await until(lambda: not is_running(pid))
+
+
+async def test_a_slow_plugin_gets_to_its_end_whoever_stops_waiting(tmp_path: Path) -> None:
+    entry = plugin(tmp_path, f"echo run >>{tmp_path}/runs; cat {tmp_path}/go; {printing(token='late')}")
+    os.mkfifo(tmp_path / "go")
+    found = credentials(exec_plugin=entry, folder=tmp_path)
+    asking = asyncio.create_task(found.headers())
+    await until((tmp_path / "runs").exists)
+    asking.cancel()
+    await asyncio.wait((asking,))
+    (tmp_path / "go").write_text("")
+    await found.log_in()
+    assert await authorization(found) == "Bearer late"
+    assert (tmp_path / "runs").read_text() == "run\n"
 
 
 def is_running(pid: int | str) -> bool:

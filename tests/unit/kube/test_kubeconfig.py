@@ -78,6 +78,12 @@ def test_a_cluster_without_a_context_says_which_there_are_and_harms_no_other(tmp
         raise_error(found["m2"])
 
 
+def test_a_kubeconfig_that_is_gone_is_told_so(tmp_path: Path) -> None:
+    found = load_members(None, [M1], {"KUBECONFIG": str(tmp_path / "gone")})
+    with pytest.raises(ConfigurationError, match=r"no context 'm1' in .*/gone \(which is not there\)"):
+        raise_error(found["m1"])
+
+
 def raise_error(found: MemberConfig | ConfigurationError) -> None:
     assert isinstance(found, ConfigurationError)
     raise found
