@@ -171,12 +171,7 @@ class Comparer:
         return tuple([field for field in difference.fields if field.after is not MISSING])
 
     def _present(
-        self,
-        manifest: Manifest,
-        live: LiveObject,
-        row: AppliedRow | None,
-        bodies: Bodies,
-        ownership: Ownership | None,
+        self, manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies, ownership: Ownership | None
     ) -> Comparison:
         if ownership is None:
             ownership = ownership_of(live, self._settings.name, self._settings.previous_names)

@@ -72,11 +72,7 @@ def namespace_remark(manifest: Manifest, live: LiveObject) -> Problem | None:
 
 
 def refusal(
-    manifest: Manifest,
-    live: LiveObject,
-    ownership: Ownership,
-    policy: PropagationPolicy | None,
-    lost: tuple[str, ...],
+    manifest: Manifest, live: LiveObject, ownership: Ownership, policy: PropagationPolicy | None, lost: tuple[str, ...]
 ) -> Problem | None:
     """Return why an object that is not ours is left alone; None: it is to be adopted.
 

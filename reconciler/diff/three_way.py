@@ -5,7 +5,6 @@ Fields that we never mentioned are ignored, so that server defaults and other ma
 
 Changes of a server-side apply with `dryRun=All`, from its answer: nothing is stripped or rebuilt, every difference is
 shown, and those outside our fields are labelled as side effects (defaults, webhooks), which never cause a write.
-
 Source: design#dry-run; design#three-way-diff; design#never-mentioned; design#removed-fields; the pruning rules of
 server-side apply as measured on a kube-apiserver 1.36.
 """

@@ -3,9 +3,8 @@
 An empty list is a strong statement, from which deletions could follow; so HTML, another kind, a truncated body or a
 list without `items` must never look like one.
 
-Server-side printing: the columns that kubectl shows, for any kind, custom ones included.
-
-Source: Kubernetes, "Kubernetes API Concepts, Receiving resources as Tables".
+Server-side printing: the columns that kubectl shows, for any kind, custom ones included. Source: Kubernetes,
+"Kubernetes API Concepts, Receiving resources as Tables".
 """
 
 from __future__ import annotations
@@ -118,11 +117,7 @@ def as_live_object(cluster: str, item: Any, gvk: GVK) -> LiveObject:
     if "kind" not in item or kind != gvk.kind:
         item = {**item, "apiVersion": gvk.api_version, "kind": gvk.kind}
     return LiveObject(
-        gvk=gvk,
-        identity=identity,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-        body=item,
+        gvk=gvk, identity=identity, uid=metadata.uid, resource_version=metadata.resource_version, body=item
     )
 
 

@@ -15,14 +15,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import LiveObject
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import GVK
-from reconciler.errors import (
-    AnswerTooLarge,
-    BadAnswer,
-    InvalidObject,
-    ListExpired,
-    MemberClusterError,
-    NotLeading,
-)
+from reconciler.errors import AnswerTooLarge, BadAnswer, InvalidObject, ListExpired, MemberClusterError, NotLeading
 from reconciler.fail_points import reach
 from reconciler.kube import kube_requests as requests
 from reconciler.kube.answers import (
@@ -58,9 +51,7 @@ PAGES_MAX: Final = 4000
 """Two million objects: a longer list is unusable."""
 _NAMESPACE = GVK("", "v1", "Namespace")
 _KUBE_SYSTEM = Target(
-    kind=ServedKind(gvk=_NAMESPACE, plural="namespaces", namespaced=False),
-    namespace="",
-    name="kube-system",
+    kind=ServedKind(gvk=_NAMESPACE, plural="namespaces", namespaced=False), namespace="", name="kube-system"
 )
 _ITSELF = replace(requests.get(_KUBE_SYSTEM), part="")
 """A request about the cluster as such: it needs etcd and our credentials, and no foreign API server."""

@@ -3,14 +3,12 @@
 Source: Kubernetes, "Kubernetes API, API Discovery": aggregated discovery, and the older answers for API servers or
 proxies that do not have it.
 
-Discovery answers of API servers as declared types: an answer that does not fit is no answer.
+Discovery answers of API servers as declared types: an answer that does not fit is no answer. Source: Kubernetes,
+apidiscovery.k8s.io/v2 and meta/v1 `APIVersions`, `APIGroupList`, `APIResourceList`; `null` is allowed only where an API
+server writes it for an empty list.
 
-Source: Kubernetes, apidiscovery.k8s.io/v2 and meta/v1 `APIVersions`, `APIGroupList`, `APIResourceList`; `null` is
-allowed only where an API server writes it for an empty list.
-
-The metadata of live objects as declared types, which the pipeline relies on.
-
-Source: Kubernetes, meta/v1 `ObjectMeta` and `ListMeta`; API servers write an empty list or map as `null` or not at all.
+The metadata of live objects as declared types, which the pipeline relies on. Source: Kubernetes, meta/v1 `ObjectMeta`
+and `ListMeta`; API servers write an empty list or map as `null` or not at all.
 """
 
 from __future__ import annotations

@@ -219,11 +219,7 @@ def watch(kind: ServedKind, query: ListQuery, *, resource_version: str, seconds:
     if resource_version:
         parameters["resourceVersion"] = resource_version
     return Request(
-        method="GET",
-        path=kind.path(query.namespace),
-        query=parameters,
-        kind=kind.gvk.kind,
-        part=kind.path(),
+        method="GET", path=kind.path(query.namespace), query=parameters, kind=kind.gvk.kind, part=kind.path()
     )
 
 

@@ -5,7 +5,6 @@ Source: KEP-4322; `multicluster.x-k8s.io` v1alpha1 and v1alpha2.
 The operator's file of credential providers for the access providers of profiles.
 
 The same file that Go programs read with `--clusterprofile-provider-file`: it alone names commands, never a profile.
-
 Source: KEP-5339 and its `pkg/access`: the first provider of the file that a profile lists wins; a profile's additions
 to the arguments and the environment count only under the policies of the file, which by default ignore them.
 """

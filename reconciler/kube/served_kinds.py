@@ -35,13 +35,7 @@ from reconciler.errors import (
     WriteConflict,
 )
 from reconciler.kube.answers import struct
-from reconciler.kube.discovery import (
-    Discovery,
-    ResourceList,
-    Root,
-    from_aggregated,
-    from_resource_lists,
-)
+from reconciler.kube.discovery import Discovery, ResourceList, Root, from_aggregated, from_resource_lists
 from reconciler.kube.kube_requests import AGGREGATED_DISCOVERY, JSON, Request, ServedKind, api_root
 from reconciler.kube.transport import Answer
 
@@ -97,10 +91,7 @@ class Kinds:
     """The kinds that one cluster serves, and an error boundary for each. A miss asks again, once for all at a time."""
 
     def __init__(
-        self,
-        cluster: str,
-        send: Callable[[Request], Awaitable[Answer]],
-        presence: Callable[[], Awaitable[object]],
+        self, cluster: str, send: Callable[[Request], Awaitable[Answer]], presence: Callable[[], Awaitable[object]]
     ) -> None:
         """`presence`: asks about the cluster itself, and raises MemberClusterError where that does not answer."""
         self._cluster, self._send, self._presence = cluster, send, presence

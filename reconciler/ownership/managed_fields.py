@@ -10,10 +10,9 @@ so would an API server, which adds tolerations to every Pod. Source: Karmada: th
 with the member's; here an entry that leaves the store leaves all the same, since the earlier declaration is known.
 Kubernetes: admission plugins DefaultTolerationSeconds and ExtendedResourceToleration.
 
-Fields that others control in our place: the replicas that an autoscaler chose.
-
-Source: design#autoscaled-replicas; server-side apply: a field that is left out stays if another manager owns it too,
-and falls back to its default if nobody else does.
+Fields that others control in our place: the replicas that an autoscaler chose. Source: design#autoscaled-replicas;
+server-side apply: a field that is left out stays if another manager owns it too, and falls back to its default if
+nobody else does.
 """
 
 from __future__ import annotations
@@ -212,10 +211,8 @@ def replicas_path(identity: Identity, interpreters: Registry) -> Path:
 def yielded(body: JsonObject, live: JsonObject, path: Path, manager: str) -> tuple[JsonObject, tuple[str, ...]]:
     """Return `body` for an object whose live replicas others control, and its paths that are never compared.
 
-    `path`: of the kind's replicas.
-
-    A field that another manager owns is left out, and stays. While we are its only owner it is sent as it is live,
-    since leaving it out would reset it to 1.
+    `path`: of the kind's replicas. A field that another manager owns is left out, and stays. While we are its only
+    owner it is sent as it is live, since leaving it out would reset it to 1.
     """
     paths = [path]
     for entry in entries_of(live):

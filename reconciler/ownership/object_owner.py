@@ -3,10 +3,8 @@
 Source: design#marks: the label lists our objects and is never enough to delete; design#before-a-deletion: it needs the
 annotation, a field of ours, the recorded uid, no ownerReferences, no mark of another tool and a complete list.
 
-Terminating objects: deleted, and still there until their finalizers are done.
-
-Source: Kubernetes: metadata.deletionTimestamp and finalizers. A second deletion has no effect, and others cannot rely
-on such a copy.
+Terminating objects: deleted, and still there until their finalizers are done. Source: Kubernetes:
+metadata.deletionTimestamp and finalizers. A second deletion has no effect, and others cannot rely on such a copy.
 
 The treatment of an object that exists and is not ours. Source: Karmada: `work.karmada.io/conflict-resolution`.
 """

@@ -2,9 +2,8 @@
 
 Source: design#template-leaves; design#policy-leaves; design#cluster-leaves; design#moved-by-a-tick;
 design#dependency-unneeded; design#frozen. design#keep: preserveResourcesOnDeletion; the last applied value is active,
-and a new value in the same commit counts only if it keeps more.
-design#absence; design#promise-1; design#promise-2; design#promise-3: nothing is concluded from a failed or partial
-reading. design#release; design#before-a-deletion.
+and a new value in the same commit counts only if it keeps more. design#absence; design#promise-1; design#promise-2;
+design#promise-3: nothing is concluded from a failed or partial reading. design#release; design#before-a-deletion.
 """
 
 from __future__ import annotations

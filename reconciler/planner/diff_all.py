@@ -277,19 +277,12 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, p
         previous = snapshot.observations.previous.get(identity)
         changes = list(confirmed_shares(schedule, as_arrived(changes, previous, target, old), target, old))
     return ObjectPlan(
-        changes=tuple(changes),
-        problems=tuple(problems),
-        instead=instead,
-        holds=state.holds,
-        at_rest=at_rest,
+        changes=tuple(changes), problems=tuple(problems), instead=instead, holds=state.holds, at_rest=at_rest
     )
 
 
 def _as_held(
-    manifests: Manifests,
-    comparer: Comparer,
-    identity: Identity,
-    wanted: Mapping[str, tuple[Replicas, Replicas]],
+    manifests: Manifests, comparer: Comparer, identity: Identity, wanted: Mapping[str, tuple[Replicas, Replicas]]
 ) -> dict[str, tuple[Manifest, Comparison]]:
     """Return copies that are to shrink: their manifests with the present replicas, and the differences from these.
 

@@ -168,7 +168,6 @@ def guard(
     """Return the plan, what is too much at once held; with the digest that confirms it, what is confirmed, and `left`.
 
     `unread`: clusters that could not be read: what was held there is not due in this round, and waits all the same.
-
     `managed`: our objects per cluster, those of `losses` not among them. `now`: RFC 3339 UTC. `losses`: what was lost
     lately; a person's confirmation made it void, so that what was confirmed counts no more. `is_evaluated`: whether
     this round shows that a change of a copy is due no more.

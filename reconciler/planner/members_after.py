@@ -100,10 +100,9 @@ def written_by(
 ) -> tuple[dict[str, Member], JournalSnapshot]:
     """Return the objects of `before`'s manifests in the members of `after`; everything else is absent there.
 
-    `only`: nobody asks for anything else, and `manifests` are of these alone; None: anything may be asked for.
-
-    A copy is available if its workload was observed to be healthy or was not observed at all. A member that did not
-    answer when it was observed is not read here either.
+    `only`: nobody asks for anything else, and `manifests` are of these alone; None: anything may be asked for. A copy
+    is available if its workload was observed to be healthy or was not observed at all. A member that did not answer
+    when it was observed is not read here either.
     """
     shared: dict[int, tuple[LiveObject, AppliedRow]] = {}
     schemas = KindSchemas(before)

@@ -160,13 +160,7 @@ def _staged(change: Change, places: Mapping[tuple[str, str], tuple[int, Rollout]
 
 
 def _with_rollout_words(
-    rollout: Rollout,
-    layout: Layout,
-    changes: tuple[Change, ...],
-    plan: Plan,
-    selection: Staging,
-    *,
-    is_new: bool,
+    rollout: Rollout, layout: Layout, changes: tuple[Change, ...], plan: Plan, selection: Staging, *, is_new: bool
 ) -> RolloutPlan:
     counts, later = Counter[str](), 0
     for change in changes:

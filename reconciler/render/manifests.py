@@ -1,13 +1,10 @@
 """Templates as they are sent to one cluster: pruned, with the assigned replicas, overrides and our marks.
 
 Each distinct outcome (template, replicas, rules, terms of ownership) is rendered once and shared by all clusters that
-have it.
+have it. Source: Karmada: replicas first, then overrides, then pruning; design#marks; design#jobs; design#string-data.
 
-Source: Karmada: replicas first, then overrides, then pruning; design#marks; design#jobs; design#string-data.
-
-Each copy rendered from the active revision of its cluster.
-
-Source: ADR 18: bodies and overrides are those of the revision; clusters, replicas and policy are those of HEAD.
+Each copy rendered from the active revision of its cluster. Source: ADR 18: bodies and overrides are those of the
+revision; clusters, replicas and policy are those of HEAD.
 """
 
 from __future__ import annotations

@@ -61,10 +61,7 @@ def lay_out(rollout: Rollout, clusters: Mapping[str, Cluster]) -> Layout:
             code = "rollout-pin-ambiguous"
             errors.append(Problem(source=rollout.source, path="spec.pin", code=code, message=message))
     return Layout(
-        stages=tuple(layouts),
-        outside=outside,
-        problems=tuple(sorted({*problems, *errors})),
-        is_sound=not errors,
+        stages=tuple(layouts), outside=outside, problems=tuple(sorted({*problems, *errors})), is_sound=not errors
     )
 
 
@@ -107,10 +104,9 @@ def select(
 ) -> Staging:
     """Return the Rollouts of each template of a fleet; a template without any changes at once.
 
-    Several: a dependency goes with the most advanced one in a cluster.
-
-    `governing`: the propagation policy of each template that has one. `owners`: by dependency its owners; it goes with
-    them, even if a Rollout selects it itself. `definitions`: by CustomResourceDefinition, which goes with its objects.
+    Several: a dependency goes with the most advanced one in a cluster. `governing`: the propagation policy of each
+    template that has one. `owners`: by dependency its owners; it goes with them, even if a Rollout selects it itself.
+    `definitions`: by CustomResourceDefinition, which goes with its objects.
     """
     if not fleet.rollouts:
         return Staging()

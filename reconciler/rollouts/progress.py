@@ -1,10 +1,9 @@
 """The active revision of each cluster, and its next step: a pure function of records and observations.
 
 Three rules: the target of a cluster is a revision; decisions of persons are in the Rollout; records can be read back
-from the clusters. No cluster goes back by itself, and none has a turn before the gates of earlier stages.
-
-Source: KubeFleet, Open Cluster Management, Rancher Fleet, Argo CD RollingSync, Sveltos and Karmada's proposal, and the
-issues in which each of them falls short; ADR 18.
+from the clusters. No cluster goes back by itself, and none has a turn before the gates of earlier stages. Source:
+KubeFleet, Open Cluster Management, Rancher Fleet, Argo CD RollingSync, Sveltos and Karmada's proposal, and the issues
+in which each of them falls short; ADR 18.
 """
 
 from __future__ import annotations

@@ -65,12 +65,7 @@ def in_force(records: Records) -> dict[str, dict[str, str]]:
 
 
 def begun_with(
-    schedule: Schedule,
-    selection: Staging,
-    records: Records,
-    applied: Collection[Identity],
-    before: str,
-    now: str,
+    schedule: Schedule, selection: Staging, records: Records, applied: Collection[Identity], before: str, now: str
 ) -> dict[str, dict[str, Record]]:
     """Return the records of new Rollouts over existing objects, those `applied`. `before`: the present revision.
 

@@ -40,11 +40,10 @@ def kept_exclusions(
 ) -> tuple[tuple[Constraint, ...], dict[Identity, PreviousPlacement]]:
     """Return the exclusions among the observed constraints that are still valid, ended ones for the next one's length.
 
-    The second: former placements of applications that recovered before their copies had gone.
-
-    One ends when its time is up and the old copy is gone, when the pod template changes, unless Never keeps the old
-    copy, or, under Graciously, when the old copy is healthy again while it is still there. If an application recovers
-    from several, the oldest has its former placement.
+    The second: former placements of applications that recovered before their copies had gone. One ends when its time is
+    up and the old copy is gone, when the pod template changes, unless Never keeps the old copy, or, under Graciously,
+    when the old copy is healthy again while it is still there. If an application recovers from several, the oldest has
+    its former placement.
     """
     constraints: list[Constraint] = []
     restored: dict[Identity, PreviousPlacement] = {}
@@ -69,10 +68,7 @@ def kept_exclusions(
 
 
 def due_exclusions(
-    schedule: Schedule,
-    observations: Observations,
-    now: str,
-    tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
+    schedule: Schedule, observations: Observations, now: str, tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED
 ) -> tuple[Constraint, ...]:
     """Return exclusions for applications broken for longer than their policy tolerates, the longest first.
 

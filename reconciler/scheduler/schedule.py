@@ -116,9 +116,8 @@ def schedule_fleet(
 
     `now`: RFC 3339 UTC. `interpreters`: of kinds. `copies`: clusters of our known copies; the old copies of an owner
     keep its dependencies there. `fresh`: previous placements are not considered. `tables`: with those of an earlier
-    call only dependents of a difference are scheduled again; the schedule is the same as without them.
-
-    A template that cannot be processed is frozen, as if its file were broken, and the others are scheduled without it.
+    call only dependents of a difference are scheduled again; the schedule is the same as without them. A template that
+    cannot be processed is frozen, as if its file were broken, and the others are scheduled without it.
     """
     tables, there = tables or ScheduleTables(), copies or {}
     fleet = hold_new_claims(fleet, lambda identity: identity in there or identity in observations.previous)

@@ -3,10 +3,8 @@
 Pure, so that a tick can be shown beforehand (`diff --at`) and is the same in the service. Source:
 design#ticks-constrain.
 
-Since when applications have been unhealthy: remembered from look to look, and across restarts.
-
-Source: design#timers: they survive restarts. A cluster's own conditions may begin anew with every flap of a probe, and
-many kinds have none.
+Since when applications have been unhealthy: remembered from look to look, and across restarts. Source: design#timers:
+they survive restarts. A cluster's own conditions may begin anew with every flap of a probe, and many kinds have none.
 """
 
 from __future__ import annotations

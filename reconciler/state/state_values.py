@@ -1,8 +1,7 @@
 """The inputs of the fleet's state: results of rounds, and observations between them.
 
-The words of state: those of Argo CD, since people know them, each with the reason that makes it useful.
-
-Source: Argo CD, "Resource Health" and the sync statuses of an Application.
+The words of state: those of Argo CD, since people know them, each with the reason that makes it useful. Source: Argo
+CD, "Resource Health" and the sync statuses of an Application.
 """
 
 from __future__ import annotations

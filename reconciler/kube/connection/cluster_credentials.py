@@ -5,7 +5,6 @@ everything once; so does a connection that ended without an answer, once the fil
 that is broken for a while costs nothing: its former content is used until it is refused. Static entries come from the
 kubeconfig as read. For exec plugins the kubernetes package checks the entry and builds the command's environment; it is
 run here, since the package's own runner has no deadline. The auth providers of old (oidc, gcp) are the package's alone.
-
 Source: Kubernetes, "Authenticating, client-go credential plugins"; "kubeconfig (v1), AuthInfo".
 """
 

@@ -2,10 +2,8 @@
 
 The files are read by ourselves, once for all members: the loaders of the kubernetes package parse the whole file again
 for each context and put certificates and keys into temporary files. Where they agree is a test
-(`tests/unit/kube/test_kubeconfig.py`).
-
-Source: Kubernetes, "Organizing Cluster Access Using kubeconfig Files", "kubeconfig (v1)" and "Accessing the Kubernetes
-API from a Pod".
+(`tests/unit/kube/test_kubeconfig.py`). Source: Kubernetes, "Organizing Cluster Access Using kubeconfig Files",
+"kubeconfig (v1)" and "Accessing the Kubernetes API from a Pod".
 """
 
 from __future__ import annotations
