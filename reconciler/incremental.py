@@ -208,23 +208,13 @@ class Table(Generic[TableKey, Value]):
         *sources: Table[TableKey, Any] | Collection[TableKey],
         within: Sequence[Collection[TableKey]] = (),
     ) -> Self:
-        """Compute the values of all keys that changed in a source again, and return the table.
-
-        `within`: a key that is in none of these has no value.
-
-        Raises:
-            SubjectFailed: the value of a key cannot be computed.
-        """
+        """Compute the values of keys that changed in a source; outside of `within` none. Raises SubjectFailed."""
         dirty = union(*(source.changed if isinstance(source, Table) else source for source in sources))
         self.update(among(dirty, *within, self.rows) if within else dirty, value)
         return self
 
     def update(self, dirty: Iterable[TableKey], value: Callable[[TableKey], Value | None]) -> None:
-        """Compute the values of `dirty` keys again. None: the key goes.
-
-        Raises:
-            SubjectFailed: the value of a key cannot be computed.
-        """
+        """Compute the values of `dirty` keys again; None: the key goes. Raises SubjectFailed."""
         rows = self.rows
         keys = tuple(dirty)
         try:
@@ -243,10 +233,7 @@ class Table(Generic[TableKey, Value]):
         self.rows, self.changed = with_differing(self.rows, changes), changes.keys()
 
     def overlay(self, *layers: Table[TableKey, Value]) -> Self:
-        """Take the value of each key from the first layer that has it, and return the table. It has no other content.
-
-        Each layer is the same table at each call.
-        """
+        """Take each key's value from the first layer that has it, the same tables at each call; return the table."""
         last = layers[-1]
         if not any(layer.rows or layer.changed for layer in layers[:-1]):
             # A copy of a large mapping would touch every object in it.
@@ -270,10 +257,7 @@ class Table(Generic[TableKey, Value]):
 
 
 def union(*dirty: Iterable[TableKey]) -> AbstractSet[TableKey]:
-    """Return all of these keys. Sorted ones keep their order, which spares sorting them again.
-
-    At a start the first of them has all keys, and is returned.
-    """
+    """Return all of these keys, sorted ones in order; a first set that contains the others is returned itself."""
     first = dirty[0] if dirty else ()
     if isinstance(first, AbstractSet) and all(isinstance(keys, AbstractSet) and keys <= first for keys in dirty[1:]):
         return first
@@ -281,10 +265,7 @@ def union(*dirty: Iterable[TableKey]) -> AbstractSet[TableKey]:
 
 
 def among(dirty: Collection[TableKey], *mappings: Collection[TableKey]) -> Collection[TableKey]:
-    """Return the `dirty` keys in one of the mappings, or all of `dirty` if that is quicker.
-
-    For a table that depends on these mappings: a key in none of them has no value, and is skipped.
-    """
+    """Return the `dirty` keys in one of the mappings, or all of `dirty` if that is quicker."""
     if sum(map(len, mappings)) >= len(dirty):
         return dirty
     known = dirty if isinstance(dirty, AbstractSet) else frozenset(dirty)

@@ -37,10 +37,7 @@ class ValueComparison(IntEnum):
 
 
 def same_scalar(one: Json, other: Json, format_: Format = Format.PLAIN) -> bool:
-    """Return whether two scalars are one value: `1000m` and `1`, one instant in two notations, base64 with line breaks.
-
-    True is not 1 although Python thinks so; 1.0 is 1, as for the API server.
-    """
+    """Return whether two scalars are one value: `1000m` and `1`, one instant in two notations; True is not 1."""
     if one == other:
         return isinstance(one, bool) == isinstance(other, bool)
     match format_:
@@ -74,11 +71,7 @@ def _instant(value: Json) -> Json:
 
 
 def says_nothing(value: Json, node: SchemaNode, *, keeps_empty: bool) -> bool:
-    """Return whether a desired value is equivalent to leaving the field out, if nothing is there.
-
-    null (unless it is a value of its own), zero values that are left out when stored, empty maps and lists of built-in
-    kinds, `{}` for a struct that is always there.
-    """
+    """Return whether a desired value equals leaving it out where nothing is: null, unstored zeros, empty ones."""
     if value is None:
         return not node.is_nullable
     if isinstance(value, (dict, list)):
@@ -110,11 +103,7 @@ def node_at(root: SchemaNode, path: FieldPath) -> SchemaNode | None:
 
 
 def covered(wanted: Json, stored: Json, before: Json, node: SchemaNode, *, keeps_empty: bool) -> ValueComparison:
-    """Return whether a live atomic value is the stored form of the desired one.
-
-    `before`: the desired value when `stored` was stored, MISSING if unknown: a field that only `stored` has is a
-    default unless `before` had it.
-    """
+    """Return whether a live atomic value is the stored form of the desired one. `before`: the one desired then."""
     if not keeps_empty and wanted == stored:
         return ValueComparison.EQUAL
     if isinstance(wanted, dict) and isinstance(stored, dict):
@@ -179,10 +168,7 @@ def _extra(value: Json, name: str, before: Json, node: SchemaNode, *, keeps_empt
 
 
 def equal(one: Json, other: Json, node: SchemaNode, *, keeps_empty: bool) -> bool:
-    """Return whether two desired values are stored as the same one; order within sets does not count.
-
-    MISSING is the same as a value that says nothing.
-    """
+    """Return whether two desired values are stored as the same; sets have no order, MISSING equals a value of none."""
     if one is MISSING or other is MISSING:
         return says_nothing(one if other is MISSING else other, node, keeps_empty=keeps_empty)
     if isinstance(one, dict) and isinstance(other, dict):

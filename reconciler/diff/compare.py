@@ -58,10 +58,7 @@ _STRIPPED = Reason(rule="stripped", text="the cluster (an admission webhook?) st
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """The result. `in_sync`: the live object is ours and equals the manifest. At most one of `change`, `problem`.
-
-    `remark`: a warning about an object of ours that blocks no write.
-    """
+    """The result; at most one of `change`, `problem`. `in_sync`: ours and equal. `remark`: a warning, writes go on."""
 
     change: Change | None = None
     problem: Problem | None = None
@@ -111,10 +108,7 @@ class Comparer:
         self._bodies: tuple[Identity, Bodies] | None = None
 
     def compare(self, manifest: Manifest, live: Live, ownership: Ownership | None = None) -> Comparison:
-        """Return the change that makes `live` equal `manifest`. `ownership`: of the object, when it is known already.
-
-        Where the schema of the kind is unknown, engine T does not vouch for removals inside lists.
-        """
+        """Return the change that makes `live` equal `manifest`. `ownership`: of the object, if known already."""
         # The bodies of the template; clusters are compared one after the other, and share them.
         if self._bodies is None or self._bodies[0] != manifest.identity:
             schema, key = self.schemas.of(manifest.gvk), self.snapshot.journal.record_key
@@ -264,10 +258,7 @@ class Comparer:
         return replicas_path(manifest.identity, self.snapshot.interpreters)
 
     def _has_run(self, manifest: Manifest, row: AppliedRow, bodies: Bodies) -> bool:
-        """Return whether a finished run was for this manifest: of a hook for its release, else for its fields.
-
-        A hook of the first release alone changes with a chart, and is not run for that.
-        """
+        """Return whether a finished run was for this manifest: by a hook's release, else by its fields."""
         release = dig(manifest.body, "metadata", "annotations", RELEASE)
         is_of_release = release is not None and release == dig(row.recorded, "metadata", "annotations", RELEASE)
         if is_of_release or row.manifest_digest == manifest.digest:
@@ -293,11 +284,7 @@ class Comparer:
         return Comparison(change=change, live=live)
 
     def _lost_marks(self, live: LiveObject, row: AppliedRow | None) -> tuple[str, ...]:
-        """Return the marks that somebody took off an object of ours; nothing when it never was ours.
-
-        One that the answer to our last write lacked is none of them. It was ours when the journal recorded this very
-        object, or when it has one of the marks and a field of ours still.
-        """
+        """Return the marks that somebody took off an object of ours (recorded, or with a mark and a field left)."""
         name, names = self._settings.name, self._settings.previous_names
         missing = missing_marks(live.body, name, names)
         if row is not None and row.uid == live.uid:

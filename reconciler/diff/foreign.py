@@ -74,10 +74,7 @@ def namespace_remark(manifest: Manifest, live: LiveObject) -> Problem | None:
 def refusal(
     manifest: Manifest, live: LiveObject, ownership: Ownership, policy: PropagationPolicy | None, lost: tuple[str, ...]
 ) -> Problem | None:
-    """Return why an object that is not ours is left alone; None: it is to be adopted.
-
-    `lost`: our marks that somebody took off it.
-    """
+    """Return why an object that is not ours is left alone; None: adopt it. `lost`: marks that somebody took off."""
     if ownership.standing is not ObjectOwner.NOBODYS and _taken_over(manifest) != ownership.holder:
         return problem_about(manifest, "object-of-another-tool", _held_by(manifest, ownership))
     if conflict_resolution(manifest.body, policy) is not ConflictResolution.ABORT:
@@ -94,10 +91,7 @@ def refusal(
 
 
 def second_holder(manifest: Manifest, live: LiveObject) -> Problem | None:
-    """Return the problem of an object of ours with the mark of another tool, too; None if there is none.
-
-    A mark in the template is no news, and an object that was taken over may keep its marks.
-    """
+    """Return the problem of an object of ours with another tool's mark, not stated or taken over; None: none."""
     mark = foreign_mark(live.body)
     if mark is None or states(manifest.body, mark) or _taken_over(manifest) == mark.tool:
         return None
@@ -130,10 +124,7 @@ def _taken_over(manifest: Manifest) -> str:
 
 
 def end_to_leave_after(manifest: JsonObject, live: LiveObject) -> HookEnd | None:
-    """Return the end of a hook's run for this release if it is to be deleted after it; None: it stays.
-
-    A review has no ended runs: its objects stand for real ones, and have no uid.
-    """
+    """Return the end of this release's hook run if it is deleted after it; None: it stays (so in a review)."""
     annotations = dig(manifest, "metadata", "annotations") or {}
     if (
         RELEASE not in annotations
@@ -164,10 +155,7 @@ _ALIKE_ABOVE: Final = 0.5
 
 
 class SharedList(NamedTuple):
-    """A map list of a live object with entries that are neither desired nor ours: `strangers`.
-
-    `names`: the fields of a key. `sent`: the last sent entries; empty if unknown.
-    """
+    """A live map list with entries that are neither desired nor ours: `strangers`. `names`: fields of a key."""
 
     path: FieldPath
     names: tuple[str, ...]
@@ -218,10 +206,7 @@ def _holders(live: JsonObject, place: FieldPath) -> list[JsonObject]:
 
 
 def refused_beside(entries: Collection[FieldChange], refused: Collection[str]) -> tuple[FieldChange, ...]:
-    """Return the removed entries in whose list an API server refused something.
-
-    `refused`: paths of fields as API servers write them, which name entries by their position.
-    """
+    """Return the removed entries in whose list an API server refused something. `refused`: paths by position."""
     places = [_named_steps(parse_path(path) or ()) for path in refused]
     lists = [_named_steps((parse_path(entry.path) or ())[:-1]) for entry in entries]
     pairs = zip(entries, lists, strict=True)
@@ -233,10 +218,7 @@ def _named_steps(path: FieldPath) -> FieldPath:
 
 
 def _renamed(shared: SharedList, gone: list[Key], came: list[Key]) -> set[Key]:
-    """Return the new entries that are a removed one under another key.
-
-    The most similar come first. If more entries are equally similar than were removed, the match is ambiguous: none.
-    """
+    """Return new entries that are a removed one under another key, the most similar first; none if ambiguous."""
     if not shared.sent:
         return set()
     alike: dict[tuple[float, int], list[tuple[Key, Key]]] = {}

@@ -109,10 +109,7 @@ _IMMUTABLE_WORDS: Final = (
 
 
 def refused_in_place(refused: Iterable[RefusedField], schema: Schema | None) -> str | None:
-    """Return the immutable field in the refusal of an update; None if the refusal has another reason.
-
-    It has the words, or a rule of the kind judged the new value of that very field by its old one.
-    """
+    """Return the immutable field in a refusal, by its words or a rule on old and new value; None: other reason."""
     for field in refused:
         node = node_at(schema.root, parse_path(field.field) or ()) if schema is not None else None
         if any(words in field.message for words in _IMMUTABLE_WORDS) or (node and node.has_transition_rule):

@@ -38,22 +38,14 @@ from reconciler.scheduler import Schedule
 
 
 class FleetCopies(NamedTuple):
-    """One identity over the fleet.
-
-    `owners`: by the clusters where an object was read. `copies`: the clusters of our copies, with their assigned
-    replicas.
-    """
+    """One identity over the fleet: `owners` of objects that were read, `copies` of ours with assigned replicas."""
 
     owners: Mapping[str, Ownership]
     copies: Mapping[str, Replicas]
 
 
 class OwnershipIndex:
-    """Owners of the objects that were seen, and the clusters of our copies.
-
-    An object is looked at when its identity is asked for, shortly before it is compared: bodies that were just looked
-    at are read again far more quickly than those of another pass over the fleet.
-    """
+    """Owners of seen objects and clusters of our copies, read when asked: shortly before the bodies are compared."""
 
     def __init__(self, snapshot: FleetSnapshot) -> None:
         self._snapshot = snapshot
@@ -89,10 +81,7 @@ class OwnershipIndex:
 
 
 class Copies(Struct, frozen=True, kw_only=True):
-    """The copies of one identity, with the desired placement `target` and the active one `old`.
-
-    `compared`: each with its manifest, of the target. `held`: shrinking ones, with their present replicas.
-    """
+    """The copies of one identity: desired (`target`), active (`old`), `compared`, and shrinking ones as `held`."""
 
     identity: Identity
     schedule: Schedule
@@ -149,10 +138,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         )
 
     def at_rest(self) -> dict[str, CopyAtRest]:
-        """Return new records of copies at rest: nothing is pending now, or was at the last placement.
-
-        The health of copies with an equal record is not needed.
-        """
+        """Return new records of copies without pending writes; those with an equal record are not looked at."""
         records: dict[str, CopyAtRest] = {}
         for cluster, replicas in self.old.items() if self.was_at_rest else ():
             live, row = self.snapshot.live(cluster, self.identity), self.snapshot.journal.row(cluster, self.identity)

@@ -178,10 +178,7 @@ def _ruled(schema: Schema | None, changed: Iterable[FieldPath]) -> str | None:
 
 
 def cause_of(path: FieldPath, previous: JsonObject | None, recorded: JsonObject) -> Cause:
-    """Return the cause of a difference in our field: drift if its desired value is unchanged, else declared.
-
-    Without the previous desired state that is unknown, and the difference counts as declared.
-    """
+    """Return the cause of a difference in our field: drift if the desired value surely is unchanged, else declared."""
     if path == OWNER_PATH:
         return Cause.OWNERSHIP
     was = value_at(previous, path)

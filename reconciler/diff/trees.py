@@ -153,11 +153,7 @@ NO_DIFFERENCE: Final = Difference()
 
 
 class Desired(NamedTuple):
-    """The desired state of an object, in the forms that a comparison needs; all clusters with one body share it.
-
-    `body`: to be sent (`canonical.sendable`). `recorded`: the same in the form that the journal keeps. `fields` and
-    `metadata`: the declarable part of the body.
-    """
+    """The desired state: `body` to send, `recorded` for the journal, declarable `fields` and `metadata`."""
 
     body: JsonObject
     recorded: JsonObject
@@ -207,19 +203,12 @@ def _owned_below(value: Json, node: SchemaNode) -> dict[str, Any]:
 
 
 class Bodies:
-    """The bodies of one kind, prepared for comparing. Its caches never change a result.
-
-    `schema` None: the kind is unknown.
-    """
+    """The bodies of one kind (`schema` None: unknown), prepared for comparing. Its caches never change a result."""
 
     __slots__ = ("_ready", "_record_key", "are_shared", "differences", "schema")
 
     def __init__(self, schema: Schema | None, record_key: bytes = b"", *, are_shared: bool = False) -> None:
-        """Start with no body.
-
-        `record_key`: the journal's key for hashes of Secret values. `are_shared`: members with equal live bodies share
-        one object, so that a difference found in one of them is that of all.
-        """
+        """`record_key`: for hashes of Secrets. `are_shared`: equal live bodies are one object, compared once."""
         self.are_shared = are_shared
         self.schema = schema
         self._record_key = record_key

@@ -44,10 +44,7 @@ def path_of(trail: Trail) -> FieldPath:
 
 
 class Walk:
-    """Collects differences. `changed`: (path, before, after); `doubts`: cases that T cannot decide.
-
-    `shared`: map lists that have entries of others.
-    """
+    """Collects differences: `changed` (path, before, after), `doubts` of engine T, `shared` lists with other items."""
 
     def __init__(
         self, *, live: JsonObject, previous: JsonObject | None, schema: Schema | None, others: tuple[Owned, ...]

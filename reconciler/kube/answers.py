@@ -37,10 +37,7 @@ log = logging.getLogger("reconciler")
 
 
 class Listing(Struct, frozen=True, kw_only=True):
-    """A list, in the API server's order, as of `resource_version`.
-
-    `is_complete` is False when the list was longer than we were ready to read: absence then proves nothing.
-    """
+    """A list as of `resource_version`. `is_complete` False: it was too long, and absence proves nothing."""
 
     objects: tuple[LiveObject, ...] = ()
     resource_version: str = ""
@@ -144,10 +141,7 @@ def listing(cluster: str, pages: Sequence[Page], gvk: GVK) -> Listing:
 
 
 def page(cluster: str, body: bytes, api_version: str, kind: str, trees: SharedTrees | None = None) -> Page:
-    """Return one page of a list. `kind` is for the message: a CRD may name its list kind as it likes.
-
-    `trees`: shares equal parts of the objects.
-    """
+    """Return one page of a list. `kind`: for messages. `trees`: shares equal parts of the objects."""
     what = f"list of {kind} ({api_version})"
     shared = trees.list_answer(body) if trees is not None else None
     answer = json_object(cluster, body, what) if shared is None else shared
@@ -190,11 +184,7 @@ def bad(cluster: str, what: str, body: bytes) -> BadAnswer:
 
 @contextmanager
 def reading_answer(cluster: str, what: str) -> Iterator[None]:
-    """Handle one answer: any fault while it is read is an error of that cluster.
-
-    Raises:
-        MemberClusterError: the answer is refused; BadAnswer for what nobody thought of, which is logged with its trace.
-    """
+    """Turn any fault while an answer is read into an error of that cluster, unexpected ones into a logged BadAnswer."""
     try:
         yield
     except MemberClusterError:

@@ -92,11 +92,7 @@ class MemberCluster:
         return self._read(answer, Version, "version").git_version
 
     async def identity(self, *, is_anew: bool = False) -> str:
-        """Return the uid of kube-system, which identifies the cluster.
-
-        `is_anew`: over a new connection, also while the breaker is open, to see if an unreachable cluster is back.
-        Later requests use new connections too.
-        """
+        """Return the uid of kube-system, the cluster's identity. `is_anew`: over a new connection, past the breaker."""
         request = replace(_ITSELF, is_anew=is_anew)
         uid = self._object(await self._send(request), _NAMESPACE, _KUBE_SYSTEM).uid
         if not uid:
@@ -104,11 +100,7 @@ class MemberCluster:
         return uid
 
     async def current_version(self, gvk: GVK, *, namespace: str = "", name: str = "") -> str:
-        """The version of an object, or of the kind as a whole, read through to etcd over a new connection.
-
-        Raises:
-            KindNotServed, ObjectNotFound: there is nothing that has one.
-        """
+        """Return the version of an object or kind, read through to etcd. Raises KindNotServed, ObjectNotFound."""
         served = await self._kinds.served(gvk)
         if name:
             fresh = replace(requests.get(self._with_name(served, namespace, name)), is_anew=True)
@@ -151,11 +143,7 @@ class MemberCluster:
     async def list_metadata(
         self, gvk: GVK, *, namespace: str = "", label_selector: str = "", is_cached: bool = False
     ) -> Listing:
-        """Return all matching objects of the kind, with only their metadata in the body.
-
-        `is_cached`: the API server may answer from memory, which costs it least; the answer may be old, so that it
-        proves nothing absent or unchanged.
-        """
+        """Return matching objects, metadata alone. `is_cached`: perhaps old, so nothing is proven absent."""
         query = ListQuery(namespace=namespace, label_selector=label_selector, is_cached=is_cached)
         return await self._list(gvk, query, accept=requests.METADATA_LIST, api_version="meta.k8s.io/v1")
 
@@ -181,10 +169,7 @@ class MemberCluster:
         resource_version: str = "",
         dry_run: bool = False,
     ) -> LiveObject:
-        """Return the object after a server-side apply.
-
-        With a uid, WriteConflict when that object is gone or another one; with a resourceVersion, when it has changed.
-        """
+        """Return the object after a server-side apply; WriteConflict if uid or resourceVersion differ."""
         make = partial(requests.apply, body=body, manager=manager, force=force, uid=uid, dry_run=dry_run)
         make = partial(make, resource_version=resource_version)
         return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
@@ -197,10 +182,7 @@ class MemberCluster:
         return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
 
     async def delete(self, gvk: GVK, namespace: str, name: str, *, uid: str) -> LiveObject | None:
-        """Delete the object; return it while finalizers run, None when it is gone.
-
-        Raises WriteConflict when the uid is another one; ObjectNotFound when there is none.
-        """
+        """Delete the object of this uid, else WriteConflict; return it while finalizers run, None when gone."""
         assert uid, f"deleting {gvk.kind} {namespace}/{name} needs the uid of the object that is meant"
 
         async def send_delete(served: ServedKind) -> LiveObject | None:
@@ -249,10 +231,7 @@ class MemberCluster:
         return replace(pages[-1], rows=tuple(row for page_ in pages for row in page_.rows))
 
     async def allows(self, verb: str, group: str, plural: str, *, name: str = "") -> bool:
-        """Return whether our credentials allow the verb on a resource type in all namespaces, served or not.
-
-        Without a name: for every object.
-        """
+        """Return whether our credentials allow the verb in all namespaces, served or not; no name: all objects."""
         answer = await self._send(requests.access_review(verb, group, plural, name=name))
         return self._read(answer, AccessReview, "SelfSubjectAccessReview").status.allowed
 

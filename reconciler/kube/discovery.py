@@ -136,11 +136,7 @@ class ResourceList(Struct, frozen=True, rename="camel"):
 
 
 class Discovery(Struct, frozen=True, kw_only=True):
-    """Every resource type of an API server.
-
-    `stale` holds the group versions that an extension API server should serve and does not answer for: their kinds
-    are unknown, not absent.
-    """
+    """Every resource type of an API server. `stale`: group versions that do not answer: unknown, not absent."""
 
     kinds: Mapping[GVK, ServedKind] = field(default_factory=dict)
     stale: frozenset[str] = frozenset()
@@ -155,10 +151,7 @@ class Discovery(Struct, frozen=True, kw_only=True):
         return next((served for served in matches if served.is_preferred), matches[0] if matches else None)
 
     def find(self, name: str) -> ServedKind | None:
-        """The kind that a person means: `deploy`, `Deployment`, `deployments.apps` or `deployments.v1.apps`.
-
-        The core group comes before others, as in kubectl, and preferred versions before others.
-        """
+        """Return the kind that a person means (`deploy`, `deployments.v1.apps`), as kubectl ranks them."""
         wanted, _, suffix = name.lower().partition(".")
         candidates = [
             served
@@ -274,11 +267,7 @@ class ListMetadata(Struct, frozen=True, rename="camel"):
 
 
 def object_metadata(value: Any) -> ObjectMetadata:
-    """The metadata of an object.
-
-    Raises:
-        msgspec.ValidationError: it is not what the API promises; the message names the field.
-    """
+    """Return the metadata of an object. Raises msgspec.ValidationError with the field that breaks the API's promise."""
     metadata = msgspec.convert(value, ObjectMetadata)
     for index, entry in enumerate(metadata.managed_fields or ()):
         rest = [entry.fields] if entry.fields else []

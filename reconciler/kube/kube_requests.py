@@ -56,10 +56,7 @@ class Purpose(StrEnum):
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """One request. `path` is percent-encoded and begins with a slash; `kind`: of its object.
-
-    `part`: the part of the cluster that may fail by itself, such as the path of a kind; empty: the cluster.
-    """
+    """One request. `path` is percent-encoded. `part`: what may fail by itself, such as a kind; empty: the cluster."""
 
     method: str
     path: str
@@ -176,11 +173,7 @@ def pod_log(target: Target, container: str, lines: int, bytes_max: int, *, is_pr
 
 
 class ListQuery(Struct, frozen=True, kw_only=True):
-    """The subject of a list or watch. An empty namespace means all of them.
-
-    `is_cached`: a list may be of any version that the API server has in memory. Source: Kubernetes API Concepts,
-    semantics for get and list: resourceVersion "0".
-    """
+    """The subject of a list or watch; no namespace: all. `is_cached`: any version in memory (resourceVersion 0)."""
 
     namespace: str = ""
     label_selector: str = ""

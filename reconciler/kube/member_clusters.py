@@ -38,7 +38,6 @@ class MemberClusters(Mapping[str, MemberCluster]):
     """
 
     def __init__(self, shared: Shared, agent: UserAgent, writing_left_s: Callable[[], float] = always) -> None:
-        """No cluster yet: `reached_by` returns a value with some."""
         self._writing_left_s = writing_left_s
         self._shared = shared
         self._agent = agent
@@ -47,10 +46,7 @@ class MemberClusters(Mapping[str, MemberCluster]):
         self._failed: Mapping[str, ConfigurationError] = {}
 
     def reached_by(self, configs: Mapping[str, MemberConfig | ConfigurationError]) -> MemberClusters:
-        """These clusters over the same session. One whose configuration is unchanged keeps its client and breaker.
-
-        Part of it are the certificates, keys and tokens in files that it names: they may have been replaced.
-        """
+        """Return these clusters over the same session; with equal configuration and files a client stays."""
         members = MemberClusters(self._shared, self._agent, self._writing_left_s)
         members._configs = {
             name: (config, file_contents(config))
@@ -98,11 +94,7 @@ class MemberClusters(Mapping[str, MemberCluster]):
         writing_left_s: Callable[[], float] = always,
         is_brief: bool = False,
     ) -> AsyncIterator[MemberClusters]:
-        """Open the members over a session of their own, which ends with the block. Nothing is connected yet.
-
-        `answered` is called for each request. `writing_left_s`: the time that a new write may take; 0: none may begin.
-        `is_brief`: for a command that ends soon.
-        """
+        """Open the members over a session of their own, not yet connected. `writing_left_s` 0: no write may begin."""
         from reconciler.kube.connection.session import open_session  # noqa: PLC0415 - aiohttp: many commands need none
 
         async with open_session() as session:

@@ -40,11 +40,7 @@ _STEERS_PROGRAMS: Final = regex(
 
 
 def config_of(name: str, profile: JsonObject, providers: Providers, source: str) -> MemberConfig:
-    """Return the settings for one cluster. `name`: of the cluster, `source`: of the profile, both for messages.
-
-    Raises:
-        ConfigurationError: no provider of the file is listed by the profile, or what it says is not taken.
-    """
+    """Return the access to one cluster by its profile. Raises ConfigurationError: no provider, or refused content."""
     listed = _listed(profile)
     provider = next((one for one in providers.entries if one.name in listed), None)
     if provider is None:
@@ -166,11 +162,7 @@ class LiveAccess:
     """The last known profiles."""
 
     def __init__(self, place: str, provider_file: Path, kubeconfig: Path | None) -> None:
-        """Nothing is asked yet.
-
-        Raises:
-            ConfigurationError: the provider file is unusable, or the kubeconfig lacks the management cluster.
-        """
+        """Ask nothing yet. Raises ConfigurationError for a bad provider file or a missing context."""
         self._text, self._file, self._kubeconfig = place, provider_file, kubeconfig
         self._providers: Providers = read_providers(provider_file)
         inventory_place(place, kubeconfig)
@@ -180,10 +172,7 @@ class LiveAccess:
         """The reason why the profiles could not be read the last time; empty: they were."""
 
     async def refresh(self, fleet: str) -> bool:
-        """Read provider file and profiles again; return whether anything changed. It raises nothing.
-
-        `fleet`: the name for the audit log.
-        """
+        """Read provider file and profiles again; return whether anything changed. Raises nothing."""
         before = (self._providers, self._known, self._present)
         try:
             self._providers = read_providers(self._file)
@@ -205,14 +194,7 @@ class LiveAccess:
         return tuple(sorted(self._known.keys() - self._present))
 
     def configs(self, clusters: Iterable[Cluster]) -> Mapping[str, MemberConfig | ConfigurationError]:
-        """Return the access of each cluster, by name, or its error.
-
-        Documents of kind ClusterProfile use the live profile, unless they name a context; all others use the
-        kubeconfig.
-
-        Raises:
-            ConfigurationError: the kubeconfig cannot be read at all.
-        """
+        """Return each cluster's access or error, by live profile, else the kubeconfig (raises ConfigurationError)."""
         members = list(clusters)
         by_profile = [cluster for cluster in members if cluster.namespace and not cluster.context]
         others = [cluster for cluster in members if not cluster.namespace or cluster.context]

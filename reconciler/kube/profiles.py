@@ -47,11 +47,7 @@ class InventoryPlace(NamedTuple):
 
 
 def inventory_place(text: str, kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> InventoryPlace:
-    """Parse `CONTEXT[/NAMESPACE]`. Contexts of clouds have slashes, so the whole text is tried first.
-
-    Raises:
-        ConfigurationError: the kubeconfig has no such context, or its entry is unusable.
-    """
+    """Parse `CONTEXT[/NAMESPACE]`, the whole text as a context first. Raises ConfigurationError: no such context."""
     whole = _config(text, kubeconfig, environ)
     if isinstance(whole, MemberConfig):
         return InventoryPlace(text, "", whole)
@@ -132,11 +128,7 @@ class Providers(Struct, frozen=True, kw_only=True):
 
 
 def read_providers(file: Path) -> Providers:
-    """The entries of a provider file.
-
-    Raises:
-        ConfigurationError: it cannot be read, or an entry is not what the format says.
-    """
+    """Return the entries of a provider file. Raises ConfigurationError if unreadable or malformed."""
     try:
         if file.stat().st_size > FILE_MAX_BYTES:
             raise ConfigurationError(f"{file} is larger than {FILE_MAX_BYTES:,} bytes")

@@ -118,12 +118,7 @@ class Kinds:
         return kind if kind is not None else await self.served_now(gvk)
 
     async def served_now(self, gvk: GVK) -> ServedKind:
-        """Return the resource of the kind from fresh discovery.
-
-        Raises:
-            KindNotServed: the cluster does not serve it.
-            KindNotRead: the extension API server that should serve it does not answer.
-        """
+        """Return the resource from fresh discovery. Raises KindNotServed; KindNotRead if its API server is silent."""
         discovery = await self.discover(refresh=True)
         kind = discovery.kinds.get(gvk)
         if kind is not None:

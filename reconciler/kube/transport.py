@@ -134,10 +134,7 @@ class Transport:
         """Of connections to this cluster. Those of one before may be open on our side alone."""
 
     async def send(self, request: Request, user_agent: str) -> Answer:
-        """Send the request and return the answer, after at most `attempts_max` attempts within the limits.
-
-        An error that `changed_nothing` says so of all attempts.
-        """
+        """Return the answer after at most `attempts_max` attempts; `changed_nothing` of an error is of all of them."""
         purpose = self._reads if request.purpose is Purpose.READ else self._writes
         async with nullcontext() if request.is_anew else purpose:
             attempt, has_renewed, is_certain = 1, False, True
@@ -168,10 +165,7 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, request: Request, user_agent: str) -> AsyncIterator[StreamReader]:
-        """The body of a watch as it comes, until it ends or falls silent.
-
-        It takes no slot: hundreds of them idle beside the requests.
-        """
+        """Yield the body of a watch until it ends or falls silent. It takes no slot: hundreds idle."""
         async with self._respond(
             request, user_agent, self._settings.connect_deadline_s + request.deadline_s
         ) as response:
@@ -185,11 +179,7 @@ class Transport:
             raise
 
     def _pause_s(self, request: Request, error: MemberClusterError, attempt: int) -> float | None:
-        """Return the delay before the next attempt; None gives up.
-
-        429, and 503 with Retry-After, say that nothing was done. After a lost or broken answer only a request that
-        changes nothing the second time is sent again.
-        """
+        """Return the delay before the next attempt; None: give up. Only what is harmless is sent again."""
         if attempt >= self._settings.attempts_max:
             return None
         back_off, jitter = self._settings.back_off, self._shared.jitter.random
@@ -266,10 +256,7 @@ class Transport:
         return error
 
     def _refuse_while_left_alone(self, request: Request, breakers: Breakers) -> None:
-        """Raise for a cluster, or a part of it, that asked to be left alone or does not answer.
-
-        The words of its request stay the same, so that they are reported once.
-        """
+        """Raise while a cluster or part pauses or does not answer; in the same words each time."""
         for part in {"", request.part} & self._left_alone.keys():
             until_s, why = self._left_alone[part]
             left_s = until_s - self._shared.clock.monotonic_s()

@@ -85,10 +85,7 @@ def nobody(cluster: str, verb: str, code: str, seconds: float) -> None:
 async def timed(
     request: Request, cluster: str, answered: Answered, clock: Clock
 ) -> AsyncIterator[Callable[[int], None]]:
-    """Yield a function to call with the status once known; a missing answer is reported automatically.
-
-    A request that we cancel is not reported.
-    """
+    """Yield a function that reports the status; no answer is reported, too, unless the request was cancelled."""
     begun_s = clock.monotonic_s()
     statuses: list[int] = []
 

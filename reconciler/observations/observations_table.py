@@ -181,10 +181,7 @@ def _attribute(name: str) -> str:
 
 
 def parse_observations(data: bytes, path: str) -> tuple[Observations | None, tuple[Problem, ...]]:
-    """The observations of a YAML or JSON file, None when any of it is wrong; and every problem, in order.
-
-    Larger files than those of a store are read when they are JSON, without line numbers.
-    """
+    """Return the observations of a YAML or JSON file (None: an error) and all problems. Large files must be JSON."""
     document, problems = _document(data, path)
     if document is None:
         return None, problems
@@ -313,11 +310,7 @@ def _is_time(text: str) -> bool:
 
 
 def dump_observations(observations: Observations) -> dict[str, Any]:
-    """Return the observations as a JSON tree in a fixed order; reading it gives equal observations.
-
-    The version in the apiVersion of bindings and constraints is made up if no observed workload has it: an identity has
-    none.
-    """
+    """Return the observations as a JSON tree in a fixed order, which reads back equal. An unknown version is v1."""
     versions = {
         workload.identity: workload.gvk
         for _, cluster in sorted(observations.clusters.items())

@@ -82,10 +82,7 @@ def has_succeeded(live: JsonObject) -> bool:
 
 
 class ActivePlacement(Struct, frozen=True, kw_only=True):
-    """The active placement. `holds`: clusters whose reduction or deletion waits, with the reason.
-
-    `waits`: clusters where nothing may be created yet, with the reason (a run that must end elsewhere first).
-    """
+    """The active placement. `holds`: why reductions wait. `waits`: why nothing may be created (a run elsewhere)."""
 
     targets: Mapping[str, Replicas]
     holds: Mapping[str, Hold] = field(default_factory=dict)
@@ -229,10 +226,7 @@ def gains(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: 
 
 
 def is_at_rest_beside(clusters: Collection[str], target: Mapping[str, Replicas], old: Mapping[str, Replicas]) -> bool:
-    """Return whether every other copy is as desired, and none in `clusters` has to leave or to shrink.
-
-    A copy that leaves or shrinks depends on those that take over, wherever they are; one that comes or grows does not.
-    """
+    """Return whether every other copy is as desired, and none in `clusters` leaves or shrinks."""
     for cluster in {*target, *old}:
         is_there, is_wanted = cluster in old, cluster in target
         if cluster not in clusters and not (is_there and is_wanted and old[cluster] == target[cluster]):

@@ -98,10 +98,7 @@ def apply_quiet_rules(body: JsonObject, rules: Iterable[SelectedRule], interpret
 def _run(
     rule: SelectedRule, body: JsonObject, interpreter: Interpreter
 ) -> Iterator[tuple[str, Source, BodyEdit | EditFault]]:
-    """Yield the overriders of a rule in order, each with its edit of the body before it.
-
-    It ends after the first that fails.
-    """
+    """Yield the overriders of a rule in order, each with its edit of the body before it, up to the first that fails."""
     for name, field, overrider in rule.steps:
         edit = _edit(body, field, overrider, interpreter)
         yield name, overrider.source, edit
@@ -176,10 +173,7 @@ def are_quiet(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -
 
 
 def changing_quietly(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return the names of quiet rules that change something; None if that takes applying them.
-
-    Decided for one image overrider alone, as nearly all rules are: it is independent of a kind's pruning.
-    """
+    """Return the names of quiet rules that change something; None: not known without applying them."""
     if len(rules) != 1 or images is None:
         return None
     rule = rules[0]
@@ -225,10 +219,7 @@ def of_replicas(overrides: Iterable[OverridePolicy]) -> tuple[OverridePolicy, ..
 
 
 class ReplicaOverrides:
-    """The override policies of a fleet that may set replicas, ready to be applied.
-
-    Source: design#overridden-replicas: bindings keep the assigned count, capacity uses the rendered.
-    """
+    """The override policies that may set replicas, ready to apply. Source: design#overridden-replicas."""
 
     def __init__(self, fleet: Fleet, interpreters: Registry) -> None:
         self._fleet, self._interpreters = fleet, interpreters

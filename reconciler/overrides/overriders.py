@@ -50,10 +50,7 @@ IDENTITY_FAULT: Final = EditFault(
 
 
 def changed_identity(before: JsonObject, after: JsonObject) -> tuple[str, ...]:
-    """The first field in which the two name different objects; empty when they name one (Karmada does not look).
-
-    Source: design#fixed-identity.
-    """
+    """Return the first field by which the two are different objects; empty: none. Source: design#fixed-identity."""
     if before is after:
         return ()
     is_same = before.get("metadata") is after.get("metadata") and before.get("kind") is after.get("kind")
@@ -88,10 +85,7 @@ def edit_list(
 
 
 def edit_map(body: JsonObject, overrider: MapOverrider, field: str) -> BodyEdit:
-    """The body with `metadata.labels` or `metadata.annotations` changed.
-
-    Source: Karmada: add creates the map and sets entries; replace and remove leave absent keys alone.
-    """
+    """Return the body with other labels or annotations; only `add` sets absent keys. Source: Karmada."""
     written = dig(body, "metadata", field)
     current = written if isinstance(written, Mapping) else {}
     wanted = dict(current)
@@ -108,10 +102,7 @@ def edit_map(body: JsonObject, overrider: MapOverrider, field: str) -> BodyEdit:
 
 
 def edit_field(body: JsonObject, overrider: FieldOverrider) -> BodyEdit | EditFault:
-    """The body with one text patched; a patch that changes nothing leaves the text as it was written.
-
-    Source: Karmada: fieldOverrider: fieldPath must hold a string; it is parsed, patched and written again.
-    """
+    """Return the body with the text at fieldPath parsed, patched and, if changed, written. Source: Karmada."""
     located = _text_at(body, overrider.field_path, "fieldPath")
     if isinstance(located, EditFault):
         return located
@@ -155,11 +146,7 @@ _INDEX: Final = regex(r"-?\d{1,9}", re.ASCII)
 def edit_plaintext(
     body: JsonObject, compiled: CompiledPatch, operations: tuple[PatchOperation, ...]
 ) -> Iterator[tuple[int, BodyEdit | EditFault]]:
-    """Yield the edit of each operation, with its number, or the first one that fails.
-
-    The operations are applied together; each edit carries the final body. Source: "PropagationPolicy and
-    OverridePolicy", plaintext (RFC 6902); Karmada: plaintext.
-    """
+    """Yield each operation's edit with the final body, or the first failure. Source: RFC 6902; Karmada: plaintext."""
     patched = compiled.apply(body)
     if isinstance(patched, PatchFault):
         yield patched.operation, EditFault("override-path-missing", patched.message + _hint(body, operations, patched))

@@ -78,10 +78,7 @@ class OverrideIndex:
         self._total = 0
 
     def rules_of(self, template: Template) -> tuple[SelectedRule, ...]:
-        """The rules that apply to a template on any cluster, in the order of application.
-
-        Templates with the same policies get the same tuple.
-        """
+        """Return a template's rules in order of application, on any cluster; equal policies give one tuple."""
         matches = self._policies.matches(template)
         if not matches:
             return ()

@@ -138,10 +138,7 @@ def _parsed_step(match: re.Match[str]) -> FieldStep | None:
 
 
 def matches(pattern: FieldPath, path: FieldPath) -> bool:
-    """Return whether the path is the one of the pattern or lies below it.
-
-    An item of a map list also matches a pattern that names only some of its keys, a set's item also a quoted key.
-    """
+    """Return whether a path is that of the pattern or below it. A pattern may name some keys of an item only."""
     return len(pattern) <= len(path) and all(map(_step_matches, pattern, path))
 
 

@@ -40,11 +40,7 @@ _FLAVORS: Final = frozenset(Flavor)
 
 
 class OwnershipRecord(Struct, frozen=True):
-    """The terms of our ownership of an object.
-
-    `policy` None: no policy governs it (a Namespace that follows its objects). `replicas` are the assigned ones, None
-    without replicas. `dependency`: it is there as the dependency of another object.
-    """
+    """The terms of our ownership. `policy` None: a Namespace that follows its objects. `replicas`: as assigned."""
 
     policy: PolicyRef | None
     flavor: Flavor = Flavor.ACK
@@ -77,11 +73,7 @@ def our_label(names: Iterable[str]) -> str:
 
 
 def mark(body: JsonObject, fleet: str, terms: str, release: str = "") -> dict[str, Any]:
-    """The body with our label and annotation, copy on write; an empty fleet name adds nothing (no `Fleet` document).
-
-    `terms`: those of the owner, as `written_terms` writes them, since thousands of objects have the same. `release`:
-    of a hook.
-    """
+    """Return the body with our label and the annotation `terms`; itself without a fleet name. `release`: of a hook."""
     if not fleet:
         return dict(body)
     metadata = _mapping(body.get("metadata"))
@@ -341,10 +333,7 @@ def tool_of(body: JsonObject) -> str:
 
 
 def controller_of(body: JsonObject) -> str:
-    """Kind and name of the object that controls this one; empty when none does.
-
-    Source: Kubernetes, owners and dependents: at most one owner has `controller: true`, and its controller writes it.
-    """
+    """Return kind and name of the controlling owner; empty: none. Source: Kubernetes, owners and dependents."""
     for owner in dig(body, "metadata", "ownerReferences") or ():
         if owner.get("controller"):
             return f"{owner.get('kind')} {owner.get('name')}"

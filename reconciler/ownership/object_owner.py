@@ -46,11 +46,7 @@ class ObjectOwner(StrEnum):
 
 
 class Ownership(Struct, frozen=True, kw_only=True):
-    """The standing of one live object.
-
-    `holder` names the other fleet, the tool, or kind and name of the object that controls it. `mark`: by which the tool
-    is known. `owner` is our mark when it is ours.
-    """
+    """The owner of a live object. `holder`: other fleet, tool or controller, known by `mark`; `owner`: our terms."""
 
     standing: ObjectOwner
     holder: str = ""
@@ -70,10 +66,7 @@ def managers_of_fleet(fleet: str, previous_names: tuple[str, ...] = ()) -> tuple
 
 
 def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> Ownership:
-    """Return the owner of the object. `previous_names` of the fleet count as its own.
-
-    It is ours by both marks: a person releases it at once by taking one off.
-    """
+    """Return the owner of an object; ours by both marks, under any name: a person releases it by taking one off."""
     label = dig(live.body, "metadata", "labels", FLEET_LABEL)
     owner = read_owner(live.body)
     if owner is not None and (label == fleet or label in previous_names):
@@ -89,11 +82,7 @@ def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] =
 
 
 def ownership_for(template: JsonObject, ownership: Ownership) -> Ownership:
-    """Return the owner of an object, for the template that wants it.
-
-    A mark that manifests carry themselves is there because someone applied them: if the template has it, too, it proves
-    nothing.
-    """
+    """Return the owner, for the template that wants the object: a mark that the template states proves nothing."""
     mark = ownership.mark
     if mark is not None and mark.is_stated and states(template, mark):
         return Ownership(standing=ObjectOwner.NOBODYS)
@@ -120,10 +109,7 @@ def holds_field(live: LiveObject, managers: tuple[str, ...]) -> bool:
 
 
 def missing_witness(live: LiveObject, member: Read, recorded_uid: str | None, managers: tuple[str, ...]) -> str:
-    """Return why the object may not be deleted; empty if all preconditions hold.
-
-    `recorded_uid`: from the journal, None without a record of the object. `managers`: our own.
-    """
+    """Return why an object may not be deleted; empty: it may. `recorded_uid`: of the journal; None: no record."""
     if recorded_uid is None:
         return "the journal has no record of it"
     if recorded_uid != live.uid:

@@ -73,11 +73,7 @@ BUILT_IN: Final[Mapping[str, int]] = {"system-cluster-critical": 2_000_000_000, 
 
 
 def priority_classes(fleet: Fleet) -> tuple[dict[str, int], list[Problem]]:
-    """The value of each class that a policy names, and a warning for each policy whose class is not known.
-
-    They order the taking of free capacity. Source: Karmada: schedulePriority with priorityClassSource
-    KubePriorityClass; here the store holds the classes.
-    """
+    """Return the value of each class that policies name, for taking capacity, and warnings. Source: Karmada."""
     values: dict[str, int] = {}
     problems: list[Problem] = []
     for policy in fleet.propagation:

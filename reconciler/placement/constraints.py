@@ -113,10 +113,7 @@ def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
 
 
 def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str) -> Hold | None:
-    """Return why a person's order blocks writes of a template in a cluster; None: no order does.
-
-    `closed`: the reason of each order by its scope: `fleet`, `cluster NAME`, or a subject (`Deployment demo/web`).
-    """
+    """Return the order that blocks writes of a template in a cluster, from the reason by scope; None: none does."""
     if not closed:
         return None
     scopes = (FLEET, f"cluster {cluster}", str(identity))
@@ -163,10 +160,7 @@ def obstacles(observations: Observations, constrained: Iterable[Identity]) -> di
 
 
 def with_closings(situation: PlacementContext, closed: Mapping[str, str]) -> PlacementContext:
-    """Return the situation with write blocks: a blocked cluster keeps its replicas, and is no candidate otherwise.
-
-    If the written copies are unknown, placed ones count as written.
-    """
+    """Return the situation with write blocks: a blocked cluster keeps its written (else placed) replicas, or is out."""
     if not closed:
         return situation
     there = situation.written or situation.had

@@ -107,11 +107,7 @@ def _share(
 def in_order_of_trial(
     groups: Sequence[AffinityGroup], situation: PlacementContext, clusters: Mapping[str, Cluster]
 ) -> tuple[AffinityGroup, ...]:
-    """The groups with the one in use first; in their own order on first placement, afresh, or when they fail back.
-
-    Source: design#group-in-use; design#fail-back. Karmada never looks at an earlier group again, and clears the
-    placement when the one in use stops matching.
-    """
+    """Return the groups to try, the one in use first. Source: design#group-in-use; design#fail-back."""
     if len(groups) == 1 or situation.fresh or situation.item.policy.fail_back:
         return tuple(groups)
     if not situation.had:

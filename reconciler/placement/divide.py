@@ -91,11 +91,7 @@ def total_of(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]
 
 
 def divide_statically(replicas: int, weights: Mapping[str, int]) -> Share:
-    """Return shares by static weights, from scratch: neither capacity nor the previous placement count.
-
-    `weights` has the weight of every candidate, 0 when no entry of the list matches it. If nobody has a weight,
-    everybody weighs 1. Source: Karmada: static weight; design#division.
-    """
+    """Return shares by static weights alone; all weigh 1 if none has any. Source: Karmada; design#division."""
     used = weights if any(weights.values()) else dict.fromkeys(weights, 1)
     counts = without_zeros(webster(replicas, used))
     named = sorted((name, weight) for name, weight in used.items() if weight > 0)

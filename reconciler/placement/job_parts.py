@@ -25,10 +25,7 @@ Decide = Callable[[PlacementContext], Assignment]
 
 
 def place_parts(situation: PlacementContext, clusters: Collection[str], decide: Decide) -> Assignment:
-    """Return the placement of a resource, which may be a Job whose completions have been divided among clusters.
-
-    `decide` places anything as if it had no parts.
-    """
+    """Return the placement of a resource, perhaps a divided Job. `decide` places anything as if it had no parts."""
     free = decide(situation)
     parts = {cluster: count for cluster, count in situation.had.items() if count}
     is_divided = situation.division is not Division.DUPLICATED and not situation.is_whole
@@ -103,10 +100,7 @@ WORK_QUEUE: Final = -1
 
 
 def fixed_share(part: JsonObject, *, is_single_run: bool) -> int | None:
-    """Return the completions that a part of a Job was created with; None: they are not fixed.
-
-    `is_single_run`: of the template. Earlier versions sent such a Job with parallelism alone.
-    """
+    """Return the completions that a part of a Job was created with; None: not fixed; WORK_QUEUE: parallelism alone."""
     count = dig(part, *COMPLETIONS)
     if isinstance(count, int):
         return count
@@ -122,11 +116,7 @@ def has_completions(body: JsonObject) -> bool:
 def missing_completions(
     body: JsonObject, targets: tuple[TargetCluster, ...], fixed: Mapping[str, int], elsewhere: int
 ) -> int:
-    """Return how many completions of a divided Job no part has.
-
-    `fixed`: as `completions` takes it. `elsewhere`: those of parts that are not among the targets, ended ones that are
-    no longer there included.
-    """
+    """Return how many completions of a divided Job no part has. `elsewhere`: of parts outside the targets."""
     if not has_completions(body):
         return 0
     total: int = dig(body, *COMPLETIONS)
@@ -134,10 +124,7 @@ def missing_completions(
 
 
 def completions(body: JsonObject, targets: tuple[TargetCluster, ...], fixed: Mapping[str, int]) -> dict[str, int]:
-    """Completions per cluster; empty when the Job has none to split.
-
-    `fixed`: what live parts were created with, which API servers refuse to change; the other clusters share the rest.
-    """
+    """Return completions per cluster, if any to split. `fixed`: of live parts, unchangeable; others share the rest."""
     if not has_completions(body):
         return {}
     total: int = dig(body, *COMPLETIONS)

@@ -258,10 +258,7 @@ _AS_BEFORE = Reason(rule="autoscaled", text="an autoscaler decides about its rep
 
 
 def _problem(placed: Placed, shortfall: Shortfall, observed: Mapping[str, ClusterObservation]) -> Problem:
-    """Return the warning of a shortfall, with its causes, what is placed, and the next step for a person.
-
-    No step is an option that is set already, or would not help a gang.
-    """
+    """Return the warning of a shortfall: its causes, what is placed, and a next step that can still help."""
     situation, assignment = placed.situation, placed.assignment
     item, clauses, advice = situation.item, [shortfall.text], _ADVICE[shortfall.code]
     if shortfall.code == "not-enough-capacity":

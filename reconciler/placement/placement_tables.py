@@ -37,10 +37,7 @@ class Placed(NamedTuple):
 
 
 class ClusterIndex:
-    """Results that depend on the clusters, their reachability and served kinds: shared by all resources.
-
-    Keys hold ids of policies, which are kept alive.
-    """
+    """Results that depend on clusters, reachability and served kinds. Keys are ids of policies, which are kept here."""
 
     def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
         self.clusters = {name: clusters[name] for name in sorted(clusters)}
@@ -147,10 +144,7 @@ def looks_at_room(situation: PlacementContext) -> bool:
 
 
 def depends_on_room(situation: PlacementContext, assignment: Assignment) -> bool:
-    """Return whether a placement made without knowing all capacity could differ with it.
-
-    Not if every candidate was taken, nor if only clusters with existing replicas were taken: those come first.
-    """
+    """Return whether unknown capacity could matter: neither all candidates nor only clusters in use were taken."""
     if assignment.shortfalls or assignment.unplaced:
         return True
     targets = {target.cluster for target in assignment.targets}

@@ -21,10 +21,7 @@ from reconciler.placement.capacity import RoomOf
 
 
 class Ranked(NamedTuple):
-    """A candidate as selection sees it.
-
-    `score` is 100 for a cluster that holds the resource, else 0; `available`: free capacity plus the replicas there.
-    """
+    """A candidate to select. `score`: 100 where the resource is, else 0; `available`: free plus present replicas."""
 
     name: str
     tier: int
@@ -45,10 +42,7 @@ class SelectedClusters(Struct, frozen=True, kw_only=True):
 def ranked_by_room(
     replicas: int, members: Sequence[Candidate], had: Mapping[str, int], room_of: RoomOf
 ) -> list[Ranked]:
-    """Candidates with the replicas that each could hold.
-
-    Source: Karmada: where no estimator answers, as many replicas as are asked for count as available.
-    """
+    """Return candidates with their capacity; all replicas fit where no estimator answers. Source: Karmada."""
     growing = [member.name for member in members if member.takes_more]
     free = dict(zip(growing, room_of(growing), strict=True))
     ranked = []

@@ -21,10 +21,7 @@ from reconciler.overrides import SentReplicas
 
 
 class PlacementItem(Struct, frozen=True, kw_only=True):
-    """A claimed template: its identity, its policy, its demand.
-
-    `is_autoscaled`: others control its replicas once it exists. `overrides`: what may set its replicas; None: nothing.
-    """
+    """A claimed template. `is_autoscaled`: others control its live replicas. `overrides`: what may set its replicas."""
 
     identity: Identity
     gvk: GVK
@@ -41,10 +38,7 @@ class PlacementItem(Struct, frozen=True, kw_only=True):
 
 
 class PlacementRequest(Struct, frozen=True, kw_only=True):
-    """All inputs of a placement. `now` is RFC 3339; `fresh` ignores existing replicas (an explicit reschedule).
-
-    `priority_classes`: value of each PriorityClass that a policy may name; those of Kubernetes itself are known.
-    """
+    """All inputs of a placement. `fresh` ignores existing replicas (an explicit reschedule)."""
 
     items: tuple[PlacementItem, ...]
     clusters: Mapping[str, Cluster]
@@ -171,10 +165,7 @@ class LazyReasons(Mapping[str, Reason]):
 
 
 class PolicyReasons(LazyReasons):
-    """The reasons of all clusters for one policy, before any cluster is chosen.
-
-    `clusters`: rule and text of each, which policies share; `source`: the place of the policy.
-    """
+    """The reasons of all clusters for one policy, before any is chosen. `clusters`: rule and text, shared ones."""
 
     __slots__ = ("_clusters", "_source")
 
@@ -195,10 +186,7 @@ class PolicyReasons(LazyReasons):
 
 
 class Outcomes(LazyReasons):
-    """The final reasons of all clusters: a candidate may have got nothing, and another may keep its replicas.
-
-    `targets` are in the order of their names.
-    """
+    """The final reasons of all clusters: candidates may get nothing, others may keep theirs. `targets`: by name."""
 
     __slots__ = ("_clusters", "_targets")
 

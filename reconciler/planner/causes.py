@@ -34,10 +34,7 @@ RUNS_ELSEWHERE: Final = "runs-elsewhere"
 def runs_elsewhere(
     schedule: Schedule, snapshot: FleetSnapshot, identity: Identity, target: Collection[str], in_force: Collection[str]
 ) -> tuple[Problem, ...]:
-    """A warning where a run stays, as far as is known, in a cluster of another process.
-
-    `target`: where it is to be; `in_force`: where it is or may come now.
-    """
+    """Return a warning if a run may stay in a cluster of another process. `target`: desired; `in_force`: active."""
     where = ", ".join(sorted(snapshot.elsewhere & set(in_force) - set(target)))
     if not where or identity[:2] not in RUNS_ONCE:
         return ()
@@ -100,10 +97,7 @@ def as_assigned(change: Change, before: Replicas, after: Replicas) -> Change:
 def as_arrived(
     changes: Collection[Change], previous: PreviousPlacement | None, target: Collection[str], old: Collection[str]
 ) -> list[Change]:
-    """The changes with the placement as the cause of new copies beside old ones.
-
-    Not of those that were to be there before, and could not be created.
-    """
+    """Return the changes with the placement as cause of new copies beside old ones, unless they were planned before."""
     is_same = previous is not None and set(old) <= set(target) == {cluster for cluster, _ in previous.targets}
     moved = set(target) - set(old) if old and not is_same else set()
     return [

@@ -103,10 +103,7 @@ class LossInputs:
         return PolicyIndex(propagation), {policy.ref: policy for policy in propagation}
 
     def speaking(self, template: Template, owner: PolicyRef | None) -> tuple[PropagationPolicy, ...]:
-        """Return the policies that say whether a copy is kept: the one that governs its template.
-
-        Without one, the policy that would claim the template, and `owner`, the one that applied it.
-        """
+        """Return the policies that decide `keep`: the governing one, else the one that would claim it, and `owner`."""
         governs = self.schedule.policies.get(template.identity)
         if governs is not None:
             return (governs,)
@@ -130,10 +127,7 @@ class LostCopy(Struct, frozen=True, kw_only=True):
 def lost_copies(
     identity: Identity, present: FleetCopies, members: Mapping[str, Member], inputs: LossInputs
 ) -> Iterator[LostCopy]:
-    """Our copies of an object that nothing wants where they are, each with its fate; frozen ones included.
-
-    Of a member that was not read nothing is lost.
-    """
+    """Yield our unwanted copies of an object in clusters that were read, each with its fate, frozen ones included."""
     binding = inputs.schedule.bindings.get(identity)
     targets = {cluster for cluster, _ in binding.targets} if binding is not None else ()
     for cluster in present.copies:
@@ -183,10 +177,7 @@ def _loss(cluster: str, template: Template, owner: OwnershipRecord, inputs: Loss
 def lose(
     schedule: Schedule, snapshot: FleetSnapshot, lost: LostCopy, hold: Hold | None
 ) -> tuple[Change | None, Problem | None]:
-    """The change that a lost copy asks for, or the problem that stands in its way. It is not frozen.
-
-    `hold`: what its move waits for, None: nothing.
-    """
+    """Return the change for a lost copy that is not frozen, or the problem in its way. `hold`: what the move awaits."""
     member, identity = snapshot.members[lost.cluster], lost.live.identity
     assert isinstance(member, Read), "of a member that was not read nothing is lost"
     template, row = schedule.fleet.templates.get(identity), snapshot.journal.row(member.name, identity)

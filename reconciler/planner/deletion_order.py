@@ -38,10 +38,7 @@ _DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 def after_owners(changes: tuple[Change, ...], schedule: Schedule, snapshot: FleetSnapshot) -> tuple[Change, ...]:
-    """Return the changes; a deletion waits for its dependents, a dependency is released with an owner.
-
-    Called again with the guards' holds, it lets the needs of held objects wait, too.
-    """
+    """Return the changes: deletions wait for dependents (held ones too), dependencies are released with an owner."""
     for cluster, due in by_key((change.cluster, change) for change in changes if _is_due(change)).items():
         member = snapshot.members.get(cluster)
         absent = member.absent if isinstance(member, Read) else frozenset()

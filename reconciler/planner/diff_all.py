@@ -43,10 +43,7 @@ from reconciler.scheduler import Schedule, prerequisites, undecided_in, waits_fo
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """One pass: the schedule, the manifests that are in force, and the plan that leads there.
-
-    `problems`: those of the plan that concern one object, by that object. A later round that looks at it replaces them.
-    """
+    """One pass: schedule, active manifests, plan. `problems`: of single objects; a later look at one replaces them."""
 
     schedule: Schedule
     manifests: Mapping[str, Mapping[Identity, Manifest]]
@@ -62,11 +59,7 @@ class Round(Struct, frozen=True, kw_only=True):
 
 
 class ObjectPlan(Struct, frozen=True, kw_only=True):
-    """The changes of one object, with its problems and records.
-
-    `instead`: active manifests that differ from the target's, by cluster; None: there is none. `is_sound` False: a
-    fault of the program is among the problems.
-    """
+    """The changes, problems and records of one object. `instead`: active manifests other than the target's."""
 
     changes: tuple[Change, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -80,11 +73,7 @@ class ObjectPlan(Struct, frozen=True, kw_only=True):
 
 
 def diff_all(manifests: Manifests, schedule: Schedule, *, are_shared: bool = False) -> tuple[Round, dict[str, int]]:
-    """Compare every object with every cluster that was read. `are_shared`: as in `Comparer`.
-
-    The plan has the changes in no particular order, and the problems of clusters as a whole. The second: our objects
-    per cluster.
-    """
+    """Compare every object with every cluster that was read; also return our objects per cluster."""
     snapshot, inputs = manifests.snapshot, _Inputs(manifests, schedule, are_shared=are_shared)
     changes: list[Change] = []
     problems: dict[Identity, tuple[Problem, ...]] = {}
@@ -284,10 +273,7 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, p
 def _as_held(
     manifests: Manifests, comparer: Comparer, identity: Identity, wanted: Mapping[str, tuple[Replicas, Replicas]]
 ) -> dict[str, tuple[Manifest, Comparison]]:
-    """Return copies that are to shrink: their manifests with the present replicas, and the differences from these.
-
-    `wanted`: from now on, until now.
-    """
+    """Return shrinking copies: manifests with present replicas, and differences. `wanted`: replicas after, before."""
     shrinking: dict[str, tuple[Manifest, Comparison]] = {}
     for name, (after, before) in wanted.items():
         is_less = after is not None and before is not None and after < before

@@ -99,10 +99,7 @@ def former_windows(record: GuardsInForce | None, head: Fleet) -> tuple[FleetWind
 
 
 def former_suspensions(record: GuardsInForce | None, head: Fleet) -> Mapping[str, Suspension]:
-    """Return by policy all that it suspends until the revision after HEAD, where HEAD loosens that.
-
-    As `former_windows`. A policy that is removed suspends nothing any more.
-    """
+    """Return by policy of HEAD the suspensions of the revision before too, where HEAD loosens them."""
     if record is None or record.revision == head.revision:
         return record.former_suspensions if record is not None else {}
     if not record.suspensions or _may_loosen(record, head.settings):
@@ -289,11 +286,7 @@ def losses_after(
     read: Iterable[str],
     left: Confirmed = NOT_CONFIRMED,
 ) -> Losses:
-    """Return the guards' memory after a round: start times of holds, and recent losses that still count.
-
-    `changes`: all held ones after the round. `read`: the clusters that were read; in others nothing has ended. `left`:
-    the confirmed changes that are not made yet.
-    """
+    """Return the guards' memory after a round: holds since when, and losses that count. `left`: confirmed changes."""
     held, known = [change for change in changes if is_held_by_guard(change)], set(read)
     waiting = {change.cluster for change in held} | {cluster for _, cluster, _ in left.changes}
     guards = replace(guards, holding=tuple(sorted(waiting | (set(guards.holding) - known))))

@@ -88,10 +88,7 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
 
 
 def _phases(changes: Iterable[Change]) -> Mapping[Copy, int]:
-    """Return by copy how often the order of kinds begins anew before its turn; 0 by default.
-
-    An operator leaves after the definition of its objects, though by their kinds definitions are the last to leave.
-    """
+    """Return by copy how often the order of kinds begins anew before it: an operator leaves after its definition."""
     waiting = {change.copy: change for change in changes if change.after}
     phases: dict[Copy, int] = {}
 
@@ -232,10 +229,7 @@ class TurnOrder:
     def _goes_ahead(
         turn: Turn, blocker: Turn, identity: Identity, due: Sequence[Change], early: Collection[Identity]
     ) -> bool:
-        """Return whether changes of an object need not wait for an earlier turn.
-
-        Those before it may need the object. An earlier wave holds neither what puts drift back nor what moves away.
-        """
+        """Return whether an object need not wait: an earlier turn may need it, or it heals drift or moves away."""
         if turn[0] != THE_REST[0]:
             return False
         if identity in early or not kind_rank(identity.kind):

@@ -93,10 +93,7 @@ def _run(copies: Copies, cluster: str) -> JobProgress:
 
 
 def _why_not_written(copies: Copies, cluster: str) -> str | None:
-    """Return why a copy that is to come to a cluster cannot be made there now, as far as is known; None: it can.
-
-    What may not be written takes nothing over, so that nothing may be taken away for it.
-    """
+    """Return why a coming copy cannot be written now, so that it takes nothing over; None: it can."""
     identity, snapshot, comparison = copies.identity, copies.snapshot, copies.compared.get(cluster)
     if comparison is None:
         member = snapshot.members.get(cluster)
@@ -155,10 +152,7 @@ def effective_after_failure(
 def run_kept_by_policy(
     schedule: Schedule, identity: Identity, target: Mapping[str, Replicas], old: Mapping[str, Replicas]
 ) -> ActivePlacement | None:
-    """The placement in force while Never keeps a failed Job or bare Pod, None when it does not.
-
-    It must not run twice, so that nothing takes over before a person has taken it away.
-    """
+    """Return the active placement while Never keeps a failed Job or Pod, which must not run twice; else None."""
     policy = schedule.policies.get(identity)
     terms = policy.application_failover if policy is not None else None
     failed = failures_of(schedule.ticked, identity, old)

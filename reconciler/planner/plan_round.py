@@ -63,11 +63,7 @@ def render_one(schedule: Schedule, identity: Identity) -> dict[str, Rendered]:
 
 
 def plan_round(snapshot: FleetSnapshot, schedule: Schedule | None = None) -> Round:
-    """Return the plan that makes every cluster that was read equal to the store.
-
-    `schedule`: that of the same snapshot, when it has been computed already. Called again with members that reflect
-    the applied plan and its health, it gives an empty plan.
-    """
+    """Return the plan that makes every cluster that was read equal to the store; once applied, it is empty."""
     if schedule is None:
         schedule = schedule_fleet(
             snapshot.fleet,
@@ -222,10 +218,7 @@ def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str
 def placement_changes(
     schedule: Schedule, previous: Mapping[Identity, PreviousPlacement], only: frozenset[Identity] | None = None
 ) -> tuple[PlacementChange, ...]:
-    """Return the placements that moved between the previous placements and the schedule, sorted.
-
-    `only`: these alone.
-    """
+    """Return the placements that moved since the previous ones, sorted; `only` of these objects."""
     changes: list[PlacementChange] = []
     if only is None:
         bindings = schedule.bindings

@@ -111,11 +111,7 @@ _STAGED: Final = frozenset(
 
 
 def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
-    """Return the plan with its stages: `rollouts`, the `stage` of changes, and problems of the layouts.
-
-    The Rollouts are those of the newer revision. A change is in the stage of its cluster; a deletion keeps the Rollout
-    that its template had. Without any Rollout the plan is returned as it is.
-    """
+    """Return the plan with `rollouts` and the `stage` of changes by the newer revision; itself without Rollouts."""
     if not after.fleet.rollouts:
         return plan
     selection = selected_of(after)

@@ -37,10 +37,7 @@ def body_problems(
     trace: Iterable[FieldOverride],
     defined: Schema | None,
 ) -> tuple[Problem, ...]:
-    """Return the problems of a rendered body, each with the override that caused it, or else with the template.
-
-    Warnings about fields that no override wrote were given when the template was parsed.
-    """
+    """Return the problems of a rendered body, each with the override to blame; the template's own are known."""
     schema = defined or builtin_schema(template.gvk)
     if defined is None and not _are_doubtful(tables, rules, template.gvk, schema):
         return ()
@@ -99,10 +96,7 @@ def _problem(
     written: Mapping[str, FieldOverride],
     last: FieldOverride | None,
 ) -> Problem | None:
-    """`written`: by path of a field the last override that wrote it. `last`: to blame if none wrote the field.
-
-    None: the template has the problem already.
-    """
+    """Return the problem at the override that wrote the field, else `last`; None: the template has it already."""
     where = dotted(steps)
     above = (dotted(steps[:depth]) for depth in range(len(steps), -1, -1))
     override = next((written[path] for path in above if path in written), None)

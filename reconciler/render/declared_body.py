@@ -36,10 +36,7 @@ class DeclaredBody(Struct, eq=False):
     pruned: JsonObject | None = None
 
     def with_counts(self, replicas: int | None, completions: int | None) -> JsonObject:
-        """The body with the replicas of a cluster and its share of a Job; None: as it was written.
-
-        `WORK_QUEUE` for the share: the Job has parallelism alone.
-        """
+        """Return the body with a cluster's replicas and share of a Job; `WORK_QUEUE`: no completions."""
         if self.pruned is None:
             pruned = strip_marks(self.interpreter.sanitize(self.template.body))
             namespace, place = self.template.identity.namespace, ("metadata", "namespace")
@@ -113,10 +110,7 @@ Groups = tuple[tuple[RenderTerms, tuple[str, ...]], ...]
 
 
 class RenderTables:
-    """A schedule to be rendered, with override policies compiled, and what was found out; that changes no result.
-
-    `fixed_completions`: by Job and cluster the completions that live parts were created with.
-    """
+    """A schedule to render, and caches. `fixed_completions`: by Job and cluster those that live parts have."""
 
     def __init__(
         self, schedule: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None

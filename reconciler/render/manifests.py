@@ -86,10 +86,7 @@ def _render(tables: RenderTables, identity: Identity, cluster: str, replicas: in
 
 
 def render_in_force(tables: RenderTables, identity: Identity, cluster: str, replicas: int | None) -> Rendered:
-    """The manifest of a bound template of the revision in force in a cluster.
-
-    None without a problem: it stays as it is there.
-    """
+    """Return the manifest of a template's active revision in a cluster; None without a problem: it stays as it is."""
     staging = tables.schedule.staging
     source = staging.of(identity, cluster) if staging is not None else None
     if isinstance(source, NothingWritten):
@@ -153,10 +150,7 @@ def managed_in(tables: RenderTables) -> Mapping[str, int]:
 
 
 def _not_quiet(tables: RenderTables) -> Iterator[tuple[str, Common]]:
-    """Yield all renderings that overrides or a definition of the store may have problems with, by cluster.
-
-    An object that cannot be rendered has problems and no manifest.
-    """
+    """Yield by cluster all renderings that overrides or the store's definitions may have problems with."""
     for identity, binding in tables.schedule.bindings.items():
         outcomes, fault = try_call(lambda *of: tuple(_outcomes(*of)), tables, identity, binding)
         if outcomes is None:

@@ -25,10 +25,7 @@ OVERRIDDEN_CIPHERTEXT: Final = "sops-override"
 
 
 class LazyContent(Content, eq=False, array_like=True):
-    """Content that is made when the body is first read, of a template, its terms, the fleet and the terms of ownership.
-
-    Most of a fleet is scheduled and neither printed nor compared, for example if one cluster is shown or two revisions.
-    """
+    """Content that is made when first read: most of a fleet is scheduled and neither printed nor compared."""
 
     source: tuple[DeclaredBody, RenderTerms, str, str] | None = None
 

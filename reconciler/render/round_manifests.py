@@ -29,11 +29,7 @@ from reconciler.secrets import ciphertexts_in, replaced
 
 
 class Manifests(Struct, frozen=True, kw_only=True):
-    """Manifests of the target placement in the clusters that were read.
-
-    `problems`: why there are none, by object. `left`: why objects are left as they are everywhere. `failed`: faults of
-    the program that do the same.
-    """
+    """Manifests in the clusters that were read. `problems`: why there is none. `left`, `failed`: why none anywhere."""
 
     by_cluster: Mapping[str, dict[Identity, Manifest]]
     problems: Mapping[Identity, tuple[Problem, ...]]
@@ -57,11 +53,7 @@ class Manifests(Struct, frozen=True, kw_only=True):
         return decrypted if isinstance(decrypted, Manifest) else None
 
     def decrypted(self, manifest: Manifest) -> Manifest | Problem:
-        """Return the manifest as it is sent, or why it cannot be.
-
-        Its digest stays that of the ciphertext, which may be kept anywhere. Clusters that get the same ciphertext share
-        the result.
-        """
+        """Return the manifest as it is sent, shared by ciphertext, with its digest; or why it cannot be."""
         schedule, identity, shared = self.tables.schedule, manifest.identity, self.shared
         # The template of HEAD, or of the revision in force there.
         source = schedule.staging.of(identity, manifest.cluster) if schedule.staging is not None else None

@@ -33,11 +33,7 @@ def signatures(schedule: Schedule) -> dict[Identity, Hashable]:
 def changed_identities(
     before: Schedule | None, after: Schedule, changed: Collection[Identity] | None = None
 ) -> set[Identity]:
-    """Return identities whose signatures differ between two schedules; all of them without an earlier one.
-
-    `changed`: `ScheduleTables.changed` of a schedule that was made from `before`; without it, both are searched, which
-    is quick if most of them is the same objects.
-    """
+    """Return identities whose signatures differ between two schedules. `changed`: of `ScheduleTables`, if known."""
     if before is not None and before.interpreters != after.interpreters:
         # Signatures do not include the interpreter of a kind.
         return {*before.bindings, *before.frozen, *after.bindings, *after.frozen}
@@ -66,10 +62,7 @@ def changed_identities(
 
 
 def arrivals(before: Schedule, after: Schedule, identities: Collection[Identity]) -> dict[Identity, frozenset[str]]:
-    """Return identities that only come to new clusters, with these: nothing of their other copies differs.
-
-    A copy that grows, leaves or changes does not count, nor does an object that was placed nowhere.
-    """
+    """Return identities whose only difference are new clusters, with these; a first placement does not count."""
     widened = {
         identity: new
         for identity in identities

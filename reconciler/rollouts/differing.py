@@ -67,10 +67,7 @@ class SelectedTables:
 
 
 def selected_of(schedule: Schedule, identities: Collection[Identity] | None = None) -> Staging:
-    """Return the Rollouts of a schedule's templates. A dependency has those of its owners; a Namespace none.
-
-    `identities`: these alone; None: all. Source: ADR 18.
-    """
+    """Return the Rollouts of templates, dependencies by owner. `identities`: these; None: all. Source: ADR 18."""
     fleet = schedule.fleet
     if not fleet.rollouts:
         return Staging()
@@ -95,10 +92,7 @@ def differing(
     is_meant: Callable[[Identity], bool],
     is_equal: Callable[[Template, Template], bool] = lambda one, other: False,
 ) -> set[Identity]:
-    """Return the selected templates that differ between the two revisions, or whose overrides do.
-
-    `is_equal`: bodies of the same kind that differ and yet count as equal.
-    """
+    """Return selected templates that differ between revisions, or by overrides. `is_equal`: of differing bodies."""
     if one is other:
         return set()
     differences = set()
@@ -192,11 +186,7 @@ class RetainedObject(Struct, frozen=True, kw_only=True):
 def needs_of(
     schedule: Schedule, staging: Staging, ledger: Mapping[str, Mapping[Identity, AppliedRow]]
 ) -> tuple[dict[Identity, RetainedObject], dict[Identity, frozenset[str]]]:
-    """Return the needs of owners that are behind, as far as they differ from HEAD.
-
-    First the objects that stay though HEAD does not place them there; then by object the clusters where HEAD places it
-    before its owner needs it.
-    """
+    """Return the needs of owners that are behind: objects that stay, and by object clusters where HEAD is too early."""
     templates: dict[Identity, Template] = {}
     owners, missing, early, needed = (defaultdict[Identity, set[Any]](set) for _ in range(4))
     at_head = Sources(schedule.fleet, schedule.makers)

@@ -67,10 +67,7 @@ def is_too_late(cluster: str, revision: str, gate: Gate, book: RolloutRecords) -
 
 
 class GatedCopy(NamedTuple):
-    """A copy as gates see it. `is_in_step`: it is as in the active revision. `why`: why it is not healthy.
-
-    `is_scaling`: placement changed its replicas since it last was well. `has_failed`: a hook that ended so.
-    """
+    """A copy as gates see it. `is_in_step`: as in the active revision. `is_scaling`: placement changed its replicas."""
 
     identity: Identity
     is_in_step: bool
@@ -82,13 +79,9 @@ class GatedCopy(NamedTuple):
 
 
 def gate_status(
-    gate: Gate, revision: str, copies: Iterable[GatedCopy], objects: Mapping[ResourceRef, JsonObject], since: str = ""
+    gate: Gate, revision: str, copies: Iterable[GatedCopy], objects: Mapping[ResourceRef, JsonObject]
 ) -> GateStatus:
-    """Return whether all copies are in step with the revision and the gate is met.
-
-    `objects`: the found objects that its conditions name. `since`: RFC 3339 of the beginning of this state; empty:
-    unknown.
-    """
+    """Return whether all copies are in step with the revision and the gate is met. `objects`: of its conditions."""
     ordered = sorted(copies, key=lambda copy: copy.identity)
     failed = next((copy for copy in ordered if copy.has_failed), None)
     if failed is not None:
@@ -101,7 +94,7 @@ def gate_status(
     if unwell:
         return GateUnmet(f"{unwell[0].identity}: {unwell[0].why or 'it is not healthy'}", is_scaling)
     why = next(filter(None, (_unmet(check, ordered, objects) for check in gate.checks)), "")
-    return GateUnmet(why) if why else GateMet(revision, since)
+    return GateUnmet(why) if why else GateMet(revision)
 
 
 def named_objects(gate: Gate) -> tuple[ResourceRef, ...]:

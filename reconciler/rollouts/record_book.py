@@ -175,10 +175,7 @@ def record_of(entry: str) -> Record | None:
 
 
 class RolloutRecords:
-    """Records by cluster, the changes that were made to them, and when it is to be looked at them again.
-
-    With what they are judged by: `sights` by cluster, and the facts of the release.
-    """
+    """Records by cluster, their changes, and times to look again; with gate states (`sights`) and facts."""
 
     def __init__(
         self, records: Mapping[str, Record], now: str, sights: Mapping[str, GateStatus], facts: ReleaseFacts
@@ -251,10 +248,7 @@ _ENTRIES_MAX: Final = 1000
 
 
 def entries_of(records: Mapping[str, Record]) -> dict[str, str]:
-    """Key to text for the mark of one cluster, sorted. `records`: those of the cluster, by rollout.
-
-    A record of a turn alone is the journal's, and makes none.
-    """
+    """Return key and text for the mark of one cluster, sorted, of its records by rollout; a turn alone makes none."""
     begun = {name: record for name, record in sorted(records.items()) if record.revision and record.begun_at}
     return {_PREFIX + name: entry_of(record) for name, record in begun.items() if _is_name(name)}
 

@@ -40,11 +40,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def release_of_head(head: str, alike: frozenset[str], order: Sequence[str]) -> str:
-    """Return the release of HEAD: the newest recorded revision that stages the same as HEAD, else HEAD.
-
-    `alike`: those that do. A commit that leaves the staged templates alone is no new release, and a revert is the
-    release of before.
-    """
+    """Return the newest recorded revision that stages the same as HEAD (`alike`), else HEAD."""
     return newest(alike - {head}, {}, order) or head
 
 

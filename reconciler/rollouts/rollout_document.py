@@ -223,11 +223,7 @@ class NotClear(ConfigurationError):
 
 
 def approved(path: str, data: bytes, rollout: str, approval: Approval, write: Write) -> bytes:
-    """Return the file with an approval more in the Rollout of that name, as the last of them.
-
-    Raises:
-        NotClear: the file has no such Rollout, or a layout that does not allow the edit.
-    """
+    """Return the file with one more approval, the last of that Rollout. Raises NotClear: no such Rollout or layout."""
     try:
         bodies: list[JsonObject] = [one.body for one in read_yaml(path, data).documents]
         named = [(dig(body, "kind"), dig(body, "metadata", "name")) for body in bodies]

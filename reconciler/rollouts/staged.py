@@ -67,10 +67,7 @@ def in_force(records: Records) -> dict[str, dict[str, str]]:
 def begun_with(
     schedule: Schedule, selection: Staging, records: Records, applied: Collection[Identity], before: str, now: str
 ) -> dict[str, dict[str, Record]]:
-    """Return the records of new Rollouts over existing objects, those `applied`. `before`: the present revision.
-
-    A Rollout without any existing object has none: its first revision goes stage by stage.
-    """
+    """Return records of new Rollouts over `applied` objects, at revision `before`; without any there is none."""
     new = [rollout for rollout in schedule.fleet.rollouts if before and not records.get(rollout.name)]
     selected = selection.rollouts.items() if new else ()
     running = {name for identity, names in selected if identity in applied for name in names}
@@ -113,10 +110,7 @@ def staged(
     copies: Mapping[Identity, Collection[str]],
     previous: Mapping[Identity, PreviousPlacement],
 ) -> Schedule:
-    """Return the schedule with each copy's revision, objects that stay until their turn, and waiting placements.
-
-    `staging`, `progress`: of `stand`, or as recorded.
-    """
+    """Return the schedule with active revisions, objects that stay until their turn, and held placements."""
     schedule = replace(
         schedule,
         bindings=_with_placement_held(schedule, staging, progress, previous),
@@ -185,10 +179,7 @@ def _definitions_of(
     ledger: Ledger,
     copies: Mapping[Identity, Collection[str]],
 ) -> Iterator[tuple[Identity, RetainedObject]]:
-    """Yield definitions that left the store, in clusters where objects of their group stay: these would go with them.
-
-    Source: Kubernetes: the name of a definition is that of its plural, a dot and its group.
-    """
+    """Yield definitions that left the store where objects of their group stay. Source: Kubernetes: PLURAL.GROUP."""
     gone = [each for each in copies if each.kind == "CustomResourceDefinition" and each not in schedule.fleet.templates]
     for identity in sorted(gone):
         objects = [one for each, one in left.items() if each.group == identity.name.partition(".")[2]]
@@ -240,10 +231,7 @@ def _with_placement_held(
     progress: Mapping[str, RolloutProgress],
     previous: Mapping[Identity, PreviousPlacement],
 ) -> Mapping[Identity, Binding]:
-    """Return the bindings, with held placements unchanged; clusters taken by a tick or a person go at once.
-
-    Source: ADR 18, `placement: last`.
-    """
+    """Return bindings, held ones unchanged; what a tick or a person takes goes at once. Source: ADR 18."""
     waiting = {name for name, each in progress.items() if not each.placement_due}
     if not waiting:
         return schedule.bindings

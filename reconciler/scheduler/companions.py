@@ -34,11 +34,7 @@ _RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
 
 
 class Autoscaling:
-    """The scale targets of the store's templates.
-
-    `scaled`: old and new targets of templates that changed, or whose policy did. `yielded`: for each target of a bound
-    autoscaler, the clusters of that autoscaler.
-    """
+    """Scale targets. `scaled`: old and new ones of changed templates. `yielded`: clusters of a target's autoscalers."""
 
     def __init__(self) -> None:
         self._scalers = Dependents[Identity, Identity]()
@@ -145,10 +141,7 @@ _BUDGET: Final = ("policy", "PodDisruptionBudget")
 
 
 class CompanionTables:
-    """Workloads with companions, and the resulting bindings.
-
-    `bindings` of companions, to be joined over the others. `policies` of companions without one of their own.
-    """
+    """Workloads with companions, bindings of these to lay over others, and policies of those without one."""
 
     def __init__(self) -> None:
         self.wanted = Table[Identity, Collection[Companion]]()

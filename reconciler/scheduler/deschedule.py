@@ -30,11 +30,7 @@ Caps = dict[tuple[Identity, str], Constraint]
 
 
 def deschedule(schedule: Schedule, observations: Observations, now: str) -> tuple[Constraint, ...]:
-    """Return the caps in force from now on, in the order of identity and cluster: remaining and new ones.
-
-    `observations`: of the clusters, with the constraints in force until now. A cluster that does not answer, or whose
-    nodes cannot be read, neither gets a cap nor loses one.
-    """
+    """Return the caps from now on, remaining and new ones. Clusters that cannot be read neither get nor lose one."""
     caps: Caps = {
         (known.identity, known.cluster): known
         for known in observations.constraints
@@ -103,11 +99,7 @@ def is_last_tier(policy: PropagationPolicy, cluster: Cluster) -> bool:
 
 
 def _fit(schedule: Schedule, cluster: ClusterObservation, workload: Workload) -> int:
-    """Replicas of the newest template that the nodes could hold if this workload had no pods there.
-
-    Where it is not known on which nodes its pods are, those that are ready are taken to stay where they are.
-    Source: design#fit.
-    """
+    """Return replicas that the nodes hold without this workload; ready ones stay if unknown. Source: design#fit."""
     shape = demand_of(schedule.fleet.templates[workload.identity], schedule.interpreters).shape
     nodes = [node for node in cluster.nodes or () if not admits(node, shape)]
     pods = 0

@@ -109,11 +109,7 @@ def due_exclusions(
 def is_taken_over(
     before: Schedule, after: Schedule, exclusion: Constraint, closed: Mapping[str, str] = NOTHING_CLOSED
 ) -> bool:
-    """Return whether other clusters take the excluded one's replicas. Both schedules differ in exclusions alone.
-
-    A cluster with a write block takes nothing: dispatching is suspended there, or a person's order (`closed`, by its
-    scope) blocks it.
-    """
+    """Return whether clusters without a write block take over what the exclusion, the sole change, takes away."""
     old, new = before.bindings.get(exclusion.identity), after.bindings.get(exclusion.identity)
     if old is None or new is None:
         return False
@@ -131,10 +127,7 @@ def is_taken_over(
 def handed_back(
     schedule: Schedule, observations: Observations, restored: Mapping[Identity, PreviousPlacement], now: str
 ) -> tuple[Constraint, ...]:
-    """Return exclusions of clusters that had taken over from recovered copies, until their own copies are gone.
-
-    Without them the copy would leave as by an edit of the store, which may release it or be held by a guard.
-    """
+    """Return exclusions of clusters that took over, until their copies are gone: a guard might hold these else."""
     begun = [
         Constraint(
             identity=identity,
@@ -160,10 +153,7 @@ def _is_gone(exclusion: Constraint, observations: Observations) -> bool:
 
 
 def overdue(schedule: Schedule, observations: Observations, now: str) -> frozenset[Identity]:
-    """Applications whose failed copy may go now: its time of grace is over, and the new pods have nodes.
-
-    Neither is an event in a cluster, so they have to be looked at again.
-    """
+    """Return applications whose failed copy may go now, by time or new nodes alone: no event in a cluster tells."""
     return frozenset(
         identity
         for (identity, cluster), exclusion in schedule.ticked.items()

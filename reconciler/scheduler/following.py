@@ -140,10 +140,7 @@ class DependencyPath(NamedTuple):
 
 
 class TemplateDependencies(NamedTuple):
-    """The dependencies of one template.
-
-    `paths`: all of them, with the ways to each. `refs`: the references of the owner and of `followed` objects.
-    """
+    """The dependencies of one template, with the ways to each, and the references of it and of `followed` objects."""
 
     paths: Mapping[Identity, list[DependencyPath]]
     refs: tuple[DependencyRef, ...]
@@ -159,10 +156,7 @@ def travel(
     is_followed: bool = False,
     at_first: Sequence[ResolvedReference] | None = None,
 ) -> TemplateDependencies:
-    """Return the dependencies of a template by its references. `is_followed`: as if it were a maker.
-
-    `at_first`: the targets of its references, if known.
-    """
+    """Return the dependencies of a template. `is_followed`: as of a maker. `at_first`: known targets of `refs`."""
     paths: dict[Identity, list[DependencyPath]] = {}
     follows = is_followed or owner.identity in sources.makers.products
     followed: dict[Identity, tuple[DependencyRef, ...]] = {owner.identity: refs}
@@ -258,11 +252,7 @@ def _in_order(clusters: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def inherited_policy(owners: Sequence[PropagationPolicy]) -> PropagationPolicy:
-    """Return the policy of the first owner, with all owners' requirements on a dependency.
-
-    Source: design#dependencies; Karmada: any Overwrite, any preserve. It is suspended where every owner is. It neither
-    fails over by itself nor has dependencies.
-    """
+    """Return the first owner's policy with all owners' requirements. Source: design#dependencies; Karmada."""
     overwrites = any(owner.conflict_resolution is ConflictResolution.OVERWRITE for owner in owners)
     return replace(
         owners[0],

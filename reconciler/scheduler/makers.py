@@ -39,10 +39,7 @@ Bodies = Mapping[Identity, JsonObject]
 
 
 def operator_parts(kind: GroupKind, objects: Bodies, interpreters: Registry) -> frozenset[Identity]:
-    """Return the objects of a kind's operators in one cluster: RBAC, ServiceAccounts, workloads.
-
-    `objects`: ours in the cluster, by identity.
-    """
+    """Return the objects of a kind's operators among ours in one cluster: RBAC, ServiceAccounts, workloads."""
     plural = guessed_plural(kind[1])
     for identity, body in objects.items():
         if identity.kind == "CustomResourceDefinition" and defined_kind(body) == kind:
@@ -145,10 +142,7 @@ class MakerTables:
 
 
 def with_defined_kinds(fleet: Fleet, definitions: Mapping[Identity, Binding], observed: Observations) -> Observations:
-    """The observations with the versions of custom kinds that each cluster serves by the definitions bound to it.
-
-    A version that a definition serves no longer is gone with it.
-    """
+    """Return the observations with exactly the versions of custom kinds that definitions bound there serve."""
     brought: dict[str, dict[tuple[str, str], list[str]]] = {}
     for identity, binding in definitions.items():
         crd = fleet.templates[identity].body

@@ -45,10 +45,7 @@ def withheld(schedule: Schedule, identity: Identity, cluster: str) -> Hold | Non
 def waits_for_prerequisite(
     schedule: Schedule, identity: Identity, cluster: str, there: Collection[Identity] = ()
 ) -> Hold | None:
-    """Return the missing and held-back prerequisite that an object waits for in a cluster; None: none.
-
-    `there`: prerequisites that may exist already.
-    """
+    """Return the held-back prerequisite that an object waits for; None: none. `there`: those that may exist."""
     for needed in prerequisites(schedule, identity):
         if cluster in schedule.bindings[needed].clusters and needed not in there:
             why = withheld(schedule, needed, cluster)

@@ -132,10 +132,7 @@ def schedule_fleet(
 
 
 def _schedule(inputs: ScheduleInputs, tables: ScheduleTables) -> Schedule:
-    """Claim templates, place them, and let dependencies, companions and Namespaces follow.
-
-    Each step computes again what depends on a difference in the tables that it is given.
-    """
+    """Claim and place templates; dependencies, companions and Namespaces follow. Steps recompute dependents only."""
     tables.begin(inputs)
     fleet, interpreters = inputs.fleet, inputs.interpreters
     claims = claim(fleet, tables.claims)

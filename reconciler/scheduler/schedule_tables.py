@@ -87,10 +87,7 @@ class PackageTables:
 
 
 class ScheduleTables:
-    """The last schedule, in the parts that the next one is made from.
-
-    `changed`: possible differences between the last schedule and the one before it; None: everything.
-    """
+    """The last schedule, in parts. `changed`: possible differences from the one before it; None: everything."""
 
     def __init__(self) -> None:
         self.changed: AbstractSet[Identity] | None = None
@@ -214,11 +211,7 @@ class TemplateFaults:
         interpreters: Registry,
         unclaimed: Mapping[Identity, Exception],
     ) -> None:
-        """Raise for templates that interpreters cannot read, and those that could not be claimed.
-
-        Raises:
-            SubjectFailed: its subject are all templates of which it cannot.
-        """
+        """Raise SubjectFailed for templates that interpreters cannot read or that could not be claimed."""
         there = map(fleet.templates.get, edited)
         faults = self._faults
         templates = [one for one in there if one is not None and not (faults and one.identity in faults)]

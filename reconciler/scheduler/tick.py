@@ -24,11 +24,7 @@ from reconciler.scheduler.schedule import Schedule
 
 
 class Ticked(Struct, frozen=True, kw_only=True):
-    """The result of a tick.
-
-    `restored`: placements that applications get back. `left`: failed applications that stay, since no other cluster
-    takes over, or since the fleet is only to be advised.
-    """
+    """The result. `restored`: placements given back. `left`: failed applications that stay: no taker, or advice."""
 
     constraints: tuple[Constraint, ...]
     schedule: Schedule
@@ -54,11 +50,7 @@ def propose(
     deschedules: bool = True,
     tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
 ) -> Proposal:
-    """Return the constraints that are to hold from now on, those of persons and of files among them.
-
-    `observations`: with the constraints until now, the inputs of `schedule`. `deschedules`: it is time for
-    descheduling, too. `tried`: as `due_exclusions` takes it.
-    """
+    """Return the constraints from now on, those of persons and files too. `deschedules`: time for descheduling, too."""
     before = observations.constraints
     capped = tuple(known for known in before if known.tick is Tick.DESCHEDULING)
     caps = deschedule(schedule, observations, now) if deschedules else capped
@@ -111,10 +103,7 @@ def reported_key(event: str, identity: Identity, cluster: str) -> str:
 
 
 def remembered_times(observations: Observations, timers: Mapping[str, str]) -> tuple[Observations, dict[str, str]]:
-    """The observations with the earliest known times, and the timers from now on: name to RFC 3339.
-
-    A timer ends when the workload is seen in another state, or no longer. A cluster that does not answer ends none.
-    """
+    """Return observations with the earliest known times, and the timers; unreachable clusters end none."""
     clusters: dict[str, ClusterObservation] = {}
     after: dict[str, str] = {}
     for name, cluster in observations.clusters.items():

@@ -40,10 +40,7 @@ def dirty_keys(before: StateFacts | None, now: StateFacts, only: frozenset[Ident
 
 
 def _everything(facts: StateFacts, names: Iterable[str]) -> Keys:
-    """Return all copies of these clusters; of clusters that were read, only exceptional ones.
-
-    A desired copy without any report is in sync and healthy, and needs no evaluation.
-    """
+    """Return all copies of these clusters; of those that were read, only copies with a report."""
     copies: dict[str, set[Identity]] = {name: set() for name in names}
     if not copies:
         return {}

@@ -102,10 +102,7 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
 def beside_pods(
     own: Degraded | Progressing, trouble: Degraded | Progressing | None, refusal: str = ""
 ) -> Degraded | Progressing:
-    """Join the reason from pods and the reason why more of them cannot be made. Degraded if either is.
-
-    `trouble` None: pods say nothing. `refusal`: why one was not made, as an event says; it counts while pods lack.
-    """
+    """Join the reason of pods and why more cannot be made; Degraded if either is. `refusal`: as an event says."""
     if isinstance(own, Degraded) and own.is_over:
         return replace(own, why=trouble.why, reason=trouble.reason) if trouble is not None else own
     refused = _cut(refusal) if own.lacks_pods_of else ""

@@ -201,11 +201,7 @@ class RevisionStep(Struct, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Return whether everything was evaluated and is in step. Without a cluster, nothing is.
-
-        A revision with errors, or with unreadable files, is not fully known. An unplaced template is in no cluster that
-        could be out of step with it.
-        """
+        """Return whether everything was evaluated and is in step: no fault, and no cluster behind."""
         return self.is_settled and not self.behind
 
     @property

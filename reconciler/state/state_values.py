@@ -109,10 +109,7 @@ class Failed(Struct, frozen=True):
 
 
 class Fought(Struct, frozen=True):
-    """Somebody keeps undoing what we do: it is left alone until a time (RFC 3339).
-
-    `managers`: who, if known. `fields`: their paths; none: the object itself.
-    """
+    """Somebody undoes our changes: left alone until a time. `managers`: who, if known; `fields`: paths, if known."""
 
     managers: tuple[str, ...]
     until: str
@@ -212,10 +209,7 @@ class Progressing(Struct, frozen=True):
 
 
 class Degraded(Struct, frozen=True):
-    """It does not work. The fields are those of Progressing. `is_over`: it ran to its end, and failed.
-
-    `is_a_count`: nothing is known but that fewer pods are available than wanted, which may be starting.
-    """
+    """It does not work. As Progressing. `is_over`: it ended and failed. `is_a_count`: pods lack, perhaps starting."""
 
     why: str
     unmade: str = ""
@@ -264,11 +258,7 @@ _ASKED_FIRST = "it was not asked yet"
 
 
 class StateFacts(Struct, frozen=True, kw_only=True):
-    """The facts after a round over some of the fleet, of all of it.
-
-    `changes`: pending ones. `failures`: of changes that were tried. `health`: of unhealthy copies, by cluster.
-    `fights`: copies in conflict back-off. `last_contact`: the last reading of each cluster (RFC 3339).
-    """
+    """The facts after a round. `changes`: pending. `health`: of unhealthy copies. `last_contact`: RFC 3339."""
 
     schedule: Schedule
     manifests: Mapping[str, Mapping[Identity, Manifest]]

@@ -38,7 +38,6 @@ class Breaker:
     """Counts failures in a row of one cluster. Any answer, also a refusal, is a success: the cluster is there."""
 
     def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = DEFAULTS) -> None:
-        """Start closed."""
         self._monotonic_s = monotonic_s
         self._settings = settings
         self.why = ""
@@ -53,10 +52,7 @@ class Breaker:
         return self._failures >= self._settings.failures_max
 
     def wait_s(self) -> float:
-        """Seconds until a request may be sent; 0 lets this one through.
-
-        When the pause is over, one request goes through as a probe; the others wait for its outcome.
-        """
+        """Return the seconds until a request may be sent; 0: now, after a pause as the only probe."""
         if not self.is_open:
             return 0.0
         left_s = self._closed_from_s - self._monotonic_s()
@@ -86,13 +82,9 @@ class Breaker:
 
 
 class Breakers:
-    """One breaker for a cluster, and one for each part of it: a kind may give no answer while the cluster answers.
-
-    An empty part is the cluster itself. Any answer proves the cluster reachable, whatever its part.
-    """
+    """One breaker for a cluster (empty part), one for each part. Any answer proves the cluster reachable."""
 
     def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = DEFAULTS) -> None:
-        """Start closed."""
         self._monotonic_s, self._settings = monotonic_s, settings
         self._whole = Breaker(monotonic_s, settings)
         self._parts: dict[str, Breaker] = {}
@@ -153,12 +145,7 @@ class Budget:
 
     @contextmanager
     def share(self, cluster: str) -> Iterator[Callable[[int], None]]:
-        """A function that takes so many bytes more for a cluster; they are given back at the end of the block.
-
-        Raises:
-            AnswerTooLarge: no so many are left; or half of those of all clusters are taken, and the cluster has more
-                than its part of it.
-        """
+        """Yield a function that takes bytes for a cluster until the end; AnswerTooLarge when too few are left."""
         mine, half = Counter[str](), self._max_bytes // 2
 
         def take(count: int) -> None:
@@ -222,10 +209,7 @@ class SharedTrees:
                 self._known = {}
 
     def list_answer(self, body: bytes) -> dict[str, Any] | None:
-        """Return a list as `orjson.loads` decodes it, its items sharing equal parts.
-
-        None: it is no list, or no JSON, or is not to be shared.
-        """
+        """Return a list with equal parts shared; None: no list, no JSON, or not to be shared."""
         self._apart_bytes -= len(body)
         if self._apart_bytes >= 0:
             return None

@@ -89,10 +89,7 @@ class Credentials:
             await asyncio.wait((self._running(self._config.exec_plugin),))
 
     async def renew(self, generation: int) -> None:
-        """Read and run everything again unless another task did since generation `seen`.
-
-        Raises CredentialsRejected when a plugin, a provider or a file gives nothing usable.
-        """
+        """Read and run everything anew unless done since `generation`. Raises CredentialsRejected."""
         async with self._lock:
             if self.generation != generation:
                 return
@@ -136,11 +133,7 @@ class Credentials:
             self._is_distrusted, self._stale_from_s = True, self._clock.monotonic_s()
 
     def are_replaced(self) -> bool:
-        """Return whether the files of certificates and keys have changed since the context was made.
-
-        A server that refuses a client certificate over TLS 1.3 says so after the handshake, and the client may only see
-        a closed connection. Source: RFC 8446, 4.4.2.4.
-        """
+        """Return whether certificate files changed: TLS 1.3 may show but a closed connection (RFC 8446, 4.4.2.4)."""
         config = self._config
         has_files = any(pem.file for pem in (config.ca, config.client_certificate)) and config.exec_plugin is None
         if self.context is None or not has_files:
@@ -207,10 +200,7 @@ class Credentials:
         return self._plugin
 
     async def _from_provider(self, entry: Mapping[str, Any]) -> str:
-        """The header that the kubernetes package makes of an auth-provider entry.
-
-        It is shown no cluster, so that it writes no certificate into a temporary file.
-        """
+        """Return the header that the kubernetes package makes of an auth-provider, without a cluster."""
         import aiohttp  # noqa: PLC0415 - the package brings it
         from kubernetes.aio.client import Configuration  # noqa: PLC0415 - 270 ms that few need
         from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
@@ -293,10 +283,7 @@ def _digests(ca: bytes, pair: tuple[bytes, bytes] | None) -> bytes:
 
 
 async def run_plugin(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The status of the ExecCredential that an exec plugin prints. Raises CredentialsRejected.
-
-    Its output is never shown, as it may hold a token; the beginning of its error output is.
-    """
+    """Return the ExecCredential status; CredentialsRejected. The output is never shown, as it may hold a token."""
     from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
     from kubernetes.aio.config.exec_provider import ExecProvider  # noqa: PLC0415 - 270 ms that few need
     from kubernetes.aio.config.kube_config import ConfigNode  # noqa: PLC0415

@@ -87,10 +87,7 @@ class MemberConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def needs_private_files(self) -> bool:
-        """Return whether files with credentials are refused that others can read: not where the kubelet mounted them.
-
-        Nor for an API server of this machine, as kind, k3s and minikube set one up for trying: `doctor` warns.
-        """
+        """Return whether files that others can read are refused: not the kubelet's, nor for loopback servers."""
         return not self.is_in_cluster and not is_loopback(urlsplit(self.server).hostname or "")
 
     @property
@@ -216,10 +213,7 @@ def _from_files(merged: Kubeconfig, cluster: Cluster, environ: Mapping[str, str]
 
 
 def in_cluster_config(name: str, environ: Mapping[str, str]) -> MemberConfig:
-    """Return the configuration for the cluster that we run in, as the account of our pod.
-
-    Nothing is read: the kubelet replaces token and authority as we run. Raises ConfigurationError outside of a pod.
-    """
+    """Return the access to our own cluster by the pod's account, read later. Raises ConfigurationError elsewhere."""
     host, port = (environ.get(f"KUBERNETES_SERVICE_{part}", "").strip() for part in ("HOST", "PORT"))
     if not host or not port:
         raise ConfigurationError(
@@ -360,11 +354,7 @@ def _pem(name: str, entry: _KubeconfigEntry, key: str) -> Pem:
 
 
 def check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
-    """Nothing, when a URL of a cluster has one of the schemes and a host.
-
-    Raises:
-        ConfigurationError: it has not. The URL itself is not shown: it may hold a password.
-    """
+    """Refuse a URL without one of the schemes or a host by a ConfigurationError that does not show it."""
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -377,9 +367,6 @@ def check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
 
 
 def context_names(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """The contexts that a kubeconfig file (or each file of a folder) has, sorted.
-
-    Raises ConfigurationError when a file that was named cannot be read at all.
-    """
+    """Return the contexts of a kubeconfig file or folder, sorted. Raises ConfigurationError if unreadable."""
     files = [file for file in _files(kubeconfig, environ) if not file.is_dir()]
     return tuple(sorted(read_files(files, may_be_missing=kubeconfig is None).contexts))

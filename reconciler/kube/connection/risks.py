@@ -105,10 +105,7 @@ def _files(config: MemberConfig) -> Iterator[str]:
 
 
 def why_rejected(config: MemberConfig, authorization: str, now: str) -> str:
-    """Return the refused credential, the time of its end if it explains the refusal, and the remedy.
-
-    `authorization`: the header that was sent, never quoted. `now`: RFC 3339.
-    """
+    """Return the refused credential, its end if it has expired, and the remedy. The header is never quoted."""
     where = f" in {config.source}" if config.source else ""
     if config.exec_plugin is not None:
         return (

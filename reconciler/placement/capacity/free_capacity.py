@@ -112,10 +112,7 @@ class ClusterRoom:
 
 
 class FleetRoom:
-    """Free capacity of every observed cluster.
-
-    Reservations are subtracted on reading, so that an unread cluster costs nothing.
-    """
+    """Free capacity of every observed cluster. Reservations are subtracted on reading: unread clusters cost nothing."""
 
     def __init__(self, observations: Mapping[str, ClusterObservation]) -> None:
         self._observations = observations
@@ -147,11 +144,7 @@ class FleetRoom:
         return self._shapes.setdefault(shape, shape)
 
     def asker(self, shape: PodShape, namespace: str, group_kind: tuple[str, str], there: Collection[str]) -> RoomOf:
-        """Return a function that tells for clusters how many pods of the shape still fit there; None: not known.
-
-        In addition to all that runs, waits or has been placed in this round; 0 where a cluster does not answer.
-        `there`: clusters that have the object already; elsewhere quotas must let a new object in.
-        """
+        """Return a function for how many more pods fit in clusters. `there`: those that have the object already."""
         shape = self.shared_shape(shape)
 
         def replicas(clusters: Sequence[str]) -> Sequence[int | None]:
@@ -203,10 +196,7 @@ Observed = Mapping[str, ClusterObservation]
 
 
 def pending_writes(situation: PlacementContext, observed: Observed) -> list[tuple[str, int]]:
-    """Return clusters with the number of pods of earlier assignments that they do not show yet, which take capacity.
-
-    An observation may be older than the write. Existing pods, waiting ones included, are in it already.
-    """
+    """Return by cluster the pods of earlier assignments that its observation, perhaps older, does not show yet."""
     pending = []
     for cluster, replicas in situation.had.items() if observed else ():
         observation = observed.get(cluster)

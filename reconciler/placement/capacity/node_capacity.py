@@ -34,10 +34,7 @@ class _ShapeRoom(Struct):
 
 
 class NodeRoom:
-    """Free amounts of every node, less placed pods.
-
-    Shapes are compared by identity: equal shapes must be one object. Nodes are read on first use.
-    """
+    """Free amounts of every node, less placed pods, read on first use. Equal shapes must be one object."""
 
     def __init__(self, observations: Mapping[str, ClusterObservation]) -> None:
         self._observations = observations
