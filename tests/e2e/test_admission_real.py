@@ -16,7 +16,7 @@ import yaml
 from tests.e2e.admission_webhook import NAME, AdmissionWebhook, admitting
 from tests.e2e.test_kinds import cluster_policy
 from tests.fakes.worlds import deployment, policy
-from tests.real_clusters import RealCluster, wait_until
+from tests.real_clusters import RealCluster
 from tests.unit.cli.command_line import Ran, run
 
 pytestmark = pytest.mark.apiserver
@@ -145,35 +145,6 @@ def test_a_refused_secret_says_who_and_never_what(scene: Scene) -> None:
         assert "aHVudGVyMi1jYW5hcnk=" not in said
 
 
-def test_what_a_policy_of_the_cluster_changes_is_told_as_well(scene: Scene) -> None:
-    """A MutatingAdmissionPolicy runs in the API server itself."""
-    name = f"trial-{scene.namespace}"
-    api = {"apiVersion": "admissionregistration.k8s.io/v1"}
-    scene.cluster.apply(
-        {**api, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": {
-            "matchConstraints": {
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": scene.namespace}},
-                "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
-                                   "resources": ["configmaps"]}]},
-            "failurePolicy": "Fail", "reinvocationPolicy": "Never",
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {
-                "expression": '[JSONPatch{op: "replace", path: "/data/value", value: "theirs"}]'}}]}},
-        {**api, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": {"policyName": name}},
-    )  # fmt: skip
-    try:
-        scene.put(config_map("1"))
-
-        def is_in_force() -> bool:
-            ran = scene.apply()
-            scene.put(config_map(str(time.monotonic_ns())))
-            return f'{CHANGED}data.value is "theirs", not "' in ran.err and ran.code == 1
-
-        wait_until(is_in_force, "the policy to be in force")
-    finally:
-        for kind in ("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"):
-            scene.cluster.kubectl("delete", kind, name, "--ignore-not-found")
-
-
 DEFINITION: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
     "metadata": {"name": "widgets.example.com"},
@@ -225,60 +196,3 @@ def test_a_field_that_the_schema_of_a_custom_resource_lacks_is_told_and_never_wr
     scene.cluster.kubectl("delete", "widgets.example.com", "w", "-n", scene.namespace)
     ran = scene.apply()
     assert (ran.code, "ghost" in ran.out + ran.err) == (1, True), ran
-
-
-def test_one_apply_goes_on_beside_a_kind_whose_definition_was_deleted(scene: Scene) -> None:
-    """Source: architecture, Faults: a kind of a cluster fails by itself."""
-    scene.cluster.apply(DEFINITION)
-    name = f"crd/{DEFINITION['metadata']['name']}"
-    scene.cluster.kubectl("wait", "--for=condition=Established", name)
-    try:
-        scene.put_widget(None, size=1)
-        widgets = (scene.folder / "store" / "app.yaml").read_text()
-
-        def put_map(value: str) -> None:
-            scene.put(config_map(value))
-            (scene.folder / "store" / "widgets.yaml").write_text(widgets)
-
-        def value() -> str:
-            return str(scene.cluster.get("configmap", "app", "-n", scene.namespace)["data"]["value"])
-
-        put_map("1")
-        made = scene.apply()
-        assert (made.code, value()) == (0, "1"), made
-        scene.cluster.kubectl("delete", name)
-        put_map("2")
-        ran = scene.apply()
-        assert (ran.code, value()) == (1, "2"), ran
-        said = ran.out + ran.err
-        assert "Widget (example.com/v1)" in said
-        assert "its CustomResourceDefinition is not there" in said
-        assert "404" not in said
-        assert scene.run("status").out.count("Widget") > 0
-        scene.cluster.apply(DEFINITION)
-        scene.cluster.kubectl("wait", "--for=condition=Established", name)
-        back = scene.apply()
-        assert back.code == 0, back
-        assert scene.cluster.get("widgets.example.com", "w", "-n", scene.namespace)["spec"]["size"] == 1
-        assert scene.apply().out.startswith("no changes")
-    finally:
-        scene.cluster.kubectl("delete", name, "--ignore-not-found")
-
-
-def test_what_the_cluster_changes_is_not_synced_where_the_api_server_is_asked_first(
-    scene: Scene, definition: dict[str, Any] | None
-) -> None:
-    """A rule of the kind judges changes of the size, so that a dry run decides: the webhook answers that as well."""
-    until_asked(scene, "configmap")
-    scene.put_widget(definition, size=1)
-    assert scene.apply().code == 0
-    scene.webhook.reviews = {"Widget": lambda body: [{"op": "replace", "path": "/spec/size", "value": 9}]}
-    scene.put_widget(definition, size=2)
-    for _ in range(2):
-        ran = scene.apply()
-        assert (ran.code, f"{CHANGED}spec.size is 9, not 2" in ran.err) == (1, True), ran
-        assert "spec.size is 9, not 2" in scene.run("status").out
-    scene.webhook.reviews = {}
-    ran = scene.apply()
-    assert (ran.code, "1 changes made, 0 failed" in ran.err) == (0, True), ran
-    assert scene.apply().out.startswith("no changes")

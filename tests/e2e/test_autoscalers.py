@@ -113,25 +113,3 @@ def test_the_service_leaves_replicas_to_whatever_scales_them(scene: Scene) -> No
             IN_CLUSTER: [(5, 2)], RETAINED: [(4, 2)], LATER: []}  # fmt: skip
         # A controller that has not heard yet that its autoscaler is gone may keep its minimum once more.
         assert scene.moves.by_us(IN_STORE) in ([(7, 2)], [(7, 2), (3, 2)])
-
-
-def test_apply_leaves_replicas_to_whatever_scales_them(scene: Scene) -> None:
-    scene.fleet.apply()
-    scene.m1.kubectl("create", "-f", "-", stdin=json.dumps(autoscaler(scene.namespace, IN_CLUSTER, 4)))
-    for name, replicas in ((IN_STORE, 3), (IN_CLUSTER, 4)):
-        scene.has(name, replicas)
-    scale(scene.m1, scene.namespace, RETAINED, 5, "kubectl")
-    assert scene.fleet.plan().changes == ()
-    edited_at_once = ("busybox:2", "busybox:3")
-    for image in edited_at_once:
-        for name in ALL:
-            scene.put(name, image)
-        scene.fleet.apply()
-    assert {name: scene.replicas(name) for name in ALL} == {
-        IN_STORE: 3,
-        LATER: 2,
-        IN_CLUSTER: 4,
-        RETAINED: 5,
-        NOBODYS: 2,
-    }
-    assert {name: scene.moves.by_us(name) for name in ALL} == NEVER

@@ -16,7 +16,7 @@ from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.command_line import CommandLine
 from tests.e2e.fleet_on_clusters import FleetOnClusters, is_marked, writes_to
-from tests.yaml_text import load_documents, load_yaml
+from tests.yaml_text import load_documents
 
 pytestmark = pytest.mark.apiserver
 
@@ -61,22 +61,6 @@ def test_a_reader_that_goes_away_does_not_stop_what_was_agreed_to(fleet: FleetOn
         os.close(writer)
         assert done.returncode == 0
         assert line.json("diff", line.store)["changes"] == []
-
-
-def test_a_suspended_resource_is_named_as_people_name_it(fleet: FleetOnClusters, line: CommandLine) -> None:
-    put_app(fleet, "m1")
-    line.apply()
-    line.done("suspend", "cm/app", "-n", fleet.namespace, "--reason", "investigating")
-    fleet.clusters["m1"].kubectl("-n", fleet.namespace, "patch", "cm", "app", "-p", '{"data":{"v":"by hand"}}')
-    before = marks(fleet)
-    line.apply(3)
-    assert writes(fleet, before) == {}
-    assert line.json("suspend")["suspensions"][0]["scope"] == f"ConfigMap {fleet.namespace}/app"
-    line.done("resume", "configmap/app")
-    line.apply()
-    live = fleet.live("m1", "configmap", "app")
-    assert live is not None
-    assert live["data"] == {"v": "1"}
 
 
 def test_nothing_is_deleted_after_a_lost_journal_before_one_complete_round(
@@ -222,18 +206,3 @@ def test_kubectl_amc_prints_the_table_of_the_pages(
     assert header.split() == ["NAME", "CLUSTER", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "ADOPTION"]
     assert [row.split()[:2] for row in rows] == [["web-demo", "m1"], ["web-demo", "m2"]]
     assert {row.split()[-1] for row in rows} == {"Y"}
-
-
-@pytest.mark.parametrize("form", ["name", "wide", "json", "yaml"])
-def test_get_answers_in_every_form(fleet: FleetOnClusters, line: CommandLine, form: str) -> None:
-    put_app(fleet, "m1", "m2")
-    line.apply()
-    text = line.done("get", "cm", "app", "-n", fleet.namespace, "--store", line.store, "-o", form)
-    if form == "name":
-        assert text == "m1 cm/app\nm2 cm/app\n"
-    elif form == "wide":
-        assert text.splitlines()[0].split() == ["NAME", "CLUSTER", "DATA", "AGE", "ADOPTION"]
-    else:
-        items = load_yaml(text)["items"]
-        assert [item["cluster"] for item in items] == ["m1", "m2"]
-        assert {item["object"]["metadata"]["name"] for item in items} == {"app"}

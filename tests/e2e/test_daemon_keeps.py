@@ -77,31 +77,6 @@ def box(tmp_path: Path) -> Iterator[Box]:
         yield found
 
 
-def test_a_branch_that_was_rewritten_on_a_server_is_not_followed(box: Box) -> None:
-    first = box.store.commit()
-    box.put("2")
-    box.store.commit()
-    with box.daemon("--poll", "0.2", store=f"file://{box.store.folder}").start() as daemon:
-        box.shows("2")
-        box.put("3")
-        box.store.commit(parents=[first])
-        daemon.says("was rewritten")
-        assert box.value("m1") == "2"
-        box.store.commit(parents=[])
-        daemon.says("has another history")
-        assert box.value("m1") == "2"
-        assert daemon.is_running
-
-
-def test_a_branch_that_was_deleted_leaves_the_last_revision_in_force(box: Box) -> None:
-    with box.running() as daemon:
-        box.store.repository.references.delete("refs/heads/main")
-        daemon.says("SourceFailed")
-        box.edit("m1", "by hand")
-        box.shows("1")
-        assert daemon.is_running
-
-
 @pytest.mark.parametrize("is_url", [True, False])
 def test_a_refused_revision_stays_refused_over_restarts_while_the_good_one_is_healed(box: Box, is_url: bool) -> None:
     good = box.store.commit()
@@ -133,17 +108,6 @@ def test_a_refused_revision_stays_refused_over_restarts_while_the_good_one_is_he
     agents = box.fleet.call(lambda found: {entry.user_agent for name in found.names for entry in found[name].audit})
     ours = {agent for agent in agents if agent.startswith("fleet-reconciler/")}
     assert all(f"(fleet={FLEET};" in agent for agent in ours), "every request names the fleet"
-
-
-def test_an_empty_store_deletes_nothing(box: Box) -> None:
-    with box.running() as daemon:
-        for path in list(box.store.folder.rglob("*.yaml")):
-            path.unlink()
-        box.store.commit()
-        daemon.says("the last good revision stays in force")
-        box.edit("m1", "by hand")
-        box.shows("1")
-        assert box.value("m2") == "1"
 
 
 def test_a_second_daemon_on_the_same_journal_is_refused(box: Box) -> None:

@@ -119,15 +119,3 @@ def test_a_service_opens_what_it_has_a_key_for_and_leaves_the_rest(
         assert scene.versions() == versions
     assert "hunter2" not in scene.daemon.text()
     assert all(b"hunter2" not in file.read_bytes() for file in scene.daemon.journal.parent.iterdir() if file.is_file())
-
-
-def test_an_edit_by_hand_in_a_cluster_is_put_back(tmp_path: Path, three_clusters: ThreeClusters, sops: Sops) -> None:
-    scene = Encrypted(tmp_path, three_clusters, sops, "--sops-age-key-file", str(sops.key_file))
-    with scene.daemon:
-        scene.put_file(scene.encrypted("hunter2"))
-        scene.daemon.start()
-        wait_until(lambda: scene.holds("hunter2"), "the values in both clusters", seen=scene.daemon.text)
-        patch = json.dumps({"data": {"a": "theirs-1234567"}})
-        scene.clusters["m1"].kubectl("patch", "configmap", "sealed", "-n", scene.namespace, "-p", patch)
-        wait_until(lambda: scene.holds("hunter2"), "the value put back", seen=scene.daemon.text)
-    assert "theirs-1234567" not in scene.daemon.text()

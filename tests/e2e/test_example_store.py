@@ -137,18 +137,6 @@ def test_diff_is_clean_then_names_a_hand_edit_which_apply_heals(applied: Example
     assert applied.run("diff", store, "--detailed-exitcode").returncode == 0
 
 
-def test_get_prints_the_columns_of_the_pages(applied: Example) -> None:
-    done = applied.run("get", "deploy", "web-demo", "-n", "demo", "-M", "--store", str(applied.store))
-    assert done.returncode == 0, done.stderr
-    header, *rows = done.stdout.splitlines()
-    assert header.split() == ["NAME", "CLUSTER", "CLUSTER_ALIAS", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "ADOPTION"]
-    assert sorted(row.split()[:3] for row in rows) == [
-        ["web-demo", "beijing", "cluster-bj-demo"],
-        ["web-demo", "hangzhou", "cluster-hz-demo"],
-    ]
-    assert all(row.split()[-1] == "Y" for row in rows)
-
-
 @pytest.mark.parametrize(
     ("kind", "columns"),
     [

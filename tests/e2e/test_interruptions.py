@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import ThreeClusters
 from tests.e2e.moving_workload import MovingWorkload
-from tests.e2e.test_failover import ONE_CLUSTER, set_ready
+from tests.e2e.test_failover import ONE_CLUSTER
 from tests.e2e.training_operator import DEFINITION, TrainingOperator, training_job
 from tests.real_clusters import wait_until
 
@@ -100,21 +100,3 @@ def test_a_job_whose_node_is_lost_runs_elsewhere(job: Interrupted) -> None:
     job.clusters[first].remove_node(f"{job.name}-n")
     wait_until(lambda: list(succeeded()) == [other], f"it to be gone from {first}")
     wait_until(lambda: succeeded()[other] > 0, f"it to be at work in {other}")
-
-
-@pytest.fixture
-def daemon_set(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[Interrupted]:
-    labels = {"app": "agent"}
-    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": "POD"}}
-    yield from start(tmp_path, three_clusters, apiVersion="apps/v1", kind="DaemonSet", spec=spec)
-
-
-def test_a_daemon_set_whose_pods_break_is_taken_over(daemon_set: Interrupted) -> None:
-    def available() -> dict[str, int]:
-        return {name: body["status"].get("numberAvailable", 0) for name, body in daemon_set.there().items()}
-
-    wait_until(lambda: list(available().values()) == [1], "its pod to be available in one cluster")
-    (first,) = available()
-    (other,) = daemon_set.clusters.keys() - {first}
-    set_ready(daemon_set.clusters[first], daemon_set.name, ready=False)
-    wait_until(lambda: available() == {other: 1}, f"it to be available in {other} alone")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -73,26 +72,6 @@ def test_definition_and_its_resources_go_in_one_apply(fleet: FleetOnClusters) ->
     assert fleet.plan().changes == ()
 
 
-def test_a_pod_waits_for_the_account_of_its_new_namespace(fleet: FleetOnClusters) -> None:
-    """Its controller takes its time; an apply does not fail for that."""
-    m1 = fleet.clusters["m1"]
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare", "namespace": fleet.namespace},
-           "spec": {"containers": [{"name": "main", "image": "busybox:1"}]}}  # fmt: skip
-    fleet.write("pod", pod, fleet.policy("bare", "Pod", clusters=["m1"]))
-    mark = m1.mark()
-
-    def refused() -> bool:
-        written = m1.writes(since=mark, user_agent="fleet-reconciler/")
-        return any(event["responseStatus"]["code"] == 403 for event in written)
-
-    with ThreadPoolExecutor(1) as pool:
-        with m1.controllers_asleep():
-            applying = pool.submit(fleet.apply)
-            wait_until(refused, "the pod to be refused")
-        applying.result()
-    assert fleet.live("m1", "pod", "bare") is not None
-
-
 def test_a_job_that_gives_no_numbers_has_those_of_kubernetes(fleet: FleetOnClusters) -> None:
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox:1"}]}
     modes = {"duplicated": {}, "indexed": {"completionMode": "Indexed"}, "divided": {}}
@@ -148,43 +127,6 @@ def test_deleting_a_definition_needs_confirmation(fleet: FleetOnClusters) -> Non
     wait_until(lambda: name not in fleet.clusters["m1"].kubectl("get", "crd", "-o", "name"), f"{name} is gone")
 
 
-def test_an_operator_stays_until_the_finalizers_of_its_resources_are_done(fleet: FleetOnClusters) -> None:
-    """All of it leaves the store in one commit, and nothing of it hangs."""
-    definition, widget = widgets(fleet)
-    rbac, name, m1 = "rbac.authorization.k8s.io", f"operator-{fleet.fleet}", fleet.clusters["m1"]
-    rule = {"apiGroups": ["example.com"], "resources": ["*"], "verbs": ["*"]}
-    account = {"kind": "ServiceAccount", "name": name, "namespace": fleet.namespace}
-    bound = {"roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name}, "subjects": [account]}
-    documents: list[dict[str, Any]] = [
-        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
-        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name}, **bound},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": fleet.namespace}},
-        fleet.deployment(name, serviceAccountName=name),
-    ]
-    fleet.write("fleet", {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": fleet.fleet},
-                          "spec": {"guards": {"maxDeletes": 100, "maxDeletePercent": 100}}})  # fmt: skip
-    kinds = [("example.com/v1", widget["kind"], "first")]
-    kinds += [(body["apiVersion"], body["kind"], name) for body in documents]
-    kinds.append((definition["apiVersion"], definition["kind"], definition["metadata"]["name"]))
-    fleet.write("policy", cluster_policy(f"d-{fleet.fleet}", *kinds))
-    fleet.write("definition", definition)
-    fleet.write("operator", widget, *documents)
-    fleet.apply()
-    resource, at = f"{definition['spec']['names']['plural']}.example.com", ("-n", fleet.namespace)
-    cleanup = '{"metadata":{"finalizers":["example.com/cleanup"]}}'
-    m1.kubectl("patch", resource, "first", *at, "--type=merge", "-p", cleanup)
-    m1.kubectl("delete", resource, "first", *at, "--wait=false")
-    fleet.write("operator")
-    held = {(change.identity.kind, change.held) for change in fleet.apply().round.plan.changes}
-    why = f"waits until {widget['kind']} {fleet.namespace}/first has left, which example.com/cleanup keeps"
-    assert {(body["kind"], why) for body in documents} <= held
-    assert fleet.live("m1", "deployment", name) is not None
-    m1.kubectl("patch", resource, "first", *at, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-    fleet.apply()
-    assert fleet.live("m1", "deployment", name) is None
-    assert name not in m1.kubectl("get", "clusterrole", "-o", "name")
-
-
 def test_all_kinds_of_the_page_are_applied_and_then_at_rest(fleet: FleetOnClusters) -> None:
     namespace, suffix = fleet.namespace, fleet.fleet
     labels = {"app": "x"}
@@ -235,26 +177,3 @@ def test_all_kinds_of_the_page_are_applied_and_then_at_rest(fleet: FleetOnCluste
     since = fleet.clusters["m1"].mark()
     fleet.apply()
     assert writes_to(fleet.clusters["m1"], since) == []
-
-
-def test_immutable_field_is_held_until_replacing_is_allowed(fleet: FleetOnClusters) -> None:
-    fleet.write("policy", fleet.policy("app", "Deployment", clusters=["m1"]))
-    fleet.write("app", fleet.deployment("app", 0))
-    fleet.apply()
-    changed = fleet.deployment("app", 0)
-    changed["spec"]["selector"] = {"matchLabels": {"app": "other"}}
-    changed["spec"]["template"]["metadata"] = {"labels": {"app": "other"}}
-    fleet.write("app", changed)
-    before = fleet.live("m1", "deployment", "app")
-    (change,) = fleet.apply().round.plan.changes
-    assert change.action is Action.REPLACE
-    assert change.held is not None
-    assert "fleet.reconciler/replace" in change.held
-    changed["metadata"]["annotations"] = {"fleet.reconciler/replace": "allowed"}
-    fleet.write("app", changed)
-    fleet.apply()
-    after = fleet.live("m1", "deployment", "app")
-    assert before is not None
-    assert after is not None
-    assert after["metadata"]["uid"] != before["metadata"]["uid"]
-    assert fleet.plan().changes == ()

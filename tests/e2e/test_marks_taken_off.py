@@ -57,31 +57,6 @@ def scene(tmp_path: Path, three_clusters: ThreeClusters) -> Scene:
     return Scene(tmp_path, three_clusters)
 
 
-def test_apply_leaves_alone_what_lost_a_mark_until_it_is_put_back(scene: Scene) -> None:
-    fleet = scene.fleet
-    fleet.apply()
-    since = scene.pull_the_brake()
-    plan = fleet.plan()
-    assert plan.changes == ()
-    told = {problem.message.split()[1].partition("/")[2]: problem for problem in plan.problems}
-    assert {name: (told[name].code, str(told[name].severity)) for name in BRAKED} == dict.fromkeys(
-        BRAKED, ("object-let-go", "warning")
-    )
-    assert "fleet.reconciler/fleet" in told[LABEL].message
-    assert "fleet.reconciler/owner" in told[ANNOTATION].message
-    scene.put("2")
-    fleet.apply()
-    assert scene.written(since) == {NONE}
-    scene.m1.kubectl("label", "configmap", LABEL, "-n", fleet.namespace, f"fleet.reconciler/fleet={fleet.fleet}")
-    fleet.apply()
-    assert {name: scene.value(name) for name in (LABEL, ANNOTATION)} == {LABEL: "2", ANNOTATION: "1"}
-    since = scene.m1.mark()
-    scene.take_templates_out()
-    fleet.apply()
-    assert scene.written(since) == {LABEL, NONE}, "one is ours again, and the other never ceased to be"
-    assert {scene.value(name) for name in (ANNOTATION, BOTH)} == {"1"}
-
-
 def test_the_service_leaves_alone_what_lost_a_mark_and_says_so(scene: Scene) -> None:
     access = scene.fleet.access
     assert access.kubeconfig is not None

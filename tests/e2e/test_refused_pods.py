@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from reconciler.sim import ClusterSpec, background_fleet
-from reconciler.sim.objects.defaults import defaulted
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.real_clusters import RealCluster, wait_until
 from tests.unit.cli.command_line import run
+
+pytestmark = pytest.mark.apiserver
 
 NOT_YET: list[dict[str, Any]] = [{"resource": {"kind": "nothing is told yet"}, "health": ""}]
 KINDS = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1"}
@@ -38,19 +38,7 @@ def quota(namespace: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def embedded(tmp_path: Path) -> Iterator[Limited]:
-    with background_fleet([ClusterSpec(name="m1")], tmp_path) as fleet:
-        fleet.call(lambda box: box["m1"].state.put(defaulted(quota("demo"))))
-        kept_as = ("", "resourcequotas")
-
-        def lift() -> None:
-            fleet.call(lambda box: box["m1"].state.remove(kept_as, box["m1"].get("ResourceQuota", "demo", "none")))
-
-        yield Limited(fleet.kubeconfig, "n1", "demo", lift)
-
-
-@pytest.fixture
-def real(real_cluster: RealCluster) -> Iterator[Limited]:
+def limited(real_cluster: RealCluster) -> Iterator[Limited]:
     namespace = real_cluster.new_namespace()
     real_cluster.add_node(node := f"node-{namespace}")
     real_cluster.apply(quota(namespace))
@@ -62,12 +50,6 @@ def real(real_cluster: RealCluster) -> Iterator[Limited]:
 
     yield Limited(real_cluster.kubeconfig, node, namespace, lift)
     real_cluster.remove_node(node)
-
-
-@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.apiserver)])
-def limited(request: pytest.FixtureRequest) -> Limited:
-    found: Limited = request.getfixturevalue(request.param)
-    return found
 
 
 def workload(kind: str, limited: Limited) -> dict[str, Any]:
