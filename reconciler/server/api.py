@@ -99,10 +99,10 @@ def only(query: Mapping[str, str], *names: str) -> None:
 
 def day_by(query: Mapping[str, str]) -> str:
     """Return the grouping of the day: `cluster` or `object`. Raises BadQuery."""
-    found = query.get("by", "cluster")
-    if found not in ("cluster", "object"):
+    grouping = query.get("by", "cluster")
+    if grouping not in ("cluster", "object"):
         raise BadQuery("by: write cluster or object")
-    return found
+    return grouping
 
 
 def _moment(query: Mapping[str, str], name: str, now: str) -> str:
@@ -144,14 +144,14 @@ class Api:
         by_path = {
             "fleet": self._answer(lambda _: views.fleet()),
             "status": self._answer(lambda _: views.status()),
-            "matrix": self._answer(lambda asked: views.matrix(matrix_question(asked.query)), *_OF_MATRIX),
+            "matrix": self._answer(lambda call: views.matrix(matrix_question(call.query)), *_OF_MATRIX),
             "problems": self._answer(lambda _: views.problems()),
             "history": self._history,
-            "day": self._answer(lambda asked: views.day(day_by(asked.query)), "by"),
+            "day": self._answer(lambda call: views.day(day_by(call.query)), "by"),
             "explain/{kind}/{namespace}/{name}": self._answer(self._explanation),
-            "objects/{kind}/{namespace}/{name}": self._answer(lambda asked: views.object(*object_in_path(asked.parts))),
+            "objects/{kind}/{namespace}/{name}": self._answer(lambda call: views.object(*object_in_path(call.parts))),
             "live/{cluster}/{kind}/{namespace}/{name}": self._answer(
-                lambda asked: views.live(asked.parts["cluster"], *object_in_path(asked.parts))
+                lambda call: views.live(call.parts["cluster"], *object_in_path(call.parts))
             ),
             "clusters": self._answer(lambda _: views.clusters()),
             "clusters/{name}": self._cluster,
@@ -159,39 +159,39 @@ class Api:
         patterns = {f"{BASE}/{path}": answer for path, answer in by_path.items()}
         # The address that the counts had before there was an API.
         patterns["/status.json"] = by_path["status"]
-        found = [
+        routes = [
             Route(pattern=path, answer=_with_faults(answer), slots=self._slots) for path, answer in patterns.items()
         ]
-        return [*found, Route(pattern=f"{BASE}/events", answer=self._events.stream, slots=self._events.slots)]
+        return [*routes, Route(pattern=f"{BASE}/events", answer=self._events.stream, slots=self._events.slots)]
 
     def _answer(self, view: Callable[[PageRequest], Awaitable[Any]], *names: str) -> Answerer:
         """`names`: of the parameters."""
 
-        async def answer(asked: PageRequest) -> web.StreamResponse:
-            only(asked.query, *names)
-            return await self._json(asked, await view(asked))
+        async def answer(call: PageRequest) -> web.StreamResponse:
+            only(call.query, *names)
+            return await self._json(call, await view(call))
 
         return answer
 
-    async def _history(self, asked: PageRequest) -> web.StreamResponse:
-        found = await self._views.history(history_question(asked.query, self._clock.now()))
-        told, headers = (found, None) if isinstance(found, NotFound) else (found[0], {LAST: str(found[1])})
-        return await self._json(asked, told, headers)
+    async def _history(self, call: PageRequest) -> web.StreamResponse:
+        answer = await self._views.history(history_question(call.query, self._clock.now()))
+        document, headers = (answer, None) if isinstance(answer, NotFound) else (answer[0], {LAST: str(answer[1])})
+        return await self._json(call, document, headers)
 
-    async def _explanation(self, asked: PageRequest) -> Any:
-        found = await self._views.object(*object_in_path(asked.parts))
+    async def _explanation(self, call: PageRequest) -> Any:
+        view = await self._views.object(*object_in_path(call.parts))
         gone = NotFound(why="the store has it no longer, so there is nothing to explain")
-        return found if isinstance(found, NotFound) else found.explanation or gone
+        return view if isinstance(view, NotFound) else view.explanation or gone
 
-    async def _cluster(self, asked: PageRequest) -> web.StreamResponse:
-        only(asked.query, "offset")
-        found = await self._views.cluster(asked.parts["name"], offset(asked.query))
-        if found is None:
+    async def _cluster(self, call: PageRequest) -> web.StreamResponse:
+        only(call.query, "offset")
+        view = await self._views.cluster(call.parts["name"], offset(call.query))
+        if view is None:
             names = ", ".join(head.name for head in (await self._views.clusters())[:_NAMED])
-            return await self._json(asked, NotFound(why=f"there is no such cluster; there is {names or 'none'}"))
-        return await self._json(asked, found)
+            return await self._json(call, NotFound(why=f"there is no such cluster; there is {names or 'none'}"))
+        return await self._json(call, view)
 
-    async def _json(self, asked: PageRequest, value: Any, headers: Mapping[str, str] | None = None) -> web.Response:
+    async def _json(self, call: PageRequest, value: Any, headers: Mapping[str, str] | None = None) -> web.Response:
         """Return the value as JSON; reuse the bytes of the same value."""
         if isinstance(value, NotFound):
             listed = "`/api/v1/matrix?kind=*` lists what there is"
@@ -203,13 +203,13 @@ class Api:
                 self._packed.clear()
             known = (value, await self._views.apart(packed, value))
             self._packed[id(value)] = known
-        return tagged(asked.request, known[1], headers)
+        return tagged(call.request, known[1], headers)
 
 
 def _with_faults(answer: Answerer) -> Answerer:
-    async def answered(asked: PageRequest) -> web.StreamResponse:
+    async def answered(call: PageRequest) -> web.StreamResponse:
         try:
-            return await answer(asked)
+            return await answer(call)
         except BadQuery as error:
             return fault(HTTPStatus.BAD_REQUEST, str(error), "docs/reference/api.md says what may be asked")
         except NotShown as error:
@@ -238,9 +238,9 @@ class Events:
         """End all streams now, and begin none."""
         self._stopped.set()
 
-    async def stream(self, asked: PageRequest) -> web.StreamResponse:
+    async def stream(self, call: PageRequest) -> web.StreamResponse:
         """Send `event: round` with the round and its time: at once, and at each change of the view."""
-        request = asked.request
+        request = call.request
         if self._stopped.is_set():
             return fault(HTTPStatus.SERVICE_UNAVAILABLE, "nobody more can listen now", "ask again in a moment")
         headers = {**HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
@@ -261,16 +261,16 @@ class Events:
         return answer
 
     async def _tell(self, answer: web.StreamResponse) -> None:
-        told = self._status.moment
+        moment = self._status.moment
         await answer.write(self._message())
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._beat_s):
-                    await first_of(self._status.changed(told), self._stopped.wait())
+                    await first_of(self._status.changed(moment), self._stopped.wait())
             if self._stopped.is_set():
                 return
-            is_new = self._status.moment != told
-            told = self._status.moment
+            is_new = self._status.moment != moment
+            moment = self._status.moment
             await answer.write(self._message() if is_new else b": alive\n\n")
 
     def _message(self) -> bytes:

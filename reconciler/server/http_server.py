@@ -97,21 +97,21 @@ def answering(routes: Sequence[Route], names: Collection[str] | None, token: str
         if names is not None and not is_for_us(request.headers.getall("Host", []), names):
             # Else a foreign page, whose name was made to resolve here, could read the status in a browser.
             return plain(HTTPStatus.MISDIRECTED_REQUEST, "This name is not known here; see --listen-name")
-        found = route_of(routes, request.rel_url.raw_path)
-        is_open = found is not None and found[0].is_open
+        match = route_of(routes, request.rel_url.raw_path)
+        is_open = match is not None and match[0].is_open
         if token and not is_open and not has_token(request.headers.getall("Authorization", []), token):
             # Before the page is looked up: its existence is not revealed.
             refused = plain(HTTPStatus.UNAUTHORIZED, "A token is asked for; see --listen-token-file")
             refused.headers["WWW-Authenticate"] = 'Basic realm="fleet-reconciler", charset="UTF-8"'
             refused.headers.add("WWW-Authenticate", 'Bearer realm="fleet-reconciler"')
             return refused
-        if found is None:
+        if match is None:
             return plain(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_FOUND.phrase)
         if request.method not in ("GET", "HEAD"):
             refused = plain(HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.METHOD_NOT_ALLOWED.phrase)
             refused.headers["Allow"] = "GET,HEAD"
             return refused
-        route, parts = found
+        route, parts = match
         with route.slots.slot(address_of(request.transport)) if route.slots is not None else nullcontext():
             return await route.answer(PageRequest(parts, dict(request.query), request))
 
@@ -214,9 +214,9 @@ class _Server(web.Server):
         try:
             self.slots.take(address)
         except TooMany as error:
-            made = (each for each in self.connections if isinstance(each, _Connection))
+            ours = (each for each in self.connections if isinstance(each, _Connection))
             is_any = error.status is not HTTPStatus.TOO_MANY_REQUESTS
-            idle = (each for each in made if each.connected and not each.is_answering)
+            idle = (each for each in ours if each.connected and not each.is_answering)
             oldest = next((each for each in idle if is_any or each.address == address), None)
             if oldest is None:
                 raise
@@ -338,8 +338,8 @@ async def _start(runner: web.ServerRunner, listen: str, *, has_token: bool) -> s
             "with them; --listen-token-file asks for a token",
             extra={"event": "Listening", "obj": listen},
         )
-    shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-    return f"{shown}:{bound[1]}"
+    name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+    return f"{name}:{bound[1]}"
 
 
 def split_address(listen: str) -> tuple[str, int]:

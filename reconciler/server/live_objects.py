@@ -55,7 +55,7 @@ class LiveObjects:
     async def read(self, cluster: str, gvk: GVK, identity: Identity) -> LiveReading:
         """Return what is there now, or was a moment ago; `why` says why nothing is known."""
         key, now_s = (cluster, identity), self._clock.monotonic_s()
-        self._kept = {each: found for each, found in self._kept.items() if now_s - found[0] < KEPT_S}
+        self._kept = {each: one for each, one in self._kept.items() if now_s - one[0] < KEPT_S}
         if key not in self._kept:
             if len(self._kept) >= _KEPT_MAX:
                 return LiveReading(
@@ -107,14 +107,14 @@ class _CopyReader:
             self._part("events", self._events(about.values()), ()),
             asyncio.gather(*(self._part(f"log of {pod.identity.name}", self._tails(pod), ()) for pod in broken)),
         )
-        tails = tuple(tail for found in logs for tail in found)
+        tails = tuple(tail for of_pod in logs for tail in of_pod)
         notes = tuple(sorted(set(self._notes)))
         return LiveReading(at=self._at, live=self._live, owned=owned, events=events, logs=tails, notes=notes)
 
-    async def _part(self, what: str, asked: Awaitable[_T], otherwise: _T) -> _T:
+    async def _part(self, what: str, answer: Awaitable[_T], otherwise: _T) -> _T:
         try:
             async with asyncio.timeout_at(self._ends_s):
-                return await asked
+                return await answer
         except TimeoutError:
             self._notes.append(f"{what}: nothing came in time")
         except MemberClusterError as error:
@@ -127,7 +127,7 @@ class _CopyReader:
         if not isinstance(labels, Mapping) and self._live.identity.kind != "CronJob":
             return ()
         selector = ",".join(f"{key}={value}" for key, value in dict(labels or {}).items())
-        found: list[LiveObject] = []
+        owned: list[LiveObject] = []
         uids = {self._live.uid}
         for kind in kinds:
             listed = await self._member.first_objects(
@@ -135,11 +135,11 @@ class _CopyReader:
             )
             ours = [each for each in listed if owner_uid(each) in uids]
             uids |= {each.uid for each in ours}
-            found += ours
-        return tuple(found)
+            owned += ours
+        return tuple(owned)
 
     async def _events(self, about: Iterable[LiveObject]) -> tuple[LiveObject, ...]:
-        found = await asyncio.gather(
+        lists = await asyncio.gather(
             *(
                 self._member.first_objects(
                     _EVENT,
@@ -150,12 +150,12 @@ class _CopyReader:
                 for each in about
             )
         )
-        return tuple(event for events in found for event in events)
+        return tuple(event for events in lists for event in events)
 
     async def _tails(self, pod: LiveObject) -> tuple[LiveLog, ...]:
         if not self._logs:
             return ()
-        found = []
+        tails = []
         for name, is_ready, restarts, reason in container_states(pod):
             if is_ready or (not restarts and reason in _NEVER_RAN):
                 continue
@@ -165,8 +165,8 @@ class _CopyReader:
                 pod.identity.namespace, pod.identity.name, name,
                 lines=_LOG_LINES, bytes_max=_LOG_BYTES, is_previous=is_previous,
             )  # fmt: skip
-            found.append(LiveLog(pod=pod.identity.name, container=name, lines=(text,), is_previous=is_previous))
-        return tuple(found)
+            tails.append(LiveLog(pod=pod.identity.name, container=name, lines=(text,), is_previous=is_previous))
+        return tuple(tails)
 
 
 _NEVER_RAN: Final = frozenset(

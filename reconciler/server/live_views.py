@@ -82,10 +82,10 @@ class LiveViews:
     async def live(self, cluster: str, kind: str, namespace: str, name: str) -> LiveView | NotFound:
         """Return a copy as its cluster has it now. The thread of the views does not wait for the cluster."""
         resource = f"{kind}/{name}"
-        found = await self._view(("at", cluster, resource, namespace), _copy_of, cluster, resource, namespace)
-        if isinstance(found, NotFound):
-            return found
-        gvk, identity = found
+        copy = await self._view(("at", cluster, resource, namespace), _copy_of, cluster, resource, namespace)
+        if isinstance(copy, NotFound):
+            return copy
+        gvk, identity = copy
         reading = await self._looks.read(cluster, gvk, identity)
         return await self._view(("live", cluster, identity, reading.at), live_view, identity, cluster, reading)
 
@@ -153,92 +153,92 @@ class LiveViews:
             raise NotShown("there is no journal to tell of")
         return self._desk
 
-    def _fleet(self, shown: StatusSnapshot, signs: ProcessState) -> FleetView:
-        noted = self._desk.rows() if self._desk is not None else _NOTHING_NOTED
-        if shown.picture is None:
-            return fleet_view(signs, None, noted)
-        sight = self._looked(shown, signs)
+    def _fleet(self, snapshot: StatusSnapshot, signs: ProcessState) -> FleetView:
+        rows = self._desk.rows() if self._desk is not None else _NOTHING_NOTED
+        if snapshot.picture is None:
+            return fleet_view(signs, None, rows)
+        model = self._looked(snapshot, signs)
         # The present phase of the process does not matter.
         still = replace(signs, phase="", is_progressing=True, source_read_at="")
-        view = self._keep(("fleet", still), lambda: fleet_view(still, sight, noted))
+        view = self._keep(("fleet", still), lambda: fleet_view(still, model, rows))
         now = {"phase": signs.phase, "is_progressing": signs.is_progressing}
         return replace(view, **now, source=replace(view.source, read_at=signs.source_read_at or None))
 
     def _of(
-        self, shown: StatusSnapshot, signs: ProcessState, key: Hashable, make: Callable[..., _Answer], *of: Any
+        self, snapshot: StatusSnapshot, signs: ProcessState, key: Hashable, make: Callable[..., _Answer], *of: Any
     ) -> _Answer:
-        if shown.picture is None:
+        if snapshot.picture is None:
             raise NotShown(_EARLY if signs.leads else f"{scrub_text(signs.phase)}: {STANDBY}")
-        sight = self._looked(shown, signs)
-        return self._keep(key, lambda: make(sight, *of))
+        model = self._looked(snapshot, signs)
+        return self._keep(key, lambda: make(model, *of))
 
     def _keep(self, key: Hashable, make: Callable[[], _Answer]) -> _Answer:
         if key not in self._kept:
             if len(self._kept) >= _KEPT_MAX:
                 self._kept.clear()
             self._kept[key] = make()
-        found: _Answer = self._kept[key]
-        return found
+        answer: _Answer = self._kept[key]
+        return answer
 
-    def _looked(self, shown: StatusSnapshot, signs: ProcessState) -> ViewModel:
+    def _looked(self, snapshot: StatusSnapshot, signs: ProcessState) -> ViewModel:
         """Return the view model of this moment. A new moment discards the one before."""
-        picture, noted = shown.picture, self._desk.rows() if self._desk is not None else _NOTHING_NOTED
+        picture, rows = snapshot.picture, self._desk.rows() if self._desk is not None else _NOTHING_NOTED
         assert picture is not None, "a round has ended"
         now, before = self._clock.now(), self._sight
-        made_of = (id(shown), id(noted), signs.source_error, signs.journal_error)
+        made_of = (id(snapshot), id(rows), signs.source_error, signs.journal_error)
         if before is None or made_of != self._made_of or age_s(before.now, now) >= _STALE_S:
             self._kept.clear()
             # Both are kept, so that no other value gets their numbers.
-            self._made_of, self._kept_alive = made_of, (shown, noted)
+            self._made_of, self._kept_alive = made_of, (snapshot, rows)
             self._sight = before = ViewModel(
                 picture=replace(picture, source_error=signs.source_error),
-                observations=shown.observations,
-                noted=noted,
+                observations=snapshot.observations,
+                noted=rows,
                 journal_error=signs.journal_error,
-                since=shown.since or None,
-                servers=shown.servers,
+                since=snapshot.since or None,
+                servers=snapshot.servers,
                 now=now,
                 words=self._desk.words if self._desk is not None else no_words,
                 last_change=self._desk.last_change if self._desk is not None else itself,
             )
         return before
 
-    def _view_of(self, sight: ViewModel, resource: str, namespace: str) -> ObjectView | NotFound:
-        found = _object_called(sight, resource, namespace)
-        if isinstance(found, NotFound):
-            return found
-        desk, about = self._desk, str(found)
+    def _view_of(self, model: ViewModel, resource: str, namespace: str) -> ObjectView | NotFound:
+        identity = _object_called(model, resource, namespace)
+        if isinstance(identity, NotFound):
+            return identity
+        desk, about = self._desk, str(identity)
         if desk is None:
-            return object_view(sight, found)
-        return object_view(sight, found, desk.events(about=about, limit=ENTRIES_MAX), desk.writes(about))
+            return object_view(model, identity)
+        return object_view(model, identity, desk.events(about=about, limit=ENTRIES_MAX), desk.writes(about))
 
-    def _cluster(self, sight: ViewModel, name: str, offset: int) -> ClusterView | None:
+    def _cluster(self, model: ViewModel, name: str, offset: int) -> ClusterView | None:
         events = self._desk.events(cluster=name, limit=ENTRIES_MAX) if self._desk is not None else ()
-        return cluster_view(sight, name, offset, events)
+        return cluster_view(model, name, offset, events)
 
 
-def _copy_of(sight: ViewModel, cluster: str, resource: str, namespace: str) -> tuple[GVK, Identity] | NotFound:
+def _copy_of(model: ViewModel, cluster: str, resource: str, namespace: str) -> tuple[GVK, Identity] | NotFound:
     """Return the object, with the version that its copy in a cluster has."""
-    found = _object_called(sight, resource, namespace)
-    if isinstance(found, NotFound):
-        return found
-    gvk = sight.picture.state.gvk(cluster, found)
-    if gvk is None or cluster not in sight.clusters:
+    identity_found = _object_called(model, resource, namespace)
+    if isinstance(identity_found, NotFound):
+        return identity_found
+    gvk = model.picture.state.gvk(cluster, identity_found)
+    if gvk is None or cluster not in model.clusters:
         return NotFound(why="the object has no copy in a cluster of this name")
-    return gvk, found
+    return gvk, identity_found
 
 
-def _object_called(sight: ViewModel, resource: str, namespace: str) -> Identity | NotFound:
+def _object_called(model: ViewModel, resource: str, namespace: str) -> Identity | NotFound:
     """The object of the store, or with copies still, that is called so."""
-    known = {*sight.facts.schedule.fleet.templates, *sight.facts.schedule.bindings}
-    for cluster in sight.clusters.values():
+    known = {*model.facts.schedule.fleet.templates, *model.facts.schedule.bindings}
+    for cluster in model.clusters.values():
         known |= cluster.kept.keys()
     # Without a namespace, look for a cluster-scoped resource, then for one of this name in any namespace.
-    found = called(known, resource, namespace) or called(known, resource, namespace or None)
-    if len(found) == 1:
-        return found[0]
+    matches = called(known, resource, namespace) or called(known, resource, namespace or None)
+    if len(matches) == 1:
+        return matches[0]
     where = f" in namespace {namespace}" if namespace else ""
-    if not found:
+    if not matches:
         return NotFound(why="no object of the store is called so" + where, close=close_to(known, resource))
-    kinds = tuple(f"{each.kind}.{each.group}/{each.name} -n {each.namespace}" for each in found)
+    kinds = tuple(f"{each.kind}.{each.group}/{each.name} -n {each.namespace}" for each in matches)
     return NotFound(why=f"several objects of the store are called so{where}; name the kind with its group", close=kinds)

@@ -61,14 +61,14 @@ def _moment(text: str) -> float | None:
 
 
 def _by_state(counts: Mapping[str, Mapping[str, int]], states: Sequence[str]) -> Iterator[Sample]:
-    for name, found in sorted(counts.items()):
+    for name, by_state in sorted(counts.items()):
         # Zeros too: an alert on `failed > 0` needs the series before the first failure.
         for state in states:
-            yield (name, state), float(found.get(state, 0))
+            yield (name, state), float(by_state.get(state, 0))
 
 
 def _of_process(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
-    problems, severities = vitals.snapshot.problems, Counter(str(found.severity) for found in vitals.snapshot.problems)
+    problems, severities = vitals.snapshot.problems, Counter(str(one.severity) for one in vitals.snapshot.problems)
     return (
         _gauge("build_info", "1, with the version that runs.", _each([(__version__, 1.0)]), "version"),
         _gauge("start_time_seconds", "When the process began, as Unix time.", _one(_moment(vitals.started_at))),
@@ -87,7 +87,7 @@ def _of_process(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
                _each((severity, severities[severity]) for severity in ("error", "warning", "hint")), "severity"),
         _gauge("internal_errors",
                "Files, objects, copies and changes that are left as they are for a fault of the program.",
-               _one(sum(found.code == INTERNAL_ERROR for found in problems))),
+               _one(sum(one.code == INTERNAL_ERROR for one in problems))),
         _counter("rounds_total", "Rounds of the control loop.", _one(vitals.rounds)),
         _gauge("last_round_timestamp_seconds", "When the last round ended, as Unix time.",
                _one(_moment(vitals.snapshot.last_round_at))),
@@ -101,19 +101,19 @@ def _of_clusters(vitals: Vitals) -> tuple[MetricRow, ...]:
     # None of a cluster that left the store: no alert may wait for it.
     return (
         _gauge("cluster_up", "1 when the cluster answered the last time.",
-               _each((name, None if found.is_left else found.is_up) for name, found in clusters), "cluster"),
+               _each((name, None if cluster.is_left else cluster.is_up) for name, cluster in clusters), "cluster"),
         _gauge("kinds_unread",
                "Kinds that cannot be read in the cluster while it answers: nothing of them is changed there.",
-               _each((name, found.kinds_unread) for name, found in clusters), "cluster"),
+               _each((name, cluster.kinds_unread) for name, cluster in clusters), "cluster"),
         _gauge("last_success_timestamp_seconds", "When the cluster was last read completely, as Unix time.",
-               _each((name, _moment(found.last_success)) for name, found in clusters), "cluster"),
+               _each((name, _moment(cluster.last_success)) for name, cluster in clusters), "cluster"),
         _gauge("objects", "Objects of the fleet in the cluster by state: synced, pending, held, failed, fought "
                "(somebody keeps undoing our changes), refused (an object that is not ours is in the way), frozen (a "
                "broken file keeps it as it is), unknown (not read), left (the store has no document of the cluster).",
-               _by_state({name: found.objects for name, found in clusters}, _STATES), "cluster", "state"),
+               _by_state({name: cluster.objects for name, cluster in clusters}, _STATES), "cluster", "state"),
         _gauge("object_health",
                "Objects of the fleet in the cluster by health: Healthy, Progressing, Degraded, Missing, Unknown.",
-               _by_state({name: found.health for name, found in clusters}, _HEALTHS), "cluster", "health"),
+               _by_state({name: cluster.health for name, cluster in clusters}, _HEALTHS), "cluster", "health"),
         _counter("fights_total", "Fights that were found: somebody kept undoing our changes, and we stepped back.",
                  _each((name, vitals.fights[name]) for name, _ in clusters), "cluster"),
     )  # fmt: skip
@@ -144,24 +144,24 @@ def _of_changes(vitals: Vitals) -> tuple[MetricRow, ...]:
 
 def _of_receivers(vitals: Vitals) -> tuple[MetricRow, ...]:
     webhooks, statuses = sorted(vitals.webhooks.items()), vitals.commit_status
-    told = {"told": statuses.delivered, "failed": statuses.failed, "given-up": statuses.dropped} if statuses else {}
+    to = {"told": statuses.delivered, "failed": statuses.failed, "given-up": statuses.dropped} if statuses else {}
     return (
         _counter("webhook_delivered_total", "Events that the receiver of a webhook took.",
-                 _each((name, told.delivered) for name, told in webhooks), "receiver"),
+                 _each((name, to.delivered) for name, to in webhooks), "receiver"),
         _counter("webhook_failed_total", "Attempts to tell a receiver that failed.",
-                 _each((name, told.failed) for name, told in webhooks), "receiver"),
+                 _each((name, to.failed) for name, to in webhooks), "receiver"),
         _counter("webhook_dropped_total", "Events that were given up: too old, or refused again and again.",
-                 _each((name, told.dropped) for name, told in webhooks), "receiver"),
+                 _each((name, to.dropped) for name, to in webhooks), "receiver"),
         _gauge("webhook_pending", "Events that wait to be told.",
-               _each((name, told.pending) for name, told in webhooks), "receiver"),
+               _each((name, to.pending) for name, to in webhooks), "receiver"),
         _gauge("webhook_oldest_timestamp_seconds",
                "When the oldest event happened that waits to be told, as Unix time; 0: none waits.",
-               _each((name, _moment(told.oldest_at) or 0.0) for name, told in webhooks), "receiver"),
+               _each((name, _moment(to.oldest_at) or 0.0) for name, to in webhooks), "receiver"),
         _gauge("webhook_gone",
                "1 when the receiver said that it is gone for good (410); nothing is sent until the next start.",
-               _each((name, told.is_gone) for name, told in webhooks), "receiver"),
+               _each((name, to.is_gone) for name, to in webhooks), "receiver"),
         _counter("commit_statuses_total", "Statuses of commits at the forge: told, failed (attempts), given-up.",
-                 _each(told.items()), "result"),
+                 _each(to.items()), "result"),
     )  # fmt: skip
 
 
@@ -171,16 +171,16 @@ def _of_rollouts(vitals: Vitals) -> tuple[MetricRow, ...]:
                "waits-for-time, waits-for-approval, waits-for-window, paused, pinned, skipped, unclear; 0 for the "
                "others.", (
                    # Zeros too, since an alert needs the series before it fires.
-                   ((found.rollout, stage.name, str(kind)), float(kind is stage.state.kind))
-                   for found in vitals.snapshot.rollouts for stage in found.stages for kind in StageKind
+                   ((rollout.rollout, stage.name, str(kind)), float(kind is stage.state.kind))
+                   for rollout in vitals.snapshot.rollouts for stage in rollout.stages for kind in StageKind
                ), "rollout", "stage", "state"),
         _gauge("rollout_clusters", "Clusters of a Rollout by how they are beside its revision: behind, running, "
                "done, failed, pinned, frozen.", (
-                   ((found.rollout, str(phase)), float(sum(one.phase is phase for one in found.clusters.values())))
-                   for found in vitals.snapshot.rollouts for phase in Phase
+                   ((rollout.rollout, str(phase)), float(sum(one.phase is phase for one in rollout.clusters.values())))
+                   for rollout in vitals.snapshot.rollouts for phase in Phase
                ), "rollout", "phase"),
         _gauge("rollout_done", "1 when the revision of a Rollout is completed in every stage.",
-               _each((found.rollout, found.is_done) for found in vitals.snapshot.rollouts), "rollout"),
+               _each((rollout.rollout, rollout.is_done) for rollout in vitals.snapshot.rollouts), "rollout"),
         _gauge("suspended_scopes", "Scopes that are suspended now.", _one(len(vitals.snapshot.suspended))),
     )  # fmt: skip
 
@@ -248,8 +248,8 @@ def reference() -> str:
 
 
 def _line(name: str, kind: str, labels: Sequence[str], text: str) -> str:
-    shown = f"{{{','.join(labels)}}}" if labels else ""
-    return f"- `{PREFIX}{name}{shown}` ({kind}): {text}\n"
+    braced = f"{{{','.join(labels)}}}" if labels else ""
+    return f"- `{PREFIX}{name}{braced}` ({kind}): {text}\n"
 
 
 _REFERENCE_HEAD: Final = """# Metrics

@@ -57,13 +57,13 @@ class Route(Struct, frozen=True, kw_only=True):
 
 def route_of(routes: Sequence[Route], raw_path: str) -> tuple[Route, Mapping[str, str]] | None:
     """Return the first route that fits a path, and its parts; None: unknown. `raw_path`: as sent, with `%2F` a name."""
-    given = list(map(unquote, raw_path.split("/")))
+    segments = list(map(unquote, raw_path.split("/")))
     for route in routes:
         pattern = route.pattern.split("/")
-        if len(pattern) == len(given) and all(
-            text if wanted.startswith("{") else wanted == text for wanted, text in zip(pattern, given, strict=True)
+        if len(pattern) == len(segments) and all(
+            text if wanted.startswith("{") else wanted == text for wanted, text in zip(pattern, segments, strict=True)
         ):
-            pairs = zip(pattern, given, strict=True)
+            pairs = zip(pattern, segments, strict=True)
             return route, {wanted[1:-1]: text for wanted, text in pairs if wanted.startswith("{")}
     return None
 
@@ -96,14 +96,14 @@ def is_for_us(hosts: Sequence[str], names: Collection[str]) -> bool:
     return True
 
 
-def has_token(given: Sequence[str], token: str) -> bool:
+def has_token(headers: Sequence[str], token: str) -> bool:
     """Return whether the Authorization headers carry the token: as Bearer, or as the password of Basic with any user.
 
     The comparison takes constant time. Source: RFC 6750, 2.1; RFC 7617.
     """
-    if len(given) != 1:
+    if len(headers) != 1:
         return False
-    scheme, _, value = given[0].strip().partition(" ")
+    scheme, _, value = headers[0].strip().partition(" ")
     value = value.strip()
     if scheme.lower() == "basic":
         try:
@@ -188,21 +188,21 @@ class _Pieces(Payload):
 
 def tagged(
     request: web.BaseRequest,
-    found: Packed,
+    content: Packed,
     headers: Mapping[str, str] | None = None,
     *,
     content_type: str = "application/json",
     status: int = HTTPStatus.OK,
 ) -> web.Response:
     """The text, packed where the reader can unpack it; 304 where the reader has it already."""
-    sent = {**_TAGGED, **(headers or {}), "ETag": found.tag}
+    sent = {**_TAGGED, **(headers or {}), "ETag": content.tag}
     known = (each.strip().removeprefix("W/") for each in request.headers.get("If-None-Match", "").split(","))
-    if found.tag in known and status == HTTPStatus.OK:
+    if content.tag in known and status == HTTPStatus.OK:
         return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=sent)
     codings = (each.partition(";")[0].strip() for each in request.headers.get("Accept-Encoding", "").split(","))
-    body = found.plain
-    if found.packed and "gzip" in codings:
-        sent["Content-Encoding"], body = "gzip", found.packed
+    body = content.plain
+    if content.packed and "gzip" in codings:
+        sent["Content-Encoding"], body = "gzip", content.packed
     return web.Response(status=status, body=_Pieces(body), content_type=content_type, charset="utf-8", headers=sent)
 
 
@@ -273,7 +273,7 @@ def address_of(transport: asyncio.BaseTransport | None) -> str:
     peer = transport.get_extra_info("peername") if transport is not None else None
     if not isinstance(peer, tuple):
         return ""
-    found = ip_address(peer[0].partition("%")[0])
-    if isinstance(found, IPv6Address):
-        return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
-    return str(found)
+    address = ip_address(peer[0].partition("%")[0])
+    if isinstance(address, IPv6Address):
+        return str(address.ipv4_mapped or ip_network((address, 64), strict=False))
+    return str(address)

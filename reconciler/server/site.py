@@ -83,46 +83,46 @@ class Site:
         return [*drawn, Route(pattern="/static/{file}", answer=_static)]
 
     def _drawn(self, page: Page) -> Answerer:
-        async def answer(asked: PageRequest) -> web.StreamResponse:
+        async def answer(call: PageRequest) -> web.StreamResponse:
             fleet = await self._views.fleet()
             try:
-                status, draw, of = await page(self._views, asked)
+                status, draw, of = await page(self._views, call)
             except BadQuery as error:
                 status, draw, of = _nothing(NotFound(why=str(error)), HTTPStatus.BAD_REQUEST)
             except NotShown as error:
                 status, draw, of = HTTPStatus.SERVICE_UNAVAILABLE, not_shown_page, (str(error),)
-            found = await self._sent(asked, draw, (fleet, *of))
-            return tagged(asked.request, found, _PAGE_HEADERS, content_type=_HTML, status=status)
+            content = await self._sent(call, draw, (fleet, *of))
+            return tagged(call.request, content, _PAGE_HEADERS, content_type=_HTML, status=status)
 
         return answer
 
-    async def _history(self, views: LiveViews, asked: PageRequest) -> Any:
-        query = {name: value for name, value in asked.query.items() if name != "by"}
+    async def _history(self, views: LiveViews, call: PageRequest) -> Any:
+        query = {name: value for name, value in call.query.items() if name != "by"}
         question = history_question(query, self._clock.now())
-        day, found = await views.day(day_by(asked.query)), await views.history(question)
-        if isinstance(found, NotFound):
-            return _nothing(found)
+        day, document = await views.day(day_by(call.query)), await views.history(question)
+        if isinstance(document, NotFound):
+            return _nothing(document)
         asked_as = replace(question, since=query.get("since", ""), until=query.get("until", ""))
-        return HTTPStatus.OK, history_page, (found[0]["events"], asked_as, day)
+        return HTTPStatus.OK, history_page, (document[0]["events"], asked_as, day)
 
-    async def _sent(self, asked: PageRequest, draw: Callable[..., str], of: tuple[Any, ...]) -> Packed:
+    async def _sent(self, call: PageRequest, draw: Callable[..., str], of: tuple[Any, ...]) -> Packed:
         """The page; one that was drawn of the same values a moment ago as it is."""
-        key, now_s = (asked.request.rel_url.raw_path_qs, draw.__name__), self._clock.monotonic_s()
+        key, now_s = (call.request.rel_url.raw_path_qs, draw.__name__), self._clock.monotonic_s()
         known = self._kept.get(key)
         if known is not None and now_s - known[0] < _KEPT_S:
             pairs = zip(known[1], of, strict=True)
             if all(one is other or (not isinstance(one, MatrixView) and one == other) for one, other in pairs):
                 return known[2]
         now = self._clock.now()
-        found = await self._views.apart(lambda: packed_text(draw(*of, now)))
+        content = await self._views.apart(lambda: packed_text(draw(*of, now)))
         if len(self._kept) >= _KEPT_MAX:
             self._kept.clear()
-        self._kept[key] = (now_s, of, found)
-        return found
+        self._kept[key] = (now_s, of, content)
+        return content
 
 
-async def _fleet(views: LiveViews, asked: PageRequest) -> Any:
-    question = replace(matrix_question(asked.query), cells_max=_CELLS_MAX)
+async def _fleet(views: LiveViews, call: PageRequest) -> Any:
+    question = replace(matrix_question(call.query), cells_max=_CELLS_MAX)
     try:
         matrix = await views.matrix(question)
     except NotShown:
@@ -130,37 +130,37 @@ async def _fleet(views: LiveViews, asked: PageRequest) -> Any:
     return HTTPStatus.OK, fleet_page, (matrix, question)
 
 
-async def _problems(views: LiveViews, asked: PageRequest) -> Any:
-    only(asked.query)
+async def _problems(views: LiveViews, call: PageRequest) -> Any:
+    only(call.query)
     return HTTPStatus.OK, problems_page, (await views.problems(),)
 
 
-async def _object(views: LiveViews, asked: PageRequest) -> Any:
-    only(asked.query, "cluster")
-    found, live = await views.object(*object_in_path(asked.parts)), None
-    if isinstance(found, NotFound):
-        return _nothing(found)
-    if cluster := asked.query.get("cluster"):
-        live = await views.live(cluster, *object_in_path(asked.parts))
+async def _object(views: LiveViews, call: PageRequest) -> Any:
+    only(call.query, "cluster")
+    view, live = await views.object(*object_in_path(call.parts)), None
+    if isinstance(view, NotFound):
+        return _nothing(view)
+    if cluster := call.query.get("cluster"):
+        live = await views.live(cluster, *object_in_path(call.parts))
         if isinstance(live, NotFound):
             return _nothing(live)
-    return HTTPStatus.OK, object_page, (found, live)
+    return HTTPStatus.OK, object_page, (view, live)
 
 
-async def _cluster(views: LiveViews, asked: PageRequest) -> Any:
-    only(asked.query, "offset")
-    found = await views.cluster(asked.parts["name"], offset(asked.query))
-    if found is None:
+async def _cluster(views: LiveViews, call: PageRequest) -> Any:
+    only(call.query, "offset")
+    view = await views.cluster(call.parts["name"], offset(call.query))
+    if view is None:
         return _nothing(NotFound(why="there is no such cluster"))
-    return HTTPStatus.OK, cluster_page, (found,)
+    return HTTPStatus.OK, cluster_page, (view,)
 
 
-def _nothing(found: NotFound, status: int = HTTPStatus.NOT_FOUND) -> Any:
-    return status, not_found_page, (found,)
+def _nothing(answer: NotFound, status: int = HTTPStatus.NOT_FOUND) -> Any:
+    return status, not_found_page, (answer,)
 
 
-async def _static(asked: PageRequest) -> web.StreamResponse:
-    file = STATIC_FILES.get(asked.request.rel_url.raw_path)
+async def _static(call: PageRequest) -> web.StreamResponse:
+    file = STATIC_FILES.get(call.request.rel_url.raw_path)
     if file is None:
         return web.Response(status=HTTPStatus.NOT_FOUND, text=f"{_NOTHING_HERE}\n", headers=HEADERS)
     return web.Response(body=file.content, content_type=file.content_type, charset="utf-8", headers=_FILE_HEADERS)
@@ -169,17 +169,17 @@ async def _static(asked: PageRequest) -> web.StreamResponse:
 def routes(vitals: Vitals, clock: Clock) -> Sequence[Route]:
     """The pages over these vitals. They are read at each request, on the event loop, so they are never torn."""
 
-    async def livez(asked: PageRequest) -> web.StreamResponse:
+    async def livez(call: PageRequest) -> web.StreamResponse:
         alive = is_progressing(vitals, clock.monotonic_s())
         return plain(200 if alive else 503, "ok" if alive else f"stalled while {vitals.phase}")
 
-    async def readyz(asked: PageRequest) -> web.StreamResponse:
+    async def readyz(call: PageRequest) -> web.StreamResponse:
         checks = readiness(vitals)
-        is_ready = all(found == "ok" for found in checks.values())
+        is_ready = all(state == "ok" for state in checks.values())
         body = {"ready": is_ready, "checks": checks, "degraded": degradations(vitals)}
         return document(body, 200 if is_ready else 503)
 
-    async def metrics(asked: PageRequest) -> web.StreamResponse:
+    async def metrics(call: PageRequest) -> web.StreamResponse:
         body = exposition(vitals, clock.monotonic_s())
         return web.Response(body=body, headers={**HEADERS, "Content-Type": CONTENT_TYPE})
 
@@ -208,17 +208,17 @@ def _held_elsewhere(vitals: Vitals) -> list[Problem]:
 
 def degradations(vitals: Vitals) -> list[str]:
     """Return the faults that do not make the daemon unready."""
-    found = [
+    lines = [
         f"cluster {name}: {cluster.why or 'does not answer'}"
         for name, cluster in sorted(vitals.snapshot.clusters.items())
         if not cluster.is_up and not cluster.is_left
     ]
-    found += [
+    lines += [
         f"cluster {name}: {cluster.why}; {sum(cluster.objects.values())} of our objects are there still"
         for name, cluster in sorted(vitals.snapshot.clusters.items())
         if cluster.is_left
     ]
-    found += [f"cluster {problem.cluster}: {problem.message}" for problem in _held_elsewhere(vitals)]
+    lines += [f"cluster {problem.cluster}: {problem.message}" for problem in _held_elsewhere(vitals)]
     if vitals.is_ready and vitals.source_error:
-        found.insert(0, f"store: {vitals.source_error}; the last good revision stays in force")
-    return [scrub_text(line) for line in found]
+        lines.insert(0, f"store: {vitals.source_error}; the last good revision stays in force")
+    return [scrub_text(line) for line in lines]

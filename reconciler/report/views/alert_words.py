@@ -71,7 +71,7 @@ class NeedKey(NamedTuple):
     identity: Identity | None = None
 
 
-def keys_of(sight: ViewModel, cluster: str, identity: Identity, state: ObjectState) -> Iterator[NeedKey]:
+def keys_of(model: ViewModel, cluster: str, identity: Identity, state: ObjectState) -> Iterator[NeedKey]:
     """Yield the alerts of a copy: of its sync and of its health. A frozen copy keeps its earlier alerts."""
     if isinstance(state.sync, Frozen):
         yield NeedKey(Frozen, state.sync.by)
@@ -85,9 +85,9 @@ def keys_of(sight: ViewModel, cluster: str, identity: Identity, state: ObjectSta
         case NotKnown(why=why):
             yield NeedKey(NotKnown, why)
         case Held(why=why, by=HeldBy.MOVE):
-            since = sight.noted.timers.get(timer_of(identity, cluster))
-            waits = any(map(is_waiting, sight.changes(cluster, identity)))
-            if waits and since is not None and age_s(since, sight.now) >= PATIENCE_S:
+            since = model.noted.timers.get(timer_of(identity, cluster))
+            waits = any(map(is_waiting, model.changes(cluster, identity)))
+            if waits and since is not None and age_s(since, model.now) >= PATIENCE_S:
                 yield NeedKey(HeldBy.MOVE, why, "", identity)
         case Held(why=why, by=by, order=order) if by is HeldBy.GUARD or not order:
             # A copy that a person's order suspends is covered by the alert of the suspension.
@@ -101,36 +101,36 @@ def order_of(key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> tuple[Weig
     return _KINDS[key.of].weight, _KINDS[key.of].what, len(copies), _title(key, copies)
 
 
-def need_of(sight: ViewModel, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> Alert:
+def need_of(model: ViewModel, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> Alert:
     """The need of these copies."""
     cluster, identity = copies[0]
     clusters, identities = {name for name, _ in copies}, {each for _, each in copies}
-    state = sight.state(cluster, identity)
+    state = model.state(cluster, identity)
     assert state is not None, "its alert was made of it"
     last = state.sync.last if isinstance(state.sync, Frozen) and key.of is not Frozen else state.sync
-    found = behind(sight.facts, cluster, identity, state.health if key.of in _HEALTHS or last is None else last)
+    found = behind(model.facts, cluster, identity, state.health if key.of in _HEALTHS or last is None else last)
     todo = found.todo
     if key.of is HeldBy.MOVE:
         todo = "see why the new copy does not become ready, or take the edit back"
-    who = found.who or sight.author(found.revision) if todo else None
+    who = found.who or model.author(found.revision) if todo else None
     why = key.why
     if key.of is Fought:
-        fought = sight.facts.fights.get((cluster, identity))
+        fought = model.facts.fights.get((cluster, identity))
         why = fought.why if fought is not None else ""
     return Alert(
         weight=_KINDS[key.of].weight,
         what=_KINDS[key.of].what,
-        title=sight.text(_title(key, copies)),
-        why=sight.text(why),
+        title=model.text(_title(key, copies)),
+        why=model.text(why),
         cluster=cluster if len(clusters) == 1 else None,
-        resource=sight.resource(cluster, identity) if len(identities) == 1 else None,
+        resource=model.resource(cluster, identity) if len(identities) == 1 else None,
         count=len(copies),
-        since=min(filter(None, (_since(sight, key, *copy) for copy in copies[:_LOOKED_UP])), default=None),
-        who=sight.text(who) if who else None,
+        since=min(filter(None, (_since(model, key, *copy) for copy in copies[:_LOOKED_UP])), default=None),
+        who=model.text(who) if who else None,
         revision=found.revision or None,
         where=found.source or None,
-        todo=sight.text(todo) or None,
-        confirm=sight.picture.round.plan.held_digest or None if key.of is HeldBy.GUARD else None,
+        todo=model.text(todo) or None,
+        confirm=model.picture.round.plan.held_digest or None if key.of is HeldBy.GUARD else None,
     )
 
 
@@ -166,14 +166,14 @@ def _first(names: Iterator[str], total: int) -> str:
     return ", ".join(shown) + (", …" if total > len(shown) else "")
 
 
-def _since(sight: ViewModel, key: NeedKey, cluster: str, identity: Identity) -> str | None:
+def _since(model: ViewModel, key: NeedKey, cluster: str, identity: Identity) -> str | None:
     """Return the time of its start, from history or the clusters; None if unknown."""
     begins = _KINDS[key.of].begins
     if begins is not None:
-        return sight.noted.since(begins, f"{identity} @ {cluster}")
+        return model.noted.since(begins, f"{identity} @ {cluster}")
     if key.of is HeldBy.MOVE:
-        return sight.noted.timers.get(timer_of(identity, cluster))
+        return model.noted.timers.get(timer_of(identity, cluster))
     if key.of is HeldBy.GUARD:
-        return sight.noted.held_since.get(cluster)
-    seen = sight.workload(cluster, identity) if key.of in _HEALTHS else None
+        return model.noted.held_since.get(cluster)
+    seen = model.workload(cluster, identity) if key.of in _HEALTHS else None
     return (seen.unhealthy_since or None) if seen is not None else None

@@ -39,23 +39,23 @@ class Alerts(Struct, frozen=True, kw_only=True):
     total: int = 0
 
 
-def needs_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity | None = None) -> Alerts:
+def needs_of(model: ViewModel, *, cluster: str | None = None, identity: Identity | None = None) -> Alerts:
     """Return the alerts. `cluster`, `identity`: only those in that cluster, or about that object."""
-    groups = _copies_by_need(sight, cluster, identity)
+    groups = _copies_by_need(model, cluster, identity)
     worst = nsmallest(NEEDS_MAX, groups.items(), key=lambda group: _rank(*order_of(*group)))
-    found = [need_of(sight, key, copies) for key, copies in worst]
-    found += _of_clusters(sight, cluster, identity)
+    found = [need_of(model, key, copies) for key, copies in worst]
+    found += _of_clusters(model, cluster, identity)
     if identity is None:
-        found += _suspensions(sight, cluster)
-        found += rollout_needs(sight, cluster)
-    found += _evictions(sight, cluster, identity)
-    found += _moves(sight, cluster, identity)
+        found += _suspensions(model, cluster)
+        found += rollout_needs(model, cluster)
+    found += _evictions(model, cluster, identity)
+    found += _moves(model, cluster, identity)
     if cluster is None and identity is None:
-        found += chain(_of_the_store(sight), _problems(sight, sight.picture.round.plan.problems))
+        found += chain(_of_the_store(model), _problems(model, model.picture.round.plan.problems))
     elif identity is not None:
-        found += _problems(sight, sight.facts.problems.get(identity, ()))
+        found += _problems(model, model.facts.problems.get(identity, ()))
     found.sort(key=lambda need: _rank(need.weight, need.what, need.count, need.title))
-    found = [*no_room(sight.text(sight.journal_error)), *found]  # nothing else is mended before that
+    found = [*no_room(model.text(model.journal_error)), *found]  # nothing else is mended before that
     return Alerts(listed=tuple(found[:NEEDS_MAX]), total=len(found) + len(groups) - len(worst))
 
 
@@ -70,98 +70,98 @@ def no_room(error: str) -> Iterator[Alert]:
         yield Alert(weight=Weight.ERROR, what=AlertKind.PROBLEM, title=title, why=error, todo=NO_ROOM)
 
 
-def _of_the_store(sight: ViewModel) -> Iterator[Alert]:
-    if sight.picture.source_error:
+def _of_the_store(model: ViewModel) -> Iterator[Alert]:
+    if model.picture.source_error:
         yield Alert(
             weight=Weight.ERROR,
             what=AlertKind.SOURCE,
             title="the store cannot be read",
-            why=sight.text(sight.picture.source_error),
-            since=sight.noted.since(EventKind.SOURCE_FAILED, "store"),
-            revision=sight.facts.schedule.fleet.revision or None,
+            why=model.text(model.picture.source_error),
+            since=model.noted.since(EventKind.SOURCE_FAILED, "store"),
+            revision=model.facts.schedule.fleet.revision or None,
             todo=todo_of(EventKind.SOURCE_FAILED, "store", {}),
         )
-    if sight.noted.error:
+    if model.noted.error:
         yield Alert(
             weight=Weight.ERROR,
             what=AlertKind.PROBLEM,
             title="the journal cannot be read",
-            why=sight.text(sight.noted.error),
+            why=model.text(model.noted.error),
             todo="history, orders and timers are not shown meanwhile",
         )
 
 
-def _of_clusters(sight: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
-    for name, found in sorted(sight.clusters.items()):
-        if only not in (None, name) or (identity is not None and sight.state(name, identity) is None):
+def _of_clusters(model: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
+    for name, found in sorted(model.clusters.items()):
+        if only not in (None, name) or (identity is not None and model.state(name, identity) is None):
             continue
         if found.is_left:
             yield Alert(weight=Weight.WARNING, what=AlertKind.LEFT, title=f"cluster {name} has left the store",
                        why=LEFT_WHY, cluster=name, count=found.total,
                        todo=f"bring its Cluster document back, or delete what is ours in {name} by hand")  # fmt: skip
         elif found.why_away is not None:
-            cluster = sight.facts.schedule.fleet.clusters.get(name)
+            cluster = model.facts.schedule.fleet.clusters.get(name)
             yield Alert(
                 weight=Weight.ERROR,
                 what=AlertKind.AWAY,
                 title=f"cluster {name} does not answer",
-                why=f"{sight.text(found.why_away)}; last read: {found.last_contact or 'never'}",
+                why=f"{model.text(found.why_away)}; last read: {found.last_contact or 'never'}",
                 cluster=name,
                 count=max(1, found.total),
-                since=sight.noted.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or found.last_contact or None,
+                since=model.noted.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or found.last_contact or None,
                 where=str(cluster.source) or None if cluster is not None else None,
                 todo=todo_of(EventKind.CLUSTER_AWAY, f"cluster {name}", {}),
             )
 
 
 def _copies_by_need(
-    sight: ViewModel, only: str | None, identity: Identity | None
+    model: ViewModel, only: str | None, identity: Identity | None
 ) -> dict[NeedKey, list[tuple[str, Identity]]]:
     """Return the copies of each alert that are not synced or not healthy, in the clusters that were read."""
     groups: dict[NeedKey, list[tuple[str, Identity]]] = {}
-    for name, cluster in sorted(sight.clusters.items()):
+    for name, cluster in sorted(model.clusters.items()):
         if only not in (None, name) or cluster.why_away is not None or cluster.is_left:
             continue
         kept = cluster.kept
         chosen = kept.items() if identity is None else [(identity, kept[identity])] if identity in kept else []
         for each, state in chosen:
-            for key in keys_of(sight, name, each, state):
+            for key in keys_of(model, name, each, state):
                 groups.setdefault(key, []).append((name, each))
     return groups
 
 
-def _suspensions(sight: ViewModel, only: str | None) -> Iterator[Alert]:
-    for found in sight.noted.suspensions:
+def _suspensions(model: ViewModel, only: str | None) -> Iterator[Alert]:
+    for found in model.noted.suspensions:
         if only is not None and found.scope not in ("fleet", f"cluster {only}"):
             continue
         until = f"until {found.until}" if found.until else "until it is resumed"
         yield Alert(
             weight=Weight.INFO,
             what=AlertKind.SUSPENDED,
-            title=sight.text(f"{found.scope} is suspended {until}"),
-            why=sight.text(found.reason),
+            title=model.text(f"{found.scope} is suspended {until}"),
+            why=model.text(found.reason),
             cluster=cluster_in(found.scope),
-            since=sight.noted.since(EventKind.SUSPENDED, found.scope),
-            who=sight.text(found.who) or None,
-            todo=sight.text(todo_of(EventKind.SUSPENDED, found.scope, {})),
+            since=model.noted.since(EventKind.SUSPENDED, found.scope),
+            who=model.text(found.who) or None,
+            todo=model.text(todo_of(EventKind.SUSPENDED, found.scope, {})),
         )
 
 
-def _evictions(sight: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
-    for found in sight.noted.evictions:
+def _evictions(model: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
+    for found in model.noted.evictions:
         if only not in (None, found.cluster) or identity not in (None, found.identity):
             continue
         until = f" until {found.until}" if found.until else ""
         yield Alert(
             weight=Weight.INFO,
             what=AlertKind.EVICTED,
-            title=sight.text(f"{found.identity} is kept out of {found.cluster}{until}"),
-            why=sight.text(found.reason),
+            title=model.text(f"{found.identity} is kept out of {found.cluster}{until}"),
+            why=model.text(found.reason),
             cluster=found.cluster,
-            resource=sight.resource(found.cluster, found.identity),
+            resource=model.resource(found.cluster, found.identity),
             since=found.since or None,
-            who=sight.text(found.who) or None,
-            todo=sight.text(todo_of(EventKind.EVICTED, f"{found.identity} @ {found.cluster}", {})),
+            who=model.text(found.who) or None,
+            todo=model.text(todo_of(EventKind.EVICTED, f"{found.identity} @ {found.cluster}", {})),
         )
 
 
@@ -171,11 +171,11 @@ _MOVED: Final = {
 }
 
 
-def _moves(sight: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
+def _moves(model: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
     """Yield what a tick took out of clusters; those of one tick and cluster are one."""
     groups = by_key(
         ((found.tick, found.cluster), found)
-        for found in sight.constraints
+        for found in model.constraints
         if found.tick in _MOVED and only in (None, found.cluster) and identity in (None, found.identity)
     )
     for (tick, cluster), constraints in groups.items():
@@ -183,18 +183,18 @@ def _moves(sight: ViewModel, only: str | None, identity: Identity | None) -> Ite
         yield Alert(
             weight=Weight.INFO,
             what=AlertKind.MOVED,
-            title=sight.text(f"{these_copies(copies)}: {_MOVED[tick]}"),
-            why=sight.text(first.reason),
+            title=model.text(f"{these_copies(copies)}: {_MOVED[tick]}"),
+            why=model.text(first.reason),
             cluster=cluster,
-            resource=sight.resource(cluster, first.identity) if len(constraints) == 1 else None,
+            resource=model.resource(cluster, first.identity) if len(constraints) == 1 else None,
             count=len(constraints),
             since=min((found.since for found in constraints if found.since), default=None),
             who=str(tick),
-            todo=sight.text(todo_of(EventKind.CONSTRAINED, f"{first.identity} @ {cluster}", {"tick": tick})),
+            todo=model.text(todo_of(EventKind.CONSTRAINED, f"{first.identity} @ {cluster}", {"tick": tick})),
         )
 
 
-def _problems(sight: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
+def _problems(model: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
     """Yield errors and warnings, without hints. Those of the same words are one."""
     groups = by_key(
         ((problem.severity, problem.code, problem.message, problem.cluster), problem)
@@ -202,10 +202,10 @@ def _problems(sight: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
         if problem.severity is not Severity.HINT and problem.code not in _TOLD_BY_STATE
     )
     for (severity, code, _, cluster), found in groups.items():
-        first, is_error = sight.masker.problem(found[0]), severity is Severity.ERROR
+        first, is_error = model.masker.problem(found[0]), severity is Severity.ERROR
         # A problem of one cluster is of what is there, which no commit made.
-        in_force = sight.facts.schedule.fleet.revision if not cluster else ""
-        revision = sight.last_change(in_force, first.source.path)
+        in_force = model.facts.schedule.fleet.revision if not cluster else ""
+        revision = model.last_change(in_force, first.source.path)
         place = f" {first.path}" if first.path else ""
         where = f"{first.source}{place}" if first.source != NOWHERE else None
         yield Alert(
@@ -216,7 +216,7 @@ def _problems(sight: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
             cluster=cluster or None,
             count=len(found),
             revision=revision or None,
-            who=sight.author(revision),
+            who=model.author(revision),
             where=where,
             todo=remedy_of_problem(code, revision) if is_error and where and revision else remedy_of(code),
         )

@@ -42,56 +42,56 @@ _RESOURCES: Final = (("cpu", 1000.0), ("memory", 1.0), ("ephemeral-storage", 1.0
 """The shown resources of a cluster, with their number of units in a base unit."""
 
 
-def cluster_view(sight: ViewModel, name: str, offset: int = 0, events: Sequence[Event] = ()) -> ClusterView | None:
+def cluster_view(model: ViewModel, name: str, offset: int = 0, events: Sequence[Event] = ()) -> ClusterView | None:
     """Return the cluster; None: the name is unknown. `events`: the newest about it."""
-    found = sight.clusters.get(name)
+    found = model.clusters.get(name)
     if found is None:
         return None
-    declared = sight.facts.schedule.fleet.clusters.get(name)
+    declared = model.facts.schedule.fleet.clusters.get(name)
     is_up = found.why_away is None and not found.is_left
     # The worst first; those that are as wanted are not kept.
     identities = sorted(found.kept, key=lambda identity: (rank_of(found.kept[identity]), identity))
     if is_up:
-        identities += sorted(sight.facts.manifests.get(name, {}).keys() - found.kept.keys())
+        identities += sorted(model.facts.manifests.get(name, {}).keys() - found.kept.keys())
     part = identities[offset : offset + ROWS_MAX]
     return ClusterView(
         name=name,
         is_up=is_up,
         is_left=found.is_left,
-        why=LEFT_WHY if found.is_left else sight.text(found.why_away or ""),
+        why=LEFT_WHY if found.is_left else model.text(found.why_away or ""),
         where=str(declared.source) if declared is not None and declared.source.path else None,
-        server=sight.text(sight.servers[name]) if name in sight.servers else None,
+        server=model.text(model.servers[name]) if name in model.servers else None,
         last_contact=found.last_contact or None,
-        labels={key: sight.text(value) for key, value in (declared.labels.items() if declared is not None else ())},
+        labels={key: model.text(value) for key, value in (declared.labels.items() if declared is not None else ())},
         taints=tuple(f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
                      for taint in (declared.taints if declared is not None else ())),
         counts={str(lag): count for lag, count in found.syncs.items()},
         health={str(word): count for word, count in found.healths.items()},
-        capacity=tuple(_capacity(sight, name)),
+        capacity=tuple(_capacity(model, name)),
         suspended=next(
             (
-                sight.text(f"{one.scope} by {one.who or 'a person'}{f': {one.reason}' if one.reason else ''}")
-                for one in sight.noted.suspensions
+                model.text(f"{one.scope} by {one.who or 'a person'}{f': {one.reason}' if one.reason else ''}")
+                for one in model.noted.suspensions
                 if one.scope in ("fleet", f"cluster {name}")
             ),
             None,
         ),
         objects=tuple(
-            PlacedObject(resource=sight.resource(name, one), copy=copy_part(sight, name, one, state))
+            PlacedObject(resource=model.resource(name, one), copy=copy_part(model, name, one, state))
             for one in part
-            if (state := sight.state(name, one)) is not None
+            if (state := model.state(name, one)) is not None
         ),
         total=len(identities),
         offset=offset,
-        needs=needs_of(sight, cluster=name).listed,
-        timers=timers_of(sight, cluster=name),
-        history=tuple(history_entry(event, sight.words) for event in events),
-        in_force=in_force_in(sight, name),
+        needs=needs_of(model, cluster=name).listed,
+        timers=timers_of(model, cluster=name),
+        history=tuple(history_entry(event, model.words) for event in events),
+        in_force=in_force_in(model, name),
     )  # fmt: skip
 
 
-def _capacity(sight: ViewModel, name: str) -> Iterator[CapacityPart]:
-    seen = sight.observations.clusters.get(name)
+def _capacity(model: ViewModel, name: str) -> Iterator[CapacityPart]:
+    seen = model.observations.clusters.get(name)
     nodes = seen.nodes if seen is not None and seen.reachable else None
     for resource, divisor in _RESOURCES:
         if nodes is None:
@@ -122,15 +122,15 @@ class ProcessState(Struct, frozen=True, kw_only=True):
     """True: this process leads; False: it stands by, and the leader has the answers."""
 
 
-def fleet_view(signs: ProcessState, sight: ViewModel | None, noted: JournalRows) -> FleetView:
-    """Return the state of the fleet and its alerts. `sight` None: no round has ended yet."""
-    needs = needs_of(sight) if sight is not None else _before_the_first(signs, noted)
-    clusters = sight.clusters.values() if sight is not None else ()
+def fleet_view(signs: ProcessState, model: ViewModel | None, noted: JournalRows) -> FleetView:
+    """Return the state of the fleet and its alerts. `model` None: no round has ended yet."""
+    needs = needs_of(model) if model is not None else _before_the_first(signs, noted)
+    clusters = model.clusters.values() if model is not None else ()
     commit = None
-    if sight is not None and (revision := sight.facts.schedule.fleet.revision):
+    if model is not None and (revision := model.facts.schedule.fleet.revision):
         commit = CommitPart(revision=revision)
-        if (words := sight.words(revision)) is not None:
-            author, subject = sight.text(words.author), sight.text(words.subject)
+        if (words := model.words(revision)) is not None:
+            author, subject = model.text(words.author), model.text(words.subject)
             commit = CommitPart(revision=revision, author=author, subject=subject, time=words.time)
     syncs, healths = Counter(dict.fromkeys(Lag, 0)), Counter(dict.fromkeys(HealthWord, 0))
     for found in clusters:
@@ -139,13 +139,13 @@ def fleet_view(signs: ProcessState, sight: ViewModel | None, noted: JournalRows)
     return FleetView(
         reconciler=signs.reconciler,
         fleet=signs.fleet,
-        mode="observe" if sight is not None and sight.facts.schedule.fleet.settings.observe_only else "apply",
+        mode="observe" if model is not None and model.facts.schedule.fleet.settings.observe_only else "apply",
         is_ready=signs.is_ready,
         is_progressing=signs.is_progressing,
         phase=signs.phase,
         time=signs.last_round_at or None,
-        round=sight.picture.number if sight is not None else 0,
-        since=sight.since if sight is not None else None,
+        round=model.picture.number if model is not None else 0,
+        since=model.since if model is not None else None,
         source=SourcePart(
             description=scrub_text(signs.source),
             read_at=signs.source_read_at or None,
@@ -167,9 +167,9 @@ def fleet_view(signs: ProcessState, sight: ViewModel | None, noted: JournalRows)
         health={str(word): healths[word] for word in HealthWord},
         needs=needs.listed[:NEEDS_MAX],
         needs_total=needs.total,
-        timers=timers_of(sight) if sight is not None else (),
-        events=tuple(history_entry(event, sight.words if sight is not None else no_words) for event in noted.events),
-        rollouts=rollouts_of(sight) if sight is not None else (),
+        timers=timers_of(model) if model is not None else (),
+        events=tuple(history_entry(event, model.words if model is not None else no_words) for event in noted.events),
+        rollouts=rollouts_of(model) if model is not None else (),
     )
 
 
@@ -193,12 +193,12 @@ def _before_the_first(signs: ProcessState, noted: JournalRows) -> Alerts:
 _PROBLEMS_MAX: Final = 2000
 
 
-def problems_view(sight: ViewModel) -> ProblemsView:
+def problems_view(model: ViewModel) -> ProblemsView:
     """The problems, errors before warnings before hints; at most 2,000 of `total`."""
-    found = sorted_problems(sight.picture.round.plan.problems)
+    found = sorted_problems(model.picture.round.plan.problems)
     return ProblemsView(
         problems=tuple(
-            ProblemPart(**dict(problem_part(sight.masker.problem(one))), todo=remedy_of(one.code))
+            ProblemPart(**dict(problem_part(model.masker.problem(one))), todo=remedy_of(one.code))
             for one in found[:_PROBLEMS_MAX]
         ),
         total=len(found),

@@ -48,10 +48,10 @@ class LiveReading(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def live_view(sight: ViewModel, identity: Identity, cluster: str, found: LiveReading) -> LiveView:
+def live_view(model: ViewModel, identity: Identity, cluster: str, found: LiveReading) -> LiveView:
     """Return it masked and cut."""
     # A log may quote the Secrets that the store has there.
-    masker, manifests = masker_of(sight.picture.round.plan.changes), sight.facts.manifests.get(cluster, {})
+    masker, manifests = masker_of(model.picture.round.plan.changes), model.facts.manifests.get(cluster, {})
     for each, there in manifests.items():
         if each.namespace == identity.namespace and is_secret_kind(each.kind):
             masker.learn(there.body)
@@ -61,12 +61,12 @@ def live_view(sight: ViewModel, identity: Identity, cluster: str, found: LiveRea
         metadata.pop("managedFields", None)
         body = {**found.live.body, "metadata": metadata}
     wanted = manifests.get(identity)
-    is_due = bool(sight.changes(cluster, identity))
+    is_due = bool(model.changes(cluster, identity))
     lines = list(_difference(masker, body, wanted.body)) if body and wanted is not None and is_due else []
     manifest = _yaml(masker, body) if body else []
     return LiveView(
         cluster=cluster,
-        resource=sight.resource(cluster, identity),
+        resource=model.resource(cluster, identity),
         time=found.at,
         why=masker.text(found.why),
         manifest=tuple(manifest[:_LINES_MAX]),

@@ -36,50 +36,50 @@ def rows_at_once(question: MatrixQuery, columns: int) -> int:
     return min(question.limit, max(ROWS_LEAST, question.cells_max // max(1, columns)))
 
 
-def matrix_view(sight: ViewModel, question: MatrixQuery) -> MatrixView:
+def matrix_view(model: ViewModel, question: MatrixQuery) -> MatrixView:
     """The rows that were asked for, by namespace and name; those with troubles the worst first."""
-    stages = _stages(sight)
-    every = heads(sight)
-    shown = [head for head in every if _has_column(sight, question, stages, head.name)]
+    stages = _stages(model)
+    every = heads(model)
+    shown = [head for head in every if _has_column(model, question, stages, head.name)]
     # Every object that is scheduled, or has a copy that is not as wanted.
-    known_anywhere = set(sight.facts.schedule.bindings).union(*(cluster.kept for cluster in sight.clusters.values()))
-    of_kind = list(filter(_is_of_kind(sight, question.kind), known_anywhere))
-    found = [identity for identity in of_kind if _has_row(sight, question, identity)]
+    known_anywhere = set(model.facts.schedule.bindings).union(*(cluster.kept for cluster in model.clusters.values()))
+    of_kind = list(filter(_is_of_kind(model, question.kind), known_anywhere))
+    found = [identity for identity in of_kind if _has_row(model, question, identity)]
     if len(shown) < len(every):
         # Most of those that have a cell in a column have one in the first columns.
-        known: list[Container[Identity]] = [sight.facts.manifests.get(head.name, {}) for head in shown if head.is_up]
-        known += [sight.clusters[head.name].kept for head in shown]
+        known: list[Container[Identity]] = [model.facts.manifests.get(head.name, {}) for head in shown if head.is_up]
+        known += [model.clusters[head.name].kept for head in shown]
         found = [identity for identity in found if any(identity in there for there in known)]
     if question.troubles:
         ranks: dict[Identity, Rank] = {}
         for head in shown:
-            for identity, state in sight.clusters[head.name].kept.items():
+            for identity, state in model.clusters[head.name].kept.items():
                 ranks[identity] = min(rank_of(state), ranks.get(identity, NOMINAL_RANK))
         found = [one for one in found if ranks.get(one, NOMINAL_RANK) < NOMINAL_RANK]
         found.sort(key=lambda one: (ranks[one], _by_name(one)))
     else:
         found.sort(key=_by_name)
-    columns, numbers = _folded(sight, question, stages, shown)
+    columns, numbers = _folded(model, question, stages, shown)
     groups: dict[str, list[Identity]] = {}
     if question.rows:
         is_by_namespace = question.rows == "namespace"
-        groups = by_key((one.namespace or _NONE if is_by_namespace else _team(sight, one), one) for one in found)
+        groups = by_key((one.namespace or _NONE if is_by_namespace else _team(model, one), one) for one in found)
         groups = groups if question.troubles else dict(sorted(groups.items()))
     every_row: list[Any] = list(groups or found)
     part = every_row[question.offset : question.offset + rows_at_once(question, len(columns))]
     if question.rows or question.columns:
-        rows = tuple(_folded_rows(sight, question, numbers, {key: groups.get(key, [key]) for key in part}))
+        rows = tuple(_folded_rows(model, question, numbers, {key: groups.get(key, [key]) for key in part}))
     else:
-        cells = _Columns(sight, shown, set(part))
-        rows = tuple(_row(sight, cells, identity) for identity in part)
+        cells = _Columns(model, shown, set(part))
+        rows = tuple(_row(model, cells, identity) for identity in part)
     return MatrixView(
-        round=sight.picture.number,
+        round=model.picture.number,
         clusters=columns,
         rows=rows,
         total=len(every_row),
         offset=question.offset,
         namespaces=tuple(sorted({identity.namespace for identity in of_kind if identity.namespace})),
-        choices=_choices(sight, of_kind, every, stages),
+        choices=_choices(model, of_kind, every, stages),
     )
 
 
@@ -87,9 +87,9 @@ def _by_name(identity: Identity) -> tuple[str, str, str, str]:
     return identity.namespace, identity.name, identity.kind, identity.group
 
 
-def _is_of_kind(sight: ViewModel, wanted: str) -> Callable[[Identity], bool]:
+def _is_of_kind(model: ViewModel, wanted: str) -> Callable[[Identity], bool]:
     """Return a check of an object's kind: an empty kind means all that run pods."""
-    interpreters = sight.facts.schedule.interpreters
+    interpreters = model.facts.schedule.interpreters
     known: dict[tuple[str, str], bool] = {}
 
     def is_of_kind(identity: Identity) -> bool:
@@ -104,31 +104,31 @@ def _is_of_kind(sight: ViewModel, wanted: str) -> Callable[[Identity], bool]:
     return is_of_kind
 
 
-def _has_row(sight: ViewModel, question: MatrixQuery, identity: Identity) -> bool:
-    team, folder = question.team, _folder(sight, identity) if question.team else ""
+def _has_row(model: ViewModel, question: MatrixQuery, identity: Identity) -> bool:
+    team, folder = question.team, _folder(model, identity) if question.team else ""
     return (
         question.namespace in ("", identity.namespace)
         and question.q in f"{identity.namespace}/{identity.name}"
         and (
             not team
-            or team in (_owner(sight, identity), folder)
+            or team in (_owner(model, identity), folder)
             or folder.startswith(f"{team}/")
             or team in folder.split("/")
         )
-        and (not question.label or _has_label(_labels(sight, identity), question.label))
+        and (not question.label or _has_label(_labels(model, identity), question.label))
     )
 
 
-def _has_column(sight: ViewModel, question: MatrixQuery, stages: Mapping[str, str], name: str) -> bool:
-    declared = sight.facts.schedule.fleet.clusters.get(name)
+def _has_column(model: ViewModel, question: MatrixQuery, stages: Mapping[str, str], name: str) -> bool:
+    declared = model.facts.schedule.fleet.clusters.get(name)
     labels = declared.labels if declared is not None else {}
     by_name = _has_label(labels, question.cluster) if "=" in question.cluster else question.cluster in name
     region = declared.region if declared is not None else ""
     return by_name and question.region in ("", region or _NONE) and question.stage in ("", stages.get(name, _NONE))
 
 
-def _labels(sight: ViewModel, identity: Identity) -> Mapping[str, str]:
-    template = sight.facts.schedule.fleet.templates.get(identity)
+def _labels(model: ViewModel, identity: Identity) -> Mapping[str, str]:
+    template = model.facts.schedule.fleet.templates.get(identity)
     return template.labels if template is not None else {}
 
 
@@ -137,26 +137,26 @@ def _has_label(labels: Mapping[str, str], wanted: str) -> bool:
     return key in labels and (not is_pair or labels[key] == value)
 
 
-def _owner(sight: ViewModel, identity: Identity) -> str:
-    for key, value in _labels(sight, identity).items():
+def _owner(model: ViewModel, identity: Identity) -> str:
+    for key, value in _labels(model, identity).items():
         if key.endswith(_OWNER_LABELS) and key.rpartition("/")[2] in _OWNER_LABELS:
             return value
     return ""
 
 
-def _folder(sight: ViewModel, identity: Identity) -> str:
-    template = sight.facts.schedule.fleet.templates.get(identity)
+def _folder(model: ViewModel, identity: Identity) -> str:
+    template = model.facts.schedule.fleet.templates.get(identity)
     return template.source.path.rpartition("/")[0] if template is not None else ""
 
 
-def _team(sight: ViewModel, identity: Identity) -> str:
-    return _owner(sight, identity) or _folder(sight, identity) or _NONE
+def _team(model: ViewModel, identity: Identity) -> str:
+    return _owner(model, identity) or _folder(model, identity) or _NONE
 
 
-def _stages(sight: ViewModel) -> dict[str, str]:
+def _stages(model: ViewModel) -> dict[str, str]:
     """Return the stage of each cluster, of the first rollout that has it in one."""
     found: dict[str, str] = {}
-    for rollout in sorted(sight.picture.rollouts, key=lambda one: one.rollout):
+    for rollout in sorted(model.picture.rollouts, key=lambda one: one.rollout):
         for stage in rollout.stages:
             for name in stage.clusters:
                 found.setdefault(name, stage.name)
@@ -164,13 +164,13 @@ def _stages(sight: ViewModel) -> dict[str, str]:
 
 
 def _choices(
-    sight: ViewModel, identities: Iterable[Identity], every: Iterable[ClusterHead], stages: Mapping[str, str]
+    model: ViewModel, identities: Iterable[Identity], every: Iterable[ClusterHead], stages: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
     """Return the values of each filter that has few, whatever was asked for."""
-    clusters = sight.facts.schedule.fleet.clusters
+    clusters = model.facts.schedule.fleet.clusters
     found = {
         "namespace": {identity.namespace for identity in identities},
-        "team": {_team(sight, identity) for identity in identities},
+        "team": {_team(model, identity) for identity in identities},
         "kind": {identity.kind for identity in identities},
         "cluster": {head.name for head in every},
         "region": {clusters[head.name].region for head in every if head.name in clusters},
@@ -201,14 +201,14 @@ class _Column(NamedTuple):
 class _Columns:
     """The columns, and what rows share: most of twenty-five thousand cells are of healthy copies."""
 
-    def __init__(self, sight: ViewModel, shown: Iterable[ClusterHead], rows: Set[Identity]) -> None:
+    def __init__(self, model: ViewModel, shown: Iterable[ClusterHead], rows: Set[Identity]) -> None:
         """`rows`: the objects that are shown."""
         self._found, self._shared = list[_Column](), dict[int, tuple[Cell, ...]]()
         self.troubled: dict[Identity, dict[int, ObjectState]] = {}
         """Copies of the rows that are not as wanted or not well, by column."""
         for number, head in enumerate(shown):
-            seen, kept = sight.observations.clusters.get(head.name), sight.clusters[head.name].kept
-            well = sight.facts.manifests.get(head.name, {}) if head.is_up else {}
+            seen, kept = model.observations.clusters.get(head.name), model.clusters[head.name].kept
+            well = model.facts.manifests.get(head.name, {}) if head.is_up else {}
             workloads = seen.workloads if seen is not None and seen.reachable else {}
             self._found.append(_Column(head.name, well, workloads, {}))
             for identity in kept.keys() & rows:
@@ -231,12 +231,12 @@ class _Columns:
         return [number for number, column in enumerate(self._found) if identity not in column.well]
 
 
-def _row(sight: ViewModel, columns: _Columns, identity: Identity) -> MatrixRow:
-    template = sight.facts.schedule.fleet.templates.get(identity)
+def _row(model: ViewModel, columns: _Columns, identity: Identity) -> MatrixRow:
+    template = model.facts.schedule.fleet.templates.get(identity)
     troubled, nominal = columns.troubled.get(identity, {}), (NOMINAL.sync.lag, NOMINAL.health.word)
-    cells = _cells(sight, columns, identity, troubled)
+    cells = _cells(model, columns, identity, troubled)
     return MatrixRow(
-        resource=sight.resource(columns[cells[0].cluster].name if cells else "", identity),
+        resource=model.resource(columns[cells[0].cluster].name if cells else "", identity),
         where=str(template.source) if template is not None else "",
         cells=cells,
         copies=len(cells),
@@ -245,9 +245,9 @@ def _row(sight: ViewModel, columns: _Columns, identity: Identity) -> MatrixRow:
 
 
 def _cells(
-    sight: ViewModel, columns: _Columns, identity: Identity, troubled: Mapping[int, ObjectState]
+    model: ViewModel, columns: _Columns, identity: Identity, troubled: Mapping[int, ObjectState]
 ) -> tuple[Cell, ...]:
-    binding = sight.facts.schedule.bindings.get(identity)
+    binding = model.facts.schedule.bindings.get(identity)
     healthy, left_out = columns.healthy(binding.targets if binding is not None else ()), columns.missing(identity)
     if not troubled and not left_out:
         return healthy
@@ -258,21 +258,21 @@ def _cells(
         workloads, count = columns[number].workloads, healthy[number].replicas
         cells[number] = Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
                              replicas=count, ready=ready_of(state, workloads.get(identity), count),
-                             why=_why(sight, state))  # fmt: skip
+                             why=_why(model, state))  # fmt: skip
     return tuple([cell for cell in cells if cell is not None])
 
 
-def _why(sight: ViewModel, state: ObjectState) -> str:
-    return sight.text("; ".join(part for part in (state.sync.why, state.health.why) if part))
+def _why(model: ViewModel, state: ObjectState) -> str:
+    return model.text("; ".join(part for part in (state.sync.why, state.health.why) if part))
 
 
 def _folded(
-    sight: ViewModel, question: MatrixQuery, stages: Mapping[str, str], shown: Sequence[ClusterHead]
+    model: ViewModel, question: MatrixQuery, stages: Mapping[str, str], shown: Sequence[ClusterHead]
 ) -> tuple[tuple[ClusterHead, ...], Mapping[str, int]]:
     """Return the columns, and the number of the column of each cluster."""
     if not question.columns:
         return tuple(shown), {head.name: number for number, head in enumerate(shown)}
-    clusters, members = sight.facts.schedule.fleet.clusters, dict[str, list[ClusterHead]]()
+    clusters, members = model.facts.schedule.fleet.clusters, dict[str, list[ClusterHead]]()
     for head in shown:
         region = clusters[head.name].region if head.name in clusters else ""
         key = stages.get(head.name, _NONE) if question.columns == "stage" else region or _NONE
@@ -302,12 +302,12 @@ class _Tally(NamedTuple):
 
 
 def _folded_rows(
-    sight: ViewModel, question: MatrixQuery, numbers: Mapping[str, int], groups: Mapping[Any, Sequence[Identity]]
+    model: ViewModel, question: MatrixQuery, numbers: Mapping[str, int], groups: Mapping[Any, Sequence[Identity]]
 ) -> Iterator[MatrixRow]:
     """Yield a row for each group, with one cell for all copies in a column: the worst one, and the counts."""
     row_of = {identity: key for key, identities in groups.items() for identity in identities}
     tallies = {key: _Tally(Counter(), Counter(), {}) for key in groups}
-    bindings, column_of = sight.facts.schedule.bindings, numbers.get
+    bindings, column_of = model.facts.schedule.bindings, numbers.get
     placed: dict[Identity, frozenset[str]] = {}
     # Bindings share their targets.
     targets = {id(bindings[one].targets): bindings[one].targets for one in row_of if one in bindings}
@@ -317,7 +317,7 @@ def _folded_rows(
         for column, copies in counted[number].items():
             tallies[key].copies[column] += bound * copies
     for name, number in numbers.items():
-        for identity, state in sight.clusters[name].kept.items():
+        for identity, state in model.clusters[name].kept.items():
             if identity not in row_of:
                 continue
             if identity not in placed:
@@ -325,9 +325,9 @@ def _folded_rows(
                 placed[identity] = frozenset(map(_FIRST, found))
             _count(tallies[row_of[identity]], number, name, identity, state, is_new=name not in placed[identity])
     for key, identities in groups.items():
-        cells = tuple(_folded_cells(sight, tallies[key]))
+        cells = tuple(_folded_cells(model, tallies[key]))
         yield MatrixRow(
-            resource=sight.resource("", key)
+            resource=model.resource("", key)
             if not question.rows
             else ResourceView(api_version="", kind="", namespace=key if question.rows == "namespace" else "", name=key),
             where="",
@@ -346,11 +346,11 @@ def _count(tally: _Tally, number: int, name: str, identity: Identity, state: Obj
         tally.worst[number] = found
 
 
-def _folded_cells(sight: ViewModel, tally: _Tally) -> Iterator[Cell]:
+def _folded_cells(model: ViewModel, tally: _Tally) -> Iterator[Cell]:
     for number in sorted(number for number in tally.copies if number is not None):
         copies, troubled = tally.copies[number], tally.troubled[number]
         worst = tally.worst.get(number)
         state = worst[3] if worst is not None else NOMINAL
-        why = f"{worst[2]} in {worst[1]}: {_why(sight, state)}".removesuffix(": ") if worst is not None else ""
+        why = f"{worst[2]} in {worst[1]}: {_why(model, state)}".removesuffix(": ") if worst is not None else ""
         yield Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
                    replicas=copies, ready=copies - troubled, why=why)  # fmt: skip

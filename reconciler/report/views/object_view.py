@@ -39,75 +39,75 @@ _ACTIONS: Final[Mapping[str, str]] = {
 
 
 def object_view(
-    sight: ViewModel, identity: Identity, events: Sequence[Event] = (), writes: Sequence[Event] = ()
+    model: ViewModel, identity: Identity, events: Sequence[Event] = (), writes: Sequence[Event] = ()
 ) -> ObjectView:
     """Return everything about an object of the store or of a known copy.
 
     `events`: its newest events, `writes`: its newest writes.
     """
-    schedule = sight.facts.schedule
+    schedule = model.facts.schedule
     template, binding = schedule.fleet.templates.get(identity), schedule.bindings.get(identity)
     rendered = render_one(schedule, identity) if template is not None else {}
     document: dict[str, Any] = {}
     if template is not None:
-        known = replace(sight.observations, constraints=sight.constraints)
+        known = replace(model.observations, constraints=model.constraints)
         known = without_outdated_caps(known, schedule.fleet.templates, schedule.policies, schedule.interpreters)
-        constraints = constraints_in_force(known.constraints, sight.now).get(identity, ())
-        rollouts = rollouts_part(sight.picture.rollouts, sight.text)
+        constraints = constraints_in_force(known.constraints, model.now).get(identity, ())
+        rollouts = rollouts_part(model.picture.rollouts, model.text)
         document = explanation_document(schedule, rendered, identity, constraints, rollouts)
-    names = [name for name in sorted(sight.clusters) if sight.state(name, identity) is not None]
-    last_writes = _last_writes(sight, writes)
+    names = [name for name in sorted(model.clusters) if model.state(name, identity) is not None]
+    last_writes = _last_writes(model, writes)
     return ObjectView(
-        resource=sight.resource(names[0] if names else "", identity),
+        resource=model.resource(names[0] if names else "", identity),
         where=str(template.source) if template is not None else "",
-        reasons=tuple(_reasons(sight, identity, document.get("inForce", ()))) if document else (),
+        reasons=tuple(_reasons(model, identity, document.get("inForce", ()))) if document else (),
         explanation=document,
         owners=tuple(map(str, binding.owners)) if binding is not None else (),
         brought=tuple(sorted(str(each) for each, one in schedule.bindings.items() if identity in one.owners)),
         copies=tuple(
-            copy_part(sight, name, identity, state, last_writes.get(name))
+            copy_part(model, name, identity, state, last_writes.get(name))
             for name in names
-            if (state := sight.state(name, identity)) is not None
+            if (state := model.state(name, identity)) is not None
         ),
-        differences=tuple(_differences(sight, identity, names))[:_DIFFERENCES_MAX],
-        overrides=tuple(_overrides(sight, identity, rendered)),
-        needs=needs_of(sight, identity=identity).listed,
-        timers=timers_of(sight, identity=identity),
-        history=tuple(history_entry(event, sight.words) for event in events[:ENTRIES_MAX]),
+        differences=tuple(_differences(model, identity, names))[:_DIFFERENCES_MAX],
+        overrides=tuple(_overrides(model, identity, rendered)),
+        needs=needs_of(model, identity=identity).listed,
+        timers=timers_of(model, identity=identity),
+        history=tuple(history_entry(event, model.words) for event in events[:ENTRIES_MAX]),
     )
 
 
-def _reasons(sight: ViewModel, identity: Identity, in_force: Iterable[Mapping[str, Any]]) -> Iterator[Reasoned]:
-    schedule = sight.facts.schedule
+def _reasons(model: ViewModel, identity: Identity, in_force: Iterable[Mapping[str, Any]]) -> Iterator[Reasoned]:
+    schedule = model.facts.schedule
     claim, binding = schedule.claims.claims.get(identity), explained_binding(schedule, identity)
     reach, policy = schedule.claims.frozen.get(identity), schedule.policies.get(identity)
     where = str(policy.source) if policy is not None else None
     if reach is not None and reach.why:
-        yield Reasoned(words=sight.text(reach.why))
+        yield Reasoned(words=model.text(reach.why))
     if claim is not None:
         why = "; ".join(reason.text.removeprefix(f"{claim.policy} ") for reason in claim.reasons)
-        yield Reasoned(words=sight.text(f"{claim.policy} claims it: {why}"), where=where)
+        yield Reasoned(words=model.text(f"{claim.policy} claims it: {why}"), where=where)
         for lost, why_not in claim.losers:
-            yield Reasoned(words=sight.text(f"not {lost}: {why_not}"))
+            yield Reasoned(words=model.text(f"not {lost}: {why_not}"))
     elif binding is not None and binding.owners:
         owners = ", ".join(map(str, binding.owners))
-        yield Reasoned(words=sight.text(f"it follows {owners} under {binding.policy}"), where=where)
+        yield Reasoned(words=model.text(f"it follows {owners} under {binding.policy}"), where=where)
     elif binding is None:
         yield Reasoned(words="no policy claims it, so it goes nowhere")
     if binding is None:
         return
     for line in in_force_lines(in_force):
-        yield Reasoned(words=sight.text(line))
+        yield Reasoned(words=model.text(line))
     placed = frozenset(binding.clusters)
     for cluster, reason in sorted(binding.cluster_reasons.items()):
         mark = "in" if cluster in placed else "not in"
-        yield Reasoned(words=sight.text(f"{mark} {cluster}: {reason.text}"), where=str(reason.source) or None)
+        yield Reasoned(words=model.text(f"{mark} {cluster}: {reason.text}"), where=str(reason.source) or None)
     for reason in binding.reasons:
         about = f"{reason.cluster}: " if reason.cluster else ""
-        yield Reasoned(words=sight.text(f"{about}{reason.text}"), where=str(reason.source) or None)
+        yield Reasoned(words=model.text(f"{about}{reason.text}"), where=str(reason.source) or None)
 
 
-def _last_writes(sight: ViewModel, writes: Iterable[Event]) -> dict[str, LastWrite]:
+def _last_writes(model: ViewModel, writes: Iterable[Event]) -> dict[str, LastWrite]:
     """Return the last write of each cluster. `writes`: the newest first."""
     found: dict[str, LastWrite] = {}
     for event in writes:
@@ -115,39 +115,39 @@ def _last_writes(sight: ViewModel, writes: Iterable[Event]) -> dict[str, LastWri
         is_write = event.kind != EventKind.DRIFT or event.data.get("outcome") == DriftOutcome.HEALED
         if cluster in found or event.kind not in _ACTIONS or not is_write:
             continue
-        entry: dict[str, Any] = history_entry(event, sight.words)
+        entry: dict[str, Any] = history_entry(event, model.words)
         found[cluster] = LastWrite(
             time=event.time, action=_ACTIONS[event.kind], who=entry["who"], revision=entry["revision"]
         )
     return found
 
 
-def _differences(sight: ViewModel, identity: Identity, names: Iterable[str]) -> Iterator[FieldDifference]:
+def _differences(model: ViewModel, identity: Identity, names: Iterable[str]) -> Iterator[FieldDifference]:
     """Yield the pending changes, field by field, of the last comparison."""
     for name in names:
-        for change in map(sight.masker.change, sight.changes(name, identity)):
+        for change in map(model.masker.change, model.changes(name, identity)):
             for field in change.fields:
-                live, wanted = value_texts(_clean(sight, field.before), _clean(sight, field.after), _VALUE_MAX)
+                live, wanted = value_texts(_clean(model, field.before), _clean(model, field.after), _VALUE_MAX)
                 yield FieldDifference(
                     cluster=name,
                     path=field.path,
                     live=live if field.before is not MISSING else None,
                     wanted=wanted if field.after is not MISSING else None,
-                    manager=sight.text(field.owner.manager) if field.owner is not None else None,
+                    manager=model.text(field.owner.manager) if field.owner is not None else None,
                     time=(field.owner.time or None) if field.owner is not None else None,
                 )
 
 
-def _clean(sight: ViewModel, value: Json) -> Json:
+def _clean(model: ViewModel, value: Json) -> Json:
     if value is MISSING or isinstance(value, int | float) or value is None:
         return value
     if isinstance(value, str):
-        return sight.text(value)
+        return model.text(value)
     text = canonical_bytes(value).decode(errors="replace")
-    return value if sight.text(text) == text else sight.text(text)
+    return value if model.text(text) == text else model.text(text)
 
 
-def _overrides(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rendered]) -> Iterator[Override]:
+def _overrides(model: ViewModel, identity: Identity, rendered: Mapping[str, Rendered]) -> Iterator[Override]:
     """Yield the effects of overrides, equal ones of several clusters once."""
     clusters: dict[tuple[str, str, str, str | None], list[str]] = {}
     for cluster, there in rendered.items():
@@ -156,11 +156,11 @@ def _overrides(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rend
         for entry in there.trace:
             steps = parse_path(entry.path)
             value = value_at(there.manifest.body, steps) if steps is not None else MISSING
-            masked = sight.masker.value(identity.kind, entry.path, value) if value is not MISSING else MISSING
-            text = value_text(_clean(sight, masked), _VALUE_MAX) if masked is not MISSING else None
+            masked = model.masker.value(identity.kind, entry.path, value) if value is not MISSING else MISSING
+            text = value_text(_clean(model, masked), _VALUE_MAX) if masked is not MISSING else None
             key = (entry.path, str(entry.policy), str(entry.source), text)
             clusters.setdefault(key, []).append(cluster)
     for (path, policy, where, value), names in clusters.items():
         yield Override(
-            clusters=tuple(sorted(set(names))), path=sight.text(path), policy=policy, where=where, value=value
+            clusters=tuple(sorted(set(names))), path=model.text(path), policy=policy, where=where, value=value
         )

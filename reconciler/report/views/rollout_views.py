@@ -25,7 +25,7 @@ from reconciler.report.views.view_shapes import (
 from reconciler.scheduler import ends_of_patience
 
 
-def rollouts_of(sight: ViewModel) -> tuple[RolloutPart, ...]:
+def rollouts_of(model: ViewModel) -> tuple[RolloutPart, ...]:
     """Return the state of each Rollout, by name."""
     return tuple(
         RolloutPart(
@@ -49,11 +49,11 @@ def rollouts_of(sight: ViewModel) -> tuple[RolloutPart, ...]:
                 for stage in found.stages
             ),
         )
-        for found in sorted(sight.picture.rollouts, key=lambda one: one.rollout)
+        for found in sorted(model.picture.rollouts, key=lambda one: one.rollout)
     )
 
 
-def in_force_in(sight: ViewModel, cluster: str) -> tuple[InForcePart, ...]:
+def in_force_in(model: ViewModel, cluster: str) -> tuple[InForcePart, ...]:
     """Return for each Rollout the active revision in a cluster, and why."""
     return tuple(
         InForcePart(
@@ -61,16 +61,16 @@ def in_force_in(sight: ViewModel, cluster: str) -> tuple[InForcePart, ...]:
             stage=one.stage or None,
             revision=one.revision or None,
             phase=str(one.phase),
-            why=sight.text(one.why),
+            why=model.text(one.why),
         )
-        for found in sorted(sight.picture.rollouts, key=lambda one: one.rollout)
+        for found in sorted(model.picture.rollouts, key=lambda one: one.rollout)
         if (one := found.clusters.get(cluster)) is not None
     )
 
 
-def rollout_needs(sight: ViewModel, cluster: str | None) -> Iterator[Alert]:
+def rollout_needs(model: ViewModel, cluster: str | None) -> Iterator[Alert]:
     """Stages that are paused, pinned, or wait for an approval. `cluster`: only those that have it."""
-    stages = ((found, stage) for found in sight.picture.rollouts for stage in found.stages)
+    stages = ((found, stage) for found in model.picture.rollouts for stage in found.stages)
     for found, stage in stages:
         if cluster is not None and cluster not in stage.clusters:
             continue
@@ -82,7 +82,7 @@ def rollout_needs(sight: ViewModel, cluster: str | None) -> Iterator[Alert]:
                 whys = sorted({f"{name}: {found.clusters[name].why}" for name in failed if name in found.clusters})
                 kind, count = EventKind.ROLLOUT_PAUSED, max(1, len(failed))
                 title = f"the rollout {found.rollout} is paused in the stage {stage.name}"
-                why = sight.text("; ".join(whys[:3]))
+                why = model.text("; ".join(whys[:3]))
             case StageKind.WAITS_FOR_APPROVAL:
                 kind = EventKind.APPROVAL_AWAITED
                 title = f"the rollout {found.rollout} needs an approval of the stage {stage.name}"
@@ -101,32 +101,32 @@ def rollout_needs(sight: ViewModel, cluster: str | None) -> Iterator[Alert]:
             title=title,
             why=why,
             count=count,
-            since=sight.noted.since(kind, subject),
-            who=sight.author(found.release),
+            since=model.noted.since(kind, subject),
+            who=model.author(found.release),
             revision=found.release,
             todo=todo_of(kind, subject, data),
         )
 
 
-def timers_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity | None = None) -> tuple[Timer, ...]:
+def timers_of(model: ViewModel, *, cluster: str | None = None, identity: Identity | None = None) -> tuple[Timer, ...]:
     """The timers that run, the next to end first. `cluster`, `identity`: only those that concern it."""
     found = (
         Timer(
             what=what,
-            words=sight.text(words),
+            words=model.text(words),
             ends=ends,
             cluster=where,
-            resource=sight.resource(where or "", subject) if subject is not None else None,
+            resource=model.resource(where or "", subject) if subject is not None else None,
         )
-        for what, words, ends, where, subject in _running(sight)
-        if (not sight.now or ends > sight.now) and cluster in (None, where) and identity in (None, subject)
+        for what, words, ends, where, subject in _running(model)
+        if (not model.now or ends > model.now) and cluster in (None, where) and identity in (None, subject)
     )
     return tuple(sorted(found, key=lambda timer: (timer.ends, timer.what, timer.words)))
 
 
-def _running(sight: ViewModel) -> Iterator[tuple[TimerKind, str, str, str | None, Identity | None]]:
+def _running(model: ViewModel) -> Iterator[tuple[TimerKind, str, str, str | None, Identity | None]]:
     """Yield the kind, the words, the end, the cluster and the object of each timer."""
-    for found in sight.constraints:
+    for found in model.constraints:
         at, after = (found.cluster, found.identity), f"{found.cluster} again: {found.reason}"
         if found.until and found.tick is Tick.EVICTION:
             yield TimerKind.EVICTION, f"{found.identity} may come back to {found.cluster}", found.until, *at
@@ -139,19 +139,19 @@ def _running(sight: ViewModel) -> Iterator[tuple[TimerKind, str, str, str | None
                 found.until,
                 *at,
             )
-    leaves = "leaves" if sight.facts.schedule.fleet.settings.failover_act else "would leave"
-    for identity, cluster, ends in ends_of_patience(sight.facts.schedule, sight.observations):
+    leaves = "leaves" if model.facts.schedule.fleet.settings.failover_act else "would leave"
+    for identity, cluster, ends in ends_of_patience(model.facts.schedule, model.observations):
         yield TimerKind.FAILOVER, f"{identity} {leaves} {cluster} unless it recovers", ends, cluster, identity
-    for record in sight.noted.suspensions:
+    for record in model.noted.suspensions:
         if record.until:
             words = f"the suspension of {record.scope} by {record.who or 'a person'} ends"
             yield TimerKind.SUSPENSION, words, record.until, cluster_in(record.scope), None
-    for change in filter(is_waiting, sight.picture.round.plan.changes):
-        since = sight.noted.timers.get(timer_of(change.identity, change.cluster))
+    for change in filter(is_waiting, model.picture.round.plan.changes):
+        since = model.noted.timers.get(timer_of(change.identity, change.cluster))
         if since:
             words = f"the move of {change.identity} out of {change.cluster} counts as stuck: it {change.held}"
             yield TimerKind.MOVE, words, later(since, PATIENCE_S), change.cluster, change.identity
-    for (cluster, identity), fought in sight.facts.fights.items():
+    for (cluster, identity), fought in model.facts.fights.items():
         yield TimerKind.FIGHT, f"{identity} in {cluster} is set back again", fought.until, cluster, identity
 
 

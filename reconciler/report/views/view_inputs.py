@@ -113,34 +113,34 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
         return self.facts.changes.get((cluster, identity), ())
 
 
-def heads(sight: ViewModel) -> tuple[ClusterHead, ...]:
+def heads(model: ViewModel) -> tuple[ClusterHead, ...]:
     """Every cluster by name, as a column of the matrix."""
-    scopes = {found.scope for found in sight.noted.suspensions}
+    scopes = {found.scope for found in model.noted.suspensions}
     return tuple(
         ClusterHead(
             name=name,
             is_up=found.why_away is None and not found.is_left,
             is_left=found.is_left,
             is_suspended=not scopes.isdisjoint(("fleet", f"cluster {name}")),
-            why=LEFT_WHY if found.is_left else sight.text(found.why_away or ""),
+            why=LEFT_WHY if found.is_left else model.text(found.why_away or ""),
         )
-        for name, found in sorted(sight.clusters.items())
+        for name, found in sorted(model.clusters.items())
     )
 
 
 def copy_part(
-    sight: ViewModel, cluster: str, identity: Identity, state: ObjectState, last_write: LastWrite | None = None
+    model: ViewModel, cluster: str, identity: Identity, state: ObjectState, last_write: LastWrite | None = None
 ) -> CopyPart:
     """Return a copy with its state in words. `last_write`: from history."""
-    seen, binding = sight.workload(cluster, identity), sight.facts.schedule.bindings.get(identity)
+    seen, binding = model.workload(cluster, identity), model.facts.schedule.bindings.get(identity)
     replicas = binding.replicas_on(cluster) if binding is not None else None
     return CopyPart(
         cluster=cluster,
         sync=str(state.sync.sync),
         state=str(state.sync.lag),
         health=str(state.health.word),
-        why=sight.text(state.sync.why),
-        health_why=sight.text(state.health.why),
+        why=model.text(state.sync.why),
+        health_why=model.text(state.health.why),
         by=str(state.sync.by) if isinstance(state.sync, Held) else None,
         replicas=replicas,
         ready=ready_of(state, seen, replicas),

@@ -29,12 +29,12 @@ def alert_texts(needs: Iterable[Alert]) -> list[tuple[Alert, str, tuple[Piece, .
     Each with its key, its sentence in pieces, and how often it is so; 0: the words say it.
     """
     ordered = sorted(needs, key=lambda need: _ORDER[need.weight])
-    found = []
+    rows = []
     for need in ordered:
         numbers = {number.replace(",", "") for number in re.findall(r"[0-9][0-9,]*", need.title)}
         times = 0 if need.count == 1 or str(need.count) in numbers else need.count
-        found.append((need, _key(need), linked(need.title, _names(need)), times))
-    return found
+        rows.append((need, _key(need), linked(need.title, _names(need)), times))
+    return rows
 
 
 def coming(timers: Iterable[Timer]) -> list[tuple[Timer, str, tuple[Piece, ...]]]:
@@ -73,19 +73,19 @@ def _word_at(words: str, name: str) -> int:
     return -1
 
 
-def _names(found: Alert | Timer) -> list[tuple[str, str]]:
+def _names(item: Alert | Timer) -> list[tuple[str, str]]:
     names = []
-    if found.resource is not None:
-        names.append((shown_name(found.resource), object_link(found.resource)))
-    if found.cluster:
-        names.append((found.cluster, cluster_link(found.cluster)))
+    if item.resource is not None:
+        names.append((shown_name(item.resource), object_link(item.resource)))
+    if item.cluster:
+        names.append((item.cluster, cluster_link(item.cluster)))
     return names
 
 
-def _key(found: Alert | Timer) -> str:
-    subject = object_link(found.resource) if found.resource else ""
-    words = found.title if isinstance(found, Alert) else found.words
-    return f"{found.what} {found.cluster or ''} {subject} {'' if subject or found.cluster else words}"
+def _key(item: Alert | Timer) -> str:
+    subject = object_link(item.resource) if item.resource else ""
+    words = item.title if isinstance(item, Alert) else item.words
+    return f"{item.what} {item.cluster or ''} {subject} {'' if subject or item.cluster else words}"
 
 
 _TONES: Final[Mapping[str, str]] = {
@@ -114,7 +114,7 @@ def day_rows(day: DayView) -> list[dict[str, Any]]:
 
     `link`: the page of its cluster or object; empty: it has none.
     """
-    found = []
+    rows = []
     for row in day.rows:
         is_object = day.by == "object" and " " in row.name
         subject = row.name if is_object else f"cluster {row.name}" if day.by == "cluster" and row.name != FLEET else ""
@@ -132,8 +132,8 @@ def day_rows(day: DayView) -> list[dict[str, Any]]:
                 "words": f"{row.name} at {start[11:16]}: {words}",
                 "link": history_link(subject, since=start, until=end),
             }
-        found.append({"name": row.name, "link": subject_link(subject) if subject else "", "cells": cells})
-    return found
+        rows.append({"name": row.name, "link": subject_link(subject) if subject else "", "cells": cells})
+    return rows
 
 
 def changes(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -119,7 +119,7 @@ def _finalize(value: object) -> object:
 
 
 def _environment() -> Environment:
-    made = Environment(
+    engine = Environment(
         loader=PackageLoader("reconciler.server.pages"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -134,10 +134,10 @@ def _environment() -> Environment:
         *(live_link, commit_link, file_link),
     )
     looks = {"state_look": STATES, "health_look": HEALTHS, "stage_look": STAGES, "phase_look": PHASES}
-    made.globals.update({name: partial(style_of, known) for name, known in looks.items()})
-    made.globals.update({function.__name__: function for function in functions})
-    made.globals.update(static=SHOWN_AT, tones=WEIGHTS, need_words=NEEDS, legend=LEGEND, filters=FILTERS, folds=FOLDS)
-    return made
+    engine.globals.update({name: partial(style_of, known) for name, known in looks.items()})
+    engine.globals.update({function.__name__: function for function in functions})
+    engine.globals.update(static=SHOWN_AT, tones=WEIGHTS, need_words=NEEDS, legend=LEGEND, filters=FILTERS, folds=FOLDS)
+    return engine
 
 
 _TEMPLATES = _environment()
@@ -162,27 +162,27 @@ def head_of(fleet: FleetView) -> dict[str, Any]:
 
 
 def _pills(fleet: FleetView) -> tuple[Pill, ...]:
-    clusters, found = fleet.clusters, list[Pill]()
+    clusters, pills = fleet.clusters, list[Pill]()
     if fleet.source.error:
-        found.append(Pill("bad", "store cannot be read"))
+        pills.append(Pill("bad", "store cannot be read"))
     if not fleet.is_progressing:
-        found.append(Pill("bad", f"stalled while {fleet.phase}"))
+        pills.append(Pill("bad", f"stalled while {fleet.phase}"))
     if fleet.time is None:
-        return (*found, Pill("unk", "no round yet"))
+        return (*pills, Pill("unk", "no round yet"))
     if clusters.total == 0:
-        return (*found, Pill("unk", "no clusters"))
+        return (*pills, Pill("unk", "no clusters"))
     words = f"{clusters.in_sync} of {clusters.total} clusters in sync"
-    found.append(Pill("ok" if clusters.in_sync == clusters.total else "warn", words))
+    pills.append(Pill("ok" if clusters.in_sync == clusters.total else "warn", words))
     if clusters.away:
-        found.append(Pill("bad", f"{clusters.away} away"))
-    found += [
+        pills.append(Pill("bad", f"{clusters.away} away"))
+    pills += [
         Pill("bad", f"{fleet.health[name]} {HEALTHS[name].words}")
         for name in ("Degraded", "Missing")
         if fleet.health.get(name)
     ]
     if not fleet.is_ready:
-        found.append(Pill("bad", "not ready"))
-    return tuple(found)
+        pills.append(Pill("bad", "not ready"))
+    return tuple(pills)
 
 
 def _bands(counts: dict[str, int], order: dict[str, StateStyle]) -> list[dict[str, Any]]:
@@ -190,13 +190,13 @@ def _bands(counts: dict[str, int], order: dict[str, StateStyle]) -> list[dict[st
 
     Each is at least a little wide, so that one of 25,000 is seen; the widest pays for it.
     """
-    shown = [(name, counts[name]) for name in (*order, *(counts.keys() - order)) if counts.get(name)]
-    total = sum(count for _, count in shown)
-    widths = [max(12, round(1000 * count / total)) for _, count in shown]
+    present = [(name, counts[name]) for name in (*order, *(counts.keys() - order)) if counts.get(name)]
+    total = sum(count for _, count in present)
+    widths = [max(12, round(1000 * count / total)) for _, count in present]
     if widths:
         widths[widths.index(max(widths))] += 1000 - sum(widths)
     bands, at = list[dict[str, Any]](), 0
-    for (name, count), width in zip(shown, widths, strict=True):
+    for (name, count), width in zip(present, widths, strict=True):
         sign, tone, words = style_of(order, name)
         words = words.partition(",")[0]
         bands.append({"at": at, "width": width, "tone": tone, "count": count, "sign": sign, "words": words})

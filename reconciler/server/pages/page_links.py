@@ -83,13 +83,13 @@ def subject_link(subject: str) -> str:
     """
     if subject.startswith("cluster "):
         return cluster_link(subject.removeprefix("cluster "))
-    found = _SUBJECT.fullmatch(subject)
-    if found is None:
+    match = _SUBJECT.fullmatch(subject)
+    if match is None:
         return ""
-    return _object_path(found["kind"], found["namespace"], found["name"])
+    return _object_path(match["kind"], match["namespace"], match["name"])
 
 
-def history_link(subject: str, **asked: str) -> str:
+def history_link(subject: str, **query: str) -> str:
     """Return the history of a subject, as events name it; of all where it is empty.
 
     >>> history_link("Deployment shop/web", since="2h"), history_link("cluster m1")
@@ -98,9 +98,9 @@ def history_link(subject: str, **asked: str) -> str:
     named: dict[str, str] = {}
     if subject.startswith("cluster "):
         named = {"cluster": subject.removeprefix("cluster ")}
-    elif found := _SUBJECT.fullmatch(subject):
-        named = {"resource": f"{found['kind']}/{found['name']}", "namespace": found["namespace"] or ""}
-    parts = {name: value for name, value in {**named, **asked}.items() if value}
+    elif match := _SUBJECT.fullmatch(subject):
+        named = {"resource": f"{match['kind']}/{match['name']}", "namespace": match["namespace"] or ""}
+    parts = {name: value for name, value in {**named, **query}.items() if value}
     return f"/history?{urlencode(parts, errors='replace')}" if parts else "/history"
 
 
@@ -131,14 +131,14 @@ def _part(text: str) -> str:
     return quoted.replace(".", "%2E") if set(text) == {"."} else quoted
 
 
-def is_narrowed(asked: MatrixQuery | HistoryQuery) -> bool:
+def is_narrowed(query: MatrixQuery | HistoryQuery) -> bool:
     """Return whether a filter leaves anything out."""
-    if isinstance(asked, HistoryQuery):
-        return bool(asked.resource or asked.namespace or asked.cluster or asked.since or asked.until)
-    return asked.troubles or any(getattr(asked, name) for name in (*(each.name for each in FILTERS), *FOLDS))
+    if isinstance(query, HistoryQuery):
+        return bool(query.resource or query.namespace or query.cluster or query.since or query.until)
+    return query.troubles or any(getattr(query, name) for name in (*(each.name for each in FILTERS), *FOLDS))
 
 
-def matrix_query(asked: MatrixQuery, offset: int = 0, **other: Any) -> str:
+def matrix_query(query: MatrixQuery, offset: int = 0, **other: Any) -> str:
     """The same question from another row on, with `other` fields.
 
     >>> matrix_query(MatrixQuery(q="a&b", troubles=True), 500)
@@ -146,23 +146,23 @@ def matrix_query(asked: MatrixQuery, offset: int = 0, **other: Any) -> str:
     >>> matrix_query(MatrixQuery(columns="region"), columns="", region="north")
     'region=north'
     """
-    asked = replace(asked, **other)
+    query = replace(query, **other)
     parts = {
-        **{each.name: getattr(asked, each.name) for each in FILTERS},
-        "troubles": "1" if asked.troubles else "",
-        **{name: getattr(asked, name) for name in FOLDS},
+        **{each.name: getattr(query, each.name) for each in FILTERS},
+        "troubles": "1" if query.troubles else "",
+        **{name: getattr(query, name) for name in FOLDS},
         "offset": str(offset or ""),
-        "limit": str(asked.limit) if asked.limit != ROWS_MAX else "",
+        "limit": str(query.limit) if query.limit != ROWS_MAX else "",
     }
     return urlencode({name: value for name, value in parts.items() if value}, errors="replace")
 
 
-def column_link(asked: MatrixQuery, column: ClusterHead) -> str:
+def column_link(query: MatrixQuery, column: ClusterHead) -> str:
     """Return where the head of a column leads: to its cluster, or to the clusters that are folded in it."""
     if not column.clusters:
         return cluster_link(column.name)
-    unfolded: dict[str, Any] = {asked.columns: column.name, "columns": ""}
-    return f"/?{matrix_query(asked, **unfolded)}"
+    unfolded: dict[str, Any] = {query.columns: column.name, "columns": ""}
+    return f"/?{matrix_query(query, **unfolded)}"
 
 
 _MINUTE_S: Final = 60

@@ -71,12 +71,12 @@ def _row(
     cells, troubled = fine.get(id(row.cells), ""), list[int]()
     link, within = text(_row_link(row, asked)), text(shown_name(row.resource))
     if not cells:
-        found, is_fine = [_NOTHING] * len(names), True
+        cells_of, is_fine = [_NOTHING] * len(names), True
         counted = "copies fine" if asked.rows or asked.columns else "ready"
         for cell in row.cells:
             look, column = copy_look(cell.state, cell.health, cell.replicas, cell.ready, counted), cell.cluster
             if look.tone == "ok":
-                found[column] = f'<td class="ok" aria-label="{look.words}">{look.sign}</td>'
+                cells_of[column] = f'<td class="ok" aria-label="{look.words}">{look.sign}</td>'
                 continue
             is_fine = False
             if look.tone in _TROUBLES:
@@ -85,11 +85,11 @@ def _row(
             # Screen readers read links one by one: each has a full label.
             why = f": {text(cut(cell.why, _WHY_SHOWN))}" if cell.why else ""
             words = f"{within} in {names[column]}: {text(look.words)}{why}"
-            found[column] = (
+            cells_of[column] = (
                 f'<td class="{look.tone}"><a href="{address}" data-in="{names[column]}" aria-label="{words}" '
                 f'title="{words}">{look.sign}</a></td>'
             )
-        cells = "".join(found)
+        cells = "".join(cells_of)
         if is_fine:
             fine[id(row.cells)] = cells
     tone, kind = "few" if troubled else "most", row.resource.kind
@@ -167,15 +167,15 @@ def cluster_page(fleet: FleetView, view: ClusterView, now: str) -> str:
 def _pills(view: ClusterView) -> tuple[Pill, ...]:
     if view.is_left:
         return (Pill("unk", "its document was taken out of the store"),)
-    found = [Pill("ok", "answers") if view.is_up else Pill("bad", "does not answer")]
+    pills = [Pill("ok", "answers") if view.is_up else Pill("bad", "does not answer")]
     if view.suspended is not None:
-        found.append(Pill("warn", "suspended"))
+        pills.append(Pill("warn", "suspended"))
     looks = [(STATES[name], count) for name, count in view.counts.items() if count and name in STATES]
     looks += [(HEALTHS[name], count) for name, count in view.health.items() if count and name in HEALTHS]
-    found += [Pill(look.tone, f"{count} {look.words.partition(',')[0]}") for look, count in looks if look.tone != "ok"]
-    if view.is_up and len(found) == 1 and any(view.counts.values()):
-        found.append(Pill("ok", "all in sync and healthy"))
-    return tuple(found)
+    pills += [Pill(look.tone, f"{count} {look.words.partition(',')[0]}") for look, count in looks if look.tone != "ok"]
+    if view.is_up and len(pills) == 1 and any(view.counts.values()):
+        pills.append(Pill("ok", "all in sync and healthy"))
+    return tuple(pills)
 
 
 def _gauge(part: CapacityPart) -> dict[str, Any]:
@@ -189,12 +189,12 @@ def _gauge(part: CapacityPart) -> dict[str, Any]:
 
 
 def _amount(name: str, value: float, *, is_bare: bool = False) -> str:
-    unit, shown = "", value
+    unit, amount = "", value
     if name == "cpu":
         unit = " cores"
     elif name in _BYTES:
-        unit, shown = " GiB", value / 2**30
-    digits = f"{shown:,.0f}" if shown >= 100 or shown == int(shown) else f"{shown:.1f}"
+        unit, amount = " GiB", value / 2**30
+    digits = f"{amount:,.0f}" if amount >= 100 or amount == int(amount) else f"{amount:.1f}"
     return digits if is_bare else digits + unit
 
 
@@ -222,7 +222,7 @@ def object_page(fleet: FleetView, view: ObjectView, live: LiveView | None, now: 
         pills=pills,
         copies=worst_first(view.copies),
         live=live,
-        differences=tuple(by_key((found.cluster, found) for found in ordered).items()),
+        differences=tuple(by_key((one.cluster, one) for one in ordered).items()),
         needs=alert_texts(view.needs),
         timers=coming(view.timers),
         events=changes(view.history),
@@ -250,10 +250,10 @@ def history_page(
     return _page("history.html", fleet, now, events=changes(entries), asked=asked, day=day, day_rows=day_rows(day))
 
 
-def not_found_page(fleet: FleetView, found: NotFound, now: str) -> str:
+def not_found_page(fleet: FleetView, answer: NotFound, now: str) -> str:
     """Return the page for an unknown name: the reason and similar names."""
-    close = tuple((words, named_link(words)) for words in found.close)
-    return _page("not_found.html", fleet, now, why=found.why, close=close)
+    close = tuple((words, named_link(words)) for words in answer.close)
+    return _page("not_found.html", fleet, now, why=answer.why, close=close)
 
 
 def not_shown_page(fleet: FleetView, why: str, now: str) -> str:

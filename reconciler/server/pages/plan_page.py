@@ -73,8 +73,8 @@ def plans_html(plans: Iterable[Plan]) -> str:
     return draw("plan.html", title=title, style=_STYLE, policy=_POLICY, plans=list(map(_values, parts)))
 
 
-def _values(found: PlanParts) -> dict[str, Any]:
-    plan = found.plan
+def _values(parts: PlanParts) -> dict[str, Any]:
+    plan = parts.plan
     rest = [problem for problem in plan.problems if problem.severity is not Severity.ERROR]
     losses = loss_words(plan)
     if any(change.action is Action.RELEASE for change in plan.changes):
@@ -86,14 +86,14 @@ def _values(found: PlanParts) -> dict[str, Any]:
         "counts": spoken(totals(counts_by_cluster(plan.changes).values())),
         "losses": [*losses, *confirm_lines(plan.held_digest), *review_lines(plan.settings_digest)],
         "incomplete": "" if plan.is_complete else incomplete(plan),
-        "parts": [part for part in _parts(found) if part.blocks],
+        "parts": [part for part in _parts(parts) if part.blocks],
         "table": _table(plan),
         "remarks": [_folded("Warnings and hints", _lines(problem_lines(rest)))] if rest else [],
     }
 
 
-def _parts(found: PlanParts) -> Iterator[PagePart]:
-    plan = found.plan
+def _parts(parts: PlanParts) -> Iterator[PagePart]:
+    plan = parts.plan
     faults = [problem for problem in plan.problems if problem.severity is Severity.ERROR]
     settings = (
         _block(setting_lines(one, value_chars_max=_VALUE_CHARS_MAX), is_loss=one.direction is Direction.LOOSENS)
@@ -101,19 +101,19 @@ def _parts(found: PlanParts) -> Iterator[PagePart]:
     )
     yield PagePart(SETTINGS, list(settings))
     yield PagePart("Stages", [_block(lines)] if (lines := stage_lines(plan)) else [])
-    yield PagePart(LOSSES, list(map(_entry, found.losses)))
+    yield PagePart(LOSSES, list(map(_entry, parts.losses)))
     yield PagePart("Errors", _lines(problem_lines(faults)))
     yield PagePart(UNJUDGED, [_block(unjudged_lines(one, detail=WHOLE)) for one in plan.unjudged])
-    yield PagePart("Labels of charts", _lines(found.labels))
-    for folder, part in by_folder(found.ready).items():
+    yield PagePart("Labels of charts", _lines(parts.labels))
+    for folder, part in by_folder(parts.ready).items():
         yield _changes("Changes", part, folder)
-    yield _changes("Held", found.held)
+    yield _changes("Held", parts.held)
     yield _folded("Placements", [_block(placement_lines(one)) for one in plan.placements])
 
 
-def _changes(title: str, found: Sequence[PlanEntry], folder: str = "") -> PagePart:
-    lines, count = sum(len(alike_lines(one)) for one in found), sum(one.objects for one in found)
-    return PagePart(title, [_entry(one) for one in found], lines <= _OPEN_LINES_MAX, count, folder)
+def _changes(title: str, entries: Sequence[PlanEntry], folder: str = "") -> PagePart:
+    lines, count = sum(len(alike_lines(one)) for one in entries), sum(one.objects for one in entries)
+    return PagePart(title, [_entry(one) for one in entries], lines <= _OPEN_LINES_MAX, count, folder)
 
 
 def _folded(title: str, blocks: Sequence[PageBlock]) -> PagePart:
@@ -130,8 +130,8 @@ def _lines(lines: Iterable[str]) -> list[PageBlock]:
 
 def _block(lines: Sequence[str], *, is_loss: bool = False) -> PageBlock:
     kinds = {"- ": "minus", "+ ": "plus"}
-    shown = ((line, kinds.get(line.lstrip()[:2], "") if number else "head") for number, line in enumerate(lines))
-    return PageBlock(tuple(shown), "entry loss" if is_loss else "entry")
+    rows = ((line, kinds.get(line.lstrip()[:2], "") if number else "head") for number, line in enumerate(lines))
+    return PageBlock(tuple(rows), "entry loss" if is_loss else "entry")
 
 
 def _table(plan: Plan) -> list[list[str]]:

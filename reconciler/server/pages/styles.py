@@ -141,16 +141,16 @@ def copy_look(state: str, health: str, replicas: int | None, ready: int | None, 
     if state in ("unknown", "left"):
         return StateStyle(sync.sign, sync.tone, sync.words)
     if state == "synced" and health != "Healthy":
-        shown, sign = _short_count(replicas, ready), fares.sign
-        if shown and sign != "∅":
+        short, sign = _short_count(replicas, ready), fares.sign
+        if short and sign != "∅":
             # A count with a slash shows progress without a sign.
-            shown = shown if fares.tone == "prog" and "/" in shown else f"{shown} {sign}"
-            sign = shown if len(shown) <= _WIDEST else sign
+            short = short if fares.tone == "prog" and "/" in short else f"{short} {sign}"
+            sign = short if len(short) <= _WIDEST else sign
         return StateStyle(sign, fares.tone, ", ".join([fares.words, *parts, sync.words]))
     if state == "synced":
-        shown = _short_count(replicas, ready) or sync.sign
+        short = _short_count(replicas, ready) or sync.sign
         return StateStyle(
-            shown if len(shown) <= _WIDEST else sync.sign, "ok", ", ".join([sync.words, fares.words, *parts])
+            short if len(short) <= _WIDEST else sync.sign, "ok", ", ".join([sync.words, fares.words, *parts])
         )
     is_bad = fares.tone == "bad"
     sign = f"{sync.sign} !" if is_bad else sync.sign
