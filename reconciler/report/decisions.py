@@ -39,14 +39,14 @@ def placement_decisions(rendering: Rendering, namespaces: Mapping[str, str]) -> 
     `namespaces`: of the ClusterProfiles, by cluster; without one, a reference names the namespace of the decision.
     """
     masker = Masker()
-    found: list[dict[str, Json]] = []
+    decisions: list[dict[str, Json]] = []
     for binding in sorted(rendering.bindings, key=lambda binding: binding.identity):
         identity, targets = binding.identity, sorted(binding.targets)
         key = decision_key(identity)
         for index, start in enumerate(range(0, max(len(targets), 1), SLICE_MAX)):
             part = targets[start : start + SLICE_MAX]
             labels = {_DECISION_KEY: key, _DECISION_INDEX: str(index), _PLACEMENT_KEY: placement_key(identity)}
-            found.append(
+            decisions.append(
                 {
                     "apiVersion": "multicluster.x-k8s.io/v1alpha1",
                     "kind": "PlacementDecision",
@@ -60,7 +60,7 @@ def placement_decisions(rendering: Rendering, namespaces: Mapping[str, str]) -> 
                     "schedulerName": SCHEDULER,
                 }
             )
-    return found
+    return decisions
 
 
 def _annotations(
@@ -69,16 +69,16 @@ def _annotations(
     identity = binding.identity
     gvk = kinds.get(identity, GVK(identity.group, "", identity.kind))
     place = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
-    found: dict[str, Json] = {_RESOURCE: f"{gvk.api_version}/{identity.kind} {place}"}
+    annotations: dict[str, Json] = {_RESOURCE: f"{gvk.api_version}/{identity.kind} {place}"}
     replicas = {target.cluster: target.replicas for target in targets if target.replicas is not None}
     if replicas:
-        found[_REPLICAS] = json.dumps(replicas, separators=(",", ":"))
+        annotations[_REPLICAS] = json.dumps(replicas, separators=(",", ":"))
     if binding.unplaced:
-        found[_UNPLACED] = str(binding.unplaced)
+        annotations[_UNPLACED] = str(binding.unplaced)
     waits = [masker.text(reason.text) for reason in binding.reasons if reason.rule == "waits"]
     if waits:
-        found[_WAITS] = "; ".join(waits)
-    return found
+        annotations[_WAITS] = "; ".join(waits)
+    return annotations
 
 
 def _cluster_decision(binding: Binding, cluster: str, namespaces: Mapping[str, str], masker: Masker) -> dict[str, Json]:
@@ -86,9 +86,9 @@ def _cluster_decision(binding: Binding, cluster: str, namespaces: Mapping[str, s
     if namespaces.get(cluster):
         reference["namespace"] = namespaces[cluster]
     decision: dict[str, Json] = {"clusterProfileRef": reference}
-    said = binding.cluster_reasons.get(cluster)
-    told = [said] if said is not None else [one for one in binding.reasons if one.cluster in ("", cluster)]
-    text = " ".join("; ".join(str(masker.reason(one)) for one in told).split())
+    own = binding.cluster_reasons.get(cluster)
+    reasons = [own] if own is not None else [one for one in binding.reasons if one.cluster in ("", cluster)]
+    text = " ".join("; ".join(str(masker.reason(one)) for one in reasons).split())
     reason = text if len(text) <= REASON_MAX_CHARS else f"{text[: REASON_MAX_CHARS - 1]}…"
     return {**decision, "reason": reason} if reason else decision
 

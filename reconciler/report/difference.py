@@ -103,10 +103,10 @@ def _without_far_ends(before: str, after: str, chars_max: int) -> tuple[str, str
 
     To make a large text visible takes seconds.
     """
-    kept = 2 * max(chars_max, _LINE_CHARS_MAX)
-    if before == after or min(len(before), len(after)) <= kept:
+    length_max = 2 * max(chars_max, _LINE_CHARS_MAX)
+    if before == after or min(len(before), len(after)) <= length_max:
         return before, after
-    head, tail = (max(length - kept, 0) for length in _shared_ends(before, after))
+    head, tail = (max(length - length_max, 0) for length in _shared_ends(before, after))
     texts = (text[head : len(text) - tail] for text in (before, after))
     one, other = (f"{'…' if head else ''}{text}{'…' if tail else ''}" for text in texts)
     return one, other
@@ -123,8 +123,8 @@ def _pair(before: str, after: str, chars_max: int) -> tuple[str, str]:
     sides: tuple[list[str], list[str]] = ([], [])
     for place, (old, new) in enumerate(pieces):
         if old == new:
-            kept = _context(old, has_head=place > 0, has_tail=place < len(pieces) - 1) if is_cut else old
-            texts = kept, kept
+            context = _context(old, has_head=place > 0, has_tail=place < len(pieces) - 1) if is_cut else old
+            texts = context, context
         else:
             spelled = (_spelled_out(old), _spelled_out(new)) if _look_alike(old, new) else (old, new)
             old_text, new_text = (
@@ -150,8 +150,8 @@ def _without_middle(text: str, chars_max: int, other: str) -> str:
         return text
     middle = text[half:-half]
     odd = sorted(word for word, count in _new_words(_WORD.findall(middle), [other]).items() if count == 1)
-    told = f", with {' '.join(odd)}" if 0 < len(odd) <= _ODD_WORDS_MAX and len(max(odd, key=len)) < _CONTEXT else ""
-    return f"{text[:half]}…({_rest(middle)}{told})…{text[-half:]}"
+    words = f", with {' '.join(odd)}" if 0 < len(odd) <= _ODD_WORDS_MAX and len(max(odd, key=len)) < _CONTEXT else ""
+    return f"{text[:half]}…({_rest(middle)}{words})…{text[-half:]}"
 
 
 def _new_words(texts: Sequence[str], others: Sequence[str]) -> Counter[str]:
@@ -178,11 +178,11 @@ def _pieces(before: str, after: str) -> Iterator[tuple[str, str]]:
         matcher = difflib.SequenceMatcher(None, old[head : ends[0]], new[head : ends[1]], autojunk=False)
         start, other_start = head, head
         for at, other_at, size in matcher.get_matching_blocks():
-            found = old[head + at : head + at + size]
+            common = old[head + at : head + at + size]
             # Shorter pieces in common make two texts of one that was written anew.
-            if sum(map(len, found)) >= _COMMON_MIN or not size:
+            if sum(map(len, common)) >= _COMMON_MIN or not size:
                 yield from _texts(old[start : head + at], new[other_start : head + other_at])
-                yield from _texts(found, found)
+                yield from _texts(common, common)
                 start, other_start = head + at + size, head + other_at + size
     yield from _texts(old[ends[0] :], new[ends[1] :])
 
@@ -268,15 +268,15 @@ def text_diff(before: str, after: str, *, is_whole: bool = False) -> list[str]:
     for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(2):
         lines += ["…"] if lines else []
         for kind, first, last, other_first, other_last in group:
-            found = old[first:last], new[other_first:other_last]
+            block = old[first:last], new[other_first:other_last]
             if kind != "equal":
-                lines += _changed_lines(*found, chars_max)
+                lines += _changed_lines(*block, chars_max)
                 continue
-            for line in found[0]:
+            for line in block[0]:
                 # One that is cut anyway is made visible as far as it is shown.
                 is_cut, text = len(line) > chars_max, _literal(line[:chars_max])
-                told = f"{text[:chars_max]}…({_rest(line[chars_max:])})" if is_cut else cut_text(text, chars_max)
-                lines.append(f"| {told}")
+                line_text = f"{text[:chars_max]}…({_rest(line[chars_max:])})" if is_cut else cut_text(text, chars_max)
+                lines.append(f"| {line_text}")
     return [*lines, *notes]
 
 
@@ -318,10 +318,10 @@ def _moved_lines(old: Sequence[str], new: Sequence[str], chars_max: int, *, is_w
         return [*(f"- {_line(line)}" for line in old), *(f"+ {_line(line)}" for line in new)]
     sides = ("- ", _apart(old, new), new), ("+ ", _apart(new, old), old)
     lines = [f"… {len(old):,} lines become {len(new):,} lines; those that are on one side alone:"]
-    for mark, found, others in sides:
-        kept = _oddest(found, others)
-        lines += [f"{mark}{cut_text(_line(found[place]), chars_max)}" for place in sorted(kept)]
-        if rest := [line for place, line in enumerate(found) if place not in kept]:
+    for mark, moved, others in sides:
+        chosen = _oddest(moved, others)
+        lines += [f"{mark}{cut_text(_line(moved[place]), chars_max)}" for place in sorted(chosen)]
+        if rest := [line for place, line in enumerate(moved) if place not in chosen]:
             lines.append(f"… {len(rest):,} more of {mark.strip()} ({_rest(chr(10).join(rest))})")
     return lines
 
@@ -339,10 +339,10 @@ def _oddest(lines: Sequence[str], others: Sequence[str]) -> set[int]:
 
 def _apart(lines: Sequence[str], others: Sequence[str]) -> list[str]:
     left = Counter(others)
-    found = []
+    apart = []
     for line in lines:
         if left[line]:
             left[line] -= 1
         else:
-            found.append(line)
-    return found
+            apart.append(line)
+    return apart

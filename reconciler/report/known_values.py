@@ -37,15 +37,15 @@ class KnownValues:
         """Return the text with placeholders for these values. Overlapping ones share one placeholder."""
         if not self._by_start:
             return text
-        shown: list[str] = []
+        parts: list[str] = []
         end = 0
         for start, stop, placeholder in self._spans(text):
-            shown += (text[end:start], placeholder)
+            parts += (text[end:start], placeholder)
             end = stop
-        return "".join((*shown, text[end:])) if shown else text
+        return "".join((*parts, text[end:])) if parts else text
 
     def _spans(self, text: str) -> list[tuple[int, int, str]]:
-        found: list[tuple[int, int, str]] = []
+        spans: list[tuple[int, int, str]] = []
         longest = 0
         for start in range(len(text) - SHORTEST + 1):
             by_length = self._by_start.get(text[start : start + SHORTEST])
@@ -57,15 +57,15 @@ class KnownValues:
                     break
             else:
                 continue
-            if found and start < found[-1][1]:
-                before = found.pop()
+            if spans and start < spans[-1][1]:
+                before = spans.pop()
                 keeps = longest >= length
-                found.append((before[0], max(before[1], start + length), before[2] if keeps else placeholder))
+                spans.append((before[0], max(before[1], start + length), before[2] if keeps else placeholder))
                 longest = max(longest, length)
             else:
-                found.append((start, start + length, placeholder))
+                spans.append((start, start + length, placeholder))
                 longest = length
-        return found
+        return spans
 
 
 def forms_of(raw: bytes) -> Iterable[str]:

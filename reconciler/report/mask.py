@@ -80,12 +80,12 @@ class Masker:
         """The plan with every hidden value replaced; its changes carry no manifest, so that none can be sent."""
         changes = []
         for change in plan.changes:
-            found, body = self.change(change), change.manifest
+            masked, body = self.change(change), change.manifest
             if body is not None and change.action not in _NEVER_NEW and not is_secret_kind(change.identity.kind):
                 # What an object that is made anew runs and may do.
                 powers = tuple(sorted(set(powers_in(self.manifest(body)))))
-                found = replace(found, powers=powers) if powers and not change.is_sealed else found
-            changes.append(found)
+                masked = replace(masked, powers=powers) if powers and not change.is_sealed else masked
+            changes.append(masked)
         return replace(
             plan,
             # Again, now that the values of all Secrets are known: reasons may quote them.
@@ -107,26 +107,26 @@ class Masker:
             settings=tuple(map(self._setting, plan.settings)),
         )
 
-    def _setting(self, found: SettingChange) -> SettingChange:
-        shown = partial(self._at, found.path, is_secret=False)
-        hide = partial(self._hidden_data, plain=True) if found.is_secret else shown
-        before, after = (value if value is MISSING else hide(value) for value in (found.before, found.after))
-        is_shown = before == found.before and after == found.after
+    def _setting(self, setting: SettingChange) -> SettingChange:
+        mask = partial(self._at, setting.path, is_secret=False)
+        hide = partial(self._hidden_data, plain=True) if setting.is_secret else mask
+        before, after = (value if value is MISSING else hide(value) for value in (setting.before, setting.after))
+        is_shown = before == setting.before and after == setting.after
         return replace(
-            found,
-            document=self.text(found.document),
-            path=self._path(found.path),
+            setting,
+            document=self.text(setting.document),
+            path=self._path(setting.path),
             before=before,
             after=after,
-            meaning=self.text(found.meaning) if is_shown else found.meaning.partition(":")[0],
+            meaning=self.text(setting.meaning) if is_shown else setting.meaning.partition(":")[0],
         )
 
-    def _not_evaluated(self, found: NotEvaluated) -> NotEvaluated:
-        is_secret = is_secret_kind(found.identity.kind)
+    def _not_evaluated(self, one: NotEvaluated) -> NotEvaluated:
+        is_secret = is_secret_kind(one.identity.kind)
         return replace(
-            found,
-            fields=tuple(self._field(field, is_secret) for field in found.fields),
-            policy_fields=tuple(self._field(field, is_secret=False) for field in found.policy_fields),
+            one,
+            fields=tuple(self._field(field, is_secret) for field in one.fields),
+            policy_fields=tuple(self._field(field, is_secret=False) for field in one.policy_fields),
         )
 
     def change(self, change: Change) -> Change:
@@ -304,17 +304,17 @@ class Masker:
         if is_ciphertext(text):
             return self._numbered(text.encode(errors="surrogatepass"), _SEALED_VALUE)
         if is_file_of_secrets(text):
-            values = ((shown, rest.rstrip("\r\n"), rest) for shown, rest in lines_of_secrets(text))
+            values = ((name, rest.rstrip("\r\n"), rest) for name, rest in lines_of_secrets(text))
             text = "".join(
-                f"{shown}{self._hidden(value)}{rest[len(value) :]}" if value.strip() else shown + rest
-                for shown, value, rest in values
+                f"{name}{self._hidden(value)}{rest[len(value) :]}" if value.strip() else name + rest
+                for name, value, rest in values
             )
         if "://" in text and "@" in text:
             text = USERINFO.sub(
-                lambda found: f"://{self._hidden(found[1] or found[2])}@" if is_password(found) else found[0], text
+                lambda match: f"://{self._hidden(match[1] or match[2])}@" if is_password(match) else match[0], text
             )
         if "PRIVATE KEY" in text:
-            text = PRIVATE_KEY.sub(lambda found: key_form(found[0]).sub(self._hide, found[0]), text)
+            text = PRIVATE_KEY.sub(lambda match: key_form(match[0]).sub(self._hide, match[0]), text)
         if "LS0tLS1CRUdJTi" in text:
             text = BASE64_PEM.sub(self._hidden_if(is_private_key), text)
         if "eyJ" in text:
@@ -322,17 +322,17 @@ class Masker:
         if len(text) < _SHORTEST_KEY:
             return text
         text = BASE64_JSON.sub(self._hidden_if(lambda form: has_credential(base64_text(form))), text)
-        text = SIGNATURE.sub(lambda found: found[1] + self._hidden(found[2]), text)
+        text = SIGNATURE.sub(lambda match: match[1] + self._hidden(match[2]), text)
         text = TOKENS.sub(self._hide, text)
         if "=" in text or ":" in text:
-            text = NAMED_KEY.sub(lambda found: found[1] + found[2] + self._hidden(found[3]), text)
-        return BEARER.sub(lambda found: found[1] + self._hidden(found[2]), text)
+            text = NAMED_KEY.sub(lambda match: match[1] + match[2] + self._hidden(match[3]), text)
+        return BEARER.sub(lambda match: match[1] + self._hidden(match[2]), text)
 
-    def _hide(self, found: re.Match[str]) -> str:
-        return self._hidden(found[0])
+    def _hide(self, match: re.Match[str]) -> str:
+        return self._hidden(match[0])
 
     def _hidden_if(self, is_secret: Callable[[str], bool]) -> Callable[[re.Match[str]], str]:
-        return lambda found: self._hidden(found[0]) if is_secret(found[0]) else found[0]
+        return lambda match: self._hidden(match[0]) if is_secret(match[0]) else match[0]
 
     def _without_known(self, value: Json) -> Json:
         if isinstance(value, str):

@@ -204,34 +204,34 @@ def _words(items: Json) -> str:
 
 def gained(fields: Iterable[FieldChange], *, in_parts: bool) -> set[Power]:
     """Return the powers that fields gain. `in_parts`: those alone that no line of a field shows by itself."""
-    found: set[Power] = set()
+    powers: set[Power] = set()
     for field in fields:
         if field.after is MISSING or (in_parts and not isinstance(field.after, Mapping | list)):
             continue
         name = field.path.rpartition(".")[2].partition("[")[0]
         before = () if field.before is MISSING else powers_in(field.before, name)
-        found |= {*powers_in(field.after, name)} - {*before}
-    return found
+        powers |= {*powers_in(field.after, name)} - {*before}
+    return powers
 
 
 def power_lines(holders: Holders, count: int, *, grave_max: int = _GRAVE_VALUES_MAX) -> list[str]:
     """Return a line for each aspect; of `count` objects, those that few of them have come first, with a name."""
     lines = []
     for aspect in _ASPECTS:
-        found = [(power.value, held) for power, held in holders.items() if power.aspect == aspect]
-        found.sort(key=lambda one: (len(one[1]), _TELLS.search(one[0]) is None, one))
+        values = [(power.value, held) for power, held in holders.items() if power.aspect == aspect]
+        values.sort(key=lambda one: (len(one[1]), _TELLS.search(one[0]) is None, one))
         most = grave_max if aspect in _GRAVE else _VALUES_MAX
-        told = [
+        parts = [
             value_text(value, _VALUE_CHARS_MAX) + ("" if len(held) == count else f" ({holders})")
-            for value, held in found[:most]
+            for value, held in values[:most]
             for holders in [object_name(held[0]) if len(held) == 1 else f"{len(held):,} objects"]
         ]
-        if more := len(found) - len(told):
-            told.append(f"and {more:,} more")
-        if aspect == "image" and (unlike := unlike_images(holders, is_any=len(found) > most)):
-            told = [unlike]
-        if told:
-            lines.append(f"{aspect}  {', '.join(told)}")
+        if more := len(values) - len(parts):
+            parts.append(f"and {more:,} more")
+        if aspect == "image" and (unlike := unlike_images(holders, is_any=len(values) > most)):
+            parts = [unlike]
+        if parts:
+            lines.append(f"{aspect}  {', '.join(parts)}")
     return lines
 
 
@@ -246,10 +246,10 @@ def registry_of(image: str) -> str:
     return host if slash and ("." in host or ":" in host or host == "localhost") else "docker.io"
 
 
-def joined_holders(found: Iterable[Holders]) -> Holders:
+def joined_holders(all_holders: Iterable[Holders]) -> Holders:
     """Return the objects with each power of several holders, each object once."""
     joined: dict[Power, dict[Identity, None]] = {}
-    for holders in found:
+    for holders in all_holders:
         for power, held in holders.items():
             joined.setdefault(power, {}).update(dict.fromkeys(held))
     return {power: tuple(held) for power, held in joined.items()}
@@ -277,8 +277,8 @@ def _counted_registries(all_holders: Iterable[Holders], *, is_any: bool = False)
         for power, held in holders.items():
             if power.aspect == "image":
                 counts[registry_of(power.value)] += len(held)
-    found = counts.most_common()
-    return found if is_any or (found and 2 * found[0][1] > counts.total()) else []
+    ordered = counts.most_common()
+    return ordered if is_any or (ordered and 2 * ordered[0][1] > counts.total()) else []
 
 
 def unlike_images(holders: Holders, *, is_any: bool = False) -> str:
@@ -287,9 +287,9 @@ def unlike_images(holders: Holders, *, is_any: bool = False) -> str:
     if not others:
         return ""
     named = {registry_of(power.value): held[0] for power, held in holders.items() if power.aspect == "image"}
-    told = [
+    parts = [
         f"{number:,} of {value_text(registry, _VALUE_CHARS_MAX)} ({object_name(named[registry])})"
         for registry, number in others
     ]
-    more = [f"and {len(told) - _GRAVE_VALUES_MAX:,} more registries"] if len(told) > _GRAVE_VALUES_MAX else []
-    return ", ".join([f"{most:,} images of {value_text(first, _VALUE_CHARS_MAX)}", *told[:_GRAVE_VALUES_MAX], *more])
+    more = [f"and {len(parts) - _GRAVE_VALUES_MAX:,} more registries"] if len(parts) > _GRAVE_VALUES_MAX else []
+    return ", ".join([f"{most:,} images of {value_text(first, _VALUE_CHARS_MAX)}", *parts[:_GRAVE_VALUES_MAX], *more])

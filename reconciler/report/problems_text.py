@@ -26,8 +26,8 @@ def problems_text(problems: Iterable[Problem], style: Style = PLAIN, *, is_all: 
 
     Unless `is_all`, many of a kind are one line.
     """
-    found = sorted_problems(problems)
-    return joined([*problem_lines(found, style, is_all=is_all), "", spoken_problems(found)]) if found else ""
+    ordered = sorted_problems(problems)
+    return joined([*problem_lines(ordered, style, is_all=is_all), "", spoken_problems(ordered)]) if ordered else ""
 
 
 def problem_lines(problems: Iterable[Problem], style: Style = PLAIN, *, is_all: bool = True) -> list[str]:
@@ -40,15 +40,15 @@ def by_kind(problems: Iterable[Problem]) -> Iterator[Problem]:
     listed, masker = list(problems), Masker()
     kinds = by_key(((problem.severity, problem.code), problem) for problem in listed)
     for problem in listed:
-        found = kinds[problem.severity, problem.code]
-        if len(found) <= _ALIKE_MAX:
+        alike = kinds[problem.severity, problem.code]
+        if len(alike) <= _ALIKE_MAX:
             yield masker.problem(problem)
-        elif problem is found[0]:
+        elif problem is alike[0]:
             first = masker.problem(problem)
-            places = list(dict.fromkeys(str(one.source) for one in found[1:] if one.source.path))
+            places = list(dict.fromkeys(str(one.source) for one in alike[1:] if one.source.path))
             named = ", ".join(places[:_PLACES_MAX])
             where = f", as in {named}{' …' if len(places) > _PLACES_MAX else ''}" if named else ""
-            yield replace(first, message=f"{first.message} ({len(found):,} of this kind{where}; --all names each)")
+            yield replace(first, message=f"{first.message} ({len(alike):,} of this kind{where}; --all names each)")
 
 
 def spoken_problems(problems: Iterable[Problem]) -> str:

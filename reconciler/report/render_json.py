@@ -100,18 +100,18 @@ def rendering(schedule: Schedule, clusters: frozenset[str] = frozenset(), *, wit
     """
     rendered = render_schedule(schedule)
     fleet = schedule.fleet
-    shown = [
-        found
-        for found in rendered.manifests
-        if (not clusters or found.cluster in clusters) and found.identity not in schedule.holds
+    chosen = [
+        one
+        for one in rendered.manifests
+        if (not clusters or one.cluster in clusters) and one.identity not in schedule.holds
     ]
     faults: dict[int, Exception] = {}
     if with_bodies:
-        contents = {id(found.content): found.content for found in shown}
-        made = {key: try_call(content.body).fault for key, content in contents.items()}
-        faults = {key: fault for key, fault in made.items() if fault is not None}
-    failed = (found for found in shown if id(found.content) in faults)
-    not_made = [fault_of(fleet, found.identity, faults[id(found.content)], found.cluster) for found in failed]
+        contents = {id(one.content): one.content for one in chosen}
+        tried = {key: try_call(content.body).fault for key, content in contents.items()}
+        faults = {key: fault for key, fault in tried.items() if fault is not None}
+    failed = (one for one in chosen if id(one.content) in faults)
+    not_made = [fault_of(fleet, one.identity, faults[id(one.content)], one.cluster) for one in failed]
     waiting = {
         identity: replace(binding, reasons=(*binding.reasons, Reason(
             rule="waits", text=f"not sent yet: it {hold.why}", source=schedule.policies[identity].source)))
@@ -122,7 +122,7 @@ def rendering(schedule: Schedule, clusters: frozenset[str] = frozenset(), *, wit
         revision=fleet.revision,
         bindings=tuple(waiting.get(identity, schedule.bindings[identity]) for identity in sorted(schedule.bindings)),
         kinds={identity: template.gvk for identity, template in fleet.templates.items()},
-        manifests=tuple(found for found in shown if id(found.content) not in faults),
+        manifests=tuple(one for one in chosen if id(one.content) not in faults),
         problems=tuple(sorted({*schedule.problems, *rendered.problems, *not_made})),
         policies={policy.ref: policy.source for policy in fleet.propagation},
     )

@@ -82,11 +82,11 @@ def _foreign(text: str) -> Iterable[int]:
         others = [char for word in words for char in word[0] if alphabet(char) not in ("LATIN", "")]
         is_like_latin = len("".join(word[0] for word in words)) > 1 and bool(_LIKE_LATIN.fullmatch("".join(others)))
         for word in words:
-            found = [alphabet(char) for char in word[0]]
-            kinds = set(found) - {""}
+            names = [alphabet(char) for char in word[0]]
+            kinds = set(names) - {""}
             if len(kinds) > 1 or is_like_latin or kinds & _FORMS:
                 main = "LATIN" if "LATIN" in kinds or is_like_latin else next(iter(kinds - _FORMS), "LATIN")
-                yield from (token.start() + word.start() + at for at, of in enumerate(found) if of not in (main, ""))
+                yield from (token.start() + word.start() + at for at, of in enumerate(names) if of not in (main, ""))
 
 
 @lru_cache(maxsize=4096)
@@ -94,10 +94,10 @@ def alphabet(char: str) -> str:
     """Return the alphabet of a letter, `LATIN` or `CYRILLIC`; empty: it stands beside any, or is none."""
     if ord(char) < 0x250 or not char.isalpha():
         return "LATIN" if char.isalpha() else ""
-    found = unicodedata.name(char, "UNNAMED").partition(" ")[0]
-    if found == "LATIN" and ord(char) < 0x370:
+    name = unicodedata.name(char, "UNNAMED").partition(" ")[0]
+    if name == "LATIN" and ord(char) < 0x370:
         return "PHONETIC"
-    return "" if found in _BESIDE_LATIN else found
+    return "" if name in _BESIDE_LATIN else name
 
 
 def escape(char: str) -> str:
@@ -157,10 +157,10 @@ def code_text(text: str) -> str:
     return _spanned(visible(text) or " ")
 
 
-def _spanned(shown: str) -> str:
-    fence = "`" * (_longest_run(shown) + 1)
-    pad = " " if shown.startswith("`") or shown.endswith("`") or shown.strip() != shown else ""
-    return f"{fence}{pad}{shown}{pad}{fence}"
+def _spanned(text: str) -> str:
+    fence = "`" * (_longest_run(text) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") or text.strip() != text else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def code_html(text: str) -> str:

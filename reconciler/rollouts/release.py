@@ -203,7 +203,7 @@ def kept_problem(old: Rollout, head: Fleet, revision: str) -> Problem:
         f"as {short_revision(revision)} has it until the release is completed; to let it pass now, revert the change "
         "and make it again with the spec.review.confirm that its review names"
     )
-    return warning(old.source, "", "old-kept-in-force", message)
+    return warning(old.source, "", "rollout-kept-in-force", message)
 
 
 def is_looser(before: Rollout, after: Rollout) -> bool:

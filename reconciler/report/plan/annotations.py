@@ -119,7 +119,7 @@ def plans_junit(plans: Iterable[Plan]) -> str:
 
 
 def _suites(plan: Plan) -> Iterator[tuple[str, list[_Case]]]:
-    found, confirm = alike(plan.changes), confirm_lines(plan.held_digest)
+    entries, confirm = alike(plan.changes), confirm_lines(plan.held_digest)
     line = plain(first_line(plan))
     yield "Fleet plan", [_Case(line) if plan.is_complete else _Case(line, "error", incomplete(plan))]
     review = review_lines(plan.settings_digest)
@@ -136,7 +136,7 @@ def _suites(plan: Plan) -> Iterator[tuple[str, list[_Case]]]:
             for one in plan.settings
         ],
     )
-    yield LOSSES, [_junit_of_change(one, confirm) for one in found if one.is_destructive]
+    yield LOSSES, [_junit_of_change(one, confirm) for one in entries if one.is_destructive]
     yield (
         "Problems",
         [
@@ -157,7 +157,7 @@ def _suites(plan: Plan) -> Iterator[tuple[str, list[_Case]]]:
             for one in plan.unjudged
         ],
     )
-    yield "Changes", [_junit_of_change(one, confirm) for one in found if not one.is_destructive]
+    yield "Changes", [_junit_of_change(one, confirm) for one in entries if not one.is_destructive]
 
 
 def _junit_of_change(one: PlanEntry, confirm: list[str]) -> _Case:

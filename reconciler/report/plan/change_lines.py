@@ -75,16 +75,16 @@ def field_lines(
     fields: tuple[FieldLine, ...], cause: Cause, clusters: tuple[str, ...], style: Style, detail: Detail
 ) -> list[str]:
     """A line for each field, long texts as a diff of lines. `cause`, `clusters`: of the entry that has them."""
-    kept = _most_important(fields, detail.fields_max)
-    if not kept:
+    chosen = _most_important(fields, detail.fields_max)
+    if not chosen:
         return []
     lines: list[str] = []
-    width = min(max(len(visible(line.path)) for line in kept), 60)
-    for line in kept:
+    width = min(max(len(visible(line.path)) for line in chosen), 60)
+    for line in chosen:
         notes = "".join(f"  {note}" for note in _field_notes(line, cause, clusters, style))
         lines.extend(f"{_INDENT}{text}" for text in _field(line, notes, width, style, detail))
-    if len(fields) > len(kept):
-        lines.append(f"{_INDENT}… {len(fields) - len(kept)} more fields")
+    if len(fields) > len(chosen):
+        lines.append(f"{_INDENT}… {len(fields) - len(chosen)} more fields")
     return lines
 
 
@@ -102,8 +102,8 @@ def _most_important(fields: tuple[FieldLine, ...], most: int) -> tuple[FieldLine
         is_like_others = 1 < often == alike[repr(line.before), repr(line.after)]
         return len(line.clusters) < clusters, is_like_others, ranks[line.path]
 
-    kept = sorted(fields, key=rank)
-    chosen = {id(line) for line in kept[:most]}
+    ordered = sorted(fields, key=rank)
+    chosen = {id(line) for line in ordered[:most]}
     return tuple(line for line in fields if id(line) in chosen)
 
 
@@ -133,16 +133,16 @@ def _field_notes(line: FieldLine, cause: Cause, clusters: tuple[str, ...], style
         yield style.dim(f"[only {cluster_list(line.clusters)}]")
 
 
-def unjudged_lines(found: NotEvaluated, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
+def unjudged_lines(one: NotEvaluated, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
     """Return `? unjudged Deployment demo/web apps/web.yaml:18`, the reason, and its differences."""
-    subject = style.bold(visible(str(found.identity)))
-    head = [style.yellow("? unjudged".ljust(11)), subject, style.dim(visible(str(found.source)))]
-    lines = ["  ".join(part for part in head if part), f"{_INDENT}because {visible(found.why)}"]
+    subject = style.bold(visible(str(one.identity)))
+    head = [style.yellow("? unjudged".ljust(11)), subject, style.dim(visible(str(one.source)))]
+    lines = ["  ".join(part for part in head if part), f"{_INDENT}because {visible(one.why)}"]
     fields = tuple(
         FieldLine(path=field.path, before=field.before, after=field.after)
-        for field in (*found.fields, *found.policy_fields)
+        for field in (*one.fields, *one.policy_fields)
     )
-    notes = [f"{_INDENT}{visible(note)}" for note in found.notes]
+    notes = [f"{_INDENT}{visible(note)}" for note in one.notes]
     return [*lines, *notes, *field_lines(fields, Cause.DECLARED, (), style, detail)]
 
 
@@ -160,8 +160,8 @@ def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_rea
     subject = style.bold(visible(str(placement.identity)))
     lines = [f"{style.yellow('~ place'.ljust(11))}  {subject}  {counts}{', '.join(steps)}"]
     if placement.overridden:
-        made = ", ".join(f"{visible(target.cluster)} {target.replicas}" for target in placement.overridden)
-        lines.append(f"{_INDENT}an override makes it {made}")
+        replaced = ", ".join(f"{visible(target.cluster)} {target.replicas}" for target in placement.overridden)
+        lines.append(f"{_INDENT}an override makes it {replaced}")
     if has_reasons:
         lines.extend(f"{_INDENT}because: {visible(str(reason))}" for reason in placement.reasons)
     return lines

@@ -62,8 +62,8 @@ def parts_of(plan: Plan) -> PlanParts:
     """Return what reports show of a plan."""
     plan = redacted(plan)
     changes, labels = without_chart_labels(plan.changes)
-    found = alike(changes)
-    losses, others = ([one for one in found if one.is_destructive is is_loss] for is_loss in (True, False))
+    entries = alike(changes)
+    losses, others = ([one for one in entries if one.is_destructive is is_loss] for is_loss in (True, False))
     return PlanParts(plan, losses, others, labels)
 
 
@@ -73,9 +73,9 @@ def alike(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
     Before others that are alike come images that are not from where most are.
     """
     groups = by_key((_key(entry), entry) for entry in grouped(changes))
-    found = [*map(_alike, groups.values())]
-    rare = rare_registries(one.gains for one in found)
-    return tuple(sorted(found, key=lambda one: _order(one, rare)))
+    entries = [*map(_alike, groups.values())]
+    rare = rare_registries(one.gains for one in entries)
+    return tuple(sorted(entries, key=lambda one: _order(one, rare)))
 
 
 def _key(entry: PlanEntry) -> tuple[Any, ...]:
@@ -99,7 +99,7 @@ def _alike(entries: Sequence[PlanEntry]) -> PlanEntry:
         source=sources[0] if len(sources) == 1 else Source(common_folder(sources)),
         fields=tuple(_spread(line, first, entries, clusters) for line in first.fields),
         identities=tuple(sorted({entry.identity for entry in entries})),
-        places=tuple((where, tuple(sorted(found))) for where, found in sorted(by_clusters.items())),
+        places=tuple((where, tuple(sorted(members))) for where, members in sorted(by_clusters.items())),
         sources=sources,
         count=sum(entry.count for entry in entries),
         powers=joined_holders(entry.powers for entry in entries),
@@ -136,30 +136,30 @@ def _order(entry: PlanEntry, rare: frozenset[str]) -> tuple[Any, ...]:
     return (*loss, not is_rare, more, *subject, *rest)
 
 
-def alike_lines(found: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
+def alike_lines(entry: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
     """A headline, a line for each field, and the names of the objects where there are several."""
-    powers = [f"{_INDENT}{line}" for line in power_lines(found.powers, found.objects)] if detail.fields_max else []
-    lines = [*entry_lines(found, style, detail), *powers]
-    if found.objects == 1:
+    powers = [f"{_INDENT}{line}" for line in power_lines(entry.powers, entry.objects)] if detail.fields_max else []
+    lines = [*entry_lines(entry, style, detail), *powers]
+    if entry.objects == 1:
         return lines
-    head = headlines(found, style, subject=counted_kind(found.identity.kind, found.objects))
-    names = _names(found)
-    kept = names[: detail.name_lines_max]
-    if len(names) > len(kept):
-        kept.append(f"… and more: {found.objects:,} objects in all" if kept else f"… {found.objects:,} objects")
-    return [*head, *lines[len(head) :], *(f"{_INDENT}{line}" for line in kept)]
+    head = headlines(entry, style, subject=counted_kind(entry.identity.kind, entry.objects))
+    names = _names(entry)
+    listed = names[: detail.name_lines_max]
+    if len(names) > len(listed):
+        listed.append(f"… and more: {entry.objects:,} objects in all" if listed else f"… {entry.objects:,} objects")
+    return [*head, *lines[len(head) :], *(f"{_INDENT}{line}" for line in listed)]
 
 
-def _names(found: PlanEntry) -> list[str]:
+def _names(entry: PlanEntry) -> list[str]:
     """The names of all objects, with their clusters where they are not all in the same; of few with their places."""
     lines: list[str] = []
-    is_few = found.objects <= _FEW
-    for clusters, members in found.places:
+    is_few = entry.objects <= _FEW
+    for clusters, members in entry.places:
         if is_few:
             names = ["  ".join(filter(None, (object_name(one), visible(str(at))))) for one, at in members]
         else:
             names = name_lines((object_name(one) for one, _ in members), chars_max=_NAMES_CHARS_MAX)
-        if len(found.places) > 1:
+        if len(entry.places) > 1:
             where = f"{cluster_list(clusters)}: "
             names = [where + names[0], *(f"  {line}" for line in names[1:])]
         lines.extend(names)
@@ -172,17 +172,17 @@ _FOLDERS_MAX = 25
 SEVERAL = "several folders"
 
 
-def by_folder(found: Sequence[PlanEntry]) -> dict[str, list[PlanEntry]]:
+def by_folder(entries: Sequence[PlanEntry]) -> dict[str, list[PlanEntry]]:
     """Return the entries by folder, `SEVERAL` first; all under an empty name if dividing would not help."""
-    paths = {source.path for one in found for source in one.sources}
+    paths = {source.path for one in entries for source in one.sources}
     divided: dict[str, list[PlanEntry]] = {}
-    if len(found) >= _ENTRIES_MIN:
-        top = common_folder(source for one in found for source in one.sources)
-        for one in found:
+    if len(entries) >= _ENTRIES_MIN:
+        top = common_folder(source for one in entries for source in one.sources)
+        for one in entries:
             folders = {_below(source.path, top) for source in one.sources}
             divided.setdefault(folders.pop() if len(folders) == 1 else SEVERAL, []).append(one)
     if not 1 < len(divided) <= _FOLDERS_MAX or len(divided) == len(paths):
-        return {"": list(found)} if found else {}
+        return {"": list(entries)} if entries else {}
     return {name: divided[name] for name in sorted(divided, key=lambda name: (name != SEVERAL, name))}
 
 

@@ -63,10 +63,10 @@ def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[str, ...]:
         for one in plan.settings
     )
     errors = sum(problem.severity is Severity.ERROR for problem in set(plan.problems))
-    found = [
+    parts = [
         *_loosened(plan, is_told=bool(groups_max)),
         *(_stories(plan)[:_STORIES_MAX] if groups_max else []),
-        *([[said]] if (said := spoken_losses(losses(plan)[HoldGroup.NONE])) else []),
+        *([[lost]] if (lost := spoken_losses(losses(plan)[HoldGroup.NONE])) else []),
         *_changes(plan, groups_max),
         *([[f"{counted(settings, 'setting')} changed"]] if settings else []),
         *_held(plan),
@@ -74,10 +74,10 @@ def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[str, ...]:
         *([[counted(errors, "error")]] if errors else []),
         *([] if plan.is_complete else [[_INCOMPLETE]]),
     ]
-    if found == [[_INCOMPLETE]]:
-        found = [[_UNKNOWN]]
+    if parts == [[_INCOMPLETE]]:
+        parts = [[_UNKNOWN]]
     words: list[str] = []
-    for part in found or [["no changes"]]:
+    for part in parts or [["no changes"]]:
         words.extend(["; ", *part] if words else part)
     return tuple(words)
 
@@ -95,15 +95,15 @@ def _stories(plan: Plan) -> list[list[str]]:
     """
     rows = [one for one in plan.settings if one.direction is Direction.PROMOTES and one.path]
     promotions = Counter(one.document.partition(":")[0] for one in rows)
-    found = [[_names([document]), f": {counted(count, 'field')}"] for document, count in sorted(promotions.items())]
+    stories = [[_names([document]), f": {counted(count, 'field')}"] for document, count in sorted(promotions.items())]
     lost = by_key((change.policy_lost, change) for change in plan.changes if change.policy_lost)
     for words, changes in sorted(lost.items()):
         held = " (held)" if all(change.held is not None for change in changes) else ""
         leaving = _names(one.identity.name for one in changes)
-        found.append([Code(words), ": ", leaving, " leave ", _names(one.cluster for one in changes), held])
-    found += [*_replaced(plan), *_renamed(plan)]
+        stories.append([Code(words), ": ", leaving, " leave ", _names(one.cluster for one in changes), held])
+    stories += [*_replaced(plan), *_renamed(plan)]
     new = [problem.cluster for problem in plan.problems if problem.code == CLUSTER_IN_NO_POLICY]
-    return [*found, ["new cluster ", _names(new), " in no policy"]] if new else found
+    return [*stories, ["new cluster ", _names(new), " in no policy"]] if new else stories
 
 
 def _names(names: Iterable[str]) -> str:
@@ -116,12 +116,12 @@ def _code_unless_word(text: str, name: str) -> str:
 
 def _replaced(plan: Plan) -> Iterator[list[str]]:
     """`3 Deployments replaced: selector of shop/web`."""
-    found: dict[tuple[str, str], list[Change]] = {}
+    replaced: dict[tuple[str, str], list[Change]] = {}
     for change in plan.changes:
         if change.action is Action.REPLACE and change.fields:
             path = min((field.path for field in change.fields), key=lambda path: (path.count("."), path))
-            found.setdefault((change.identity.kind, leaf(path)), []).append(change)
-    for (kind, name), changes in sorted(found.items()):
+            replaced.setdefault((change.identity.kind, leaf(path)), []).append(change)
+    for (kind, name), changes in sorted(replaced.items()):
         where = sorted({f"{one.identity.namespace}/{one.identity.name}".removeprefix("/") for one in changes})
         done = "replaced" if any(one.held is None for one in changes) else "to be replaced"
         yield [_code_unless_word(cut(counted_kind(kind, len(changes)), _NAME_CHARS_MAX), kind),
@@ -186,16 +186,16 @@ def _loosened(plan: Plan, *, is_told: bool) -> list[list[str]]:
     judges = [change.document for change in plan.settings if _is_of_check(change)]
     held = [change for change in plan.settings if change.held]
     loose = [change for change in plan.settings if change.direction is Direction.LOOSENS and not change.held]
-    said = []
+    stories = []
     if judges:
         more = f" and {len(judges) - 1:,} more" if len(judges) > 1 else ""
         first = Code(visible(judges[0])[:_NAME_CHARS_MAX])
-        said.append(["the check of pull requests itself changes: ", first, *([more] if more else [])])
-    told = (
+        stories.append(["the check of pull requests itself changes: ", first, *([more] if more else [])])
+    kinds = (
         (f"{counted(len(held), 'loosened setting')} held", held),
         (f"{counted(len(loose), 'setting')} loosened", loose),
     )
-    return [*said, *([words, *_loosest(changes, is_told)] for words, changes in told if changes)]
+    return [*stories, *([words, *_loosest(changes, is_told)] for words, changes in kinds if changes)]
 
 
 def _loosest(changes: list[SettingChange], is_told: bool) -> list[str]:
@@ -219,9 +219,9 @@ def _held(plan: Plan) -> list[list[str]]:
     others = Counter(group_of(change.hold) for change in plan.changes if change.action not in DESTRUCTIVE)
     parts = []
     for hold in (HoldGroup.GUARD, HoldGroup.WAITING):
-        said = [spoken_losses(lost[hold]), counted(others[hold], "change") if others[hold] else ""]
-        if any(said):
-            parts.append([f"{', '.join(part for part in said if part)} {hold.value}"])
+        words = [spoken_losses(lost[hold]), counted(others[hold], "change") if others[hold] else ""]
+        if any(words):
+            parts.append([f"{', '.join(part for part in words if part)} {hold.value}"])
     return parts
 
 
@@ -260,10 +260,10 @@ def _changes(plan: Plan, groups_max: int) -> list[list[str]]:
             -group.count,
         ),
     )
-    told = ordered[:groups_max]
-    parts = [_described(group) for group in told]
+    chosen = ordered[:groups_max]
+    parts = [_described(group) for group in chosen]
     if rest := sum(group.count for group in ordered[groups_max:]):
-        parts.append([f"{counted(rest, 'more change' if told else 'change')}"])
+        parts.append([f"{counted(rest, 'more change' if chosen else 'change')}"])
     charts = [found for line in labels if (found := line.strip().partition("helm.sh/chart  ")[2])]
     named = [": ", Code(cut(", ".join(charts), _NAME_CHARS_MAX))] if charts else []
     return [*parts, *([["labels of charts", *named]] if labels else [])]
@@ -279,13 +279,13 @@ def _described(group: _Group) -> list[str]:
     done = {Action.CREATE: " created", Action.ADOPT: " adopted"}.get(group.action, "")
     clusters = {cluster for member in group.members for cluster in member.clusters}
     where = Code(cut(min(clusters), _NAME_CHARS_MAX)) if len(clusters) == 1 else f"{len(clusters):,} clusters"
-    told = group.gravest
+    image = group.gravest
     return [
         *subject,
         f"{done} in ",
         where,
         *([] if done else _changed_fields(group)),
-        *([" (", Code(cut(told, _IMAGE_CHARS_MAX)), ")"] if told else []),
+        *([" (", Code(cut(image, _IMAGE_CHARS_MAX)), ")"] if image else []),
     ]
 
 
@@ -298,8 +298,8 @@ def _changed_fields(group: _Group) -> list[str]:
         return [": the record of its policy"]
     name = leaf(paths[0])
     shape = _shape(paths[0])
-    said = "scaled" if name == "replicas" else name
-    words = [": ", _code_unless_word(cut(said, _NAME_CHARS_MAX), name)]
+    word = "scaled" if name == "replicas" else name
+    words = [": ", _code_unless_word(cut(word, _NAME_CHARS_MAX), name)]
     words += _values([line for one in group.members for line in one.fields if _shape(line.path) == shape])
     return [*words, f" and {counted(len(paths) - 1, 'more field')}"] if len(paths) > 1 else words
 
@@ -314,11 +314,11 @@ def _values(lines: list[FieldLine]) -> list[str]:
 
     For images that differ in their registries alone, return the common part.
     """
-    told = {value_texts(line.before, line.after, _IMAGE_CHARS_MAX) for line in lines}
-    if any(_HIDDEN in value for pair in told for value in pair):
+    pairs = {value_texts(line.before, line.after, _IMAGE_CHARS_MAX) for line in lines}
+    if any(_HIDDEN in value for pair in pairs for value in pair):
         return []
-    tags = {_tags(*pair) if leaf(lines[0].path) == "image" else None for pair in told}
-    shared = tags if len(told) > 1 else {tag or pair for tag, pair in zip(tags, told, strict=True)}
+    tags = {_tags(*pair) if leaf(lines[0].path) == "image" else None for pair in pairs}
+    shared = tags if len(pairs) > 1 else {tag or pair for tag, pair in zip(tags, pairs, strict=True)}
     if len(shared) > 1 or None in shared:
         return []
     ((before, after),) = (pair for pair in shared if pair is not None)

@@ -135,27 +135,27 @@ _CHART_LABELS_MAX = 4
 def without_chart_labels(changes: Iterable[Change]) -> tuple[list[Change], list[str]]:
     """Return changes without the labels of charts that change alike in some objects, and lines about these."""
     changes = list(changes)
-    found: dict[tuple[str, str, str], set[Identity]] = {}
+    objects_of: dict[tuple[str, str, str], set[Identity]] = {}
     for change in changes:
         for field in change.fields:
             if key := _chart_label(change, field):
-                found.setdefault(key, set()).add(change.identity)
-    kept = {key: objects for key, objects in found.items() if len(objects) >= _CHART_OBJECTS_MIN}
-    if not kept:
+                objects_of.setdefault(key, set()).add(change.identity)
+    common = {key: objects for key, objects in objects_of.items() if len(objects) >= _CHART_OBJECTS_MIN}
+    if not common:
         return changes, []
     rest = []
     for change in changes:
-        fields = tuple(field for field in change.fields if _chart_label(change, field) not in kept)
+        fields = tuple(field for field in change.fields if _chart_label(change, field) not in common)
         if of_interest(fields) and [field.path for field in fields] != [OWNER_PATH]:
             rest.append(replace(change, fields=fields) if fields != change.fields else change)
-    touched: set[Identity] = set().union(*kept.values())
+    touched: set[Identity] = set().union(*common.values())
     alone = touched - {change.identity for change in rest}
-    labels = [f"      {name}  {before} → {after}" for name, before, after in sorted(kept)]
+    labels = [f"      {name}  {before} → {after}" for name, before, after in sorted(common)]
     more = [f"      … {len(labels) - _CHART_LABELS_MAX} more labels"] if len(labels) > _CHART_LABELS_MAX else []
     kinds = Counter(identity.kind for identity in alone)
     only = ", ".join(counted_kind(kind, count) for kind, count in sorted(kinds.items()))
-    told = f"~ update     labels of charts in {len(touched):,} objects"
-    return rest, [f"{told}; nothing else changes in {only}" if only else told, *labels[:_CHART_LABELS_MAX], *more]
+    head = f"~ update     labels of charts in {len(touched):,} objects"
+    return rest, [f"{head}; nothing else changes in {only}" if only else head, *labels[:_CHART_LABELS_MAX], *more]
 
 
 def _chart_label(change: Change, field: FieldChange) -> tuple[str, str, str] | None:
@@ -207,9 +207,9 @@ def grouped(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
 
 
 def _gained(identity: Identity, changes: Iterable[Change], *, in_parts: bool) -> Holders:
-    found = (gained(change.fields, in_parts=in_parts).union(starmap(Power, change.powers)) for change in changes)
+    powers = (gained(change.fields, in_parts=in_parts).union(starmap(Power, change.powers)) for change in changes)
     # Sorted, since registries with equally many images are shown in this order.
-    return dict.fromkeys(sorted(frozenset().union(*found)), (identity,))
+    return dict.fromkeys(sorted(frozenset().union(*powers)), (identity,))
 
 
 def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:
@@ -219,11 +219,11 @@ def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:
             manager = field.owner.manager if field.owner is not None else ""
             key = (field.path, value_key(field.before), value_key(field.after), field.cause, manager)
             lines.setdefault(key, []).append((member.cluster, field))
-    found = []
+    rows = []
     for (*_, manager), alike in lines.items():
         field = alike[0][1]
         times = sorted(owner.time for _, one in alike if (owner := one.owner) is not None and owner.time)
-        found.append(
+        rows.append(
             FieldLine(
                 path=field.path,
                 before=field.before,
@@ -234,7 +234,7 @@ def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:
                 clusters=tuple(cluster for cluster, _ in alike),
             )
         )
-    return tuple(sorted(found, key=lambda line: (line.path, line.clusters)))
+    return tuple(sorted(rows, key=lambda line: (line.path, line.clusters)))
 
 
 def of_interest(fields: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:

@@ -42,11 +42,11 @@ def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
     parts = parts_of(plan)
     head = _head(parts.plan, marker)
 
-    def composed(shown: Sequence[ShownSection]) -> str:
+    def composed(fitting: Sequence[ShownSection]) -> str:
         lines = [*head]
-        for one in shown:
+        for one in fitting:
             lines.extend(_block(one))
-        if notes := _notes(shown):
+        if notes := _notes(fitting):
             lines.extend(["", _shortened("; ".join(notes))])
         return joined(lines)
 
@@ -102,10 +102,10 @@ def comment_marker(name: str) -> str:
     return f"<!-- fleet-plan {plain} -->" if plain else "<!-- fleet-plan -->"
 
 
-def _notes(shown: Sequence[ShownSection]) -> list[str]:
+def _notes(fitting: Sequence[ShownSection]) -> list[str]:
     """Return the omissions of each title."""
     notes = []
-    for title, parts in by_key((one.section.title, one) for one in shown).items():
+    for title, parts in by_key((one.section.title, one) for one in fitting).items():
         lost = list(dict.fromkeys(name for one in parts for name in one.lost))
         if gone := sum(one.left_out for one in parts):
             whole = gone + sum(len(one.items) for one in parts)
@@ -119,14 +119,14 @@ def _shortened(left_out: str) -> str:
     return f"_Left out to fit: {left_out}. `reconciler diff -o html` has everything._"
 
 
-def _block(shown: ShownSection) -> list[str]:
-    if not shown.lines:
+def _block(part: ShownSection) -> list[str]:
+    if not part.lines:
         return []
-    fence = fence_for(shown.lines)
-    block = [*shown.lines] if shown.section.is_table else [f"{fence}diff", *shown.lines, fence]
-    where = f" in {code_html(shown.section.folder[:100])}" if shown.section.folder else ""
-    title = f"{shown.section.title}{where} ({shown.section.count:,})"
-    if not shown.section.is_folded:
+    fence = fence_for(part.lines)
+    block = [*part.lines] if part.section.is_table else [f"{fence}diff", *part.lines, fence]
+    where = f" in {code_html(part.section.folder[:100])}" if part.section.folder else ""
+    title = f"{part.section.title}{where} ({part.section.count:,})"
+    if not part.section.is_folded:
         return ["", f"**{title}**", "", *block]
-    opened = "<details open>" if shown.section.is_open else "<details>"
+    opened = "<details open>" if part.section.is_open else "<details>"
     return ["", f"{opened}<summary>{title}</summary>", "", *block, "", "</details>"]

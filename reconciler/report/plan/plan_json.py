@@ -33,8 +33,8 @@ from reconciler.report.plan.stages import state_words
 
 def plan_parts(rollouts: Iterable[RolloutPlan]) -> dict[str, Json]:
     """`{rollouts: […], stages: […]}` of a plan; empty where it has no Rollout."""
-    found = sorted(rollouts, key=lambda one: one.name)
-    if not found:
+    ordered = sorted(rollouts, key=lambda one: one.name)
+    if not ordered:
         return {}
     return {
         "rollouts": [
@@ -50,20 +50,20 @@ def plan_parts(rollouts: Iterable[RolloutPlan]) -> dict[str, Json]:
                 "release": one.progress.release if one.progress is not None else None,
                 "supersedes": one.superseded or None,
             }
-            for one in found
+            for one in ordered
         ],
-        "stages": [_stage(one, number) for one in found for number in range(len(one.stages))],
+        "stages": [_stage(one, number) for one in ordered for number in range(len(one.stages))],
     }
 
 
-def _stage(found: RolloutPlan, number: int) -> dict[str, Json]:
+def _stage(rollout: RolloutPlan, number: int) -> dict[str, Json]:
     """Return a stage as JSON. `after`: the stage with clusters before it, and its condition; null for the first."""
-    plan = found.stages[number]
-    earlier = [stage for stage in found.stages[:number] if stage.clusters and not stage.pinned]
-    known = {one.name: one for one in found.progress.stages} if found.progress is not None else {}
+    plan = rollout.stages[number]
+    earlier = [stage for stage in rollout.stages[:number] if stage.clusters and not stage.pinned]
+    known = {one.name: one for one in rollout.progress.stages} if rollout.progress is not None else {}
     now = known.get(plan.stage.name)
     return {
-        "rollout": found.name,
+        "rollout": rollout.name,
         "stage": plan.stage.name,
         "clusters": list(plan.clusters),
         "maxConcurrency": plan.at_once,
@@ -83,10 +83,10 @@ def _stage(found: RolloutPlan, number: int) -> dict[str, Json]:
     }
 
 
-def _after(found: StagePlan) -> dict[str, Json]:
-    gate, after = found.stage.gate, found.stage.after
+def _after(stage: StagePlan) -> dict[str, Json]:
+    gate, after = stage.stage.gate, stage.stage.after
     return {
-        "stage": found.stage.name,
+        "stage": stage.stage.name,
         "healthy": gate.healthy,
         "conditions": [
             {"type": check.condition, "status": check.status, "of": str(check.of) if check.of is not None else None}
@@ -98,15 +98,15 @@ def _after(found: StagePlan) -> dict[str, Json]:
     }
 
 
-def stage_part(found: StageProgress) -> dict[str, Json]:
+def stage_part(stage: StageProgress) -> dict[str, Json]:
     """Return `{name, clusters, state, why, done, until, approval, failed, pinned}`; null if not applicable.
 
     `approval`: the entry under `spec.approvals` that lets the next stage begin.
     """
-    state = found.state
+    state = stage.state
     return {
-        "name": found.name,
-        "clusters": list(found.clusters),
+        "name": stage.name,
+        "clusters": list(stage.clusters),
         "state": str(state.kind),
         "why": state_words(state),
         "done": state.done if state.kind is StageKind.RUNNING else None,
@@ -124,11 +124,11 @@ def rollouts_part(rollouts: Iterable[RolloutProgress], scrubbed: Callable[[str],
     """
     return [
         {
-            "name": found.rollout,
-            "release": found.release,
-            "waiting": found.waiting or None,
-            "done": found.is_done,
-            "stages": [stage_part(stage) for stage in found.stages],
+            "name": rollout.rollout,
+            "release": rollout.release,
+            "waiting": rollout.waiting or None,
+            "done": rollout.is_done,
+            "stages": [stage_part(stage) for stage in rollout.stages],
             "clusters": [
                 {
                     "name": name,
@@ -137,10 +137,10 @@ def rollouts_part(rollouts: Iterable[RolloutProgress], scrubbed: Callable[[str],
                     "phase": str(cluster.phase),
                     "why": scrubbed(cluster.why),
                 }
-                for name, cluster in sorted(found.clusters.items())
+                for name, cluster in sorted(rollout.clusters.items())
             ],
         }
-        for found in sorted(rollouts, key=lambda one: one.rollout)
+        for rollout in sorted(rollouts, key=lambda one: one.rollout)
     ]
 
 
@@ -153,13 +153,13 @@ def plan_document(plan: Plan) -> dict[str, Json]:
         "head": plan.head,
         "complete": plan.is_complete,
         "summary": summary(plan.changes),
-        "grouped": [_group(found) for found in alike(plan.changes)],
+        "grouped": [_group(each) for each in alike(plan.changes)],
         "changes": [
             _change(change)
             for change in sorted(plan.changes, key=lambda one: (one.cluster, *one.identity, str(one.action)))
         ],
         "placements": [_placement(placement) for placement in plan.placements],
-        "unjudged": [_not_evaluated(found) for found in plan.unjudged],
+        "unjudged": [_not_evaluated(each) for each in plan.unjudged],
         **plan_parts(plan.rollouts),
         **settings_part(plan),
         "problems": problems_part(plan.problems),
@@ -219,14 +219,14 @@ def _field(field: FieldChange) -> dict[str, Json]:
     return {**values_part(field.path, field.before, field.after), "owner": to_builtins(field.owner)}
 
 
-def _not_evaluated(found: NotEvaluated) -> dict[str, Json]:
+def _not_evaluated(one: NotEvaluated) -> dict[str, Json]:
     return {
-        "resource": resource_part(found.gvk, found.identity),
-        "source": str(found.source),
-        "why": found.why,
-        "notes": list(found.notes),
-        "fields": [_field(field) for field in found.fields],
-        "policyFields": [_field(field) for field in found.policy_fields],
+        "resource": resource_part(one.gvk, one.identity),
+        "source": str(one.source),
+        "why": one.why,
+        "notes": list(one.notes),
+        "fields": [_field(field) for field in one.fields],
+        "policyFields": [_field(field) for field in one.policy_fields],
     }
 
 

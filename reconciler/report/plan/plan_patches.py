@@ -42,7 +42,7 @@ def plan_patches(plan: Plan) -> dict[str, Json]:
         "base": plan.base,
         "head": plan.head,
         "complete": plan.is_complete,
-        "patches": [_part(raw, shown, masker) for raw, shown in pairs],
+        "patches": [_part(raw, hidden, masker) for raw, hidden in pairs],
         "problems": problems_part(plan.problems),
     }
 
@@ -51,15 +51,15 @@ def _order(change: Change) -> tuple[str, ...]:
     return (change.cluster, *change.identity, str(change.action), str(change.held is not None))
 
 
-def _part(raw: Change, shown: Change, masker: Masker) -> dict[str, Json]:
+def _part(raw: Change, hidden: Change, masker: Masker) -> dict[str, Json]:
     before = masker.manifest(raw.before) if raw.before is not None else None
     manifest = masker.manifest(raw.manifest) if raw.manifest is not None else {}
     return {
-        "action": str(shown.action),
-        "cluster": shown.cluster,
-        "resource": resource_part(shown.gvk, shown.identity),
-        "held": shown.held,
-        "patch": _patch(shown, before, manifest),
+        "action": str(hidden.action),
+        "cluster": hidden.cluster,
+        "resource": resource_part(hidden.gvk, hidden.identity),
+        "held": hidden.held,
+        "patch": _patch(hidden, before, manifest),
     }
 
 
@@ -134,9 +134,9 @@ def _steps_to(tree: Json, path: FieldPath, value: Json) -> Iterator[Operation]:
 def _position(tree: Json, step: FieldStep) -> Step:
     match step:
         case Keyed(pairs):
-            found = index_of(tree, pairs)
-            assert found is not None, "the item is there"
-            return found
+            index = index_of(tree, pairs)
+            assert index is not None, "the item is there"
+            return index
         case Member(value):
             return int(tree.index(value))
         case str() | int():

@@ -52,18 +52,18 @@ def plan_text(plan: Plan, style: Style = PLAIN, *, is_all: bool = False) -> str:
     return joined(lines)
 
 
-def _lines(found: Iterable[PlanEntry], style: Style) -> list[str]:
-    return [line for one in found for line in alike_lines(one, style)]
+def _lines(entries: Iterable[PlanEntry], style: Style) -> list[str]:
+    return [line for one in entries for line in alike_lines(one, style)]
 
 
 def _summary(plan: Plan, style: Style) -> list[str]:
     counts = counts_by_cluster(plan.changes)
     base, head = visible(short_revision(plan.base)), visible(short_revision(plan.head))
     revisions = f"{base or 'the clusters'} → {head}"
-    said = spoken(totals(counts.values()))
+    totals_text = spoken(totals(counts.values()))
     lines = [
         style.bold(plain(first_line(plan))),
-        "  ".join(part for part in (revisions, said) if part),
+        "  ".join(part for part in (revisions, totals_text) if part),
     ]
     if not plan.is_complete:
         lines.append(style.red(incomplete(plan)))
@@ -132,11 +132,11 @@ def setting_lines(change: SettingChange, style: Style = PLAIN, *, value_chars_ma
 
 def _subject(text: str) -> str:
     """Return a name that hides no other setting by its length: in the middle of a long one stands its digest."""
-    shown = visible(text)
-    if len(shown) <= _SUBJECT_CHARS_MAX:
-        return shown
+    plain = visible(text)
+    if len(plain) <= _SUBJECT_CHARS_MAX:
+        return plain
     half = _SUBJECT_CHARS_MAX // 2
-    return f"{shown[:half]}…{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}…{shown[-half:]}"
+    return f"{plain[:half]}…{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}…{plain[-half:]}"
 
 
 def review_lines(digest: str, style: Style = PLAIN) -> list[str]:

@@ -88,9 +88,9 @@ class ShownSection(Struct, frozen=True, kw_only=True):
         lines = tuple(line for item in self.items for line in item)
         left = Counter(self.section.subjects[self.kept :] if self.kept is not None else ())
         if left:
-            told = [f"{count:,} × {subject}" for subject, count in left.most_common(_SUBJECTS_MAX)]
-            more = ["…"] if len(left) > len(told) else []
-            lines = (*lines, f"… {self.left_out:,} more: {', '.join([*told, *more])}")
+            subjects = [f"{count:,} × {subject}" for subject, count in left.most_common(_SUBJECTS_MAX)]
+            more = ["…"] if len(left) > len(subjects) else []
+            lines = (*lines, f"… {self.left_out:,} more: {', '.join([*subjects, *more])}")
         return (*self.section.heading, *lines) if lines else ()
 
     @property
@@ -107,40 +107,40 @@ Composer = Callable[[Sequence[ShownSection]], str]
 
 def fitted(sections: Iterable[Section], compose: Composer, budget: int) -> str:
     """The composed text of at most `budget` UTF-8 bytes with as much in it as fits; empty when nothing does."""
-    shown = [ShownSection(section=section) for section in sections]
-    text = compose(shown)
+    parts = [ShownSection(section=section) for section in sections]
+    text = compose(parts)
     # Sections with their next form, the least important first; those that matter alike together.
-    cuts = by_key(((rank, form), place) for place, one in enumerate(shown)
+    cuts = by_key(((rank, form), place) for place, one in enumerate(parts)
                   for form, rank in enumerate(one.section.ranks, start=1))  # fmt: skip
     for (_, form), places in sorted(cuts.items()):
         if size(text) <= budget:
             return text
-        if form < len(shown[places[0]].section.forms):
-            shown = [replace(one, form=form) if place in places else one for place, one in enumerate(shown)]
-            text = compose(shown)
+        if form < len(parts[places[0]].section.forms):
+            parts = [replace(one, form=form) if place in places else one for place, one in enumerate(parts)]
+            text = compose(parts)
         else:
-            shown, text = _trimmed(shown, places, compose, budget)
+            parts, text = _trimmed(parts, places, compose, budget)
     return text if size(text) <= budget else ""
 
 
 def _trimmed(
-    shown: Sequence[ShownSection], places: Sequence[int], compose: Composer, budget: int
+    parts: Sequence[ShownSection], places: Sequence[int], compose: Composer, budget: int
 ) -> tuple[list[ShownSection], str]:  # fmt: skip
     """The sections with as many items each as fit, and the text; with none where not even one does."""
 
-    def with_items(kept: int) -> tuple[list[ShownSection], str]:
-        tried = [replace(one, kept=kept) if place in places else one for place, one in enumerate(shown)]
+    def with_items(count: int) -> tuple[list[ShownSection], str]:
+        tried = [replace(one, kept=count) if place in places else one for place, one in enumerate(parts)]
         return tried, compose(tried)
 
-    low, high = 1, max(len(shown[place].items) for place in places)
+    low, high = 1, max(len(parts[place].items) for place in places)
     best = with_items(0)
     while low <= high:
-        kept = (low + high) // 2
-        tried = with_items(kept)
+        count = (low + high) // 2
+        tried = with_items(count)
         if size(tried[1]) <= budget:
-            best, low = tried, kept + 1
+            best, low = tried, count + 1
         else:
-            high = kept - 1
+            high = count - 1
     return best
 
 
@@ -166,10 +166,10 @@ _WITHOUT_VALUES = (_SHORT, "long values and texts")
 _WITHOUT_NAMES = (_NAMELESS, "names of objects that change alike")
 
 
-def sections_of(found: PlanParts) -> tuple[Section, ...]:
+def sections_of(contents: PlanParts) -> tuple[Section, ...]:
     """Return the sections of a plan, in reading order."""
-    plan, losses, problems = found.plan, found.losses, found.plan.problems
-    placements, unjudged, labels = plan.placements, plan.unjudged, (tuple(found.labels),)
+    plan, losses, problems = contents.plan, contents.losses, contents.plan.problems
+    placements, unjudged, labels = plan.placements, plan.unjudged, (tuple(contents.labels),)
     stages, settings = stage_lines(plan), tuple(tuple(setting_lines(change)) for change in plan.settings)
     parts = (
         Section(title=SETTINGS, count=len(settings), forms=(Form(settings),), ranks=(_SETTINGS,), is_folded=False,
@@ -186,10 +186,10 @@ def sections_of(found: PlanParts) -> tuple[Section, ...]:
                 forms=tuple(Form(tuple(tuple(unjudged_lines(one, detail=detail)) for one in unjudged), lost)
                             for detail, lost in (_LONG, _WITHOUT_VALUES))),
         *(_changes("Changes", part, (_VALUES, _NAMES, _CHANGES), _LONG, _WITHOUT_VALUES, _WITHOUT_NAMES, folder=folder)
-          for folder, part in by_folder(found.ready).items()),
-        Section(title="Labels of charts", count=bool(found.labels), forms=(Form(labels),), ranks=(_CHANGES,),
+          for folder, part in by_folder(contents.ready).items()),
+        Section(title="Labels of charts", count=bool(contents.labels), forms=(Form(labels),), ranks=(_CHANGES,),
                 is_folded=False),
-        _changes("Held", found.held, (_VALUES, _WAITING), _LONG, _WITHOUT_VALUES),
+        _changes("Held", contents.held, (_VALUES, _WAITING), _LONG, _WITHOUT_VALUES),
         Section(title="Placements", count=len(placements), ranks=(_REASONS, _PLACED),
                 forms=tuple(Form(tuple(tuple(placement_lines(one, has_reasons=not lost)) for one in placements), lost)
                             for lost in ("", "reasons"))),
@@ -205,16 +205,16 @@ def _by_line(lines: Iterable[str], lost: str = "") -> Form:
 
 
 def _changes(
-    title: str, found: Sequence[PlanEntry], ranks: tuple[int, ...], *details: tuple[Detail, str], folder: str = ""
+    title: str, entries: Sequence[PlanEntry], ranks: tuple[int, ...], *details: tuple[Detail, str], folder: str = ""
 ) -> Section:
-    forms = tuple(Form(tuple(tuple(alike_lines(one, detail=how)) for one in found), lost) for how, lost in details)
+    forms = tuple(Form(tuple(tuple(alike_lines(one, detail=how)) for one in entries), lost) for how, lost in details)
     return Section(
         title=title,
         folder=folder,
-        count=sum(one.objects for one in found),
+        count=sum(one.objects for one in entries),
         forms=forms,
         ranks=ranks,
-        subjects=tuple(map(_subject, found)),
+        subjects=tuple(map(_subject, entries)),
         is_open=title == "Changes" and sum(map(len, forms[0].items)) <= _OPEN_LINES_MAX,
     )
 
@@ -227,10 +227,10 @@ def _subject(one: PlanEntry) -> str:
 
 
 def _problems(problems: Sequence[Problem], severity: Severity, title: str, rank: int) -> Section:
-    found = [problem for problem in problems if problem.severity is severity]
-    form = _by_line(problem_lines(found, is_all=False))
+    chosen = [problem for problem in problems if problem.severity is severity]
+    form = _by_line(problem_lines(chosen, is_all=False))
     is_open = severity is Severity.ERROR and len(form.items) <= _OPEN_ERRORS_MAX
-    return Section(title=title, count=len(found), forms=(form,), ranks=(rank,), is_folded=not is_open, noun="lines")
+    return Section(title=title, count=len(chosen), forms=(form,), ranks=(rank,), is_folded=not is_open, noun="lines")
 
 
 def _table(plan: Plan) -> Section:

@@ -71,8 +71,8 @@ def asked_of(gate: Gate) -> str:
         query = visible(metric.query[:_QUERY_CHARS_MAX])
         conditions.append(f"{query} {metric.comparison} {metric.threshold:g}{time}")
     words = [span(gate.min_success_s) if gate.min_success_s else "", "healthy" if gate.healthy else ""]
-    said = " ".join(word for word in words if word)
-    return " with ".join(part for part in (said, " and ".join(conditions)) if part)
+    wait = " ".join(word for word in words if word)
+    return " with ".join(part for part in (wait, " and ".join(conditions)) if part)
 
 
 def waits_of(stage: Stage, *, is_last: bool) -> str:
@@ -117,50 +117,50 @@ _MERGE = "  this merge: "
 def stage_lines(plan: Plan) -> list[str]:
     """Return the plan's staged changes, and those made at once all the same; empty without a Rollout."""
     lines: list[str] = []
-    for found in plan.rollouts:
+    for rollout in plan.rollouts:
         title = _TITLE if not lines else " " * len(_TITLE)
-        new, stages = " (new)" if found.is_new else "", " → ".join(map(_stage, found.stages))
-        lines += [f"{title}{visible(found.name)}{new}: {stages}", *_lines(found)]
+        new, stages = " (new)" if rollout.is_new else "", " → ".join(map(_stage, rollout.stages))
+        lines += [f"{title}{visible(rollout.name)}{new}: {stages}", *_lines(rollout)]
     free = sum(not change.stage for change in plan.changes)
-    if lines and free and any(found.is_merge for found in plan.rollouts):
+    if lines and free and any(rollout.is_merge for rollout in plan.rollouts):
         lines.append(f"  at once: {free:,} of {len(plan.changes):,} changes go through no stage")
     return lines
 
 
-def _stage(found: StagePlan) -> str:
-    width = f", {found.at_once} at a time" if 1 < found.at_once < len(found.clusters) else ""
-    width = ", all at once" if len(found.clusters) > 1 and found.at_once >= len(found.clusters) else width
-    return f"{visible(found.stage.name)} ({stage_name(found.clusters) or 'no cluster, skipped'}{width})"
+def _stage(stage: StagePlan) -> str:
+    width = f", {stage.at_once} at a time" if 1 < stage.at_once < len(stage.clusters) else ""
+    width = ", all at once" if len(stage.clusters) > 1 and stage.at_once >= len(stage.clusters) else width
+    return f"{visible(stage.stage.name)} ({stage_name(stage.clusters) or 'no cluster, skipped'}{width})"
 
 
-def _lines(found: RolloutPlan) -> Iterator[str]:
-    if found.progress is not None:
-        yield "  now    " + "   ".join(_now(stage, found.progress) for stage in found.progress.stages)
-        for stage in found.progress.stages:
+def _lines(rollout: RolloutPlan) -> Iterator[str]:
+    if rollout.progress is not None:
+        yield "  now    " + "   ".join(_now(stage, rollout.progress) for stage in rollout.progress.stages)
+        for stage in rollout.progress.stages:
             if stage.state.entry:
                 yield f"  to approve {visible(stage.name)}, add under spec.approvals: {visible(stage.state.entry)}"
-    if not found.is_merge:
+    if not rollout.is_merge:
         return
-    if not found.is_sound:
+    if not rollout.is_sound:
         yield "  ! nothing begins: a cluster is in no stage or in two, or a pin is not clear (see the problems)"
         return
-    yield from _merge(found)
-    if found.later_deletions:
-        yield f"  deletions: {found.later_deletions:,} after the last stage"
-    if found.placements:
+    yield from _merge(rollout)
+    if rollout.later_deletions:
+        yield f"  deletions: {rollout.later_deletions:,} after the last stage"
+    if rollout.placements:
         when = (
-            "at once (placement is not staged)" if found.placement is ChangeTime.NOW else "when the last stage begins"
+            "at once (placement is not staged)" if rollout.placement is ChangeTime.NOW else "when the last stage begins"
         )
-        yield f"  placement: {found.placements:,} changed, {when}"
-    if found.superseded and found.progress is not None:
+        yield f"  placement: {rollout.placements:,} changed, {when}"
+    if rollout.superseded and rollout.progress is not None:
         behind = sum(
-            one.revision != found.progress.release and one.phase not in (Phase.PINNED, Phase.FROZEN)
-            for one in found.progress.clusters.values()
+            one.revision != rollout.progress.release and one.phase not in (Phase.PINNED, Phase.FROZEN)
+            for one in rollout.progress.clusters.values()
         )
-        is_queued = found.on_new_commit is OnNewCommit.QUEUE
+        is_queued = rollout.on_new_commit is OnNewCommit.QUEUE
         done = "waits until the rollout of {} is done" if is_queued else "! supersedes the rollout of {}"
         reach = f"{behind:,} cluster{'' if behind == 1 else 's'}"
-        yield f"  {done.format(short(found.superseded))}, which has not reached {reach}"
+        yield f"  {done.format(short(rollout.superseded))}, which has not reached {reach}"
 
 
 def _now(stage: StageProgress, progress: RolloutProgress) -> str:
@@ -168,18 +168,16 @@ def _now(stage: StageProgress, progress: RolloutProgress) -> str:
     counts = Counter(progress.clusters[name].revision for name in stage.clusters if name in progress.clusters)
     ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     revisions = [f"{short(revision)} in {count:,}" for revision, count in ordered]
-    shown = short(ordered[0][0]) if len(ordered) == 1 else ", ".join(revisions)
-    return (
-        f"{visible(stage.name)} {shown} ({state_words(stage.state)})" if ordered else f"{visible(stage.name)} (skipped)"
-    )
+    at = short(ordered[0][0]) if len(ordered) == 1 else ", ".join(revisions)
+    return f"{visible(stage.name)} {at} ({state_words(stage.state)})" if ordered else f"{visible(stage.name)} (skipped)"
 
 
-def _merge(found: RolloutPlan) -> Iterator[str]:
+def _merge(rollout: RolloutPlan) -> Iterator[str]:
     """Yield the order of the merge's stages."""
-    if not found.changes:
+    if not rollout.changes:
         yield f"{_MERGE}nothing of what it stages changes"
         return
-    taking = [stage for stage in found.stages if stage.clusters]
+    taking = [stage for stage in rollout.stages if stage.clusters]
     going = [stage for stage in taking if not stage.pinned]
     for number, stage in enumerate(going):
         begins = f"{visible(stage.stage.name)} at once" if number == 0 else f"then {visible(stage.stage.name)}"
@@ -189,8 +187,8 @@ def _merge(found: RolloutPlan) -> Iterator[str]:
             f"{span(window.duration_s)} ({visible(window.time_zone)})"
             for window in stage.stage.windows
         )
-        said = f"{begins}{windows}{f', then waits {waits}' if waits else ''}"
-        yield (_MERGE if number == 0 else " " * len(_MERGE)) + said
+        step = f"{begins}{windows}{f', then waits {waits}' if waits else ''}"
+        yield (_MERGE if number == 0 else " " * len(_MERGE)) + step
     for stage in taking:
         if stage.pinned:
             yield f"  ! {visible(stage.stage.name)} is pinned to {short(stage.pinned)}, and gets nothing of it"
@@ -211,7 +209,7 @@ def in_force_of(
     fleet = schedule.fleet
     if not fleet.rollouts:
         return ()
-    standing = {(found["name"], one["name"]): one for found in known for one in found["clusters"]}
+    standing = {(each["name"], one["name"]): one for each in known for one in each["clusters"]}
     selection = selected_of(schedule)
     names = selection.tied.get(identity) or selection.rollouts.get(identity, ())
     stages = {one.name: lay_out(one, fleet.clusters).stage_of for one in fleet.rollouts if one.name in names}
@@ -220,13 +218,13 @@ def in_force_of(
             "cluster": cluster,
             "rollout": name,
             "stage": (stages[name][cluster].stage.name or None) if cluster in stages[name] else None,
-            "revision": found["revision"] or None,
-            "phase": found["phase"] or None,
-            "why": found["why"],
+            "revision": each["revision"] or None,
+            "phase": each["phase"] or None,
+            "why": each["why"],
         }
         for cluster in sorted(clusters)
         for name in sorted(stages)
-        for found in [standing.get((name, cluster), _NOT_KNOWN)]
+        for each in [standing.get((name, cluster), _NOT_KNOWN)]
     )
 
 

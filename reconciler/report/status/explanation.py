@@ -56,10 +56,10 @@ def explanation_document(
     claim, policy = schedule.claims.claims.get(identity), schedule.policies.get(identity)
     reach, clusters = schedule.claims.frozen.get(identity), binding.clusters if binding else ()
     placed = frozenset(clusters)
-    said = chain.from_iterable(there.problems for there in rendered.values())
+    of_clusters = chain.from_iterable(there.problems for there in rendered.values())
     problems = (
         Masker().problem(problem)
-        for problem in sorted({*schedule.problems, *said})
+        for problem in sorted({*schedule.problems, *of_clusters})
         if str(identity) in problem.message or problem.source == template.source
     )
     in_force = in_force_of(schedule, identity, clusters, rollouts)
@@ -116,9 +116,9 @@ def explanation_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
             ["in" if one["in"] else "out", visible(one["cluster"]), visible(one["reason"])]
             for one in document["clusters"]
         ]
-        told = aligned(rows) if rows else []
+        table = aligned(rows) if rows else []
         lines += ["", style.bold("Clusters")]
-        lines += ["  " + (style.green(line) if line.startswith("in ") else style.dim(line)) for line in told]
+        lines += ["  " + (style.green(line) if line.startswith("in ") else style.dim(line)) for line in table]
         if document["constraints"]:
             lines += ["", style.bold("Constraints")]
             lines += [visible(f"  {one['cluster']}: {constraint_words(one)}") for one in document["constraints"]]
@@ -171,9 +171,9 @@ def _override_lines(overrides: Iterable[Mapping[str, Any]]) -> list[str]:
         traces.setdefault(one["cluster"], []).append((one["path"], where))
     clusters = by_key((tuple(trace), cluster) for cluster, trace in traces.items())
     lines = []
-    for found, names in clusters.items():
-        for number, (path, where) in enumerate(found):
-            is_lost = any(later == path for later, _ in found[number + 1 :])
+    for paths, names in clusters.items():
+        for number, (path, where) in enumerate(paths):
+            is_lost = any(later == path for later, _ in paths[number + 1 :])
             lost = "  set again below" if is_lost else ""
             lines.append(visible(f"  {', '.join(names)}: {path}  {where}{lost}"))
     return lines or ["  none"]

@@ -160,13 +160,13 @@ def event_detail(entry: Mapping[str, Any]) -> str:
 
 def _values(entry: Mapping[str, Any]) -> str:
     """`spec.replicas 5 → 3`, the first ones; absent ones are null in history."""
-    values, shown = entry.get("values", ()), []
+    values, texts = entry.get("values", ()), []
     for value in values[:_VALUES_SHOWN]:
         old, new = (MISSING if value[side] is None else value[side] for side in ("before", "after"))
         pair = ("nothing" if text == ABSENT else text for text in value_texts(old, new, 40))
-        shown.append(f"{value['path']} {' → '.join(pair)}")
-    more = max(len(values), len(entry.get("fields", ()))) - len(shown)
-    return ", ".join([*shown, *([f"and {more} more"] if shown and more > 0 else [])])
+        texts.append(f"{value['path']} {' → '.join(pair)}")
+    more = max(len(values), len(entry.get("fields", ()))) - len(texts)
+    return ", ".join([*texts, *([f"and {more} more"] if texts and more > 0 else [])])
 
 
 def _placement(targets: Sequence[Mapping[str, Any]]) -> str:

@@ -108,19 +108,19 @@ _DESCRIBE: Final = (
 )
 
 
-def behind(facts: StateFacts, cluster: str, identity: Identity, found: SyncState | HealthState) -> Behind:
+def behind(facts: StateFacts, cluster: str, identity: Identity, trouble: SyncState | HealthState) -> Behind:
     """Return who and what is behind a trouble of a copy, and the remedy. `found`: its sync, or its health."""
-    if isinstance(found, Synced | Pending | Healthy | Missing | UnknownHealth):
+    if isinstance(trouble, Synced | Pending | Healthy | Missing | UnknownHealth):
         return NOBODY
     source, row = source_of(facts, cluster, identity), facts.journal.row(cluster, identity)
-    revision, is_guarded = facts.schedule.fleet.revision, isinstance(found, Held) and found.by is HeldBy.GUARD
-    if isinstance(found, Degraded | Progressing) and row is not None:
+    revision, is_guarded = facts.schedule.fleet.revision, isinstance(trouble, Held) and trouble.by is HeldBy.GUARD
+    if isinstance(trouble, Degraded | Progressing) and row is not None:
         revision = row.revision or revision
-    elif isinstance(found, Failed):
-        revision = found.revision or revision
-    elif isinstance(found, Held):
+    elif isinstance(trouble, Failed):
+        revision = trouble.revision or revision
+    elif isinstance(trouble, Held):
         revision = facts.held_by.get((cluster, identity)) or revision
-    who = ", ".join(found.managers) if isinstance(found, Fought) else ""
+    who = ", ".join(trouble.managers) if isinstance(trouble, Fought) else ""
     if is_guarded and facts.held_digest:
         settings = facts.schedule.fleet.settings
         where = f" ({settings.source})" if settings.source != NOWHERE else ""
@@ -130,22 +130,22 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, found: SyncState
         )
     elif is_guarded:
         todo = "see `reconciler diff`, and take the edit back if it was not meant"
-    elif isinstance(found, NotKnown):
+    elif isinstance(trouble, NotKnown):
         causes = {each.what.gvk.kind: each.cause for each in facts.unlisted.get(cluster, ())}
         todo = _UNREAD.get(causes.get(identity.kind, UnlistedCause.RIGHT_MISSING), "")
     else:
-        todo = remedy(cluster, identity, found, source, revision)
+        todo = remedy(cluster, identity, trouble, source, revision)
     if not todo:
         return NOBODY
     # What somebody else does in a cluster, or a node that runs out of something, is no commit's.
-    is_evicted = isinstance(found, Degraded | Progressing) and found.reason == EVICTED
-    is_by_commit = not (isinstance(found, Refused | Fought | NotKnown) or is_evicted)
+    is_evicted = isinstance(trouble, Degraded | Progressing) and trouble.reason == EVICTED
+    is_by_commit = not (isinstance(trouble, Refused | Fought | NotKnown) or is_evicted)
     return Behind(who=who, revision=revision if is_by_commit else "", source=source, todo=todo)
 
 
-def remedy(cluster: str, identity: Identity, found: SyncState | HealthState, source: str, revision: str) -> str:
+def remedy(cluster: str, identity: Identity, trouble: SyncState | HealthState, source: str, revision: str) -> str:
     """Return what to do about a trouble of a copy; empty: nothing. `source`: its line in the store."""
-    match found:
+    match trouble:
         case Fought(managers=managers):
             who = ", ".join(managers)
             end = _MEND_ADMISSION if who == THE_SERVER else f"end the writes of {who or 'somebody'}"
@@ -163,9 +163,9 @@ def remedy(cluster: str, identity: Identity, found: SyncState | HealthState, sou
         case Failed(todo=todo):
             wanted = todo or MemberClusterError.todo
         case Degraded(reason=reason) | Progressing(reason=reason):
-            said = f"{found.why} {found.unmade}".lower()
-            usual = _DESCRIBE if isinstance(found, Degraded) or reason in _BY_WORDS else ""
-            by_words = (todo for word, todo in _BY_WORDS.get(reason, ()) if word in said)
+            text = f"{trouble.why} {trouble.unmade}".lower()
+            usual = _DESCRIBE if isinstance(trouble, Degraded) or reason in _BY_WORDS else ""
+            by_words = (todo for word, todo in _BY_WORDS.get(reason, ()) if word in text)
             wanted = next(by_words, _HEALTH.get(reason, usual))
             if identity.kind == "StatefulSet" and reason in _HEALTH and reason != EVICTED:
                 wanted += _POD_STAYS
@@ -190,8 +190,8 @@ def source_of(facts: StateFacts, cluster: str, identity: Identity) -> str:
 
 def remedy_of(code: str) -> str | None:
     """Return the remedy of a problem code; None: there is none."""
-    found = problem_codes().get(code)
-    return found.remedy if found is not None else None
+    entry = problem_codes().get(code)
+    return entry.remedy if entry is not None else None
 
 
 def remedy_of_problem(code: str, revision: str) -> str:

@@ -57,30 +57,30 @@ def troubles_of(state: FleetState, scrubbed: Callable[[str], str]) -> tuple[list
     With what is behind each: person, commit, line and remedy, as far as there are any. Copies in an unreachable cluster
     are not listed: its own row says all. `scrubbed` redacts messages of API servers.
     """
-    clusters = [found for found in state.clusters.values() if found.why_away is None]
-    ranked = ((rank_of(found), identity, cluster.name, found) for cluster in clusters
-              for identity, found in cluster.kept.items())  # fmt: skip
+    clusters = [copy for copy in state.clusters.values() if copy.why_away is None]
+    ranked = ((rank_of(copy), identity, cluster.name, copy) for cluster in clusters
+              for identity, copy in cluster.kept.items())  # fmt: skip
     rows: list[Json] = []
-    for _, identity, cluster, found in heapq.nsmallest(ROWS_MAX, ranked, key=lambda row: row[:3]):
+    for _, identity, cluster, copy in heapq.nsmallest(ROWS_MAX, ranked, key=lambda row: row[:3]):
         # Of a kind without a known version the group stands alone.
         gvk = state.gvk(cluster, identity) or GVK("", identity.group, identity.kind)
-        by = getattr(found.sync, "by", None)
-        told = behind(state.facts, cluster, identity, found.sync)
-        told = told if told.todo else behind(state.facts, cluster, identity, found.health)
+        by = getattr(copy.sync, "by", None)
+        cause = behind(state.facts, cluster, identity, copy.sync)
+        cause = cause if cause.todo else behind(state.facts, cluster, identity, copy.health)
         rows.append(
             {
                 "cluster": cluster,
                 "resource": resource_part(gvk, identity),
-                "sync": str(found.sync.sync),
-                "state": str(found.sync.lag),
+                "sync": str(copy.sync.sync),
+                "state": str(copy.sync.lag),
                 "by": str(by) if isinstance(by, HeldBy) else None,
-                "why": scrubbed(found.sync.why),
-                "health": str(found.health.word),
-                "healthWhy": scrubbed(found.health.why),
-                **{key: scrubbed(value) for key, value in to_builtins(told).items() if value},
+                "why": scrubbed(copy.sync.why),
+                "health": str(copy.health.word),
+                "healthWhy": scrubbed(copy.health.why),
+                **{key: scrubbed(value) for key, value in to_builtins(cause).items() if value},
             }
         )
-    return rows, sum(len(found.kept) for found in clusters)
+    return rows, sum(len(copy.kept) for copy in clusters)
 
 
 def rank_of(state: ObjectState) -> Rank:
@@ -192,33 +192,33 @@ def _clusters(picture: StateOfFleet, before: JsonObject | None) -> list[JsonObje
     members = picture.state.facts.members
     return [
         # A cluster that the command excludes keeps its entry.
-        known[name] if name not in members and name in known and not found.is_left else _cluster(found)
-        for name, found in sorted(picture.state.clusters.items())
+        known[name] if name not in members and name in known and not cluster.is_left else _cluster(cluster)
+        for name, cluster in sorted(picture.state.clusters.items())
     ]
 
 
-def _cluster(found: ClusterState) -> JsonObject:
-    why = LEFT_WHY if found.is_left else found.why_away
-    todo = todo_of(EventKind.CLUSTER_AWAY, f"cluster {found.name}", {}) if found.why_away is not None else ""
+def _cluster(cluster: ClusterState) -> JsonObject:
+    why = LEFT_WHY if cluster.is_left else cluster.why_away
+    todo = todo_of(EventKind.CLUSTER_AWAY, f"cluster {cluster.name}", {}) if cluster.why_away is not None else ""
     return {
-        "name": found.name,
+        "name": cluster.name,
         "up": why is None,
         "why": scrub_text(why or ""),
         **({"todo": todo} if todo else {}),
-        "left": found.is_left,
-        "objects": {str(lag): count for lag, count in found.syncs.items()},
-        "health": {str(word): count for word, count in found.healths.items()},
-        "lastSuccess": found.last_contact,
+        "left": cluster.is_left,
+        "objects": {str(lag): count for lag, count in cluster.syncs.items()},
+        "health": {str(word): count for word, count in cluster.healths.items()},
+        "lastSuccess": cluster.last_contact,
     }
 
 
 def sums(clusters: Iterable[Mapping[str, Any]], key: str) -> dict[str, Json]:
     """The counts of all clusters together."""
-    found: dict[str, Json] = {}
+    counts: dict[str, Json] = {}
     for cluster in clusters:
         for name, count in (cluster.get(key) or {}).items():
-            found[name] = found.get(name, 0) + count
-    return found
+            counts[name] = counts.get(name, 0) + count
+    return counts
 
 
 _NAMED_MAX: Final = 20
@@ -247,20 +247,20 @@ def broken_part(schedule: Schedule, time: str, before: JsonObject | None, masked
     waiting = by_key((reach.source.path, identity) for identity, reach in sorted(schedule.claims.frozen.items()))
     reaches = by_key((reach.source.path, reach) for reach in fleet.frozen)
     # Errors first; that the last good content stays is told last.
-    told = sorted(fleet.problems, key=lambda one: (one.severity is not Severity.ERROR, one.code == LAST_GOOD))
-    problems = by_key((problem.source.path, problem) for problem in told if not problem.cluster)
+    ordered = sorted(fleet.problems, key=lambda one: (one.severity is not Severity.ERROR, one.code == LAST_GOOD))
+    problems = by_key((problem.source.path, problem) for problem in ordered if not problem.cluster)
     return [
         {
             "file": path,
             "since": since.get(path, time),
             "why": masked(problems[path][0].message if path in problems else ""),
-            "inForce": str(_in_force(found, problems.get(path, ()))),
+            "inForce": str(_in_force(of_path, problems.get(path, ()))),
             # For a new file none: `frozen` counts its effect.
-            "reach": sorted({words for reach in found if not reach.is_new for words in _words(reach)}),
+            "reach": sorted({words for reach in of_path if not reach.is_new for words in _words(reach)}),
             "frozen": len(waiting.get(path, ())),
             "resources": [str(identity) for identity in waiting.get(path, ())[:_NAMED_MAX]],
         }
-        for path, found in sorted(reaches.items())
+        for path, of_path in sorted(reaches.items())
     ]
 
 

@@ -99,12 +99,12 @@ class StatusTables:
                 or any(one in unclaimed for one in placed | changed_keys(before.fleet.templates, templates))
             ):
                 self._unclaimed = [
-                    resource_part(templates[found].gvk, found)
-                    for found in sorted(unclaimed)
-                    if found not in schedule.bindings
+                    resource_part(templates[identity].gvk, identity)
+                    for identity in sorted(unclaimed)
+                    if identity not in schedule.bindings
                 ]
-        kept = (schedule.frozen | {identity for _, identity in frozen}) - schedule.bindings.keys()
-        return _with_frozen(self._policies, kept, ledger) if kept else self._policies, self._unclaimed
+        stays = (schedule.frozen | {identity for _, identity in frozen}) - schedule.bindings.keys()
+        return _with_frozen(self._policies, stays, ledger) if stays else self._policies, self._unclaimed
 
     def _policy_rows(self, schedule: Schedule) -> list[Json]:
         """One that selects nothing has a row, too. A rescheduled binding is a new object."""
@@ -115,9 +115,9 @@ class StatusTables:
                 bindings.setdefault(claim.policy, []).append(binding)
         self._rows = {
             policy: self._rows[policy]
-            if policy in self._rows and list(map(id, self._bindings[policy])) == list(map(id, found))
-            else {"policy": str(policy), **_placed(found)}
-            for policy, found in bindings.items()
+            if policy in self._rows and list(map(id, self._bindings[policy])) == list(map(id, members))
+            else {"policy": str(policy), **_placed(members)}
+            for policy, members in bindings.items()
         }
         self._bindings = bindings
         return [self._rows[policy] for policy in sorted(self._rows, key=str)]
@@ -130,18 +130,18 @@ def _with_frozen(policies: list[Json], frozen: Collection[Identity], ledger: Led
         for identity in rows.keys() & frozen:
             if rows[identity].policy and not rows[identity].dependency:
                 copies.setdefault(rows[identity].policy, []).append(rows[identity])
-    found = {str(row["policy"]): row for row in policies if isinstance(row, Mapping)}
+    by_policy = {str(row["policy"]): row for row in policies if isinstance(row, Mapping)}
     for policy, known in copies.items():
-        row = found.get(policy, {"policy": policy, **_placed([])})
+        row = by_policy.get(policy, {"policy": policy, **_placed([])})
         replicas = [copy.replicas for copy in known if copy.replicas is not None]
-        found[policy] = {
+        by_policy[policy] = {
             **row,
             "resources": row["resources"] + (count := len({copy.identity for copy in known})),
             "clusters": sorted({*row["clusters"], *(copy.cluster for copy in known)}),
             "replicas": sum(replicas, row["replicas"] or 0) if replicas else row["replicas"],
             "frozen": count,
         }
-    return [found[policy] for policy in sorted(found)]
+    return [by_policy[policy] for policy in sorted(by_policy)]
 
 
 def _placed(bindings: list[Binding]) -> JsonObject:
@@ -182,8 +182,8 @@ def status_document(status: StatusDocument) -> dict[str, Json]:
     troubles = []
     for row in picture.get("troubles") or ():
         # The author of the commit, if nobody else is named.
-        found = words(row["revision"]) if row.get("revision") else None
-        troubles.append({**row, "who": found.author} if found is not None and not row.get("who") else row)
+        written = words(row["revision"]) if row.get("revision") else None
+        troubles.append({**row, "who": written.author} if written is not None and not row.get("who") else row)
     return {
         **picture,
         "troubles": troubles,
@@ -218,17 +218,17 @@ def _with_remedy(row: JsonObject, status: StatusDocument) -> JsonObject:
         todo = remedy_of(code) if row.get("severity") != Severity.HINT else None
         return {**row, "todo": todo} if todo else row
     revision = status.last_change(str(status.picture["revision"]), path)
-    found = status.words(revision)
-    person = {"who": found.author, "revision": revision} if found is not None else {}
+    written = status.words(revision)
+    person = {"who": written.author, "revision": revision} if written is not None else {}
     return {**row, **person, "todo": remedy_of_problem(code, revision)}
 
 
 def suspensions_part(suspensions: Iterable[SuspensionRecord]) -> list[Json]:
     """`[{scope, reason, who, until, todo}]`; until is null when only `resume` ends it."""
     return [
-        {"scope": found.scope, "reason": found.reason, "who": found.who, "until": found.until or None,
-         "todo": todo_of(EventKind.SUSPENDED, found.scope, {})}
-        for found in suspensions
+        {"scope": record.scope, "reason": record.reason, "who": record.who, "until": record.until or None,
+         "todo": todo_of(EventKind.SUSPENDED, record.scope, {})}
+        for record in suspensions
     ]  # fmt: skip
 
 
@@ -236,17 +236,17 @@ def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
     """`[{resource, cluster, replicasMax, excludes, since, until, reason, tick, todo}]`, those of ticks first."""
     return [
         {
-            "resource": str(found.identity),
-            "cluster": found.cluster,
-            "replicasMax": found.replicas_max,
-            "excludes": found.excludes,
-            "since": found.since or None,
-            "until": found.until or None,
-            "reason": found.reason,
-            "tick": str(found.tick) or None,
-            "todo": todo_of(EventKind.CONSTRAINED, f"{found.identity} @ {found.cluster}", {"tick": found.tick}),
+            "resource": str(one.identity),
+            "cluster": one.cluster,
+            "replicasMax": one.replicas_max,
+            "excludes": one.excludes,
+            "since": one.since or None,
+            "until": one.until or None,
+            "reason": one.reason,
+            "tick": str(one.tick) or None,
+            "todo": todo_of(EventKind.CONSTRAINED, f"{one.identity} @ {one.cluster}", {"tick": one.tick}),
         }
-        for found in constraints
+        for one in constraints
     ]
 
 
@@ -266,12 +266,12 @@ def evictions_part(evictions: Iterable[EvictionRecord]) -> list[Json]:
     """`[{resource, cluster, since, until, who, reason}]`; until is null when only `--undo` ends it."""
     return [
         {
-            "resource": str(found.identity),
-            "cluster": found.cluster,
-            "since": found.since,
-            "until": found.until or None,
-            "who": found.who,
-            "reason": found.reason,
+            "resource": str(order.identity),
+            "cluster": order.cluster,
+            "since": order.since,
+            "until": order.until or None,
+            "who": order.who,
+            "reason": order.reason,
         }
-        for found in evictions
+        for order in evictions
     ]

@@ -28,35 +28,35 @@ Document = Mapping[str, Any]
 def status_lines(rollouts: Sequence[Document], style: Style, limit: int | None) -> list[str]:
     """The block of a status document's `rollouts`; empty where there are none. `limit`: of clusters, None: all."""
     lines: list[str] = []
-    for found in rollouts:
-        lines += ([""] if lines else []) + _rollout(found, style, limit)
+    for rollout in rollouts:
+        lines += ([""] if lines else []) + _rollout(rollout, style, limit)
     return lines
 
 
-def _rollout(found: Document, style: Style, limit: int | None) -> list[str]:
-    doing = "is done everywhere" if found["done"] else "goes over the clusters"
-    waiting = f"; {short(found['waiting'])} waits until it is" if found["waiting"] else ""
-    clusters = {entry["name"]: entry for entry in found["clusters"]}
+def _rollout(rollout: Document, style: Style, limit: int | None) -> list[str]:
+    doing = "is done everywhere" if rollout["done"] else "goes over the clusters"
+    waiting = f"; {short(rollout['waiting'])} waits until it is" if rollout["waiting"] else ""
+    clusters = {entry["name"]: entry for entry in rollout["clusters"]}
     rows = [["STAGE", "CLUSTERS", "AT IT", "STATE"]]
-    for stage in found["stages"]:
+    for stage in rollout["stages"]:
         members = [clusters[name] for name in stage["clusters"] if name in clusters]
-        there = sum(entry["revision"] == found["release"] for entry in members)
+        there = sum(entry["revision"] == rollout["release"] for entry in members)
         names = stage_name(stage["clusters"]) or "none"
         rows.append([visible(stage["name"]), names, f"{there} of {len(members)}", visible(stage["why"])])
     head, *body = aligned(rows, fit=Fit(width=style.width, drop=(1,), cuts_last=True))
     lines = [
-        style.bold(f"Rollout {visible(found['name'])}") + f"  {short(found['release'])} {doing}{waiting}",
+        style.bold(f"Rollout {visible(rollout['name'])}") + f"  {short(rollout['release'])} {doing}{waiting}",
         f"  {head}",
     ]
-    for stage, line in zip(found["stages"], body, strict=True):
+    for stage, line in zip(rollout["stages"], body, strict=True):
         lines.append("  " + (style.red(line) if stage["state"] in _LOUD else line))
         if stage["state"] == "paused":
-            todo = todo_of(EventKind.ROLLOUT_PAUSED, "", {"revision": found["release"]})
+            todo = todo_of(EventKind.ROLLOUT_PAUSED, "", {"revision": rollout["release"]})
             lines.append(style.dim(f"    to do: {todo}"))
         if stage["approval"]:
             lines.append(style.yellow(f"    to approve, add under spec.approvals: {visible(stage['approval'])}"))
             lines.append(style.dim(f"    or run: reconciler approve {visible(stage['name'])}"))
-    return lines + _clusters(found, style, limit)
+    return lines + _clusters(rollout, style, limit)
 
 
 def _clusters(found: Document, style: Style, limit: int | None) -> list[str]:
