@@ -108,11 +108,11 @@ def need_of(model: ViewModel, key: NeedKey, copies: Sequence[tuple[str, Identity
     state = model.state(cluster, identity)
     assert state is not None, "its alert was made of it"
     last = state.sync.last if isinstance(state.sync, Frozen) and key.of is not Frozen else state.sync
-    found = behind(model.facts, cluster, identity, state.health if key.of in _HEALTHS or last is None else last)
-    todo = found.todo
+    cause = behind(model.facts, cluster, identity, state.health if key.of in _HEALTHS or last is None else last)
+    todo = cause.todo
     if key.of is HeldBy.MOVE:
         todo = "see why the new copy does not become ready, or take the edit back"
-    who = found.who or model.author(found.revision) if todo else None
+    who = cause.who or model.author(cause.revision) if todo else None
     why = key.why
     if key.of is Fought:
         fought = model.facts.fights.get((cluster, identity))
@@ -127,8 +127,8 @@ def need_of(model: ViewModel, key: NeedKey, copies: Sequence[tuple[str, Identity
         count=len(copies),
         since=min(filter(None, (_since(model, key, *copy) for copy in copies[:_LOOKED_UP])), default=None),
         who=model.text(who) if who else None,
-        revision=found.revision or None,
-        where=found.source or None,
+        revision=cause.revision or None,
+        where=cause.source or None,
         todo=model.text(todo) or None,
         confirm=model.picture.round.plan.held_digest or None if key.of is HeldBy.GUARD else None,
     )
@@ -162,8 +162,8 @@ def these_copies(copies: Sequence[tuple[str, Identity]]) -> str:
 
 
 def _first(names: Iterator[str], total: int) -> str:
-    shown = [name for name, _ in zip(names, range(_NAMED), strict=False)]
-    return ", ".join(shown) + (", …" if total > len(shown) else "")
+    first = [name for name, _ in zip(names, range(_NAMED), strict=False)]
+    return ", ".join(first) + (", …" if total > len(first) else "")
 
 
 def _since(model: ViewModel, key: NeedKey, cluster: str, identity: Identity) -> str | None:
@@ -175,5 +175,5 @@ def _since(model: ViewModel, key: NeedKey, cluster: str, identity: Identity) -> 
         return model.noted.timers.get(timer_of(identity, cluster))
     if key.of is HeldBy.GUARD:
         return model.noted.held_since.get(cluster)
-    seen = model.workload(cluster, identity) if key.of in _HEALTHS else None
-    return (seen.unhealthy_since or None) if seen is not None else None
+    workload = model.workload(cluster, identity) if key.of in _HEALTHS else None
+    return (workload.unhealthy_since or None) if workload is not None else None

@@ -43,20 +43,20 @@ def needs_of(model: ViewModel, *, cluster: str | None = None, identity: Identity
     """Return the alerts. `cluster`, `identity`: only those in that cluster, or about that object."""
     groups = _copies_by_need(model, cluster, identity)
     worst = nsmallest(NEEDS_MAX, groups.items(), key=lambda group: _rank(*order_of(*group)))
-    found = [need_of(model, key, copies) for key, copies in worst]
-    found += _of_clusters(model, cluster, identity)
+    alerts = [need_of(model, key, copies) for key, copies in worst]
+    alerts += _of_clusters(model, cluster, identity)
     if identity is None:
-        found += _suspensions(model, cluster)
-        found += rollout_needs(model, cluster)
-    found += _evictions(model, cluster, identity)
-    found += _moves(model, cluster, identity)
+        alerts += _suspensions(model, cluster)
+        alerts += rollout_needs(model, cluster)
+    alerts += _evictions(model, cluster, identity)
+    alerts += _moves(model, cluster, identity)
     if cluster is None and identity is None:
-        found += chain(_of_the_store(model), _problems(model, model.picture.round.plan.problems))
+        alerts += chain(_of_the_store(model), _problems(model, model.picture.round.plan.problems))
     elif identity is not None:
-        found += _problems(model, model.facts.problems.get(identity, ()))
-    found.sort(key=lambda need: _rank(need.weight, need.what, need.count, need.title))
-    found = [*no_room(model.text(model.journal_error)), *found]  # nothing else is mended before that
-    return Alerts(listed=tuple(found[:NEEDS_MAX]), total=len(found) + len(groups) - len(worst))
+        alerts += _problems(model, model.facts.problems.get(identity, ()))
+    alerts.sort(key=lambda need: _rank(need.weight, need.what, need.count, need.title))
+    alerts = [*no_room(model.text(model.journal_error)), *alerts]  # nothing else is mended before that
+    return Alerts(listed=tuple(alerts[:NEEDS_MAX]), total=len(alerts) + len(groups) - len(worst))
 
 
 def _rank(weight: Weight, what: AlertKind, count: int, title: str) -> tuple[int, int, int, str]:
@@ -92,23 +92,23 @@ def _of_the_store(model: ViewModel) -> Iterator[Alert]:
 
 
 def _of_clusters(model: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
-    for name, found in sorted(model.clusters.items()):
+    for name, state in sorted(model.clusters.items()):
         if only not in (None, name) or (identity is not None and model.state(name, identity) is None):
             continue
-        if found.is_left:
+        if state.is_left:
             yield Alert(weight=Weight.WARNING, what=AlertKind.LEFT, title=f"cluster {name} has left the store",
-                       why=LEFT_WHY, cluster=name, count=found.total,
+                       why=LEFT_WHY, cluster=name, count=state.total,
                        todo=f"bring its Cluster document back, or delete what is ours in {name} by hand")  # fmt: skip
-        elif found.why_away is not None:
+        elif state.why_away is not None:
             cluster = model.facts.schedule.fleet.clusters.get(name)
             yield Alert(
                 weight=Weight.ERROR,
                 what=AlertKind.AWAY,
                 title=f"cluster {name} does not answer",
-                why=f"{model.text(found.why_away)}; last read: {found.last_contact or 'never'}",
+                why=f"{model.text(state.why_away)}; last read: {state.last_contact or 'never'}",
                 cluster=name,
-                count=max(1, found.total),
-                since=model.noted.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or found.last_contact or None,
+                count=max(1, state.total),
+                since=model.noted.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or state.last_contact or None,
                 where=str(cluster.source) or None if cluster is not None else None,
                 todo=todo_of(EventKind.CLUSTER_AWAY, f"cluster {name}", {}),
             )
@@ -122,8 +122,8 @@ def _copies_by_need(
     for name, cluster in sorted(model.clusters.items()):
         if only not in (None, name) or cluster.why_away is not None or cluster.is_left:
             continue
-        kept = cluster.kept
-        chosen = kept.items() if identity is None else [(identity, kept[identity])] if identity in kept else []
+        states = cluster.kept
+        chosen = states.items() if identity is None else [(identity, states[identity])] if identity in states else []
         for each, state in chosen:
             for key in keys_of(model, name, each, state):
                 groups.setdefault(key, []).append((name, each))
@@ -131,37 +131,37 @@ def _copies_by_need(
 
 
 def _suspensions(model: ViewModel, only: str | None) -> Iterator[Alert]:
-    for found in model.noted.suspensions:
-        if only is not None and found.scope not in ("fleet", f"cluster {only}"):
+    for record in model.noted.suspensions:
+        if only is not None and record.scope not in ("fleet", f"cluster {only}"):
             continue
-        until = f"until {found.until}" if found.until else "until it is resumed"
+        until = f"until {record.until}" if record.until else "until it is resumed"
         yield Alert(
             weight=Weight.INFO,
             what=AlertKind.SUSPENDED,
-            title=model.text(f"{found.scope} is suspended {until}"),
-            why=model.text(found.reason),
-            cluster=cluster_in(found.scope),
-            since=model.noted.since(EventKind.SUSPENDED, found.scope),
-            who=model.text(found.who) or None,
-            todo=model.text(todo_of(EventKind.SUSPENDED, found.scope, {})),
+            title=model.text(f"{record.scope} is suspended {until}"),
+            why=model.text(record.reason),
+            cluster=cluster_in(record.scope),
+            since=model.noted.since(EventKind.SUSPENDED, record.scope),
+            who=model.text(record.who) or None,
+            todo=model.text(todo_of(EventKind.SUSPENDED, record.scope, {})),
         )
 
 
 def _evictions(model: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
-    for found in model.noted.evictions:
-        if only not in (None, found.cluster) or identity not in (None, found.identity):
+    for order in model.noted.evictions:
+        if only not in (None, order.cluster) or identity not in (None, order.identity):
             continue
-        until = f" until {found.until}" if found.until else ""
+        until = f" until {order.until}" if order.until else ""
         yield Alert(
             weight=Weight.INFO,
             what=AlertKind.EVICTED,
-            title=model.text(f"{found.identity} is kept out of {found.cluster}{until}"),
-            why=model.text(found.reason),
-            cluster=found.cluster,
-            resource=model.resource(found.cluster, found.identity),
-            since=found.since or None,
-            who=model.text(found.who) or None,
-            todo=model.text(todo_of(EventKind.EVICTED, f"{found.identity} @ {found.cluster}", {})),
+            title=model.text(f"{order.identity} is kept out of {order.cluster}{until}"),
+            why=model.text(order.reason),
+            cluster=order.cluster,
+            resource=model.resource(order.cluster, order.identity),
+            since=order.since or None,
+            who=model.text(order.who) or None,
+            todo=model.text(todo_of(EventKind.EVICTED, f"{order.identity} @ {order.cluster}", {})),
         )
 
 
@@ -174,12 +174,12 @@ _MOVED: Final = {
 def _moves(model: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
     """Yield what a tick took out of clusters; those of one tick and cluster are one."""
     groups = by_key(
-        ((found.tick, found.cluster), found)
-        for found in model.constraints
-        if found.tick in _MOVED and only in (None, found.cluster) and identity in (None, found.identity)
+        ((one.tick, one.cluster), one)
+        for one in model.constraints
+        if one.tick in _MOVED and only in (None, one.cluster) and identity in (None, one.identity)
     )
     for (tick, cluster), constraints in groups.items():
-        first, copies = constraints[0], [(cluster, found.identity) for found in constraints]
+        first, copies = constraints[0], [(cluster, one.identity) for one in constraints]
         yield Alert(
             weight=Weight.INFO,
             what=AlertKind.MOVED,
@@ -188,7 +188,7 @@ def _moves(model: ViewModel, only: str | None, identity: Identity | None) -> Ite
             cluster=cluster,
             resource=model.resource(cluster, first.identity) if len(constraints) == 1 else None,
             count=len(constraints),
-            since=min((found.since for found in constraints if found.since), default=None),
+            since=min((one.since for one in constraints if one.since), default=None),
             who=str(tick),
             todo=model.text(todo_of(EventKind.CONSTRAINED, f"{first.identity} @ {cluster}", {"tick": tick})),
         )
@@ -201,8 +201,8 @@ def _problems(model: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
         for problem in problems
         if problem.severity is not Severity.HINT and problem.code not in _TOLD_BY_STATE
     )
-    for (severity, code, _, cluster), found in groups.items():
-        first, is_error = model.masker.problem(found[0]), severity is Severity.ERROR
+    for (severity, code, _, cluster), alike in groups.items():
+        first, is_error = model.masker.problem(alike[0]), severity is Severity.ERROR
         # A problem of one cluster is of what is there, which no commit made.
         in_force = model.facts.schedule.fleet.revision if not cluster else ""
         revision = model.last_change(in_force, first.source.path)
@@ -214,7 +214,7 @@ def _problems(model: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
             title=first.message if not cluster else f"{cluster}: {first.message}",
             why=code,
             cluster=cluster or None,
-            count=len(found),
+            count=len(alike),
             revision=revision or None,
             who=model.author(revision),
             where=where,

@@ -44,29 +44,29 @@ _RESOURCES: Final = (("cpu", 1000.0), ("memory", 1.0), ("ephemeral-storage", 1.0
 
 def cluster_view(model: ViewModel, name: str, offset: int = 0, events: Sequence[Event] = ()) -> ClusterView | None:
     """Return the cluster; None: the name is unknown. `events`: the newest about it."""
-    found = model.clusters.get(name)
-    if found is None:
+    here = model.clusters.get(name)
+    if here is None:
         return None
     declared = model.facts.schedule.fleet.clusters.get(name)
-    is_up = found.why_away is None and not found.is_left
+    is_up = here.why_away is None and not here.is_left
     # The worst first; those that are as wanted are not kept.
-    identities = sorted(found.kept, key=lambda identity: (rank_of(found.kept[identity]), identity))
+    identities = sorted(here.kept, key=lambda identity: (rank_of(here.kept[identity]), identity))
     if is_up:
-        identities += sorted(model.facts.manifests.get(name, {}).keys() - found.kept.keys())
+        identities += sorted(model.facts.manifests.get(name, {}).keys() - here.kept.keys())
     part = identities[offset : offset + ROWS_MAX]
     return ClusterView(
         name=name,
         is_up=is_up,
-        is_left=found.is_left,
-        why=LEFT_WHY if found.is_left else model.text(found.why_away or ""),
+        is_left=here.is_left,
+        why=LEFT_WHY if here.is_left else model.text(here.why_away or ""),
         where=str(declared.source) if declared is not None and declared.source.path else None,
         server=model.text(model.servers[name]) if name in model.servers else None,
-        last_contact=found.last_contact or None,
+        last_contact=here.last_contact or None,
         labels={key: model.text(value) for key, value in (declared.labels.items() if declared is not None else ())},
         taints=tuple(f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
                      for taint in (declared.taints if declared is not None else ())),
-        counts={str(lag): count for lag, count in found.syncs.items()},
-        health={str(word): count for word, count in found.healths.items()},
+        counts={str(lag): count for lag, count in here.syncs.items()},
+        health={str(word): count for word, count in here.healths.items()},
         capacity=tuple(_capacity(model, name)),
         suspended=next(
             (
@@ -91,8 +91,8 @@ def cluster_view(model: ViewModel, name: str, offset: int = 0, events: Sequence[
 
 
 def _capacity(model: ViewModel, name: str) -> Iterator[CapacityPart]:
-    seen = model.observations.clusters.get(name)
-    nodes = seen.nodes if seen is not None and seen.reachable else None
+    observed = model.observations.clusters.get(name)
+    nodes = observed.nodes if observed is not None and observed.reachable else None
     for resource, divisor in _RESOURCES:
         if nodes is None:
             yield CapacityPart(name=resource)
@@ -122,9 +122,9 @@ class ProcessState(Struct, frozen=True, kw_only=True):
     """True: this process leads; False: it stands by, and the leader has the answers."""
 
 
-def fleet_view(signs: ProcessState, model: ViewModel | None, noted: JournalRows) -> FleetView:
+def fleet_view(signs: ProcessState, model: ViewModel | None, rows: JournalRows) -> FleetView:
     """Return the state of the fleet and its alerts. `model` None: no round has ended yet."""
-    needs = needs_of(model) if model is not None else _before_the_first(signs, noted)
+    needs = needs_of(model) if model is not None else _before_the_first(signs, rows)
     clusters = model.clusters.values() if model is not None else ()
     commit = None
     if model is not None and (revision := model.facts.schedule.fleet.revision):
@@ -133,9 +133,9 @@ def fleet_view(signs: ProcessState, model: ViewModel | None, noted: JournalRows)
             author, subject = model.text(words.author), model.text(words.subject)
             commit = CommitPart(revision=revision, author=author, subject=subject, time=words.time)
     syncs, healths = Counter(dict.fromkeys(Lag, 0)), Counter(dict.fromkeys(HealthWord, 0))
-    for found in clusters:
-        syncs.update(found.syncs)
-        healths.update(found.healths)
+    for cluster in clusters:
+        syncs.update(cluster.syncs)
+        healths.update(cluster.healths)
     return FleetView(
         reconciler=signs.reconciler,
         fleet=signs.fleet,
@@ -160,34 +160,34 @@ def fleet_view(signs: ProcessState, model: ViewModel | None, noted: JournalRows)
                 one.why_away is None and not one.is_left and one.syncs.get(Lag.SYNCED, 0) == one.total
                 for one in clusters
             ),
-            away=sum(found.why_away is not None for found in clusters),
-            left=sum(found.is_left for found in clusters),
+            away=sum(cluster.why_away is not None for cluster in clusters),
+            left=sum(cluster.is_left for cluster in clusters),
         ),
         objects={str(lag): syncs[lag] for lag in Lag},
         health={str(word): healths[word] for word in HealthWord},
         needs=needs.listed[:NEEDS_MAX],
         needs_total=needs.total,
         timers=timers_of(model) if model is not None else (),
-        events=tuple(history_entry(event, model.words if model is not None else no_words) for event in noted.events),
+        events=tuple(history_entry(event, model.words if model is not None else no_words) for event in rows.events),
         rollouts=rollouts_of(model) if model is not None else (),
     )
 
 
-def _before_the_first(signs: ProcessState, noted: JournalRows) -> Alerts:
+def _before_the_first(signs: ProcessState, rows: JournalRows) -> Alerts:
     """Of a service that has not made a round yet."""
-    found = []
+    alerts = []
     if not signs.leads:
-        found.append(Alert(weight=Weight.INFO, what=AlertKind.PROBLEM, title="this process stands by",
+        alerts.append(Alert(weight=Weight.INFO, what=AlertKind.PROBLEM, title="this process stands by",
                           why=scrub_text(signs.phase), todo=STANDBY))  # fmt: skip
     if signs.source_error:
         todo = "mend what is said; it is read again by itself"
-        found.append(Alert(weight=Weight.ERROR, what=AlertKind.SOURCE, title="the store cannot be read",
+        alerts.append(Alert(weight=Weight.ERROR, what=AlertKind.SOURCE, title="the store cannot be read",
                           why=scrub_text(signs.source_error), todo=todo))  # fmt: skip
-    if noted.error:
-        found.append(Alert(weight=Weight.ERROR, what=AlertKind.PROBLEM, title="the journal cannot be read",
-                          why=scrub_text(noted.error)))  # fmt: skip
-    found += no_room(scrub_text(signs.journal_error))
-    return Alerts(listed=tuple(found), total=len(found))
+    if rows.error:
+        alerts.append(Alert(weight=Weight.ERROR, what=AlertKind.PROBLEM, title="the journal cannot be read",
+                          why=scrub_text(rows.error)))  # fmt: skip
+    alerts += no_room(scrub_text(signs.journal_error))
+    return Alerts(listed=tuple(alerts), total=len(alerts))
 
 
 _PROBLEMS_MAX: Final = 2000
@@ -195,11 +195,11 @@ _PROBLEMS_MAX: Final = 2000
 
 def problems_view(model: ViewModel) -> ProblemsView:
     """The problems, errors before warnings before hints; at most 2,000 of `total`."""
-    found = sorted_problems(model.picture.round.plan.problems)
+    ordered = sorted_problems(model.picture.round.plan.problems)
     return ProblemsView(
         problems=tuple(
             ProblemPart(**dict(problem_part(model.masker.problem(one))), todo=remedy_of(one.code))
-            for one in found[:_PROBLEMS_MAX]
+            for one in ordered[:_PROBLEMS_MAX]
         ),
-        total=len(found),
+        total=len(ordered),
     )

@@ -48,7 +48,7 @@ class LiveReading(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def live_view(model: ViewModel, identity: Identity, cluster: str, found: LiveReading) -> LiveView:
+def live_view(model: ViewModel, identity: Identity, cluster: str, reading: LiveReading) -> LiveView:
     """Return it masked and cut."""
     # A log may quote the Secrets that the store has there.
     masker, manifests = masker_of(model.picture.round.plan.changes), model.facts.manifests.get(cluster, {})
@@ -56,10 +56,10 @@ def live_view(model: ViewModel, identity: Identity, cluster: str, found: LiveRea
         if each.namespace == identity.namespace and is_secret_kind(each.kind):
             masker.learn(there.body)
     body: dict[str, Any] = {}
-    if found.live is not None:
-        metadata = dict(found.live.body.get("metadata") or {})
+    if reading.live is not None:
+        metadata = dict(reading.live.body.get("metadata") or {})
         metadata.pop("managedFields", None)
-        body = {**found.live.body, "metadata": metadata}
+        body = {**reading.live.body, "metadata": metadata}
     wanted = manifests.get(identity)
     is_due = bool(model.changes(cluster, identity))
     lines = list(_difference(masker, body, wanted.body)) if body and wanted is not None and is_due else []
@@ -67,16 +67,16 @@ def live_view(model: ViewModel, identity: Identity, cluster: str, found: LiveRea
     return LiveView(
         cluster=cluster,
         resource=model.resource(cluster, identity),
-        time=found.at,
-        why=masker.text(found.why),
+        time=reading.at,
+        why=masker.text(reading.why),
         manifest=tuple(manifest[:_LINES_MAX]),
         manifest_lines=len(manifest),
         difference=tuple(lines[:_LINES_MAX]),
-        owned=tuple(_tree(masker, found.live, found.owned))[:_OWNED_MAX] if found.live is not None else (),
-        owned_total=len(found.owned),
-        events=tuple(_events(masker, found.events)),
-        logs=tuple(replace(each, lines=_tail(masker, "".join(each.lines))) for each in found.logs),
-        notes=tuple(map(masker.text, found.notes)),
+        owned=tuple(_tree(masker, reading.live, reading.owned))[:_OWNED_MAX] if reading.live is not None else (),
+        owned_total=len(reading.owned),
+        events=tuple(_events(masker, reading.events)),
+        logs=tuple(replace(each, lines=_tail(masker, "".join(each.lines))) for each in reading.logs),
+        notes=tuple(map(masker.text, reading.notes)),
     )
 
 
@@ -134,8 +134,8 @@ def _in_order(live: LiveObject) -> tuple[bool, bool, str]:
 
 def owner_uid(live: LiveObject) -> str:
     """Return the uid of the controller of an object; empty: it has none."""
-    found = mappings(dig(live.body, "metadata", "ownerReferences"))
-    return next((text(each.get("uid")) for _, each in found if each.get("controller")), "")
+    owners = mappings(dig(live.body, "metadata", "ownerReferences"))
+    return next((text(each.get("uid")) for _, each in owners if each.get("controller")), "")
 
 
 def is_broken(pod: LiveObject) -> bool:
@@ -148,15 +148,15 @@ def is_broken(pod: LiveObject) -> bool:
 
 def container_states(pod: LiveObject) -> list[tuple[str, bool, int, str]]:
     """Return name, readiness, restarts and the reason of each container of a pod, in its order."""
-    found = []
+    states = []
     for part in ("initContainerStatuses", "containerStatuses"):
         for _, status in mappings(dig(pod.body, "status", part)):
             restarts = status.get("restartCount")
             is_ready = bool(status.get("ready")) or dig(status, "state", "terminated", "exitCode") == 0
             reasons = (text(dig(status, "state", state, "reason")) for state in ("waiting", "terminated"))
             count = restarts if isinstance(restarts, int) else 0
-            found.append((text(status.get("name")), is_ready, count, next(filter(None, reasons), "")))
-    return found
+            states.append((text(status.get("name")), is_ready, count, next(filter(None, reasons), "")))
+    return states
 
 
 def _owned(masker: Masker, depth: int, live: LiveObject) -> OwnedObject:
@@ -183,8 +183,8 @@ def _owned(masker: Masker, depth: int, live: LiveObject) -> OwnedObject:
     )
 
 
-def _events(masker: Masker, found: Iterable[LiveObject]) -> Iterator[LiveEvent]:
-    for event in sorted(found, key=lambda event: event_moment(event.body), reverse=True)[:_EVENTS_MAX]:
+def _events(masker: Masker, events: Iterable[LiveObject]) -> Iterator[LiveEvent]:
+    for event in sorted(events, key=lambda event: event_moment(event.body), reverse=True)[:_EVENTS_MAX]:
         body = event.body
         count = dig(body, "series", "count") or body.get("count")
         about = dig(body, "involvedObject")

@@ -40,37 +40,37 @@ def matrix_view(model: ViewModel, question: MatrixQuery) -> MatrixView:
     """The rows that were asked for, by namespace and name; those with troubles the worst first."""
     stages = _stages(model)
     every = heads(model)
-    shown = [head for head in every if _has_column(model, question, stages, head.name)]
+    within = [head for head in every if _has_column(model, question, stages, head.name)]
     # Every object that is scheduled, or has a copy that is not as wanted.
     known_anywhere = set(model.facts.schedule.bindings).union(*(cluster.kept for cluster in model.clusters.values()))
     of_kind = list(filter(_is_of_kind(model, question.kind), known_anywhere))
-    found = [identity for identity in of_kind if _has_row(model, question, identity)]
-    if len(shown) < len(every):
+    chosen = [identity for identity in of_kind if _has_row(model, question, identity)]
+    if len(within) < len(every):
         # Most of those that have a cell in a column have one in the first columns.
-        known: list[Container[Identity]] = [model.facts.manifests.get(head.name, {}) for head in shown if head.is_up]
-        known += [model.clusters[head.name].kept for head in shown]
-        found = [identity for identity in found if any(identity in there for there in known)]
+        known: list[Container[Identity]] = [model.facts.manifests.get(head.name, {}) for head in within if head.is_up]
+        known += [model.clusters[head.name].kept for head in within]
+        chosen = [identity for identity in chosen if any(identity in there for there in known)]
     if question.troubles:
         ranks: dict[Identity, Rank] = {}
-        for head in shown:
+        for head in within:
             for identity, state in model.clusters[head.name].kept.items():
                 ranks[identity] = min(rank_of(state), ranks.get(identity, NOMINAL_RANK))
-        found = [one for one in found if ranks.get(one, NOMINAL_RANK) < NOMINAL_RANK]
-        found.sort(key=lambda one: (ranks[one], _by_name(one)))
+        chosen = [one for one in chosen if ranks.get(one, NOMINAL_RANK) < NOMINAL_RANK]
+        chosen.sort(key=lambda one: (ranks[one], _by_name(one)))
     else:
-        found.sort(key=_by_name)
-    columns, numbers = _folded(model, question, stages, shown)
+        chosen.sort(key=_by_name)
+    columns, numbers = _folded(model, question, stages, within)
     groups: dict[str, list[Identity]] = {}
     if question.rows:
         is_by_namespace = question.rows == "namespace"
-        groups = by_key((one.namespace or _NONE if is_by_namespace else _team(model, one), one) for one in found)
+        groups = by_key((one.namespace or _NONE if is_by_namespace else _team(model, one), one) for one in chosen)
         groups = groups if question.troubles else dict(sorted(groups.items()))
-    every_row: list[Any] = list(groups or found)
+    every_row: list[Any] = list(groups or chosen)
     part = every_row[question.offset : question.offset + rows_at_once(question, len(columns))]
     if question.rows or question.columns:
         rows = tuple(_folded_rows(model, question, numbers, {key: groups.get(key, [key]) for key in part}))
     else:
-        cells = _Columns(model, shown, set(part))
+        cells = _Columns(model, within, set(part))
         rows = tuple(_row(model, cells, identity) for identity in part)
     return MatrixView(
         round=model.picture.number,
@@ -95,8 +95,8 @@ def _is_of_kind(model: ViewModel, wanted: str) -> Callable[[Identity], bool]:
     def is_of_kind(identity: Identity) -> bool:
         key = (identity.group, identity.kind)
         if key not in known:
-            found = interpreters.by_kind.get(key)
-            is_workload = found is not None and found.runs_pods
+            interpreter = interpreters.by_kind.get(key)
+            is_workload = interpreter is not None and interpreter.runs_pods
             is_named = wanted == EVERY_KIND or is_kind(identity.kind, identity.group, wanted)
             known[key] = is_named if wanted else is_workload
         return known[key]
@@ -155,12 +155,12 @@ def _team(model: ViewModel, identity: Identity) -> str:
 
 def _stages(model: ViewModel) -> dict[str, str]:
     """Return the stage of each cluster, of the first rollout that has it in one."""
-    found: dict[str, str] = {}
+    stage_of: dict[str, str] = {}
     for rollout in sorted(model.picture.rollouts, key=lambda one: one.rollout):
         for stage in rollout.stages:
             for name in stage.clusters:
-                found.setdefault(name, stage.name)
-    return found
+                stage_of.setdefault(name, stage.name)
+    return stage_of
 
 
 def _choices(
@@ -168,7 +168,7 @@ def _choices(
 ) -> dict[str, tuple[str, ...]]:
     """Return the values of each filter that has few, whatever was asked for."""
     clusters = model.facts.schedule.fleet.clusters
-    found = {
+    choices = {
         "namespace": {identity.namespace for identity in identities},
         "team": {_team(model, identity) for identity in identities},
         "kind": {identity.kind for identity in identities},
@@ -176,7 +176,7 @@ def _choices(
         "region": {clusters[head.name].region for head in every if head.name in clusters},
         "stage": set(stages.values()),
     }
-    return {name: tuple(sorted(values - {""})[:_CHOICES_MAX]) for name, values in found.items()}
+    return {name: tuple(sorted(values - {""})[:_CHOICES_MAX]) for name, values in choices.items()}
 
 
 class _Column(NamedTuple):
@@ -201,18 +201,18 @@ class _Column(NamedTuple):
 class _Columns:
     """The columns, and what rows share: most of twenty-five thousand cells are of healthy copies."""
 
-    def __init__(self, model: ViewModel, shown: Iterable[ClusterHead], rows: Set[Identity]) -> None:
+    def __init__(self, model: ViewModel, within: Iterable[ClusterHead], rows: Set[Identity]) -> None:
         """`rows`: the objects that are shown."""
         self._found, self._shared = list[_Column](), dict[int, tuple[Cell, ...]]()
         self.troubled: dict[Identity, dict[int, ObjectState]] = {}
         """Copies of the rows that are not as wanted or not well, by column."""
-        for number, head in enumerate(shown):
-            seen, kept = model.observations.clusters.get(head.name), model.clusters[head.name].kept
+        for number, head in enumerate(within):
+            observed, states = model.observations.clusters.get(head.name), model.clusters[head.name].kept
             well = model.facts.manifests.get(head.name, {}) if head.is_up else {}
-            workloads = seen.workloads if seen is not None and seen.reachable else {}
+            workloads = observed.workloads if observed is not None and observed.reachable else {}
             self._found.append(_Column(head.name, well, workloads, {}))
-            for identity in kept.keys() & rows:
-                self.troubled.setdefault(identity, {})[number] = kept[identity]
+            for identity in states.keys() & rows:
+                self.troubled.setdefault(identity, {})[number] = states[identity]
 
     def __getitem__(self, number: int) -> _Column:
         return self._found[number]
@@ -267,28 +267,28 @@ def _why(model: ViewModel, state: ObjectState) -> str:
 
 
 def _folded(
-    model: ViewModel, question: MatrixQuery, stages: Mapping[str, str], shown: Sequence[ClusterHead]
+    model: ViewModel, question: MatrixQuery, stages: Mapping[str, str], within: Sequence[ClusterHead]
 ) -> tuple[tuple[ClusterHead, ...], Mapping[str, int]]:
     """Return the columns, and the number of the column of each cluster."""
     if not question.columns:
-        return tuple(shown), {head.name: number for number, head in enumerate(shown)}
+        return tuple(within), {head.name: number for number, head in enumerate(within)}
     clusters, members = model.facts.schedule.fleet.clusters, dict[str, list[ClusterHead]]()
-    for head in shown:
+    for head in within:
         region = clusters[head.name].region if head.name in clusters else ""
         key = stages.get(head.name, _NONE) if question.columns == "stage" else region or _NONE
         members.setdefault(key, []).append(head)
     ordered = sorted(members.items())
-    numbers = {head.name: number for number, (_, found) in enumerate(ordered) for head in found}
+    numbers = {head.name: number for number, (_, members_of) in enumerate(ordered) for head in members_of}
     heads = (
         ClusterHead(
             name=key,
             is_up=not away,
-            is_suspended=all(head.is_suspended for head in found),
-            why=f"{len(away)} of {len(found)} away: {', '.join(away[:5])}" if away else "",
-            clusters=len(found),
+            is_suspended=all(head.is_suspended for head in members_of),
+            why=f"{len(away)} of {len(members_of)} away: {', '.join(away[:5])}" if away else "",
+            clusters=len(members_of),
         )
-        for key, found in ordered
-        for away in [[head.name for head in found if not head.is_up]]
+        for key, members_of in ordered
+        for away in [[head.name for head in members_of if not head.is_up]]
     )
     return tuple(heads), numbers
 
@@ -311,7 +311,7 @@ def _folded_rows(
     placed: dict[Identity, frozenset[str]] = {}
     # Bindings share their targets.
     targets = {id(bindings[one].targets): bindings[one].targets for one in row_of if one in bindings}
-    counted = {number: Counter(map(column_of, map(_FIRST, found))) for number, found in targets.items()}
+    counted = {number: Counter(map(column_of, map(_FIRST, clusters))) for number, clusters in targets.items()}
     many = Counter((key, id(bindings[one].targets)) for one, key in row_of.items() if one in bindings)
     for (key, number), bound in many.items():
         for column, copies in counted[number].items():
@@ -321,8 +321,8 @@ def _folded_rows(
             if identity not in row_of:
                 continue
             if identity not in placed:
-                found = bindings[identity].targets if identity in bindings else ()
-                placed[identity] = frozenset(map(_FIRST, found))
+                clusters = bindings[identity].targets if identity in bindings else ()
+                placed[identity] = frozenset(map(_FIRST, clusters))
             _count(tallies[row_of[identity]], number, name, identity, state, is_new=name not in placed[identity])
     for key, identities in groups.items():
         cells = tuple(_folded_cells(model, tallies[key]))
@@ -341,9 +341,9 @@ def _folded_rows(
 def _count(tally: _Tally, number: int, name: str, identity: Identity, state: ObjectState, *, is_new: bool) -> None:
     tally.copies[number] += is_new
     tally.troubled[number] += 1
-    found = (rank_of(state), name, identity, state)
-    if number not in tally.worst or found[:3] < tally.worst[number][:3]:
-        tally.worst[number] = found
+    worst = (rank_of(state), name, identity, state)
+    if number not in tally.worst or worst[:3] < tally.worst[number][:3]:
+        tally.worst[number] = worst
 
 
 def _folded_cells(model: ViewModel, tally: _Tally) -> Iterator[Cell]:

@@ -109,17 +109,17 @@ def _reasons(model: ViewModel, identity: Identity, in_force: Iterable[Mapping[st
 
 def _last_writes(model: ViewModel, writes: Iterable[Event]) -> dict[str, LastWrite]:
     """Return the last write of each cluster. `writes`: the newest first."""
-    found: dict[str, LastWrite] = {}
+    last: dict[str, LastWrite] = {}
     for event in writes:
         cluster = event.subject.rpartition(" @ ")[2]
         is_write = event.kind != EventKind.DRIFT or event.data.get("outcome") == DriftOutcome.HEALED
-        if cluster in found or event.kind not in _ACTIONS or not is_write:
+        if cluster in last or event.kind not in _ACTIONS or not is_write:
             continue
         entry: dict[str, Any] = history_entry(event, model.words)
-        found[cluster] = LastWrite(
+        last[cluster] = LastWrite(
             time=event.time, action=_ACTIONS[event.kind], who=entry["who"], revision=entry["revision"]
         )
-    return found
+    return last
 
 
 def _differences(model: ViewModel, identity: Identity, names: Iterable[str]) -> Iterator[FieldDifference]:

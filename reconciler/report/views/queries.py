@@ -147,11 +147,11 @@ def day_view(counts: Iterable[tuple[str, str, str, int]], by: str, now: str) -> 
             cells = rows.setdefault(_row_of(subject, by), {})
             cells.setdefault(places[hour], Counter())[kind] += events
     ordered = sorted(rows.items(), key=lambda row: (-sum(map(Counter.total, row[1].values())), row[0]))
-    shown = tuple(
+    counted = tuple(
         DayRow(name=name, cells=tuple(DayCell(hour=hour, events=dict(cells[hour])) for hour in sorted(cells)))
         for name, cells in ordered[:_DAY_ROWS_MAX]
     )
-    return DayView(by=by, hours=hours, rows=shown, total=len(rows))
+    return DayView(by=by, hours=hours, rows=counted, total=len(rows))
 
 
 def _row_of(subject: str, by: str) -> str:

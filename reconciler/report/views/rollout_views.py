@@ -29,10 +29,10 @@ def rollouts_of(model: ViewModel) -> tuple[RolloutPart, ...]:
     """Return the state of each Rollout, by name."""
     return tuple(
         RolloutPart(
-            name=found.rollout,
-            release=found.release,
-            waiting=found.waiting or None,
-            is_done=found.is_done,
+            name=rollout.rollout,
+            release=rollout.release,
+            waiting=rollout.waiting or None,
+            is_done=rollout.is_done,
             stages=tuple(
                 StagePart(
                     name=stage.name,
@@ -40,16 +40,16 @@ def rollouts_of(model: ViewModel) -> tuple[RolloutPart, ...]:
                     why=state_words(stage.state),
                     clusters=stage.clusters,
                     there=sum(
-                        found.clusters[name].revision == found.release
+                        rollout.clusters[name].revision == rollout.release
                         for name in stage.clusters
-                        if name in found.clusters
+                        if name in rollout.clusters
                     ),
                     approval=stage.state.entry or None,
                 )
-                for stage in found.stages
+                for stage in rollout.stages
             ),
         )
-        for found in sorted(model.picture.rollouts, key=lambda one: one.rollout)
+        for rollout in sorted(model.picture.rollouts, key=lambda one: one.rollout)
     )
 
 
@@ -57,42 +57,42 @@ def in_force_in(model: ViewModel, cluster: str) -> tuple[InForcePart, ...]:
     """Return for each Rollout the active revision in a cluster, and why."""
     return tuple(
         InForcePart(
-            rollout=found.rollout,
+            rollout=rollout.rollout,
             stage=one.stage or None,
             revision=one.revision or None,
             phase=str(one.phase),
             why=model.text(one.why),
         )
-        for found in sorted(model.picture.rollouts, key=lambda one: one.rollout)
-        if (one := found.clusters.get(cluster)) is not None
+        for rollout in sorted(model.picture.rollouts, key=lambda one: one.rollout)
+        if (one := rollout.clusters.get(cluster)) is not None
     )
 
 
 def rollout_needs(model: ViewModel, cluster: str | None) -> Iterator[Alert]:
     """Stages that are paused, pinned, or wait for an approval. `cluster`: only those that have it."""
-    stages = ((found, stage) for found in model.picture.rollouts for stage in found.stages)
-    for found, stage in stages:
+    stages = ((rollout, stage) for rollout in model.picture.rollouts for stage in rollout.stages)
+    for rollout, stage in stages:
         if cluster is not None and cluster not in stage.clusters:
             continue
-        count, subject, data = 1, f"rollout {found.rollout}/{stage.name}", {"revision": found.release}
+        count, subject, data = 1, f"rollout {rollout.rollout}/{stage.name}", {"revision": rollout.release}
         state = stage.state
         match state.kind:
             case StageKind.PAUSED:
                 failed = state.failed
-                whys = sorted({f"{name}: {found.clusters[name].why}" for name in failed if name in found.clusters})
+                whys = sorted({f"{name}: {rollout.clusters[name].why}" for name in failed if name in rollout.clusters})
                 kind, count = EventKind.ROLLOUT_PAUSED, max(1, len(failed))
-                title = f"the rollout {found.rollout} is paused in the stage {stage.name}"
+                title = f"the rollout {rollout.rollout} is paused in the stage {stage.name}"
                 why = model.text("; ".join(whys[:3]))
             case StageKind.WAITS_FOR_APPROVAL:
                 kind = EventKind.APPROVAL_AWAITED
-                title = f"the rollout {found.rollout} needs an approval of the stage {stage.name}"
+                title = f"the rollout {rollout.rollout} needs an approval of the stage {stage.name}"
                 ended = f"; its approval ended at {state.ended}" if state.ended else ""
-                why = f"{short(found.release)} is done there{ended}"
+                why = f"{short(rollout.release)} is done there{ended}"
                 data["entry"] = state.entry
             case StageKind.PINNED:
                 kind = EventKind.PINNED
-                title = f"the stage {stage.name} of the rollout {found.rollout} is pinned to {short(state.pinned)}"
-                why = f"{short(found.release)} does not reach it"
+                title = f"the stage {stage.name} of the rollout {rollout.rollout} is pinned to {short(state.pinned)}"
+                why = f"{short(rollout.release)} does not reach it"
             case _:
                 continue
         yield Alert(
@@ -102,15 +102,15 @@ def rollout_needs(model: ViewModel, cluster: str | None) -> Iterator[Alert]:
             why=why,
             count=count,
             since=model.noted.since(kind, subject),
-            who=model.author(found.release),
-            revision=found.release,
+            who=model.author(rollout.release),
+            revision=rollout.release,
             todo=todo_of(kind, subject, data),
         )
 
 
 def timers_of(model: ViewModel, *, cluster: str | None = None, identity: Identity | None = None) -> tuple[Timer, ...]:
     """The timers that run, the next to end first. `cluster`, `identity`: only those that concern it."""
-    found = (
+    timers = (
         Timer(
             what=what,
             words=model.text(words),
@@ -121,22 +121,22 @@ def timers_of(model: ViewModel, *, cluster: str | None = None, identity: Identit
         for what, words, ends, where, subject in _running(model)
         if (not model.now or ends > model.now) and cluster in (None, where) and identity in (None, subject)
     )
-    return tuple(sorted(found, key=lambda timer: (timer.ends, timer.what, timer.words)))
+    return tuple(sorted(timers, key=lambda timer: (timer.ends, timer.what, timer.words)))
 
 
 def _running(model: ViewModel) -> Iterator[tuple[TimerKind, str, str, str | None, Identity | None]]:
     """Yield the kind, the words, the end, the cluster and the object of each timer."""
-    for found in model.constraints:
-        at, after = (found.cluster, found.identity), f"{found.cluster} again: {found.reason}"
-        if found.until and found.tick is Tick.EVICTION:
-            yield TimerKind.EVICTION, f"{found.identity} may come back to {found.cluster}", found.until, *at
-        elif found.until and found.excludes:
-            yield TimerKind.EXCLUSION, f"{found.identity} may be placed in {after}", found.until, *at
-        elif found.until:
+    for one in model.constraints:
+        at, after = (one.cluster, one.identity), f"{one.cluster} again: {one.reason}"
+        if one.until and one.tick is Tick.EVICTION:
+            yield TimerKind.EVICTION, f"{one.identity} may come back to {one.cluster}", one.until, *at
+        elif one.until and one.excludes:
+            yield TimerKind.EXCLUSION, f"{one.identity} may be placed in {after}", one.until, *at
+        elif one.until:
             yield (
                 TimerKind.CAP,
-                f"{found.identity} may have more than {found.replicas_max} in {after}",
-                found.until,
+                f"{one.identity} may have more than {one.replicas_max} in {after}",
+                one.until,
                 *at,
             )
     leaves = "leaves" if model.facts.schedule.fleet.settings.failover_act else "would leave"

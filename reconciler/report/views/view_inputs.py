@@ -115,16 +115,16 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
 
 def heads(model: ViewModel) -> tuple[ClusterHead, ...]:
     """Every cluster by name, as a column of the matrix."""
-    scopes = {found.scope for found in model.noted.suspensions}
+    scopes = {cluster.scope for cluster in model.noted.suspensions}
     return tuple(
         ClusterHead(
             name=name,
-            is_up=found.why_away is None and not found.is_left,
-            is_left=found.is_left,
+            is_up=cluster.why_away is None and not cluster.is_left,
+            is_left=cluster.is_left,
             is_suspended=not scopes.isdisjoint(("fleet", f"cluster {name}")),
-            why=LEFT_WHY if found.is_left else model.text(found.why_away or ""),
+            why=LEFT_WHY if cluster.is_left else model.text(cluster.why_away or ""),
         )
-        for name, found in sorted(model.clusters.items())
+        for name, cluster in sorted(model.clusters.items())
     )
 
 
@@ -132,7 +132,7 @@ def copy_part(
     model: ViewModel, cluster: str, identity: Identity, state: ObjectState, last_write: LastWrite | None = None
 ) -> CopyPart:
     """Return a copy with its state in words. `last_write`: from history."""
-    seen, binding = model.workload(cluster, identity), model.facts.schedule.bindings.get(identity)
+    workload, binding = model.workload(cluster, identity), model.facts.schedule.bindings.get(identity)
     replicas = binding.replicas_on(cluster) if binding is not None else None
     return CopyPart(
         cluster=cluster,
@@ -143,16 +143,16 @@ def copy_part(
         health_why=model.text(state.health.why),
         by=str(state.sync.by) if isinstance(state.sync, Held) else None,
         replicas=replicas,
-        ready=ready_of(state, seen, replicas),
+        ready=ready_of(state, workload, replicas),
         last_write=last_write,
     )
 
 
-def ready_of(state: ObjectState, seen: Workload | None, replicas: int | None) -> int | None:
+def ready_of(state: ObjectState, workload: Workload | None, replicas: int | None) -> int | None:
     """Return the number of ready replicas; None: unknown.
 
     A Healthy copy has all of them. Else it is the last count of workloads, which may be older.
     """
     if state.health.word is HealthWord.HEALTHY:
         return replicas
-    return seen.ready if seen is not None else None
+    return workload.ready if workload is not None else None
