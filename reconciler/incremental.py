@@ -184,9 +184,8 @@ TableKey = TypeVar("TableKey", bound=tuple[Any, ...] | str)
 class Table(Generic[TableKey, Value]):
     """The values of this round, and which of them are others than those of the round before.
 
-    `rows`: the values in the order of keys. An update puts another mapping in its place, so that one which was handed
-    out stays as it was; the table is no mapping itself, lest it be handed out instead. `changed`: keys that came, went
-    or have another value since the last update. A value that equals the one before is the same object.
+    `rows`: in the order of keys, replaced by each update and never changed. `changed`: keys that came, went or have
+    another value. An equal value is the same object.
     """
 
     __slots__ = ("changed", "rows")

@@ -187,9 +187,8 @@ def equal(one: Json, other: Json, node: SchemaNode, *, keeps_empty: bool) -> boo
 def sendable(body: JsonObject, schema: Schema | None) -> JsonObject:
     """Return the body to apply and compare: without nulls and zeros that mean "not set".
 
-    Server-side apply owns a field that is sent as null and resets it to its default, each time; an empty `nodePort`
-    gets a new port with every apply (both measured). Null stays where it is a value: in maps (an empty string), under
-    nullable fields of custom resources, and wherever the schema is unknown.
+    Apply would own and reset them each time (measured). Null stays where it is a value: in maps, under nullable fields,
+    and wherever the schema is unknown.
     """
     return body if schema is None or not _may_hold_unsaid(body) else _strip_object(body, schema.root)
 

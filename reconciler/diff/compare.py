@@ -142,11 +142,10 @@ class Comparer:
         return compared
 
     def altered(self, change: Change, answer: LiveObject) -> tuple[FieldChange, ...]:
-        """Return the fields of a write that are not as they were sent: `before` is there, `after` was asked for.
+        """Return the fields of a write that are not as sent: `before` is there, `after` was asked for.
 
-        `answer`: the object as it was acknowledged; it is the first to tell of an admission webhook or policy, of a
-        schema without the field, and of a default that counts more than what was said. Additions and other spellings
-        of a value are as wanted. Of a kind without a schema a dry run tells later. Source: design#altered-writes.
+        `answer`: the acknowledged object, the first sign of an admission webhook. Additions and other spellings are as
+        wanted; without a schema a dry run tells later. Source: design#altered-writes.
         """
         schema = self.schemas.of(change.gvk)
         if change.manifest is None or schema is None:

@@ -56,11 +56,9 @@ def difference_from(
 ) -> Difference:
     """Return the changes in `live` of a forced apply of the desired state as `manager`.
 
-    `wanted` is prepared for all clusters with an equal body. `previous` is the desired state of the last apply; it
-    distinguishes drift from a new declaration and remembers fields whose ownership moved away; for Secrets it has
-    hashes, as `wanted.recorded` has. `ignored` are field paths left to others (ignore rules, autoscalers). A field that
-    another manager owns as well and that left the desired state is handed over: no change, and our ownership stays
-    until our next apply; it does no harm meanwhile, and a round with nothing to do writes nothing.
+    `previous`: the last applied state (for Secrets with hashes); it tells drift from declarations, and fields that we
+    lost. `ignored`: field paths left to others. A field that another manager owns too and that left the desired state
+    is handed over: no change.
     """
     node = schema.root if schema is not None else FREE
     ours: list[Owned] = []
@@ -271,9 +269,7 @@ def dry_run_changes(
 ) -> tuple[FieldChange, ...]:
     """Return the fields that differ between the live object and the dry run's answer, sorted by path.
 
-    A field of ours that went, or fell back to a default, is REMOVED; one that is neither ours before nor after is a
-    SIDE_EFFECT; every other one is DECLARED. The dry run does not cover fields that are to be taken over first
-    (`Difference.removed_paths`).
+    Our field that went or fell back to a default is REMOVED, one that is never ours a SIDE_EFFECT, else DECLARED.
     """
     ours_before, ours_after = fields_of(live, manager), fields_of(result, manager)
     changes = []

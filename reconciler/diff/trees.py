@@ -107,9 +107,8 @@ def displaced(
 ) -> dict[FieldPath, FieldPath]:
     """Return paths of live fields that desired ones exclude, each with the changed path that displaces it.
 
-    Server-side apply takes away only our fields: next to our `httpGet` it would leave the `tcpSocket` that somebody put
-    in its place, and the API server refuses the two together. Source: Kubernetes: validation of probes, environment
-    variables, volumes, update strategies, profiles and disruption budgets; client-side apply has `retainKeys` for it.
+    Apply takes only our fields: beside our `httpGet` a foreign `tcpSocket` would stay, and be refused. Source:
+    Kubernetes: validation of probes, variables, volumes, strategies, profiles and disruption budgets.
     """
     excluded: dict[FieldPath, FieldPath] = {}
     for path in changed:
@@ -135,11 +134,9 @@ def displaced(
 class Difference(Struct, frozen=True, kw_only=True):
     """The changes of an apply, sorted by path.
 
-    `removed_paths`: fields that were ours, are not desired any more, and are now held by an Update of another manager
-    (or by nobody), entries that replaced ours, and fields that desired ones exclude: server-side apply alone would
-    leave them. Take them over (`adoption.takeover_operations`) before the apply. `in_the_way`: entries that may have
-    replaced ours; they go if the API server refuses ours beside them. `unsure`: the reason why engine S has to decide;
-    `replace`: the immutable field that changes.
+    `removed_paths`: undesired fields that others' Updates (or nobody) hold now, substitutes and excluded fields: take
+    them over first (`adoption.takeover_operations`). `in_the_way`: possible substitutes, gone if ours is refused.
+    `unsure`: why engine S has to decide. `replace`: an immutable field.
     """
 
     fields: tuple[FieldChange, ...] = ()

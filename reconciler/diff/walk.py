@@ -220,11 +220,10 @@ class Walk:
                 self.gone(NOTHING, FREE, (trail, step), is_struct_field=False)
 
     def gone(self, owned: Owned, node: SchemaNode, trail: Trail, *, is_struct_field: bool) -> None:
-        """Handle an undesired place with owned fields at or below it.
+        """Handle an undesired place with owned fields at or below it, as server-side apply prunes.
 
-        As server-side apply prunes: a struct's field goes unless another manager owns something at or below it; an item
-        of a list or map goes unless another manager owns the item itself. A remaining place loses only our own fields,
-        and without any it is a hand-over, which is no change.
+        A struct's field goes unless others own something at or below it, an item unless others own it itself. What
+        remains loses only our own fields; without any it is a hand-over, no change.
         """
         path = path_of(trail)
         before = value_at(self.live, path)

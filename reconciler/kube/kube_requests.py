@@ -82,12 +82,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     @property
     def may_repeat(self) -> bool:
-        """Return whether sending it again after a lost answer changes nothing.
-
-        A create or a patch that was carried out would answer 409 or 422 the second time, which looks like a change by
-        others, so its outcome is left open instead. (aiohttp repeats a DELETE by itself when a connection is lost; the
-        uid in it makes that harmless.)
-        """
+        """Return whether repeating changes nothing: a create or patch would answer 409 or 422 the second time."""
         return self.purpose in (Purpose.READ, Purpose.APPLY)
 
 

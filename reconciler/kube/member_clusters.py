@@ -32,9 +32,7 @@ _NOT_IN_A_HEADER = regex(r"[^A-Za-z0-9._:/@+-]")
 class MemberClusters(Mapping[str, MemberCluster]):
     """The clusters with a usable configuration, by name; `failed` has the errors of the others.
 
-    An immutable value: who holds it over an await finds every name that was there. A changed configuration makes
-    another value. A client that is in no value any more needs no closing: its requests end by themselves, and its
-    connections belong to the pool of the session.
+    Immutable: a changed configuration makes another value. Clients need no closing: connections belong to the session.
     """
 
     def __init__(self, shared: Shared, agent: UserAgent, writing_left_s: Callable[[], float] = always) -> None:

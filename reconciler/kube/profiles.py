@@ -67,14 +67,10 @@ def _config(context: str, kubeconfig: Path | None, environ: Mapping[str, str]) -
 async def read_profiles(
     place: InventoryPlace, fleet: str, expected: Collection[ProfileKey] = ()
 ) -> tuple[JsonObject, ...]:
-    """Return the profiles, by namespace and name. `fleet`: the name for the audit log.
+    """Return the profiles by namespace and name; each `expected` one that the list lacks is read by name.
 
-    `expected`: earlier profiles. Each one missing in the list is read by name.
-
-    Raises:
-        KindNotServed: the API server has no ClusterProfiles, which is not the same as none.
-        BadAnswer: the list lacks one of the `expected` that is there, so others may be missing, too.
-        MemberClusterError: the list was not read as a whole, whatever the reason.
+    Raises: KindNotServed: there is no such kind. BadAnswer: the list lacks an `expected` one that is there.
+    MemberClusterError: the list was not read as a whole.
     """
     async with MemberClusters.open({place.context: place.config}, agent=UserAgent(fleet or "unnamed")) as members:
         member = members[place.context]

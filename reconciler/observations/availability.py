@@ -51,9 +51,8 @@ Availability = Available | NotAvailable | UnknownAvailability
 class CopyAvailability(Struct, frozen=True, kw_only=True):
     """The availability of the copy in one cluster, as that cluster reports it.
 
-    `is_written`: it is there as desired, available or not. `established`: the number of replicas that it had when last
-    fully available with no pending write, 0 without replicas; None: never. `base`: its target number at the last moment
-    without pending writes and with a known state; 0: there was no such moment.
+    `is_written`: as desired. `established`: replicas when last fully available and at rest; None: never. `base`: target
+    replicas when last at rest in a known state; 0: never.
     """
 
     availability: Availability

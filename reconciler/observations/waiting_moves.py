@@ -92,13 +92,11 @@ class ActivePlacement(Struct, frozen=True, kw_only=True):
 def effective(
     target: Mapping[str, Replicas], old: Mapping[str, Replicas], serving: Mapping[str, CopyAvailability]
 ) -> ActivePlacement:
-    """The placement in force for `target`, given what lives where (`old`) and what the copies of both serve.
+    """Return the active placement for `target`, given what lives where (`old`) and what copies serve.
 
-    Where a cluster is left, every target takes over and has to be available; one that is established with what is
-    wanted there is not waited for while its cluster does not answer, as long as another target is available. Where
-    clusters only shrink, those take over that are to have more than their base: a mere scale-down waits for nobody. A
-    copy that surely does not serve more than it is to keep shrinks at once: that takes nothing away. None waits for
-    itself: it keeps what it is to have.
+    Where a cluster is left, every target has to be available; an established one in a silent cluster need not, beside
+    another available one. Where clusters only shrink, those with more than their base have to be. A copy that serves no
+    more than it keeps shrinks at once. None waits for itself.
     """
     losers = [cluster for cluster in sorted(old) if gains(old, target, cluster)]
     if not losers:
@@ -189,12 +187,10 @@ def pinned(
     ticked: Collection[str],
     closed: Mapping[str, str] | None = None,
 ) -> ActivePlacement:
-    """The placement in force of a Job or a bare Pod, which must not run twice: it goes before it comes elsewhere.
+    """Return the active placement of a Job or a bare Pod, which must not run twice: it goes before it comes.
 
-    `runs`: how far the copies got. A finished run stays where it is and nothing is created elsewhere. A started one
-    stays under an edit of the store; in a cluster that is `ticked`, a tick or a person takes it away. One that has not
-    begun goes in either case, since it may begin at any moment. `closed`: why the new copy cannot be made in
-    a cluster. For such a one nothing is taken away.
+    A finished run stays, and nothing is created elsewhere. A started one stays, unless `ticked`; an unstarted one goes.
+    `closed`: why the new copy cannot be made in a cluster: for such a one nothing is taken away.
     """
     leaving = {cluster: runs[cluster] for cluster in old if cluster not in target and cluster in runs}
     if not leaving:

@@ -135,10 +135,9 @@ Source: client-go, dynamic create-update-delete example; Sveltos: addon-controll
 def adoption_operations(
     live: JsonObject, manager: str, predecessors: Iterable[str] | None = None
 ) -> tuple[Operation, ...]:
-    """Return the patch that makes the predecessors' fields ours; empty without any. None: those of tools.
+    """Return the patch that makes the predecessors' fields (None: those of tools) ours; empty without any.
 
-    Without it, a field that leaves the store later would stay for ever, since the tool that once wrote it still owns
-    it. Of client-side apply only the fields in its annotation become ours: the rest of its entry are defaults.
+    Else a field that leaves the store would stay for ever. Of client-side apply only fields in its annotation count.
     """
     fields = _adopted_fields(live, manager, predecessors)
     return () if fields is None else _guarded(live, fields)

@@ -47,11 +47,10 @@ class AffinityGroup(NamedTuple):
 
 
 def groups_of(policy: PropagationPolicy, *, by_capacity: bool) -> tuple[AffinityGroup, ...]:
-    """Return the groups of a policy in their order.
+    """Return the groups of a policy in order.
 
-    `by_capacity`: replicas are divided by free capacity (dynamic weights, Aggregated, a gang). Only then do tiers
-    matter: everything else is not limited by capacity, would never spill over, and so lands in the first group that
-    fits. The page sends the Service of its tiered workload to every cluster by a policy of its own.
+    Tiers matter only `by_capacity` (dynamic weights, Aggregated, a gang); all else never spills over and lands in the
+    first group that fits.
     """
     placement = policy.placement
     if not placement.terms:

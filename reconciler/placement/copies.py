@@ -41,9 +41,8 @@ def fill_tiers(
 ) -> tuple[Share, list[str]]:
     """Divide the replicas tier by tier; return that, and the clusters with an unknown capacity that matters.
 
-    Each tier gets as many of the remaining replicas as it holds and can take, divided by the rule of the policy with
-    the previous placement of that tier. The order of `members` is the order of preference. `labels` names the tiers by
-    index. With `ecsProvision` the last tier takes all that remains, whatever its capacity.
+    Each tier gets what it can take of the rest, by the policy's rule. `members`: in order of preference. With
+    `ecsProvision` the last tier takes all that remains.
     """
     counts: dict[str, int] = {}
     texts: list[str] = []

@@ -105,10 +105,9 @@ def divide_by_capacity(
 ) -> Share:
     """Return the share of each cluster by free capacity, on top of existing replicas.
 
-    `previous` is the previous placement on clusters that are still candidates, `room` returns the additional capacity
-    of each. Equal: nothing moves. Fewer: the previous counts shrink in proportion, without regard to capacity. More:
-    the additional replicas are divided by capacity and added. `fresh`: everything is divided anew by capacity plus
-    existing replicas. Source: Karmada: dynamic weights and Aggregated, steady and fresh mode.
+    `previous`: on clusters that are still candidates; `room`: their additional capacity. Equal: nothing moves. Fewer:
+    counts shrink in proportion. More: the rest is divided by capacity. `fresh`: all is, by capacity plus replicas.
+    Source: Karmada: dynamic weights and Aggregated, steady and fresh mode.
     """
     there = sum(previous.values())
     if fresh:

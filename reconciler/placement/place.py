@@ -52,10 +52,9 @@ def place(
 ) -> PlacementResult:
     """Return a binding for every item of the request, and a warning for each incomplete placement.
 
-    Pure and independent of the order of its inputs. Items that do not depend on capacity are placed first, since they
-    take theirs in any case; then the rest by priority class and identity. Called again with its own result as the
-    previous placement it gives the same. With the `tables` of an earlier call, the items are those that may have
-    changed, `gone` the removed ones, and the result is that of all items that the tables know.
+    Pure, idempotent on its own result, and independent of the order of its inputs. Items that do not depend on capacity
+    come first, the rest by priority class and identity. With `tables` of an earlier call, `items` are those that may
+    have changed, `gone` those removed; the result is of all known ones.
     """
     return _Round(request, tables or PlacementTables()).run(gone)
 

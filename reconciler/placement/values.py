@@ -68,11 +68,10 @@ OPEN: Final = ("candidate", "already-there")
 
 
 class PlacementContext(Struct, frozen=True, kw_only=True):
-    """One resource at the moment of its placement.
+    """One resource during placement.
 
-    `had`: replicas of the previous placement on clusters of the store, in name order; 0 without replicas. `caps`: the
-    most replicas that a tick allows on a cluster, `cap_reasons`: why. `excluded`: clusters that a tick excludes, with
-    why. `group_in_use`: name of the group of clusterAffinities that was in use.
+    `had`: previous replicas by cluster name. `caps`, `cap_reasons`: the most replicas that a tick allows, and why;
+    `excluded`: clusters that it excludes, and why. `group_in_use`: of clusterAffinities.
     """
 
     item: PlacementItem

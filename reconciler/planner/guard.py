@@ -85,11 +85,10 @@ def guards_in_force(record: GuardsInForce | None, written: Guards, revision: str
 
 
 def former_windows(record: GuardsInForce | None, head: Fleet) -> tuple[FleetWindow, ...]:
-    """Return the windows of the revision before that count beside those of HEAD. `record`: of the last round.
+    """Return the windows of the revision before that count beside those of HEAD, until the revision after HEAD.
 
-    A cluster may change when both have it open, until the revision after HEAD; a new `spec.review.confirm` lets HEAD's
-    windows count alone, and so does `spec.review.loosening: allow` in both. `spec.mode: observe` counts as a closed
-    window. Source: design#guards-stricter.
+    Not after a new `spec.review.confirm`, nor under `spec.review.loosening: allow` in both. `spec.mode: observe` counts
+    as a closed window. Source: design#guards-stricter.
     """
     settings = head.settings
     if record is None or record.revision == head.revision:
@@ -162,12 +161,10 @@ def guard(
     unread: Collection[str] = (),
     is_evaluated: Callable[[str, Identity], bool] = lambda cluster, identity: True,
 ) -> Plan:
-    """Return the plan, what is too much at once held; with the digest that confirms it, what is confirmed, and `left`.
+    """Return the plan, what is too much at once held, with the digest that confirms it, `confirmed` and `left`.
 
-    `unread`: clusters that could not be read: what was held there is not due in this round, and waits all the same.
-    `managed`: our objects per cluster, those of `losses` not among them. `now`: RFC 3339 UTC. `losses`: what was lost
-    lately; a person's confirmation made it void, so that what was confirmed counts no more. `is_evaluated`: whether
-    this round shows that a change of a copy is due no more.
+    `managed`: our objects per cluster. `losses`: recent ones; a confirmation voids them. `unread`: clusters whose held
+    losses wait all the same. `is_evaluated`: whether this round shows that a copy's change is due no more.
     """
     known, changes = losses.confirmed, plan.changes
     # Confirmed changes that may still be due although this round does not show them.

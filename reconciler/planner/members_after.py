@@ -98,11 +98,9 @@ def written_by(
     observed: Mapping[str, ClusterObservation],
     only: Collection[Identity] | None = None,
 ) -> tuple[dict[str, Member], JournalSnapshot]:
-    """Return the objects of `before`'s manifests in the members of `after`; everything else is absent there.
+    """Return the objects of `before`'s manifests in the members of `after`, all else absent there.
 
-    `only`: nobody asks for anything else, and `manifests` are of these alone; None: anything may be asked for. A copy
-    is available if its workload was observed to be healthy or was not observed at all. A member that did not answer
-    when it was observed is not read here either.
+    `only`: the objects asked for. A copy is available if observed healthy, or not at all; silent members are not read.
     """
     shared: dict[int, tuple[LiveObject, AppliedRow]] = {}
     schemas = KindSchemas(before)

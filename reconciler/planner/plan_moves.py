@@ -117,11 +117,10 @@ def effective_after_failure(
     with_nodes: Collection[str],
     now: str,
 ) -> ActivePlacement:
-    """The placement in force while an application leaves the clusters in which it `failed`, by what excluded it there.
+    """Return the active placement while an application leaves the clusters in which it `failed`.
 
-    `serving`: what the copy in a cluster serves. `with_nodes`: clusters where all pods of the copy have nodes.
-    Immediately a failed copy goes as soon as others have been written: what cannot be written takes nothing over. What
-    else leaves or shrinks meanwhile serves, and waits for those that take over to be available.
+    `with_nodes`: clusters where all pods have nodes. Under Immediately a failed copy goes once others are written; what
+    else leaves or shrinks waits for available ones.
     """
     if terms.purge_mode is PurgeMode.GRACIOUSLY:
         state = effective(target, old, serving)

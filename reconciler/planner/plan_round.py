@@ -184,10 +184,9 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
 
 
 def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str) -> Round:
-    """The round as far as persons allow it: suspensions in force, closed windows, a fleet that is only observed.
+    """Return the round without changes that suspensions, closed windows or observe mode forbid.
 
-    A suspension works without Git, and may expire by itself. What a tick or a person moves is not the store's doing and
-    never waits for a window; drift is put back unless a window says no. `now`: RFC 3339. Source: ADR 18.
+    Moves by a tick or a person never wait for a window; drift is put back unless a window says no. Source: ADR 18.
     """
     fleet, plan, former = planned.schedule.fleet, planned.plan, planned.guards.former_windows
     orders, is_observed = closed_by(suspensions), fleet.settings.observe_only

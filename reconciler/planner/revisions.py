@@ -61,9 +61,8 @@ _Passage = tuple[Schedule, Schedule, Observations, Placed, frozenset[Identity] |
 def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str, interpreters: Registry) -> _Passage:
     """Schedule both revisions, the second from the state that the first leaves behind.
 
-    Objects of the first count as placed, so that its new unreadable files hold nothing back. Returns both schedules,
-    the observations of the second, the placements of the first (the previous ones), and the objects that may have to
-    change (None: any).
+    Objects of the first count as placed. Returns both schedules, the observations and previous placements of the
+    second, and the objects that may have to change (None: any).
     """
     tables = ScheduleTables()
     base = replace(base, frozen=tuple(reach for reach in base.frozen if not reach.is_new))

@@ -60,9 +60,7 @@ _NOWHERE: Final[frozenset[str]] = frozenset()
 class RenderTerms(NamedTuple):
     """The inputs of a template's rendering on a cluster: equal terms give equal renderings.
 
-    `share`: completions of a divided Job. `rules`: from `OverrideIndex.rules_on`. `follows`: it is a Namespace that is
-    there only for its objects. `release`: of a hook. `key`: all of them; rules are compared by identity, as they are
-    hashed slowly.
+    `share`: completions of a divided Job. `follows`: a Namespace only for its objects. `key`: all, rules by identity.
     """
 
     replicas: int | None

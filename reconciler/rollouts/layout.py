@@ -104,9 +104,7 @@ def select(
 ) -> Staging:
     """Return the Rollouts of each template of a fleet; a template without any changes at once.
 
-    Several: a dependency goes with the most advanced one in a cluster. `governing`: the propagation policy of each
-    template that has one. `owners`: by dependency its owners; it goes with them, even if a Rollout selects it itself.
-    `definitions`: by CustomResourceDefinition, which goes with its objects.
+    A dependency goes with its owners, whatever selects it (several: the most advanced), a definition with its objects.
     """
     if not fleet.rollouts:
         return Staging()

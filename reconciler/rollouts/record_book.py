@@ -39,11 +39,9 @@ _END_OF: Final = {begin: end for end, begin in ENDS.items()}
 def rollout_events(
     before: RolloutProgress | None, after: RolloutProgress, time: str, *, number: int = 0, begun: Collection[Begun] = ()
 ) -> tuple[Event, ...]:
-    """Return the events between two states of a rollout, in order.
+    """Return the events between two states of a rollout, in order; call it once for each recorded state.
 
-    `before`: the earlier state; None at the start of the process, and then `begun` has the episodes of history
-    that have not ended. `time`: RFC 3339 UTC. `number`: of the round. Changes of records (`changes`) are reported once,
-    so call this once for each recorded state.
+    `before`: None at the start of the process; `begun` then has the open episodes of history. `number`: of the round.
     """
     rows = list(_of_clusters(before, after))
     was: Mapping[Begun, Mapping[str, Any]] = _lasting(before) if before is not None else {key: {} for key in begun}

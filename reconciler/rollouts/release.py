@@ -174,10 +174,10 @@ _OF_GATE: Final = frozenset(
 
 
 def rollout_documents(head: Fleet, written_in: Mapping[str, Fleet]) -> dict[str, Rollout]:
-    """Return the Rollouts in force, by name, while releases are under way. `written_in`: the fleet of each document.
+    """Return the active Rollouts by name while releases are under way. `written_in`: the fleet of each document.
 
-    One that HEAD removes, or loosens, stays as it was; approvals, pins and `onNewCommit` are those of HEAD. A new
-    `spec.review.confirm` lets HEAD's pass, and so does `spec.review.loosening: allow`, but for one that is removed.
+    One that HEAD removes or loosens stays but for approvals, pins and `onNewCommit`; a new `spec.review.confirm` lets
+    HEAD's pass, as does `spec.review.loosening: allow` unless removed.
     """
     rollouts = {rollout.name: rollout for rollout in head.rollouts}
     confirmed = head.settings.review_confirm

@@ -160,9 +160,7 @@ def companions(
 ) -> CompanionTables:
     """Place companions with their workloads, besides the clusters of their own policy; return the tables.
 
-    `sources`: of the fleet. `templates`: its own. `policies`: the policy that claims each. `bindings`: of everything so
-    far, dependencies included. `held`: the clusters where a workload's old copy still is. If any companions are wanted,
-    all are computed again.
+    `bindings`: of everything so far. `held`: clusters of a workload's old copies. If any are wanted, all are computed.
     """
     fleet = sources.fleet
 

@@ -49,9 +49,7 @@ class Links(Struct, frozen=True, kw_only=True):
 class LinkTables:
     """The links of all owners, and the results.
 
-    `bindings`: all of them, own ones included. `policies`: for each dependency without a policy of its own, the one
-    that holds for it. `needs`: references to the store of each template that is bound or followed, whether they are
-    dependencies or not. `makers`: objects that templates make.
+    `policies`: of each dependency without its own. `needs`: references to the store of each bound or followed template.
     """
 
     def __init__(self) -> None:
@@ -126,9 +124,8 @@ def dependencies(
 ) -> LinkTables:
     """Return the tables with the bindings of templates and of their dependencies.
 
-    `templates`: those of the fleet. `policies`: the policy that claims each. `bindings`: of the claimed ones. `held`:
-    the clusters where an owner's old copy still is, which its dependencies must not leave before it. `tables`: of
-    earlier calls, or new ones.
+    `bindings`: of claimed templates. `held`: clusters of an owner's old copies, which dependencies must not leave
+    first.
     """
     dirty = union(templates.changed, policies.changed, bindings.changed, held.changed)
     stirred = tables.makers.follow(fleet.templates, dirty, interpreters)

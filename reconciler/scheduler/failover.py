@@ -38,12 +38,10 @@ NEVER_TRIED: Final[Mapping[tuple[Identity, str], int]] = MappingProxyType({})
 def kept_exclusions(
     schedule: Schedule, observations: Observations, now: str
 ) -> tuple[tuple[Constraint, ...], dict[Identity, PreviousPlacement]]:
-    """Return the exclusions among the observed constraints that are still valid, ended ones for the next one's length.
+    """Return the exclusions that are still valid or recent, and placements of recovered applications.
 
-    The second: former placements of applications that recovered before their copies had gone. One ends when its time is
-    up and the old copy is gone, when the pod template changes, unless Never keeps the old copy, or, under Graciously,
-    when the old copy is healthy again while it is still there. If an application recovers from several, the oldest has
-    its former placement.
+    One ends when its time is up and the old copy is gone, when the pod template changes (unless Never keeps the copy),
+    or, under Graciously, when the copy recovers in place: the oldest then has its former placement.
     """
     constraints: list[Constraint] = []
     restored: dict[Identity, PreviousPlacement] = {}

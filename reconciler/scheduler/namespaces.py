@@ -62,9 +62,7 @@ def namespaces(
 ) -> Table[Identity, Binding]:
     """Return the bindings of the Namespaces of everything that is bound: to be laid over `bindings`.
 
-    A Namespace that a policy claims keeps its placement and is added where something in it goes all the same; the
-    reason of such a cluster has the rule `NAMESPACE_FOLLOWS`. A Namespace without a template is `bare_namespace`.
-    `templates`: those of the fleet. `tables`: of earlier calls, or new ones.
+    A claimed Namespace keeps its placement and goes where something in it goes, by the rule `NAMESPACE_FOLLOWS`.
     """
     stirred = _move(tables, bindings.rows, bindings.changed)
     first = tables.first.derive(lambda name: _first(tables.inhabitants.get(name, {})), stirred)

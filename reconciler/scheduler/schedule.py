@@ -53,13 +53,10 @@ _MAX_FAULTS: Final = 20
 class Schedule(Struct, frozen=True, kw_only=True):
     """The schedule, with its reasons.
 
-    `interpreters`: used for it. `policies`: the policy that governs each bound template, its own or its owner's.
-    `frozen`: templates that a broken file might concern; nothing is written for them. `holds`: why nothing is written
-    for a template though it is placed (it waits for an override policy), `suspended`: the same per cluster. `ticked`:
-    (identity, cluster) that a constraint took from the placement, with that constraint. `needs`: references of a
-    template. `makers`: objects that templates make. `followed`: dependencies whose own references are followed, since
-    they make something or a maker needs them. `definitions`: the CustomResourceDefinition of each custom kind of the
-    store. `yielded`: targets of autoscalers, with the clusters of these.
+    `policies`: the governing one of each bound template. `frozen`: templates that a broken file might concern. `holds`:
+    why a placed template is not written. `ticked`: copies that a constraint took away. `needs`: references. `followed`:
+    dependencies whose references are followed. `definitions`: CustomResourceDefinitions by kind. `yielded`: clusters of
+    autoscalers, by target.
     """
 
     fleet: Fleet
@@ -114,10 +111,8 @@ def schedule_fleet(
 ) -> Schedule:
     """Return claims, placements and their consequences.
 
-    `now`: RFC 3339 UTC. `interpreters`: of kinds. `copies`: clusters of our known copies; the old copies of an owner
-    keep its dependencies there. `fresh`: previous placements are not considered. `tables`: with those of an earlier
-    call only dependents of a difference are scheduled again; the schedule is the same as without them. A template that
-    cannot be processed is frozen, as if its file were broken, and the others are scheduled without it.
+    `copies`: clusters of our known copies; old ones keep the owner's dependencies. `fresh`: ignore previous placements.
+    `tables`: of an earlier call, which only save time. A template that cannot be processed is frozen by itself.
     """
     tables, there = tables or ScheduleTables(), copies or {}
     fleet = hold_new_claims(fleet, lambda identity: identity in there or identity in observations.previous)

@@ -177,11 +177,10 @@ class StateTables:
 
 
 class RevisionStep(Struct, frozen=True, kw_only=True):
-    """The progress of `revision`. `clusters`: of the store, `in_step`: with all objects Synced.
+    """The progress of `revision`: `clusters` of the store, those `in_step`, and `away` (not read).
 
-    `away`: the clusters that were not read, sorted. `syncs`, `healths`: objects of all these clusters. `errors`: in the
-    documents of the revision. `broken`: unreadable files. `unread`: kinds that cannot be read in a cluster that
-    answers, each counted in each cluster. `unplaced`: templates without a placement, or with an incomplete one.
+    `syncs`, `healths`: of objects. `errors`: in documents. `broken`: files. `unread`: kinds by cluster. `unplaced`:
+    templates.
     """
 
     revision: str

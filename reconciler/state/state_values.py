@@ -90,11 +90,10 @@ class Held(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """A change of it failed; or its change cannot be computed, and it is not evaluated.
+    """A change of it failed, or cannot be computed (then it is not evaluated).
 
-    `is_altered`: it was made, and the cluster altered it. `todo`: the remedy, as of the error; empty: any. `revision`:
-    with which it failed so first; empty: not known. `code`: of the problem that keeps it from being computed. `fault`:
-    it failed for a fault of the program.
+    `is_altered`: the cluster altered it. `todo`: the remedy, if any. `revision`: of the first failure. `fault`: of the
+    program.
     """
 
     why: str
@@ -196,9 +195,8 @@ class Healthy(Struct, frozen=True):
 class Progressing(Struct, frozen=True):
     """It makes progress, or waits for something that comes by itself.
 
-    `unmade`: why more pods of it cannot be made, from its controller; empty: they can. No pod reports that.
-    `lacks_pods_of`: the uid of an object that lacks pods and of which only events may say why; empty: it does not.
-    `reason`: Kubernetes' word for a fault of its pods (ImagePullBackOff, FailedCreate, Unschedulable); empty: none.
+    `unmade`: why more pods cannot be made. `lacks_pods_of`: uid of an object that events may explain. `reason`:
+    Kubernetes' word for a fault of its pods; empty: none.
     """
 
     why: str

@@ -138,10 +138,9 @@ def load_members(
 ) -> Mapping[str, MemberConfig | ConfigurationError]:
     """Return the access of each cluster, by name, or its error: one bad entry harms no other.
 
-    `kubeconfig` is a file, or a folder with one kubeconfig a cluster. None: as kubectl, `$KUBECONFIG` (a list of files)
-    or `~/.kube/config`; in a systemd service with credentials, `$CREDENTIALS_DIRECTORY` comes before the latter.
-    The context `in-cluster` is the account of the pod that we run in, unless a kubeconfig has a context of that name.
-    Raises ConfigurationError when a file that was named cannot be read at all.
+    `kubeconfig`: a file, or a folder with one a cluster. None: `$KUBECONFIG`, `$CREDENTIALS_DIRECTORY` (systemd) or
+    `~/.kube/config`. The context `in-cluster` is the account of our pod, unless a kubeconfig has it. Raises
+    ConfigurationError for a named file that cannot be read.
     """
     location = kubeconfig if kubeconfig is not None else _default_location(environ)
     if isinstance(location, Path) and location.is_dir():
