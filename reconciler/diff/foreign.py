@@ -1,11 +1,8 @@
 """Objects that are not ours, hooks that ran, and entries of map lists that replaced ours.
 
-Source: design#foreign-objects; ADR 26.
-
-An entry with another key is another entry for an API server: server-side apply would add ours again beside one whose
-key was edited by hand, or be refused since the two cannot stand together. So the edited one has to go with the same
-apply. An entry that somebody added beside ours is theirs, and stays. Source: design#replaced-entries;
-docs/concepts/three-way-diff.md.
+Source: design#foreign-objects; ADR 26. An entry whose key was edited by hand is another one for an API server: ours
+would come beside it, or be refused, so the edited one goes with the same apply. An entry that somebody added beside
+ours stays. Source: design#replaced-entries; docs/concepts/three-way-diff.md.
 """
 
 from __future__ import annotations

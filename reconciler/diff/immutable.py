@@ -1,9 +1,7 @@
-"""Fields that an API server refuses to change: such a change needs the object to be deleted and created again.
+"""Fields that an API server refuses to change: a person may allow to delete and create the object.
 
-Source: the update validation of each kind in Kubernetes 1.36, and the definition of a GatewayClass; every row is tried
-on a real kube-apiserver by tests/apiserver/test_immutable.py.
-
-Such an object is deleted and created again once a person allows it. Source: design#replacement.
+Source: the update validation of each kind in Kubernetes 1.36, and the definition of a GatewayClass, each row tried by
+tests/apiserver/test_immutable.py; design#replacement.
 """
 
 from __future__ import annotations

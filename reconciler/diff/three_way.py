@@ -1,12 +1,9 @@
 """Three-way difference of one object: desired, live, and owned fields.
 
-Ownership, from managedFields and from the previous desired state, is the merge base; values come from the live object.
-Fields that we never mentioned are ignored, so that server defaults and other managers cause no difference.
-
-Changes of a server-side apply with `dryRun=All`, from its answer: nothing is stripped or rebuilt, every difference is
-shown, and those outside our fields are labelled as side effects (defaults, webhooks), which never cause a write.
-Source: design#dry-run; design#three-way-diff; design#never-mentioned; design#removed-fields; the pruning rules of
-server-side apply as measured on a kube-apiserver 1.36.
+Ownership, from managedFields and the previous desired state, is the merge base; values come from the live object.
+Fields that we never mentioned are ignored. A dry run's answer shows every difference; those outside our fields are side
+effects (defaults, webhooks), which never cause a write. Source: design#dry-run; design#three-way-diff;
+design#never-mentioned; design#removed-fields; pruning as measured on a kube-apiserver 1.36.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Bodies of successful answers, decoded and checked. Any unexpected content raises BadAnswer.
 
-An empty list is a strong statement, from which deletions could follow; so HTML, another kind, a truncated body or a
-list without `items` must never look like one.
-
-Server-side printing: the columns that kubectl shows, for any kind, custom ones included. Source: Kubernetes,
-"Kubernetes API Concepts, Receiving resources as Tables".
+Deletions could follow from an empty list, so HTML, another kind, a truncated body or a list without `items` must never
+look like one. Source of tables: Kubernetes, "Kubernetes API Concepts, Receiving resources as Tables".
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Served kinds of an API server, with plurals, scopes and verbs.
+"""Served kinds of an API server, and metadata of live objects, as declared types: an answer that does not fit is none.
 
-Source: Kubernetes, "Kubernetes API, API Discovery": aggregated discovery, and the older answers for API servers or
-proxies that do not have it.
-
-Discovery answers of API servers as declared types: an answer that does not fit is no answer. Source: Kubernetes,
-apidiscovery.k8s.io/v2 and meta/v1 `APIVersions`, `APIGroupList`, `APIResourceList`; `null` is allowed only where an API
-server writes it for an empty list.
-
-The metadata of live objects as declared types, which the pipeline relies on. Source: Kubernetes, meta/v1 `ObjectMeta`
-and `ListMeta`; API servers write an empty list or map as `null` or not at all.
+Source: Kubernetes, "API Discovery": aggregated, and the older answers for API servers or proxies without it:
+apidiscovery.k8s.io/v2, meta/v1 `APIVersions`, `APIGroupList`, `APIResourceList`, `ObjectMeta`, `ListMeta`; `null` only
+where an API server writes it for an empty list or map.
 """
 
 from __future__ import annotations

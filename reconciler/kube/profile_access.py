@@ -1,13 +1,8 @@
-"""Access to a cluster by its live ClusterProfile, with the credentials that the operator's file names.
+"""Access to clusters by live ClusterProfiles, with the credentials that the operator's file names.
 
-A profile is untrusted: it chooses the server that our credentials go to. So the server must be HTTPS and is always
-verified, it names no file on our disk, and its additions to a command are bounded. Source: KEP-5339; Kubernetes,
-"kubeconfig (v1), Cluster"; `client.authentication.k8s.io` ExecCredential.
-
-Access of a fleet by the profiles of a management cluster, kept for as long as the process lives.
-
-The store names the members. A profile that vanishes, or an unreachable management cluster, changes nothing: the last
-known access stays in use.
+A profile is untrusted: its server must be HTTPS and is always verified, it names no file on our disk, and its additions
+to a command are bounded. If it vanishes, or the management cluster is silent, the last known access stays in use.
+Source: KEP-5339; Kubernetes, "kubeconfig (v1), Cluster"; `client.authentication.k8s.io` ExecCredential.
 """
 
 from __future__ import annotations

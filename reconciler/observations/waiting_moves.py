@@ -13,13 +13,8 @@ than its base, so that a move under way stays one over commits and restarts. Sou
 design#effective-placement: in each cluster max(target, old) until those that take over are available, then the target;
 design#runs-once: Jobs and bare Pods that have started are never moved create-first, finished ones never.
 
-Objects at rest everywhere but in some clusters: changes there concern no other copy.
-
-Source: ADR 15: events in one cluster are read there; design#moves.
-
-Moves that make no progress: since when each waits, and which are to be reported.
-
-Source: design#move-stalled: without progress for 10 minutes it is reported, and the old copy stays.
+Copies at rest elsewhere are no concern of a change in some clusters. Source: ADR 15: events in one cluster are read
+there. A move without progress for 10 minutes is reported, and the old copy stays. Source: design#move-stalled.
 """
 
 from __future__ import annotations

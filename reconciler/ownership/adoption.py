@@ -1,12 +1,8 @@
-"""JSON patches on an object's ownership record: adopt, take fields over, release.
+"""JSON patches on an object's ownership record: adopt, take fields over, release; manifests as the journal keeps them.
 
 Every patch begins by writing the resourceVersion that was read, so that the API server answers 409 when the object
-changed meanwhile, and touches nothing else then. Source: Kubernetes field management; `kubectl apply --server-side`
-moves the fields of client-side apply in the same way.
-
-A manifest as the journal may keep it: Secret values become keyed hashes. Equal values give equal hashes under one key,
-so that a later comparison finds changes; without the key nobody can try words against them. Source: design#secrets: the
-journal keeps field paths and keyed hashes.
+changed meanwhile. Source: Kubernetes field management; `kubectl apply --server-side`. Secret values become keyed
+hashes, equal ones equal hashes; without the key nobody can try words. Source: design#secrets.
 """
 
 from __future__ import annotations

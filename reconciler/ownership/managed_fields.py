@@ -1,18 +1,14 @@
-"""Owners of fields, as `metadata.managedFields` records them.
+"""Owners of fields, as `metadata.managedFields` records them; shared lists, and fields that others control.
 
-Source: Kubernetes server-side apply, field management; FieldsV1: `f:` a field, `k:` an item of a map list by its keys,
-`v:` an item of a set, `i:` a position, `.` the place itself.
+Source: Kubernetes server-side apply; FieldsV1: `f:` a field, `k:` an item of a map list by its keys, `v:` an item of a
+set, `i:` a position, `.` the place itself.
 
-Lists that are one value for API servers although others append to them: their entries stay in our requests.
+Atomic lists to which others append (pull secrets of a ServiceAccount, tolerations of a Pod) keep their entries in our
+requests, or each would undo the other for ever. Source: Karmada: lists of a ServiceAccount; here an entry that leaves
+the store leaves. Kubernetes: admission plugins DefaultTolerationSeconds and ExtendedResourceToleration.
 
-A controller that adds its pull secret to every ServiceAccount would otherwise be undone, and would undo us, for ever;
-so would an API server, which adds tolerations to every Pod. Source: Karmada: the lists of a ServiceAccount are merged
-with the member's; here an entry that leaves the store leaves all the same, since the earlier declaration is known.
-Kubernetes: admission plugins DefaultTolerationSeconds and ExtendedResourceToleration.
-
-Fields that others control in our place: the replicas that an autoscaler chose. Source: design#autoscaled-replicas;
-server-side apply: a field that is left out stays if another manager owns it too, and falls back to its default if
-nobody else does.
+An autoscaler's replicas stay. Source: design#autoscaled-replicas; a field that is left out stays if another manager
+owns it too, and falls back to its default if nobody else does.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""The marks of our objects: a label to list by and an annotation with the terms.
+"""The marks of our objects (a label to list by, an annotation with the terms), and those of other tools.
 
-Source: design#marks. The label is never enough to delete; the annotation has the state that must survive the loss of
-the journal. It holds no commit id, or every commit would rewrite every object.
-
-Marks of other tools on their objects.
-
-A field manager is no mark: it stays when the tool has released the object, and nobody can take it off. A mark that only
-names the tool that once wrote a manifest is none either. Each row names its source.
+Source: design#marks. The label is never enough to delete; the annotation has what must survive the loss of the journal,
+and no commit id, or every commit would rewrite every object. A field manager is no mark of a tool: it stays when the
+tool has released the object. Each row names its source.
 """
 
 from __future__ import annotations

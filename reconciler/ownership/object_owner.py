@@ -1,12 +1,8 @@
-"""Owners of objects in member clusters, and preconditions of deletions.
+"""Owners of objects in member clusters, preconditions of deletions, terminating and foreign objects.
 
-Source: design#marks: the label lists our objects and is never enough to delete; design#before-a-deletion: it needs the
-annotation, a field of ours, the recorded uid, no ownerReferences, no mark of another tool and a complete list.
-
-Terminating objects: deleted, and still there until their finalizers are done. Source: Kubernetes:
-metadata.deletionTimestamp and finalizers. A second deletion has no effect, and others cannot rely on such a copy.
-
-The treatment of an object that exists and is not ours. Source: Karmada: `work.karmada.io/conflict-resolution`.
+Source: design#marks; design#before-a-deletion: it needs the annotation, a field of ours, the recorded uid, no
+ownerReferences, no mark of another tool and a complete list. Kubernetes: metadata.deletionTimestamp and finalizers: a
+second deletion has no effect. Karmada: `work.karmada.io/conflict-resolution`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Constraints that ticks and persons put on placements: those in force, their end, and write blocks beside them.
 
-An edit of the pod template or of the placement in its policy is a new wish, and ends the cap of a descheduling tick at
-once. Source: design#end-of-a-cap.
-
-A cluster with a write block is no target of a move by a tick or a person: the policy suspends dispatching there, a
-person has suspended writing, or an object that is not ours blocks the place and may not be adopted. This counts only
-while a constraint is active: an edit of the store places a template, whether that may be written already or not.
+An edit of the pod template or the placement ends a descheduling cap at once. Source: design#end-of-a-cap. While a
+constraint is active, no move goes to a cluster where dispatching or writing is suspended, or where a foreign object is
+in the way; an edit of the store places a template all the same.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Placement of indivisible sets: a gang, or a workload that cannot be divided.
 
-Source: design#gang: the whole set on one cluster that holds all of it, else nowhere; a set moves whole. Karmada:
-multi-component workloads go to one cluster with at least one set available.
-
-Bin packing: a yes is always true, since it comes with a place for every pod. A no is exact for small sets, and for
-large ones the answer of several first-fit runs.
+Source: design#gang: the whole set on one cluster that holds all of it, else nowhere. Karmada: multi-component
+workloads. Bin packing: a yes is always true, with a place for every pod; a no is exact for small sets alone.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The order of deletions by need: an object leaves after what needs it.
 
-Delete a dependency after its owners; if an owner is released, release it too. Source: design#dependency-unneeded.
-Delete the parts of an operator after the objects that it has to finalize: without it their finalizers stay, and so do
-they. Source: docs/concepts/deletion.md; Kubernetes, "Finalizers".
-An object whose marks a person has taken off counts as released. One that stays for any other reason (a guard, a
-suspension, a finalizer, a missing witness) keeps what it needs.
+Delete a dependency after its owners, release it with one. Source: design#dependency-unneeded. Delete the parts of an
+operator after the objects that it has to finalize. Source: docs/concepts/deletion.md; Kubernetes, "Finalizers". An
+object whose marks are off counts as released; one that stays for another reason keeps what it needs.
 """
 
 from __future__ import annotations

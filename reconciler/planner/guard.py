@@ -1,11 +1,10 @@
 """The brake on deletions that edits of the store cause.
 
-Source: design#guards: per cluster and over the fleet, deletions and releases are held above
-min(maxDeletes, max(3, maxDeletePercent)); any Namespace, CRD, PV and PVC is held always, and so is a move of copies or
-of replicas that leaves volumes behind (design#volumes-stay), until `confirm` carries the digest of the held changes
-(design#confirm); what is left of that set while it is carried out stays confirmed. What was deleted or released within
-`window` counts together with what is due (design#guards-window):
-a script that removes one file after another must not get further than one commit that removes them all.
+Source: design#guards: per cluster and over the fleet, deletions and releases are held above min(maxDeletes, max(3,
+maxDeletePercent)); any Namespace, CRD, PV and PVC is held always, and so are moves that leave volumes behind
+(design#volumes-stay), until `confirm` carries the digest of the held changes (design#confirm). What went within
+`window` counts with what is due (design#guards-window): a script that removes file after file gets no further than one
+commit.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Objects that a comparison of two revisions cannot evaluate without observations, and their differences.
 
-Without the free capacity of the clusters the placement of such a workload is unknown, so that neither its changes nor
-its deletions can be shown. Source: design#one-plan: an offline plan names its unknowns.
-
-Differences between two versions of a propagation policy, by the fields that people write. The model holds policies of
-all API groups in one form, so values are shown in that form, and places as Karmada's group and the newer ACK group
-spell them.
+Without free capacity the placement of such a workload is unknown. Source: design#one-plan: an offline plan names its
+unknowns. Policies are compared in the model's form, by the fields that people write.
 """
 
 from __future__ import annotations

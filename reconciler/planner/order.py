@@ -1,9 +1,7 @@
 """The order in which changes are made: what others need first, deletions last and in reverse.
 
-Source: design#waves: they follow the dependency graph and kind order (CRD and Namespace ready first), deletions in
-reverse; Karmada has no order and relies on retries.
-
-Changes of packages with hooks or waves: what is not in turn waits. Source: ADR 26.
+Source: design#waves: dependency graph and kind order (CRD and Namespace ready first); Karmada has no order and relies
+on retries. Packages with hooks or waves: what is not in turn waits. Source: ADR 26.
 """
 
 from __future__ import annotations

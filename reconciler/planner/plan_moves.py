@@ -1,9 +1,8 @@
 """The moves of one object: the placement in force while others take over. Source: design#effective-placement.
 
-The treatment of a failed application's old copy: the purge modes of its policy.
-Source: "PropagationPolicy and OverridePolicy", failover configuration; design#purge-modes: Immediately goes as soon as
-others have taken its replicas over, Graciously when these are healthy, or after the grace period when their pods have
-found nodes, Never when a person evicts it.
+Purge modes of failed applications: Immediately: go as soon as others are written; Graciously: when these are healthy,
+or have nodes after the grace period; Never: when a person evicts it. Source: "PropagationPolicy and OverridePolicy",
+failover configuration; design#purge-modes.
 """
 
 from __future__ import annotations

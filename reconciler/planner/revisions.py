@@ -1,9 +1,7 @@
 """The schedules of two revisions, the objects that may differ between them, and the stages of a plan.
 
-Source: design#offline-diff: the previous placement of head is the result of base; design#one-plan.
-
-Placement is never staged, and neither are marks: effects of policies are immediate everywhere (ADR 18). Stages are told
-without any cluster: the caller adds the state of a rollout (`RolloutPlan.progress`).
+Source: design#offline-diff: the previous placement of head is the result of base; design#one-plan. Placement and marks
+are never staged (ADR 18). The caller adds the state of a rollout (`RolloutPlan.progress`).
 """
 
 from __future__ import annotations

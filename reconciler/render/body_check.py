@@ -1,12 +1,8 @@
 """Validation of rendered objects by the rules of templates, only if an override may have broken one.
 
-A template was validated when it was parsed; images, commands, and labels of the usual form are texts that fit anywhere.
-So only some overriders can do harm, which is checked once for each rule and kind; their result is validated as a whole,
-since a later one may have mended it. Objects of a kind whose definition is in the store are validated as rendered.
-Source: design#judged-alike.
-
-References that overrides add are not followed (Karmada: the same, without a message): a ConfigMap or Secret that no
-policy brings to that cluster leaves the pods waiting for it, which is told.
+Templates were validated when parsed. Whether an overrider can do harm is checked once for each rule and kind; results
+are validated as a whole, and objects of a kind that the store defines as rendered. Source: design#judged-alike.
+References that overrides add are not followed (as in Karmada), but told of if nothing brings their target.
 """
 
 from __future__ import annotations

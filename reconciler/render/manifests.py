@@ -1,10 +1,7 @@
 """Templates as they are sent to one cluster: pruned, with the assigned replicas, overrides and our marks.
 
-Each distinct outcome (template, replicas, rules, terms of ownership) is rendered once and shared by all clusters that
-have it. Source: Karmada: replicas first, then overrides, then pruning; design#marks; design#jobs; design#string-data.
-
-Each copy rendered from the active revision of its cluster. Source: ADR 18: bodies and overrides are those of the
-revision; clusters, replicas and policy are those of HEAD.
+Each distinct outcome is rendered once, from the active revision of its clusters; clusters, replicas and policy are
+those of HEAD (ADR 18). Source: Karmada: replicas, overrides, pruning; design#marks; design#jobs; design#string-data.
 """
 
 from __future__ import annotations

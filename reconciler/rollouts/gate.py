@@ -1,10 +1,8 @@
 """The gate of a cluster: met by all copies or the reason why not, since when, for long enough, and in time.
 
-Source: Karmada's proposal of staged rollouts: requireHealthy, requiredConditions, and any flap starts minSuccessTime
-again; Open Cluster Management, RolloutStrategy: conditions of applied objects.
-
-Metrics of a gate: the question to a Prometheus, and the verdict on its answer, which is foreign input. Source:
-Prometheus, HTTP API: range queries; Argo Rollouts and Flagger: a query, and what its value must be.
+Source: Karmada's proposal of staged rollouts: requireHealthy, requiredConditions, any flap starts minSuccessTime again;
+Open Cluster Management, RolloutStrategy; Prometheus, HTTP API: range queries, whose answers are foreign input; Argo
+Rollouts and Flagger: a query, and what its value must be.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """Workloads that autoscalers of the store scale, and companions that are placed with a workload on request.
 
-The template's number counts at creation; afterwards the live numbers are the autoscalers', so an edit of a template
-does not divide them again. Source: design#autoscaled-replicas; Karmada: the label that keeps a member's replicas.
-
-`fleet.reconciler/bring` on a policy, or on a workload (which then counts instead): Services that select its pods,
-Ingresses and routes in front of those Services (with their references under propagateDeps), autoscalers that scale it,
-PodDisruptionBudgets of its pods. All of them are searched in the namespace of the workload: objects of another
-namespace are not its to move. Source: design#bring; Karmada carries none of these along, and its users ask for it.
-Gateway API: routes by their backends, and by a Service as their parent in a mesh, BackendTLSPolicy by its targets.
+An edit of a template does not divide live replicas again. Source: design#autoscaled-replicas; Karmada: the label that
+keeps a member's replicas. `fleet.reconciler/bring` on a policy, or on a workload (which counts instead): Services of
+its pods, Ingresses and routes in front of these (with references under propagateDeps), autoscalers,
+PodDisruptionBudgets; all in its namespace. Source: design#bring; Gateway API: routes by their backends, and by a
+Service as their parent in a mesh, BackendTLSPolicy by its targets.
 """
 
 from __future__ import annotations

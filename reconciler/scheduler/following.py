@@ -1,11 +1,8 @@
 """Followers of other objects: a dependency of its owner, a companion of its workload, and where references lead.
 
-A reference leads to a template of the store, or to its maker in the cluster. Source: Karmada: dependencies are not
-followed further. Those of a maker are: without its store, its issuer and their credentials it makes nothing.
-
-A namespace lets objects of other namespaces refer to its own by a ReferenceGrant that stands in it; without one the
-reference is refused, and a grant that decides is a dependency itself. Source: Gateway API: ReferenceGrant;
-design#grants.
+A reference leads to a template of the store, or to its maker in the cluster, whose own references are followed. Source:
+Karmada: dependencies are not followed further. References to other namespaces need a ReferenceGrant there, which is
+then a dependency itself. Source: Gateway API: ReferenceGrant; design#grants.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Objects that templates of the store make, kinds that their definitions bring, and the parts of an operator.
 
-The parts must run until the objects that the operator finalizes are gone. It may write objects of a kind when RBAC
-grants it: roles with a rule for the kind, their bindings, the bound ServiceAccounts, and the workloads that run as
-these. Source: Kubernetes, "Using RBAC Authorization" and "Finalizers".
-
-A kind whose CustomResourceDefinition is in the same plan waits for it; a cluster that does not serve it otherwise is no
-candidate. Source: design#kind-not-served.
+The parts must run until the objects that the operator finalizes are gone: roles with a rule for the kind, their
+bindings, the bound ServiceAccounts, and workloads that run as these. Source: Kubernetes, "Using RBAC Authorization" and
+"Finalizers". A kind waits for its CustomResourceDefinition in the same plan; other clusters that do not serve it are no
+candidates. Source: design#kind-not-served.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Objects that wait in a cluster for their prerequisites, and those that other clusters decide about.
 
-Prerequisites: its Namespace, and the definition of its kind. If one of these is missing and is itself held back, an API
-server would refuse the object: it waits with it.
-
-A process for some of the clusters evaluates a copy that is placed in every matching cluster for each of them by itself.
-A placement that is divided, chosen among clusters, or must not run twice depends on the others: it stays. Source: ADR
-24.
+An object waits for its Namespace and the definition of its kind if these are missing and held back. A process for some
+of the clusters leaves a placement as it is that depends on the others: divided, chosen among clusters, or not to be run
+twice. Source: ADR 24.
 """
 
 from __future__ import annotations

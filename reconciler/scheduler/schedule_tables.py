@@ -1,11 +1,8 @@
 """The inputs and results of the last schedule, so that the next one is computed only for changed inputs.
 
-Source: design#incremental: a commit that touches one file recomputes only its dependents, and a full recomputation is
-the same code with everything marked dirty. Unchanged inputs are recognised by being the same objects, or else equal
-ones; it never changes a schedule.
-
-A template that cannot be processed, for a fault of this program or of an installed interpreter, is frozen by itself, as
-a broken file freezes its objects. Source: design#boundaries.
+Source: design#incremental: a full recomputation is the same code with everything marked dirty. Unchanged inputs are the
+same objects, or equal; it never changes a schedule. A template that brings out a fault of this program or of an
+interpreter is frozen by itself. Source: design#boundaries.
 """
 
 from __future__ import annotations

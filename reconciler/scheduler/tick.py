@@ -1,10 +1,7 @@
-"""All ticks at one moment: the constraints from now on, and the schedule under them.
+"""All ticks at one moment: constraints from now on, and the schedule under them; since when workloads are unhealthy.
 
-Pure, so that a tick can be shown beforehand (`diff --at`) and is the same in the service. Source:
-design#ticks-constrain.
-
-Since when applications have been unhealthy: remembered from look to look, and across restarts. Source: design#timers:
-they survive restarts. A cluster's own conditions may begin anew with every flap of a probe, and many kinds have none.
+Pure, so that a tick can be shown beforehand (`diff --at`). Source: design#ticks-constrain; design#timers: they survive
+restarts. Conditions in a cluster begin anew with every flap of a probe, and many kinds have none.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The health of a live object with its reason, from its own status.
+"""The health of a live object with its reason in words, from its own status, and of a Rollout's copies.
 
-The rule of its kind decides the health; here a reason in words is found. Source: Kubernetes, conditions of workloads
-and of pods; kstatus for kinds without a rule of their own.
-
-Health probes of a Rollout's copies in a cluster, from the state of the fleet. Source: ADR 18; `state.judge`: copies
-that are not kept are Synced and Healthy.
+The rule of its kind decides. Source: Kubernetes, conditions of workloads and of pods; kstatus for kinds without a rule
+of their own; ADR 18; `state.judge`: copies that are not kept are Synced and Healthy.
 """
 
 from __future__ import annotations

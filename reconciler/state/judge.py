@@ -1,11 +1,7 @@
-"""The state of one copy, from its facts: the first matching rule counts.
+"""The state of one copy, from its facts: the first matching rule counts; lasting conditions of a copy.
 
-No copy is Synced for lack of news: an unread one is Unknown, and one that is left alone has a reason.
-
-Lasting conditions of a copy, evaluated after a round: it holds, it is over, or it was not evaluated.
-
-Only evidence of this round ends anything. A copy that was not compared, since its cluster is unreachable, its kind
-cannot be read, a broken file freezes it or it is being written, keeps its known state. Source: design#promise-3;
+No copy is Synced for lack of news: an unread one is Unknown. A condition ends only by evidence of this round: a copy
+that was not compared (unreachable, unreadable, frozen, being written) keeps its known state. Source: design#promise-3;
 design#history.
 """
 

@@ -1,8 +1,4 @@
-"""The progress of a revision: the number of clusters in step with it.
-
-It is made of the counts of the state and of nothing else.
-
-The state of the fleet, kept up from one round to the next: only possible changes are evaluated again.
+"""The state of the fleet, evaluated again only where it may have changed, and the progress of its revision.
 
 Synced and Healthy copies, nearly all, are not kept but counted: the manifests of a cluster that was read, less the kept
 ones. A fleet at rest takes no memory here, and a commit of one object costs that object.

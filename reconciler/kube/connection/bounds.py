@@ -1,10 +1,7 @@
-"""Circuit breakers: a cluster, or a part of it, that does not answer is asked rarely instead of in every request.
+"""Circuit breakers of clusters and their parts, memory limits, and lists as trees that share equal parts.
 
-The memory limits of one cluster, and of all; lists of many clusters as trees that share equal parts.
-
-A thousand objects in each of a hundred clusters are a hundred thousand bodies, each of ten kilobytes as a tree. Nearly
-all of it is the same in all clusters: templates, labels, owned fields. It is kept once while lists are read. Trees are
-never written into, so a shared one behaves as any other.
+A thousand objects in each of a hundred clusters are a hundred thousand bodies of ten kilobytes, nearly all of it the
+same: it is kept once while lists are read. Trees are never written into.
 """
 
 from __future__ import annotations

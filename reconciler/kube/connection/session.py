@@ -1,17 +1,9 @@
-"""The HTTP session of all requests to clusters: aiohttp, imported without the system's certificate authorities.
+"""The HTTP session of all requests to clusters (aiohttp), shared TLS contexts, and small buffers of TLS connections.
 
-While it is imported, aiohttp makes two TLS contexts for requests that bring none, and each reads every authority of the
-system: 40 ms, a tenth of a short command. All our requests bring a context, so that those two may as well trust
-nobody: a request that forgot its own is refused, and never sent to a stranger.
-
-TLS contexts of clusters that trust the same authorities and know us by the same certificate: one for all of them.
-
-A context with the authorities of the system takes 0.8 MiB and 19 ms, one with a single authority some 20 KiB.
-
-The buffers of TLS connections: a watch is one that is silent nearly always, and a large fleet has hundreds.
-
-asyncio gives each connection a buffer of 256 KiB, which is as much memory as all else that a watch takes, five times
-over. A record of TLS is at most 16 KiB (RFC 8446, section 5.1), and no read gives more than one.
+Imported, aiohttp makes two TLS contexts with every authority of the system (40 ms) for requests that bring none; ours
+bring one, so those two trust nobody. A context with the system's authorities takes 0.8 MiB and 19 ms: clusters with the
+same certificates share one. asyncio gives a connection 256 KiB of buffer; a TLS record has at most 16 KiB (RFC 8446,
+section 5.1), and hundreds of watches are nearly always silent.
 """
 
 from __future__ import annotations

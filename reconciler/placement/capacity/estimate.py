@@ -1,12 +1,8 @@
-"""The number of pods of a shape that fit a node, a cluster and a namespace's quotas.
+"""The number of pods of a shape that fit a node, a cluster and quotas, and why no more do, in words.
 
-Source: Karmada: the accurate estimator (per node, summed over nodes) and its quota plugin; for a cluster's pods that
-wait for a node, Karmada's general estimator. Affinity between pods, preferred affinity, topology spread, host ports and
-volumes are not considered, as there.
-
-The reasons why empty, healthy nodes refuse a shape, and the causes of a cluster's lack of capacity, in words. Source:
-Kubernetes, "Assigning Pods to Nodes", "Taints and Tolerations"; design#waiting-pods. A node that is not ready, cordoned
-or under pressure may recover, so it refuses nothing here.
+Source: Karmada: the accurate estimator (per node) and its quota plugin; for waiting pods the general estimator.
+Affinity between pods, preferred affinity, topology spread, host ports and volumes do not count, as there. Kubernetes,
+"Assigning Pods to Nodes", "Taints and Tolerations"; design#waiting-pods. A node that may recover refuses nothing.
 """
 
 from __future__ import annotations
