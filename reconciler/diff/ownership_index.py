@@ -29,8 +29,8 @@ from reconciler.observations import (
     Replicas,
     UnknownAvailability,
     UnknownReason,
-    availability_as_told,
     availability_of,
+    last_availability,
     memory_of,
 )
 from reconciler.ownership import ObjectOwner, Ownership, is_terminating, ownership_of
@@ -170,7 +170,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         """Return the availability of the desired replicas there."""
         member = self.snapshot.members.get(cluster)
         last = member.told.get(self.identity) if isinstance(member, Read) and member.told else None
-        availability = availability_of(live.body, self.interpreter) if last is None else availability_as_told(last)
+        availability = availability_of(live.body, self.interpreter) if last is None else last_availability(last)
         if isinstance(availability, UnknownAvailability):
             return availability
         if not self._is_written(cluster):

@@ -17,7 +17,7 @@ from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import listed
 from reconciler.documents import is_built_in_group
 from reconciler.hydration.render_document import problem_of
-from reconciler.ownership import DIRECTIVES, DirectiveEffect, FoundDirective
+from reconciler.ownership import DIRECTIVES, DirectiveEffect, ObjectDirective
 from reconciler.policy import matching_clusters
 from reconciler.regex import regex
 from reconciler.templates import HOOK, HOOK_DELETE, HOOK_WEIGHT, HookEnd, HookTime
@@ -174,7 +174,7 @@ _WEIGHTS: Final = ("helm.sh/hook-weight", "argocd.argoproj.io/sync-wave")
 _OF_HOOKS: Final = frozenset({row.key for row in DIRECTIVES if "/hook" in row.key}.union(_WEIGHTS))
 
 
-def hook_times(found: Collection[FoundDirective]) -> frozenset[str]:
+def hook_times(found: Collection[ObjectDirective]) -> frozenset[str]:
     """Return the values by which an object is a hook that has a counterpart; of Argo CD's and Helm's, Argo CD's.
 
     Source: gitops-engine, pkg/sync/hook: Helm's count where Argo CD's are missing.
@@ -184,7 +184,7 @@ def hook_times(found: Collection[FoundDirective]) -> frozenset[str]:
     return frozenset(one.value.lower() for one in hooks if one.key == first)
 
 
-def hook_ends(found: Collection[FoundDirective]) -> frozenset[HookEnd]:
+def hook_ends(found: Collection[ObjectDirective]) -> frozenset[HookEnd]:
     """Return the ends after which either tool's policy deletes a hook. Source: gitops-engine, pkg/sync/hook."""
     return frozenset(_ENDS[one.value.lower()] for one in found if one.value.lower() in _ENDS)
 

@@ -7,18 +7,18 @@ from reconciler.observations.availability import (
     NotAvailable,
     UnknownAvailability,
     UnknownReason,
-    availability_as_told,
     availability_of,
+    last_availability,
 )
 from reconciler.observations.instants import (
     age_s,
+    api_moment,
     event_moment,
     in_force,
     instant,
     is_in_force,
     later,
     moment_of,
-    told_moment,
     wait_s,
 )
 from reconciler.observations.observations_table import dump_observations, parse_observations

@@ -89,7 +89,7 @@ def availability_of(live: JsonObject, interpreter: Interpreter) -> Availability:
     return Available(replicas) if is_healthy else NotAvailable(replicas)
 
 
-def availability_as_told(last: LastHealth) -> Availability:
+def last_availability(last: LastHealth) -> Availability:
     """The same of an object without a status of its own."""
     if last.health is Health.UNKNOWN:
         return UnknownAvailability(UnknownReason.STATUS)

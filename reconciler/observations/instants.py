@@ -35,7 +35,7 @@ def wait_s(moments: Iterable[str], now: str) -> float:
     return max(min(waits, default=inf), 0.0)
 
 
-def told_moment(text: object) -> str:
+def api_moment(text: object) -> str:
     """Return a moment of an API server's answer; empty if invalid, so that it can be calculated with."""
     if not isinstance(text, str) or _FORM.fullmatch(text) is None:
         return ""
@@ -51,7 +51,7 @@ _EVENT_TIMES: Final = (("series", "lastObservedTime"), ("lastTimestamp",), ("eve
 
 def event_moment(event: JsonObject) -> str:
     """Return when an event was seen last; empty: it does not say."""
-    return next((moment for path in _EVENT_TIMES if (moment := told_moment(dig(event, *path)))), "")
+    return next((moment for path in _EVENT_TIMES if (moment := api_moment(dig(event, *path)))), "")
 
 
 def age_s(since: str, now: str) -> float:

@@ -21,7 +21,7 @@ from reconciler.kinds.body_fields import condition, count, mapping, mappings, te
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import pod_requests
 from reconciler.kube.pod_shapes import Container, ContainerStatus, NodeObject, Pod, PodSpec, Requirements
-from reconciler.observations import told_moment
+from reconciler.observations import api_moment
 from reconciler.observe.pod_counts import FINISHED, PodSigns, condition_of, controller, owners, refused_since
 from reconciler.ownership import FLEET_LABEL, read_owner
 
@@ -280,7 +280,7 @@ def _unhealthy_since(body: JsonObject, now: str, stuck_since: str) -> str:
     times = [
         since
         for _, entry in mappings(dig(body, "status", "conditions"))
-        if (since := told_moment(entry.get("lastTransitionTime")))
+        if (since := api_moment(entry.get("lastTransitionTime")))
         and entry.get("status") == bad.get(text(entry.get("type")), _NO_STATUS)
     ]
     return min(max(times, default=now), now)

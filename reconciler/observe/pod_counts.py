@@ -26,7 +26,7 @@ from reconciler.kinds.body_fields import text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.jobs import pods_wanted
 from reconciler.kube.pod_shapes import Condition, NodeObject, OwnerReference, Pod
-from reconciler.observations import age_s, event_moment, told_moment
+from reconciler.observations import age_s, api_moment, event_moment
 from reconciler.regex import regex
 from reconciler.state import EVICTED, TROUBLES, Degraded, Progressing, why_waiting, with_message
 
@@ -114,7 +114,7 @@ def refused_since(pod: Pod) -> str | None:
     condition = condition_of(pod.status.conditions, "PodScheduled")
     if condition is None or (condition.status, condition.reason) != ("False", "Unschedulable"):
         return None
-    return None if pod.spec.node_name or pod.status.phase in FINISHED else told_moment(condition.last_transition_time)
+    return None if pod.spec.node_name or pod.status.phase in FINISHED else api_moment(condition.last_transition_time)
 
 
 def _lost_since(nodes: Iterable[NodeObject], now: str) -> dict[str, str]:
@@ -122,7 +122,7 @@ def _lost_since(nodes: Iterable[NodeObject], now: str) -> dict[str, str]:
     since_by_node: dict[str, str] = {}
     for node in nodes:
         ready = condition_of(node.status.conditions, "Ready")
-        since = told_moment(ready.last_transition_time) if ready is not None else ""
+        since = api_moment(ready.last_transition_time) if ready is not None else ""
         since_by_node[node.metadata.name] = "" if ready is not None and ready.status == "True" else since or now
     return since_by_node
 
@@ -246,15 +246,15 @@ def pod_troubles(pods: Collection[Pod]) -> Mapping[Identity, Trouble]:
     for pod in pods:
         if pod.spec.node_name and pod.status.phase not in FINISHED:
             identity = workload_of(pod, owner_of(pod))
-            replaced[identity] = max(replaced.get(identity, ""), told_moment(pod.metadata.creation_timestamp))
+            replaced[identity] = max(replaced.get(identity, ""), api_moment(pod.metadata.creation_timestamp))
     for pod in pods:
         for trouble in _troubles(pod):
             identity = workload_of(pod, owner_of(pod))
             if trouble.reason == EVICTED:
                 # It was evicted then at the earliest. Source: Kubernetes, "Pod disruption conditions".
                 target = condition_of(pod.status.conditions, "DisruptionTarget")
-                at = told_moment(target.last_transition_time) if target is not None else ""
-                if replaced.get(identity, "") >= (at or told_moment(pod.metadata.creation_timestamp)):
+                at = api_moment(target.last_transition_time) if target is not None else ""
+                if replaced.get(identity, "") >= (at or api_moment(pod.metadata.creation_timestamp)):
                     continue
             known = troubles.get(identity)
             if known is None or _rank(trouble) < _rank(known):
@@ -265,7 +265,7 @@ def pod_troubles(pods: Collection[Pod]) -> Mapping[Identity, Trouble]:
 def starting(pods: Collection[Pod], now: str) -> frozenset[Identity]:
     """Return the workloads with a pod that was made so short a time ago that it need not be ready yet."""
     owner_of = owners(pods)
-    created = ((pod, told_moment(pod.metadata.creation_timestamp)) for pod in pods)
+    created = ((pod, api_moment(pod.metadata.creation_timestamp)) for pod in pods)
     return frozenset(workload_of(pod, owner_of(pod)) for pod, at in created if at and abs(age_s(at, now)) < _STARTS_S)
 
 
@@ -296,7 +296,7 @@ def refusals(events: Iterable[LiveObject], pods: Collection[Pod], lacking: Colle
     owner_of = owners(pods)
     for pod in pods:
         if (owner := owner_of(pod)) is not None:
-            last[owner.uid] = max(last.get(owner.uid, ""), told_moment(pod.metadata.creation_timestamp)[:_SECONDS])
+            last[owner.uid] = max(last.get(owner.uid, ""), api_moment(pod.metadata.creation_timestamp)[:_SECONDS])
     newest: dict[str, tuple[str, str]] = {}
     for event in events:
         uid = text(dig(event.body, "involvedObject", "uid"))

@@ -15,7 +15,7 @@ from reconciler.ownership.adoption import (
 from reconciler.ownership.directives import (
     DIRECTIVES,
     DirectiveEffect,
-    FoundDirective,
+    ObjectDirective,
     directives_of,
     has_effect,
     is_directive,

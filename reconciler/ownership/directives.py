@@ -49,7 +49,7 @@ class Directive(Struct, frozen=True):
     source: str
 
 
-class FoundDirective(Struct, frozen=True):
+class ObjectDirective(Struct, frozen=True):
     """A directive on an object. `value`: empty where no row tells values apart."""
 
     place: MarkPlace
@@ -318,14 +318,14 @@ def _read(key: str, value: str) -> Iterator[tuple[str, DirectiveEffect, str]]:
         yield part, *by_value.get(part.lower(), unknown)
 
 
-def directives_of(metadata: Mapping[str, Any]) -> Iterator[FoundDirective]:
+def directives_of(metadata: Mapping[str, Any]) -> Iterator[ObjectDirective]:
     """Yield the directives of an object, in the order of its labels and annotations. Values are texts."""
     for place in (MarkPlace.LABEL, MarkPlace.ANNOTATION):
         entries = metadata.get(place.value)
         for key, value in entries.items() if isinstance(entries, Mapping) else ():
             if is_directive(key) and isinstance(value, str):
                 for part, effect, here in _read(key, value):
-                    yield FoundDirective(place, key, part, effect, here)
+                    yield ObjectDirective(place, key, part, effect, here)
 
 
 def has_effect(metadata: Mapping[str, Any], effect: DirectiveEffect) -> bool:

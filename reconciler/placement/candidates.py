@@ -153,7 +153,7 @@ class CandidateFinder:
         self._clusters = [clusters[name] for name in sorted(clusters)]
         self._observed = observed
         # With the policy and the group, so that the ids in the keys stay their own.
-        self._grounds: dict[
+        self._by_policy: dict[
             tuple[int, GVK | None, int], tuple[PropagationPolicy, AffinityGroup, _SharedReach, PolicyReasons]
         ] = {}
         self._weights: dict[int, dict[str, int]] = {}
@@ -169,8 +169,8 @@ class CandidateFinder:
         # The kind matters only where a cluster does not serve it.
         kind = None if self._is_everywhere(item.gvk) else item.gvk
         key = (id(item.policy), kind, id(group))
-        ground = self._grounds.get(key)
-        if ground is None:
+        entry = self._by_policy.get(key)
+        if entry is None:
             placement = item.policy.placement
             gates_key = (placement.tolerations, tuple(constraint.by_field for constraint in placement.spread), kind)
             gates = self._gates.get(gates_key)
@@ -186,9 +186,9 @@ class CandidateFinder:
             reached = self._reached.get((id(gates), id(tiers)))
             if reached is None:
                 reached = self._reached[id(gates), id(tiers)] = self._reach(gates, tiers)
-            ground = (item.policy, group, reached, PolicyReasons(reached.texts, item.policy.placement.source))
-            self._grounds[key] = ground
-        _, _, reach, shared = ground
+            entry = (item.policy, group, reached, PolicyReasons(reached.texts, item.policy.placement.source))
+            self._by_policy[key] = entry
+        _, _, reach, shared = entry
         staying = [reach.keeps[name] for name in situation.had if name in reach.keeps] if reach.keeps else []
         if not staying and not situation.excluded:
             return Candidates(members=reach.open, reasons=shared)

@@ -66,8 +66,8 @@ class _Round:
         self._request = request
         self._tables = tables
         self._observed = request.observations.clusters
-        self._ground = tables.ground_of(request.clusters, self._observed)
-        self._clusters = self._ground.clusters
+        self._index = tables.index_of(request.clusters, self._observed)
+        self._clusters = self._index.clusters
         self._constraints = constraints_in_force(request.observations.constraints, request.now)
         self._previous = request.observations.previous
         self._room = FleetRoom({name: self._observed[name] for name in self._observed if name in self._clusters})
@@ -79,7 +79,7 @@ class _Round:
         dirty = {identity: tables.forget(identity) for identity in gone}
         for item in sorted(self._request.items, key=lambda item: item.identity):
             dirty[item.identity] = with_subject(item.identity, self._place_item, item)
-        if tables.by_room and (tables.takers is None or any(dirty.values())):
+        if tables.by_room and (tables.consumers is None or any(dirty.values())):
             self._place_by_room()
             dirty |= dict.fromkeys(tables.by_room, True)
         tables.bindings.update(dirty, self._binding)
@@ -94,9 +94,9 @@ class _Round:
         touched_room, was_by_room = tables.touches_room(identity), identity in tables.by_room
         assignment: Assignment | None = None
         if not looks_at_room(situation):
-            item, decided = situation.item, self._ground.decided
+            item, decided = situation.item, self._index.decided
             key = (
-                self._ground.id_of(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible,
+                self._index.id_of(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible,
                 item.has_completions, situation.group_in_use,
                 tuple(situation.had.items()), tuple(situation.excluded.items()),
             )  # fmt: skip
@@ -110,13 +110,13 @@ class _Round:
             assignment = tentative if self._room.questions == questions else None
         if assignment is None:
             tables.by_room[identity] = None
-            tables.set_taker(identity, takes=False)
+            tables.set_consumer(identity, takes=False)
             tables.placed[identity] = Placed(situation, UNDECIDED)
             return True
         tables.by_room.pop(identity, None)
         placed = tables.placed[identity] = Placed(situation, assignment)
-        takes = tables.takers is not None and takes_room(placed, tables.showing)
-        tables.set_taker(identity, takes=takes)
+        takes = tables.consumers is not None and takes_room(placed, tables.showing)
+        tables.set_consumer(identity, takes=takes)
         return was_by_room or ((touched_room or takes) and (before is None or not takes_alike(before, placed)))
 
     def _place_by_room(self) -> None:
@@ -127,11 +127,11 @@ class _Round:
         if needs_room:
             classes = {**BUILT_IN, **self._request.priority_classes}
             needs_room.sort(key=lambda one: (-classes.get(one.item.policy.priority_class, 0), one.item.identity))
-            if tables.takers is None:
+            if tables.consumers is None:
                 apart = {one: each for one, each in tables.placed.items() if one not in tables.by_room}
-                tables.takers = {one: None for one, each in apart.items() if takes_room(each, tables.showing)}
-            takers = tables.takers
-            for identity in sorted((*tables.by_room, *takers)) if tables.showing else ():
+                tables.consumers = {one: None for one, each in apart.items() if takes_room(each, tables.showing)}
+            consumers = tables.consumers
+            for identity in sorted((*tables.by_room, *consumers)) if tables.showing else ():
                 situation = tables.placed[identity].situation
                 item = situation.item
                 # Earlier assigned replicas that the cluster does not show yet.
@@ -141,9 +141,9 @@ class _Round:
                         pods = min(missing, part.replicas) if item.demand.components else missing
                         self._room.take(((cluster, pods),), part.shape, item.identity.namespace)
         else:
-            takers = {}
+            consumers = {}
         asks = [one.item.identity for one in situations if not one.needs_room]
-        order = [*sorted((*asks, *takers)), *(one.item.identity for one in needs_room)]
+        order = [*sorted((*asks, *consumers)), *(one.item.identity for one in needs_room)]
         for identity in order:
             placed = tables.placed[identity]
             if identity in tables.by_room:
@@ -174,7 +174,7 @@ class _Round:
             affinity_name=assignment.affinity_name,
             unknown_room=assignment.unknown_room,
             reasons=(*divided_before, *assignment.reasons),
-            cluster_reasons=self._ground.outcomes(assignment),
+            cluster_reasons=self._index.outcomes(assignment),
         )
 
     def _situation(self, item: PlacementItem) -> PlacementContext:
@@ -215,12 +215,12 @@ class _Round:
         return assignment
 
     def _decide_plainly(self, situation: PlacementContext, by_capacity: bool) -> Assignment:
-        policy, finder = situation.item.policy, self._ground.finder
+        policy, finder = situation.item.policy, self._index.finder
         # A workload scaled to 0 keeps the tiers that it was spread over.
         tiered = by_capacity or (situation.item.demand.replicas == 0 and situation.division.needs_capacity)
-        groups = self._ground.groups.get((self._ground.id_of(policy), tiered))
+        groups = self._index.groups.get((self._index.id_of(policy), tiered))
         if groups is None:
-            groups = self._ground.groups[id(policy), tiered] = groups_of(policy, by_capacity=tiered)
+            groups = self._index.groups[id(policy), tiered] = groups_of(policy, by_capacity=tiered)
         if len(groups) > 1:
             groups = in_order_of_trial(groups, situation, self._clusters)
         if situation.is_whole:

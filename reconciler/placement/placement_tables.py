@@ -71,7 +71,7 @@ class PlacementTables:
     """The placements of the last call. Those that depend on capacity are made again when any of it changes."""
 
     def __init__(self) -> None:
-        self._ground: ClusterIndex | None = None
+        self._index: ClusterIndex | None = None
         self._size_at_first = 0
         self.observed: Mapping[str, ClusterObservation] | None = None
         self.priorities: Mapping[str, int] = {}
@@ -79,7 +79,7 @@ class PlacementTables:
         self.placed: dict[Identity, Placed] = {}
         # Dictionaries in place of sets keep the sorted order.
         self.by_room: dict[Identity, None] = {}
-        self.takers: dict[Identity, None] | None = None
+        self.consumers: dict[Identity, None] | None = None
         """Those apart from `by_room` that take room of others; None: to be found."""
         self.bindings = Table[Identity, Binding]()
         self.problems = Table[Identity, tuple[Problem, ...]]()
@@ -93,22 +93,22 @@ class PlacementTables:
             and all(all(map(is_, _READINGS(old), _READINGS(observed[name]))) for name, old in before.items())
         )
         if not is_same or priorities != self.priorities:
-            self.takers = None
+            self.consumers = None
         self.observed, self.priorities = observed, priorities
         self.showing = {
             name: one for name, one in observed.items() if one.reachable and (one.workloads or one.pods is not None)
         }
 
-    def ground_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> ClusterIndex:
-        """The ground of the clusters: the one of the last call as long as it holds and is not full of old policies."""
-        ground = self._ground
-        if ground is not None and not self._size_at_first:
-            self._size_at_first = len(ground.policies)
-        is_full = ground is not None and len(ground.policies) > 2 * self._size_at_first + _MAX_STALE_POLICIES
-        if ground is None or is_full or not ground.is_of(clusters, observed):
-            ground = self._ground = ClusterIndex(clusters, observed)
+    def index_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> ClusterIndex:
+        """The index of the clusters: the one of the last call as long as it holds and is not full of old policies."""
+        index = self._index
+        if index is not None and not self._size_at_first:
+            self._size_at_first = len(index.policies)
+        is_full = index is not None and len(index.policies) > 2 * self._size_at_first + _MAX_STALE_POLICIES
+        if index is None or is_full or not index.is_of(clusters, observed):
+            index = self._index = ClusterIndex(clusters, observed)
             self._size_at_first = 0
-        return ground
+        return index
 
     def items(self, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
         """Yield the last inputs of these placements."""
@@ -119,19 +119,19 @@ class PlacementTables:
         touched = self.touches_room(identity)
         self.placed.pop(identity, None)
         self.by_room.pop(identity, None)
-        self.set_taker(identity, takes=False)
+        self.set_consumer(identity, takes=False)
         return touched
 
     def touches_room(self, identity: Identity) -> bool:
         """Return whether it depends on free capacity, or takes some."""
-        return identity in self.by_room or (self.takers is not None and identity in self.takers)
+        return identity in self.by_room or (self.consumers is not None and identity in self.consumers)
 
-    def set_taker(self, identity: Identity, *, takes: bool) -> None:
+    def set_consumer(self, identity: Identity, *, takes: bool) -> None:
         """Note whether it takes capacity."""
-        if self.takers is not None and takes:
-            self.takers[identity] = None
-        elif self.takers is not None:
-            self.takers.pop(identity, None)
+        if self.consumers is not None and takes:
+            self.consumers[identity] = None
+        elif self.consumers is not None:
+            self.consumers.pop(identity, None)
 
 
 def looks_at_room(situation: PlacementContext) -> bool:

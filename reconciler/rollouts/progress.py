@@ -57,7 +57,7 @@ def progress(
     # A cluster that is pinned itself takes no part in its stage.
     apart = frozenset(name for name, pin in pins.of_clusters.items() if pin.subject.startswith("cluster "))
     release = release_under_way(rollout, layout, head, frozenset(pins.of_clusters), book)
-    scene = StageInputs(
+    inputs = StageInputs(
         release=release,
         approvals=rollout.approvals,
         # Clusters that stay as they are, since a revision is gone: the active one, or that of a pin.
@@ -68,10 +68,10 @@ def progress(
         book=book,
     )
     if layout.is_sound:
-        _join(layout, pins, scene)
-        free = [name for name in known if name not in pins.of_clusters and name not in scene.frozen]
+        _join(layout, pins, inputs)
+        free = [name for name in known if name not in pins.of_clusters and name not in inputs.frozen]
         begin_rolled_back(rollout, free, release, book)
-    states = _states(layout, pins, apart, scene)
+    states = _states(layout, pins, apart, inputs)
     is_waiting = any(state.kind in (StageKind.WAITS_FOR_STAGE, StageKind.UNCLEAR) for state in states)
     is_done = layout.is_sound and all(state.is_over for state in states)
     stages = tuple(
@@ -82,7 +82,7 @@ def progress(
         rollout=rollout.name,
         release=release,
         waiting=head if head != release else "",
-        clusters={name: _cluster_progress(name, known.get(name), pins, scene) for name in sorted(present)},
+        clusters={name: _cluster_progress(name, known.get(name), pins, inputs) for name in sorted(present)},
         stages=stages,
         changes=tuple(book.changes),
         records=book.records,
@@ -95,7 +95,7 @@ def progress(
         placement_due=rollout.placement is ChangeTime.NOW or not is_waiting,
         left=tuple(sorted(records.keys() - present)),
         is_done=is_done,
-        problems=tuple(sorted({*layout.problems, *pins.problems, *_missing(rollout, scene)})),
+        problems=tuple(sorted({*layout.problems, *pins.problems, *_missing(rollout, inputs)})),
     )
 
 
@@ -104,13 +104,13 @@ def adopted(layout: Layout, revision: str, now: str) -> dict[str, Record]:
     return {name: Record(revision=revision, begun_at=now, completed_at=now) for name in layout.stage_of}
 
 
-def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
+def _join(layout: Layout, pins: Pins, inputs: StageInputs) -> None:
     """Begin new clusters at the newest proven revision: completed in their stage, else completed anywhere.
 
     The release itself is proven by their own stage alone, so that no gate is left out, and then takes a slot there as
     it does with a turn.
     """
-    book, facts, release = scene.book, scene.book.facts, scene.release
+    book, facts, release = inputs.book, inputs.book.facts, inputs.release
     places = {name: entry.stage.name for entry in layout.stages for name in entry.clusters}
     new = [name for name in places if not book[name].revision and name not in pins.of_clusters]
     if not new:
@@ -122,7 +122,7 @@ def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
         if is_proven:
             for where in (place,) if record.revision == release else ("", place):
                 proven.setdefault(where, {})[record.revision] = record.begun_at
-    stages = {entry.stage.name: StageMembers(scene, entry, frozenset(pins.of_clusters)) for entry in layout.stages}
+    stages = {entry.stage.name: StageMembers(inputs, entry, frozenset(pins.of_clusters)) for entry in layout.stages}
     for name in new:
         among, members = proven.get(places[name]) or proven[""], stages[places[name]]
         start = newest(set(among), among, facts.order)
@@ -131,8 +131,8 @@ def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
             note_success(name, members.layout.stage.gate, book)
 
 
-def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInputs) -> list[StageState]:
-    all_members = [StageMembers(scene, entry, apart) for entry in layout.stages]
+def _states(layout: Layout, pins: Pins, apart: frozenset[str], inputs: StageInputs) -> list[StageState]:
+    all_members = [StageMembers(inputs, entry, apart) for entry in layout.stages]
     states: list[StageState] = []
     blocking = ""
     for index, members in enumerate(all_members):
@@ -142,7 +142,7 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInput
             state = StageState(StageKind.UNCLEAR)
         elif not members.names:
             state = StageState(StageKind.SKIPPED)
-        elif pin is not None and pin.revision != scene.release:
+        elif pin is not None and pin.revision != inputs.release:
             state = StageState(StageKind.PINNED, pinned=pin.written)
         elif blocking:
             state = StageState(StageKind.WAITS_FOR_STAGE, stage=blocking)
@@ -151,7 +151,7 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInput
             elif members.is_over:
                 state = StageState(StageKind.DONE)
             for waiting in members.names:
-                scene.reasons.setdefault(waiting, f"the stage {blocking} is not done")
+                inputs.reasons.setdefault(waiting, f"the stage {blocking} is not done")
         else:
             state = take_turns(members)
             # The conditions of a release that has come to all of them are not checked again.
@@ -164,55 +164,55 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInput
     return states
 
 
-def _cluster_progress(name: str, entry: StageLayout | None, pins: Pins, scene: StageInputs) -> ClusterProgress:
-    record, pin = scene.book[name], pins.of_clusters.get(name)
+def _cluster_progress(name: str, entry: StageLayout | None, pins: Pins, inputs: StageInputs) -> ClusterProgress:
+    record, pin = inputs.book[name], pins.of_clusters.get(name)
     if entry is None:
         return ClusterProgress(revision=record.revision, phase=Phase.BEHIND, why="it is in no stage")
-    phase, why = _phase(name, entry, scene)
-    if name in scene.frozen:
+    phase, why = _phase(name, entry, inputs)
+    if name in inputs.frozen:
         gone = pin.written if pin else record.revision
         phase, why = Phase.FROZEN, f"the revision {short_revision(gone)} is not there; everything stays as it is"
     elif pin is not None:
         phase, why = Phase.PINNED, f"the {pin.subject} is pinned to {pin.written}"
         if record.revision != pin.revision:
-            why = f"{why}, and it is away: {scene.book.facts.away.get(name, '')}"
+            why = f"{why}, and it is away: {inputs.book.facts.away.get(name, '')}"
     return ClusterProgress(revision=record.revision, phase=phase, why=why, stage=entry.stage.name)
 
 
-def _phase(name: str, entry: StageLayout, scene: StageInputs) -> tuple[Phase, str]:
-    record, gate = scene.book[name], entry.stage.gate
-    members = StageMembers(scene, StageLayout(entry.stage, (name,)), frozenset())
+def _phase(name: str, entry: StageLayout, inputs: StageInputs) -> tuple[Phase, str]:
+    record, gate = inputs.book[name], entry.stage.gate
+    members = StageMembers(inputs, StageLayout(entry.stage, (name,)), frozenset())
     if members.is_done(name):
         return Phase.DONE, f"done since {record.completed_at}"
-    if has_failed_hook(scene.release, scene.book.sights.get(name, NOT_OBSERVED)):
-        return Phase.FAILED, _gate_words(name, gate, scene)
+    if has_failed_hook(inputs.release, inputs.book.sights.get(name, NOT_OBSERVED)):
+        return Phase.FAILED, _gate_words(name, gate, inputs)
     if members.has_failed(name):
-        return Phase.FAILED, f"not within {gate.timeout_s}s: {_gate_words(name, gate, scene)}"
-    if record.revision == scene.release:
-        return Phase.RUNNING, _gate_words(name, gate, scene)
-    return Phase.BEHIND, scene.reasons.get(name, "its turn has not come")
+        return Phase.FAILED, f"not within {gate.timeout_s}s: {_gate_words(name, gate, inputs)}"
+    if record.revision == inputs.release:
+        return Phase.RUNNING, _gate_words(name, gate, inputs)
+    return Phase.BEHIND, inputs.reasons.get(name, "its turn has not come")
 
 
-def _gate_words(name: str, gate: Gate, scene: StageInputs) -> str:
-    record, status = scene.book[name], scene.book.sights.get(name, NOT_OBSERVED)
-    if record.revision != scene.release:
-        return scene.book.facts.away.get(name, "it cannot be changed")
+def _gate_words(name: str, gate: Gate, inputs: StageInputs) -> str:
+    record, status = inputs.book[name], inputs.book.sights.get(name, NOT_OBSERVED)
+    if record.revision != inputs.release:
+        return inputs.book.facts.away.get(name, "it cannot be changed")
     if isinstance(status, GateMet):
         is_of_it = status.revision == record.revision
         return f"meets its gate since {record.steady_since}, for {gate.min_success_s}s" if is_of_it else "it begins"
     return status.why if isinstance(status, GateUnmet) else f"it does not tell: {status.why}"
 
 
-def _missing(rollout: Rollout, scene: StageInputs) -> list[Problem]:
-    revisions = {name: scene.book[name].revision for name in sorted(scene.frozen)}
+def _missing(rollout: Rollout, inputs: StageInputs) -> list[Problem]:
+    revisions = {name: inputs.book[name].revision for name in sorted(inputs.frozen)}
     return [
         Problem(
             source=rollout.source,
             code="rollout-revision-missing",
             message=f"the revision {short_revision(revision)} in force there is gone, so that everything stays as it "
-            f"is; bring the commit back, or pin it: {name}: {short_revision(scene.release)} under spec.pin",
+            f"is; bring the commit back, or pin it: {name}: {short_revision(inputs.release)} under spec.pin",
             cluster=name,
         )
         for name, revision in revisions.items()
-        if revision in scene.book.facts.missing
+        if revision in inputs.book.facts.missing
     ]

@@ -44,39 +44,39 @@ class StageInputs(Struct, frozen=True, kw_only=True):
 class StageMembers:
     """The clusters of a stage that take part in it, and how they are beside the release."""
 
-    __slots__ = ("layout", "names", "scene")
+    __slots__ = ("inputs", "layout", "names")
 
-    def __init__(self, scene: StageInputs, layout: StageLayout, apart: frozenset[str]) -> None:
+    def __init__(self, inputs: StageInputs, layout: StageLayout, apart: frozenset[str]) -> None:
         """`apart`: those that are pinned by themselves."""
-        self.scene = scene
+        self.inputs = inputs
         self.layout = layout
         self.names = [name for name in layout.clusters if name not in apart]
 
     def is_done(self, name: str) -> bool:
         """Return whether it has completed the release."""
-        record = self.scene.book[name]
-        return record.revision == self.scene.release and bool(record.completed_at)
+        record = self.inputs.book[name]
+        return record.revision == self.inputs.release and bool(record.completed_at)
 
     def has_failed(self, name: str) -> bool:
         """Return whether it did not complete the release in time."""
-        scene, gate = self.scene, self.layout.stage.gate
-        if scene.book[name].revision == scene.release:
-            return has_failed(name, gate, scene.book)
-        return is_too_late(name, scene.release, gate, scene.book)
+        inputs, gate = self.inputs, self.layout.stage.gate
+        if inputs.book[name].revision == inputs.release:
+            return has_failed(name, gate, inputs.book)
+        return is_too_late(name, inputs.release, gate, inputs.book)
 
     def is_flying(self, name: str) -> bool:
         """Return whether the release is in progress there, or its turn has come while it is unreachable."""
-        scene, record = self.scene, self.scene.book[name]
-        has_turn = record.turn == scene.release and name in scene.book.facts.away
-        is_begun = record.revision == scene.release and not record.completed_at
+        inputs, record = self.inputs, self.inputs.book[name]
+        has_turn = record.turn == inputs.release and name in inputs.book.facts.away
+        is_begun = record.revision == inputs.release and not record.completed_at
         return (is_begun or has_turn) and not self.has_failed(name)
 
     def is_disturbed(self, name: str) -> bool:
         """Return whether any revision is in progress there, and has not failed."""
-        scene, record = self.scene, self.scene.book[name]
-        if record.revision in ("", scene.release) or record.completed_at:
+        inputs, record = self.inputs, self.inputs.book[name]
+        if record.revision in ("", inputs.release) or record.completed_at:
             return self.is_flying(name)
-        return not has_failed(name, self.layout.stage.gate, scene.book)
+        return not has_failed(name, self.layout.stage.gate, inputs.book)
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class StageMembers:
     @property
     def is_begun(self) -> bool:
         """Return whether the release has come to each of them, or they failed before it did."""
-        release, book = self.scene.release, self.scene.book
+        release, book = self.inputs.release, self.inputs.book
         return all(book[name].revision == release or self.has_failed(name) for name in self.names)
 
     @property
@@ -123,9 +123,9 @@ def take_turns(members: StageMembers) -> StageState:
 
 def _begin(members: StageMembers) -> str | None:
     """Begin as many as may be on their way at once. The end of a closed window, or None when none is closed."""
-    scene, stage = members.scene, members.layout.stage
-    book, facts = scene.book, scene.book.facts
-    waiting = [name for name in members.names if book[name].revision != scene.release and name not in scene.frozen]
+    inputs, stage = members.inputs, members.layout.stage
+    book, facts = inputs.book, inputs.book.facts
+    waiting = [name for name in members.names if book[name].revision != inputs.release and name not in inputs.frozen]
     if not waiting:
         return None
     window = opening(stage.windows, book.now)
@@ -133,7 +133,7 @@ def _begin(members: StageMembers) -> str | None:
         book.is_past(window.until, f"stage {stage.name}")
     if not window.is_open:
         until = window.until_text
-        scene.reasons.update(dict.fromkeys(waiting, f"its window is closed{_until(until)}"))
+        inputs.reasons.update(dict.fromkeys(waiting, f"its window is closed{_until(until)}"))
         return until
     limit = number_of(stage.max_concurrency, len(members.names), least=1)
     flying = {name for name in members.names if members.is_flying(name)}
@@ -143,17 +143,17 @@ def _begin(members: StageMembers) -> str | None:
         away = facts.away.get(name)
         if name in facts.closed:
             book.look_at(facts.closed[name], name)
-            scene.reasons[name] = f"a window of the fleet is closed{_until(facts.closed[name])}"
-        elif away is not None and book[name].turn == scene.release:
-            scene.reasons[name] = f"its turn has come, and it is away: {away}"
+            inputs.reasons[name] = f"a window of the fleet is closed{_until(facts.closed[name])}"
+        elif away is not None and book[name].turn == inputs.release:
+            inputs.reasons[name] = f"its turn has come, and it is away: {away}"
         elif len(flying) >= limit or (len(disturbed) >= limit and name not in disturbed):
-            scene.reasons[name] = f"{limit} of its stage {'change' if limit > 1 else 'changes'} at once"
+            inputs.reasons[name] = f"{limit} of its stage {'change' if limit > 1 else 'changes'} at once"
         else:
             if away is not None:
-                book.note(StageSlot(name, scene.release, book.text))
-                scene.reasons[name] = f"its turn has come, and it is away: {away}"
+                book.note(StageSlot(name, inputs.release, book.text))
+                inputs.reasons[name] = f"its turn has come, and it is away: {away}"
             else:
-                book.note(Begin(name, scene.release, book.text))
+                book.note(Begin(name, inputs.release, book.text))
                 note_success(name, stage.gate, book)
             for among, is_among in ((flying, members.is_flying), (disturbed, members.is_disturbed)):
                 (among.add if is_among(name) else among.discard)(name)
@@ -166,15 +166,15 @@ def _until(text: str) -> str:
 
 def leave(members: StageMembers) -> StageState:
     """Return the state of a finished stage: its conditions before the next one begins."""
-    scene, after, name = members.scene, members.layout.stage.after, members.layout.stage.name
-    book = scene.book
+    inputs, after, name = members.inputs, members.layout.stage.after, members.layout.stage.name
+    book = inputs.book
     ended = ""
     for cluster in members.names:
         record = book[cluster]
         failed_at = later(record.begun_at or record.turn_at, members.layout.stage.gate.timeout_s)
         ended = later_of(ended, record.completed_at if members.is_done(cluster) else failed_at)
     until = "" if not after.wait_s or book.is_over(ended, after.wait_s, f"stage {name}") else later(ended, after.wait_s)
-    approvals = [one for one in scene.approvals if one.stage == name and is_named_by(scene.release, one.revision)]
+    approvals = [one for one in inputs.approvals if one.stage == name and is_named_by(inputs.release, one.revision)]
     approval = next((one for one in approvals if is_in_force(one, book.text)), None)
     if after.approval and approval is not None:
         book.look_at(approval.until, f"stage {name}")
@@ -182,7 +182,7 @@ def leave(members: StageMembers) -> StageState:
         over = max((one.until for one in approvals), default="")
         # The same entry once more would be the one that ended. By the day, so that not every look says another end.
         anew = later(f"{book.text[:10]}T00:00:00Z", _APPROVED_S + _DAY_S) if over else ""
-        entry = f"- {approval_entry(name, short_revision(scene.release), anew)}"
+        entry = f"- {approval_entry(name, short_revision(inputs.release), anew)}"
         return StageState(StageKind.WAITS_FOR_APPROVAL, entry=entry, until=until, ended=over)
     return StageState(StageKind.WAITS_FOR_TIME if until else StageKind.DONE, until=until)
 

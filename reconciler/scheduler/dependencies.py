@@ -140,12 +140,12 @@ def dependencies(
         if not refs:
             return None
         brings = is_bound and owner in policies.rows and policies.rows[owner].propagate_deps
-        is_told = fleet.is_complete and (brings or is_followed)
+        reports_missing = fleet.is_complete and (brings or is_followed)
         known = [sources.find(ref, owner) for ref in refs]
         going = (
             travel(template, refs, sources, interpreters, at_first=known) if brings else TemplateDependencies({}, refs)
         )
-        return _links(template, zip(refs, known, strict=True), going, is_told=is_told)
+        return _links(template, zip(refs, known, strict=True), going, reports_missing=reports_missing)
 
     def link(owners: Collection[Identity]) -> None:
         known = tables.links.rows
@@ -174,14 +174,14 @@ def _links(
     refs: Iterable[tuple[DependencyRef, ResolvedReference]],
     going: TemplateDependencies,
     *,
-    is_told: bool,
+    reports_missing: bool,
 ) -> Links:
-    """Return the references of a template, and its dependencies. `is_told`: missing ones are reported."""
+    """Return the references of a template, and its dependencies. `reports_missing`: missing ones are reported."""
     needs: set[Identity] = set()
     problems: list[Problem] = []
     for ref, (targets, is_there, is_refused) in refs:
         needs.update([target.identity for target in targets])
-        if not is_told or is_there or may_be_missing(ref):
+        if not reports_missing or is_there or may_be_missing(ref):
             continue
         if is_refused:
             code = "reference-not-granted"

@@ -20,7 +20,7 @@ from reconciler.clock import Clock, epoch_s, rfc3339, seconds_in
 from reconciler.controller.tasks import first_of
 from reconciler.controller.vitals.status_store import StatusStore
 from reconciler.errors import ConfigurationError, NotShown
-from reconciler.observations import told_moment
+from reconciler.observations import api_moment
 from reconciler.report.views.queries import FILTERS, FOLDS, ROWS_MAX, HistoryQuery, MatrixQuery, NotFound
 from reconciler.server.live_views import LiveViews
 from reconciler.server.routes import (
@@ -107,7 +107,7 @@ def day_by(query: Mapping[str, str]) -> str:
 
 def _moment(query: Mapping[str, str], name: str, now: str) -> str:
     text = query.get(name, "")
-    if not text or told_moment(text):
+    if not text or api_moment(text):
         return text
     try:
         return rfc3339(epoch_s(now) - seconds_in(text))

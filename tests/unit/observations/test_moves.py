@@ -24,9 +24,9 @@ from reconciler.observations import (
     RecordedMove,
     UnknownAvailability,
     UnknownReason,
-    availability_as_told,
     availability_of,
     effective,
+    last_availability,
     memory_of,
     pinned,
     run_of,
@@ -81,9 +81,9 @@ def test_what_a_status_tells(row: dict[str, Any]) -> None:
 
 
 def test_what_somebody_told_of_an_object_without_a_status() -> None:
-    assert availability_as_told(LastHealth(Health.UNKNOWN, 3)) == UnknownAvailability(UnknownReason.STATUS)
-    assert availability_as_told(LastHealth(Health.HEALTHY, 3)) == Available(3)
-    assert availability_as_told(LastHealth(Health.PROGRESSING, 1)) == NotAvailable(1)
+    assert last_availability(LastHealth(Health.UNKNOWN, 3)) == UnknownAvailability(UnknownReason.STATUS)
+    assert last_availability(LastHealth(Health.HEALTHY, 3)) == Available(3)
+    assert last_availability(LastHealth(Health.PROGRESSING, 1)) == NotAvailable(1)
 
 
 def row_of(uid: str = "u", established: int | None = None, base: int | None = None, replicas: int = 5) -> AppliedRow:
