@@ -15,7 +15,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def changed_keys(old: Mapping[Key, Any], new: Mapping[Key, Any]) -> set[Key]:
-    """Keys that came, went or have another value."""
+    """Return the keys that came, went or have another value."""
     if old is new:
         return set()
     if len(old) == len(new) and not any(map(is_not, old, new)):
@@ -47,7 +47,7 @@ _MAX_INSERTED: Final = 64
 def patched(
     before: Mapping[PatchedKey, Value], changes: Mapping[PatchedKey, Value | None]
 ) -> Mapping[PatchedKey, Value]:
-    """The mapping with the changes (None: the key goes), in the order of its keys; itself when nothing changes."""
+    """Return the mapping with changes (None: the key goes), in order of keys; itself if nothing changes."""
     return with_differing(before, differing(before, changes))
 
 
@@ -98,7 +98,7 @@ def with_differing(
 
 
 def _in_order(mapping: dict[PatchedKey, Value], added: list[PatchedKey]) -> dict[PatchedKey, Value]:
-    """The mapping in the order of its keys; all but those `added` at its end are in it."""
+    """Return the mapping in the order of its keys; all but those `added` at its end are in it."""
     if len(added) > _MAX_INSERTED:
         return {key: mapping[key] for key in sorted(mapping)}
     added.sort()
@@ -157,7 +157,7 @@ class Dependents(Generic[Key, Looked]):
                 self.put(key, looked)
 
     def of(self, changed: Iterable[Looked]) -> set[Key]:
-        """The keys that look at any of these."""
+        """Return the keys that look at any of these."""
         return _united(self._keys, changed)
 
     def on(self, keys: Iterable[Key]) -> set[Looked]:
@@ -166,7 +166,7 @@ class Dependents(Generic[Key, Looked]):
 
     @property
     def looked_at(self) -> Collection[Looked]:
-        """All that any key looks at."""
+        """Return all that any key looks at."""
         return self._keys.keys()
 
 

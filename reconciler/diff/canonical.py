@@ -88,7 +88,7 @@ def stored_null(node: SchemaNode) -> str:
 
 
 def child_of_node(node: SchemaNode, name: str) -> SchemaNode:
-    """The node of a field; a field that the schema lacks is free-form."""
+    """Return the node of a field; a field that the schema lacks is free-form."""
     return node.child(name) or FREE
 
 
@@ -152,7 +152,7 @@ def _covered_object(
 
 
 def _extra(value: Json, name: str, before: Json, node: SchemaNode, *, keeps_empty: bool) -> ValueComparison:
-    """A field that only the stored value has."""
+    """Return the comparison for a field that only the stored value has."""
     if says_nothing(value, node, keeps_empty=keeps_empty) or value in ({}, []):
         return ValueComparison.EQUAL
     if node.default is not MISSING and same_scalar(value, node.default, node.format):

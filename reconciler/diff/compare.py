@@ -75,7 +75,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def ignored_paths(identity: Identity, rules: tuple[IgnoreRule, ...]) -> tuple[str, ...]:
-    """The field paths of `spec.ignore` that concern the object. Source: design#ignored-fields."""
+    """Return the field paths of `spec.ignore` that concern the object. Source: design#ignored-fields."""
     return tuple(
         path
         for rule in rules
@@ -88,7 +88,7 @@ def ignored_paths(identity: Identity, rules: tuple[IgnoreRule, ...]) -> tuple[st
 
 
 def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:
-    """The cause of a change as a whole: the one that an author would look for first."""
+    """Return the cause of a change as a whole: the one that an author would look for first."""
     causes = {field.cause for field in fields}
     order = (Cause.DECLARED, Cause.REMOVED, Cause.DRIFT, Cause.OVERRIDE, Cause.PLACEMENT, Cause.OWNERSHIP)
     return next((cause for cause in order if cause in causes), Cause.DECLARED)

@@ -40,7 +40,7 @@ from reconciler.templates import HookEnd, hook_of
 
 
 def problem_about(manifest: Manifest, code: str, message: str, severity: Severity = Severity.ERROR) -> Problem:
-    """A problem of the manifest in its cluster; the message begins with the object."""
+    """Return a problem of the manifest in its cluster; the message begins with the object."""
     return Problem(
         source=manifest.source,
         code=code,
@@ -101,7 +101,7 @@ def second_holder(manifest: Manifest, live: LiveObject) -> Problem | None:
 
 
 def _held_by(manifest: Manifest, ownership: Ownership) -> str:
-    """That another tool, fleet or object holds it, how that is known, and the way out."""
+    """Return that another tool, fleet or object holds it, how that is known, and the way out."""
     mark = ownership.mark
     if ownership.standing is ObjectOwner.OTHER_OBJECT:
         known, way_out = ", which controls it", "have that object let go of it first"
@@ -162,7 +162,7 @@ class SharedList(NamedTuple):
     strangers: tuple[Key, ...]
 
     def place_of(self, key: Key) -> FieldPath:
-        """The path of an entry."""
+        """Return the path of an entry."""
         return (*self.path, Keyed(tuple(zip(self.names, key, strict=True))))
 
 
@@ -237,7 +237,7 @@ def _renamed(shared: SharedList, gone: list[Key], came: list[Key]) -> set[Key]:
 
 
 def _groups(pairs: Collection[tuple[Key, Key]]) -> list[tuple[set[Key], set[Key]]]:
-    """The pairs as groups of entries that any of its own could be."""
+    """Return the pairs as groups of entries that any of its own could be."""
     groups: list[tuple[set[Key], set[Key]]] = []
     for old, new in pairs:
         olds, news = {old}, {new}

@@ -127,7 +127,7 @@ _SUSPENDED: Final = _parsed(_OF_A_SUSPENDED_JOB)
 def immutable_change(
     kind: tuple[str, str], changes: Iterable[tuple[FieldPath, FieldChange]], live: JsonObject
 ) -> str | None:
-    """The first changed path that cannot be changed in place; None when all can. `kind` is (group, kind)."""
+    """Return the first changed path that cannot be changed in place; None when all can. `kind` is (group, kind)."""
     frozen_data = kind in (("", "ConfigMap"), ("", "Secret")) and live.get("immutable") is True
     for path, change in changes:
         if frozen_data and path[0] in ("data", "binaryData", "immutable"):
@@ -199,7 +199,7 @@ def why_not_replaced(kind: str, body: JsonObject, at: str) -> Hold | None:
 
 
 def as_replacement(change: Change, at: str, path: tuple[str, ...]) -> Change:
-    """An update that an API server refuses to make in place, as a replacement. `path`: where the kind has replicas."""
+    """Return an update that an API server refuses as a replacement. `path`: of the kind's replicas."""
     assert change.manifest is not None, "an update has a manifest"
     body, chosen = change.manifest, dig(change.before, *path)
     if path and dig(body, *path) is None and chosen is not None:

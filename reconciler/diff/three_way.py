@@ -162,7 +162,7 @@ def _uncertain(walk: Walk, schema: Schema | None) -> str | None:
 
 
 def _ruled(schema: Schema | None, changed: Iterable[FieldPath]) -> str | None:
-    """A rule of the kind judges the new value of a changed field by the old one: it may not let it change."""
+    """Return that a rule of the kind judges a new value by the old one, and may refuse the change; None: none does."""
     for path in changed:
         node: SchemaNode | None = schema.root if schema is not None else None
         for depth, step in enumerate((*path, None)):
@@ -224,7 +224,7 @@ def _lost(
 
 
 def _vanished(was: Json, now: Json, node: SchemaNode, path: FieldPath) -> Iterator[tuple[FieldPath, Json]]:
-    """Leaves of `was` that are not in `now`, by path; atomic values are leaves."""
+    """Yield leaves of `was` that are not in `now`, by path; atomic values are leaves."""
     is_leaf = _is_leaf(was, node) or (isinstance(now, list) and _is_leaf(now, node))
     if now is MISSING and (not isinstance(was, (dict, list)) or not was or is_leaf):
         if was is not None:

@@ -23,7 +23,7 @@ TreeChange = tuple[FieldPath, Json, Json]
 
 
 def declared(body: JsonObject) -> dict[str, Any]:
-    """The body without apiVersion, kind, status, and metadata that only the API server writes."""
+    """Return the body without apiVersion, kind, status, and metadata that only the API server writes."""
     metadata = body.get("metadata")
     entries = metadata.items() if isinstance(metadata, (dict, Mapping)) else ()
     own = {name: value for name, value in entries if name in DECLARED_METADATA}
@@ -159,14 +159,14 @@ class Desired(NamedTuple):
 
 
 def desired_of(body: JsonObject, recorded: JsonObject | None = None) -> Desired:
-    """A body that would be sent, ready to be compared; without `recorded` the journal keeps it as it is."""
+    """Return a body that would be sent, ready to be compared; without `recorded` the journal keeps it as it is."""
     fields = declared(body)
     metadata = fields.pop("metadata")
     return Desired(body, body if recorded is None else recorded, fields, metadata)
 
 
 def applied_fields(body: JsonObject, schema: Schema | None) -> dict[str, Any]:
-    """The fields of an applied body as FieldsV1; of an unknown kind (`schema` None) lists are owned as a whole.
+    """Return the fields of an applied body as FieldsV1; of an unknown kind (`schema` None) lists are owned as a whole.
 
     Source: Kubernetes server-side apply, field management: structs and maps are owned leaf by leaf, items of map lists
     by their keys, items of sets by their value, everything atomic as a whole.
@@ -225,6 +225,6 @@ class Bodies:
         return known[1]
 
     def recorded(self, sent: JsonObject, leaves: tuple[tuple[Step, ...], ...] = ()) -> JsonObject:
-        """A body that is sent, as the journal may keep it."""
+        """Return a body that is sent, as the journal may keep it."""
         hidden = hashed_leaves(sent, leaves, self._record_key) if leaves else sent
         return recorded_form(hidden, self._record_key)

@@ -35,7 +35,7 @@ Owned: TypeAlias = Mapping[str, Any]
 
 
 def path_of(trail: Trail) -> FieldPath:
-    """The path of a trail."""
+    """Return the path of a trail."""
     steps: list[FieldStep] = []
     while trail:
         trail, step = trail
@@ -99,7 +99,7 @@ class Walk:
         return FREE
 
     def _null(self, live: Json, node: SchemaNode, trail: Trail, *, is_entry: bool) -> bool:
-        """Compare a wanted null. True when it asks for nothing, so that the field counts as left out."""
+        """Compare a wanted null; return True if it asks for nothing, so that the field counts as left out."""
         if node.is_nullable or node.shape is NodeForm.ANY:
             if live is not None and (live is not MISSING or node.is_nullable):
                 self.changed.append((path_of(trail), live, None))
@@ -250,7 +250,7 @@ class Walk:
 
 
 def _deduced(owned: Owned | None) -> SchemaNode:
-    """The kind of a list that no schema describes, from the way its ownership is recorded."""
+    """Return the kind of a list that no schema describes, from the way its ownership is recorded."""
     for raw in owned or ():
         step = step_of(raw)
         if isinstance(step, Keyed):
@@ -269,7 +269,7 @@ def _key_values(raw: str) -> tuple[Json, ...]:
 def indexed(
     items: list[Json], names: tuple[str, ...], defaults: tuple[Json, ...]
 ) -> dict[tuple[Json, ...], int] | None:
-    """Positions by key; None when an item is no mapping, lacks a key, or repeats one."""
+    """Return positions by key; None when an item is no mapping, lacks a key, or repeats one."""
     places: dict[tuple[Json, ...], int] = {}
     for index, item in enumerate(items):
         if item.__class__ is not dict:

@@ -75,7 +75,7 @@ class AccessReview(Struct, frozen=True):
 
 
 def json_object(cluster: str, body: bytes, what: str) -> Mapping[str, Any]:
-    """The body as a JSON object."""
+    """Return the body as a JSON object."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -86,7 +86,7 @@ def json_object(cluster: str, body: bytes, what: str) -> Mapping[str, Any]:
 
 
 def live_object(cluster: str, body: bytes, gvk: GVK) -> LiveObject:
-    """The one object of the body, which must be of that group and kind."""
+    """Return the one object of the body, which must be of that group and kind."""
     answer = json_object(cluster, body, gvk.kind)
     if (answer.get("apiVersion"), answer.get("kind")) != (gvk.api_version, gvk.kind):
         raise bad(cluster, f"{gvk.kind} ({gvk.api_version})", body)
@@ -156,7 +156,7 @@ def page(cluster: str, body: bytes, api_version: str, kind: str, trees: SharedTr
 
 
 def list_metadata(cluster: str, answer: Mapping[str, Any], what: str) -> ListMetadata:
-    """The metadata of a list."""
+    """Return the metadata of a list."""
     try:
         return msgspec.convert(answer.get("metadata"), ListMetadata)
     except msgspec.ValidationError as error:
@@ -165,7 +165,7 @@ def list_metadata(cluster: str, answer: Mapping[str, Any], what: str) -> ListMet
 
 
 def struct(cluster: str, body: bytes, shape: type[_S], what: str) -> _S:
-    """The body as a msgspec struct, which checks the types of all fields that we use."""
+    """Return the body as a msgspec struct, which checks the types of all fields that we use."""
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -173,7 +173,7 @@ def struct(cluster: str, body: bytes, shape: type[_S], what: str) -> _S:
 
 
 def bad(cluster: str, what: str, body: bytes) -> BadAnswer:
-    """The error for a body that is no `what`. Shows its beginning only when that cannot be data of an object."""
+    """Return the error for a body that is no `what`. Shows its beginning only when that cannot be data of an object."""
     start = body[:40].decode(errors="replace")
     beginning = f", it begins with {clean(start)!r}" if start.lstrip()[:1] == "<" else ""
     return BadAnswer(cluster, f"the answer is no {what}{beginning} ({len(body)} bytes)")
@@ -209,12 +209,12 @@ class PrintedRow(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """metadata.name."""
+        """Return metadata.name."""
         return str(self.metadata.get("name", ""))
 
     @property
     def namespace(self) -> str:
-        """metadata.namespace, empty for a cluster-scoped object."""
+        """Return metadata.namespace, empty for a cluster-scoped object."""
         return str(self.metadata.get("namespace", ""))
 
 
@@ -249,7 +249,7 @@ class _Answer(Struct, frozen=True, rename="camel", tag_field="kind", tag="Table"
 
 
 def table(cluster: str, body: bytes) -> PrintedTable:
-    """The table, or one page of it."""
+    """Return the table, or one page of it."""
     answer = struct(cluster, body, _Answer, "Table")
     columns = answer.column_definitions
     if any(len(row.cells) != len(columns) for row in answer.rows or ()):

@@ -87,7 +87,7 @@ class MemberCluster:
         await self._transport.credentials.log_in()
 
     async def version(self) -> str:
-        """The API server's version, e.g. `v1.36.3`."""
+        """Return the API server's version, e.g. `v1.36.3`."""
         answer = await self._send(requests.read("/version"))
         return self._read(answer, Version, "version").git_version
 
@@ -136,7 +136,7 @@ class MemberCluster:
     async def list_objects(
         self, gvk: GVK, *, namespace: str = "", label_selector: str = "", field_selector: str = ""
     ) -> Listing:
-        """All objects of the kind that match, whole."""
+        """Return all objects of the kind that match, whole."""
         query = ListQuery(namespace=namespace, label_selector=label_selector, field_selector=field_selector)
         return await self._list(gvk, query, accept=requests.JSON, api_version=gvk.api_version)
 
@@ -148,11 +148,11 @@ class MemberCluster:
         return await self._list(gvk, query, accept=requests.METADATA_LIST, api_version="meta.k8s.io/v1")
 
     async def get(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
-        """The object. ObjectNotFound is a proven absence; a KindFault is not about the object."""
+        """Return the object. ObjectNotFound is a proven absence; a KindFault is not about the object."""
         return await self._kinds.read(gvk, partial(self._one, namespace, name, requests.get))
 
     async def create(self, gvk: GVK, namespace: str, name: str, body: JsonObject, *, manager: str) -> LiveObject:
-        """The object that server-side apply made; AlreadyExists when anything of that name is there."""
+        """Return the object that server-side apply made; AlreadyExists when anything of that name is there."""
         make = partial(requests.create, body=body, manager=manager)
         return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
 
@@ -177,7 +177,7 @@ class MemberCluster:
     async def json_patch(
         self, gvk: GVK, namespace: str, name: str, operations: Sequence[JsonObject], *, manager: str = ""
     ) -> LiveObject:
-        """The object after an RFC 6902 patch; WriteConflict when a `test` fails or a path is missing."""
+        """Return the object after an RFC 6902 patch; WriteConflict when a `test` fails or a path is missing."""
         make = partial(requests.json_patch, operations=operations, manager=manager)
         return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
 
@@ -238,7 +238,7 @@ class MemberCluster:
     async def first_objects(
         self, gvk: GVK, limit: int, *, namespace: str, label_selector: str = "", field_selector: str = ""
     ) -> tuple[LiveObject, ...]:
-        """At most so many objects of a namespace that match, whole: one page of a list, which proves nothing absent."""
+        """Return at most so many matching objects of a namespace: one page, which proves nothing absent."""
         query = ListQuery(namespace=namespace, label_selector=label_selector, field_selector=field_selector)
 
         async def read_page(served: ServedKind) -> tuple[LiveObject, ...]:
@@ -251,7 +251,7 @@ class MemberCluster:
     async def pod_log(
         self, namespace: str, name: str, container: str, *, lines: int, bytes_max: int, is_previous: bool
     ) -> str:
-        """The last lines of a container's log. `is_previous`: of the run before the present one."""
+        """Return the last lines of a container's log. `is_previous`: of the run before the present one."""
         target = self._with_name(_POD, namespace, name)
         answer = await self._send(requests.pod_log(target, container, lines, bytes_max, is_previous=is_previous))
         return answer.body[-bytes_max:].decode(errors="replace")
@@ -347,7 +347,7 @@ class MemberCluster:
             return struct(self.name, answer.body, shape, what)
 
     def _with_name(self, kind: ServedKind, namespace: str, name: str) -> Target:
-        """The target, whose namespace and name come from files of strangers and end up in a path."""
+        """Return the target, whose namespace and name come from files of strangers and end up in a path."""
         is_named = requests.is_path_segment(name) and (not kind.namespaced or requests.is_path_segment(namespace))
         if not is_named:
             wants = "a namespace and a name" if kind.namespaced else "a name"

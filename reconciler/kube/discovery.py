@@ -136,11 +136,11 @@ class Discovery(Struct, frozen=True, kw_only=True):
     stale: frozenset[str] = frozenset()
 
     def served(self) -> Mapping[GVK, bool]:
-        """Each kind that can be read, with whether it is namespaced."""
+        """Return each kind that can be read, with whether it is namespaced."""
         return {gvk: kind.namespaced for gvk, kind in self.kinds.items() if {"get", "list"} <= kind.verbs}
 
     def preferred(self, group: str, kind: str) -> ServedKind | None:
-        """The kind in the version that the API server prefers, else in the first one that has it."""
+        """Return the kind in the version that the API server prefers, else in the first one that has it."""
         matches = [served for gvk, served in self.kinds.items() if gvk.group_kind == (group, kind)]
         return next((served for served in matches if served.is_preferred), matches[0] if matches else None)
 
@@ -157,7 +157,7 @@ class Discovery(Struct, frozen=True, kw_only=True):
 
 
 def from_aggregated(answers: Iterable[Iterable[AggregatedGroup]]) -> Discovery:
-    """Of the groups in the two APIGroupDiscoveryList answers (/api and /apis)."""
+    """Return the kinds of the two APIGroupDiscoveryList answers (/api and /apis)."""
     kinds: dict[GVK, ServedKind] = {}
     stale = set()
     for group_item in chain.from_iterable(answers):
@@ -180,7 +180,7 @@ def from_aggregated(answers: Iterable[Iterable[AggregatedGroup]]) -> Discovery:
 
 
 def from_resource_lists(answers: Iterable[ResourceList], preferred: Mapping[str, str]) -> Discovery:
-    """Of APIResourceList answers, one a group version; `preferred` maps groups to versions."""
+    """Return the kinds of APIResourceList answers. `preferred`: the preferred version of each group."""
     kinds: dict[GVK, ServedKind] = {}
     for answer in answers:
         group, _, version = answer.group_version.rpartition("/")
@@ -198,7 +198,7 @@ def from_resource_lists(answers: Iterable[ResourceList], preferred: Mapping[str,
 
 
 def _preferred_where_served(kinds: Mapping[GVK, ServedKind]) -> Mapping[GVK, ServedKind]:
-    """Kinds in preferred versions first, so that the first match of a search is the best one."""
+    """Return kinds in preferred versions first, so that the first match of a search is the best one."""
     return dict(sorted(kinds.items(), key=lambda item: not item[1].is_preferred))
 
 

@@ -19,7 +19,7 @@ from reconciler.api.refs import GVK
 
 
 def shown_without(value: Struct, hidden: Collection[str]) -> str:
-    """The value as `repr` gives it, without the hidden fields."""
+    """Return the value as `repr` gives it, without the hidden fields."""
     fields = (name for name in value.__struct_fields__ if name not in hidden)
     return f"{type(value).__name__}({', '.join(f'{name}={getattr(value, name)!r}' for name in fields)})"
 
@@ -104,7 +104,7 @@ class ServedKind(Struct, frozen=True, kw_only=True):
         return frozenset({self.plural, self.singular, self.gvk.kind.lower(), *self.short_names}) - {""}
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """The path of a collection or an object; the namespace of a cluster-scoped kind is left out."""
+        """Return the path of a collection or an object; the namespace of a cluster-scoped kind is left out."""
         parts = [api_root(self.gvk.api_version)]
         if namespace and self.namespaced:
             parts += ["namespaces", _quoted(namespace)]
@@ -121,12 +121,12 @@ def _quoted(segment: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _query_string(parameters: tuple[tuple[str, str], ...]) -> str:
-    """Thousands of writes share one query, whose encoding would cost as much as that of their bodies."""
+    """Return the encoded query, cached: thousands of writes share one, and encoding costs as much as a body."""
     return urlencode(parameters)
 
 
 def api_root(group_version: str) -> str:
-    """`/api/v1` or `/apis/apps/v1`."""
+    """Return `/api/v1` or `/apis/apps/v1`."""
     return f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
 
 
@@ -136,7 +136,7 @@ def is_path_segment(name: str) -> bool:
 
 
 def read(path: str, *, part: str = "", **query: str) -> Request:
-    """A plain GET."""
+    """Return a plain GET."""
     return Request(method="GET", path=path, part=part, query=query)
 
 
@@ -176,13 +176,13 @@ class ListQuery(Struct, frozen=True, kw_only=True):
     is_cached: bool = False
 
     def parameters(self) -> dict[str, str]:
-        """As query parameters."""
+        """Return the query parameters."""
         pairs = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
         return {key: value for key, value in pairs.items() if value}
 
 
 def list_page(kind: ServedKind, query: ListQuery, *, limit: int, token: str = "", accept: str = JSON) -> Request:
-    """One page of a list; `limit` 0 asks for everything at once."""
+    """Return one page of a list; `limit` 0 asks for everything at once."""
     parameters = query.parameters()
     if limit:
         parameters["limit"] = str(limit)
@@ -202,7 +202,7 @@ def list_page(kind: ServedKind, query: ListQuery, *, limit: int, token: str = ""
 
 
 def watch(kind: ServedKind, query: ListQuery, *, resource_version: str, seconds: int) -> Request:
-    """A watch that the API server ends after `seconds`, with bookmarks in between."""
+    """Return a watch that the API server ends after `seconds`, with bookmarks in between."""
     parameters = {**query.parameters(), "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
     if resource_version:
         parameters["resourceVersion"] = resource_version
@@ -220,7 +220,7 @@ def create(target: Target, body: JsonObject, *, manager: str) -> Request:
 def apply(
     target: Target, body: JsonObject, *, manager: str, force: bool, uid: str, resource_version: str = "", dry_run: bool
 ) -> Request:
-    """A server-side apply to the object of that uid and version; an empty one is not compared."""
+    """Return a server-side apply to the object of that uid and version; an empty one is not compared."""
     parameters = {"fieldManager": manager, "force": "true"} if force else {"fieldManager": manager}
     if uid:
         body = _with_metadata(body, "uid", uid)

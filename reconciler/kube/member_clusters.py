@@ -66,7 +66,7 @@ class MemberClusters(Mapping[str, MemberCluster]):
         return self._failed
 
     def servers(self) -> dict[str, str]:
-        """The address of each cluster, as the kubeconfig names it."""
+        """Return the address of each cluster, as the kubeconfig names it."""
         return {name: config.server for name, (config, _) in self._configs.items()}
 
     def __getitem__(self, name: str) -> MemberCluster:
@@ -135,5 +135,5 @@ class UserAgent:
         self._header = f"fleet-reconciler/{__version__} (fleet={fleet}; commit={commit})"
 
     def header(self) -> str:
-        """`fleet-reconciler/0.1.0 (fleet=shop; commit=0a1b2c)`."""
+        """Return `fleet-reconciler/0.1.0 (fleet=shop; commit=0a1b2c)`."""
         return self._header

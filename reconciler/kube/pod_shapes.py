@@ -183,7 +183,7 @@ class _List(msgspec.Struct, frozen=True, tag_field="kind", kw_only=True):
 
     @property
     def token(self) -> str:
-        """The token of the next page; empty: this is the last one."""
+        """Return the token of the next page; empty: this is the last one."""
         return self.metadata.token or ""
 
 

@@ -55,7 +55,7 @@ class _Refused(ConfigurationError):
 
 
 def _listed(profile: JsonObject) -> dict[str, Mapping[str, Any]]:
-    """Access providers by name. Those under the older name of the field count where the newer has none."""
+    """Return access providers by name. Those under the older name of the field count where the newer has none."""
     clusters: dict[str, Mapping[str, Any]] = {}
     for field in ("credentialProviders", "accessProviders"):
         entries = dig(profile, "status", field)
@@ -185,7 +185,7 @@ class LiveAccess:
 
     @property
     def gone(self) -> tuple[ProfileKey, ...]:
-        """Profiles that were there and are not any more, whose access is kept."""
+        """Return the profiles that are not there any more, whose access is kept."""
         return tuple(sorted(self._known.keys() - self._present))
 
     def configs(self, clusters: Iterable[Cluster]) -> Mapping[str, MemberConfig | ConfigurationError]:

@@ -121,7 +121,7 @@ _PLAIN_BY_STATUS: Mapping[int, type[MemberClusterError]] = {
 def refusal(
     cluster: str, request: Request, status: int, body: bytes, retry_after_s: float | None = None
 ) -> MemberClusterError:
-    """The exception for an answer of 300 and above; the caller raises it."""
+    """Return the exception for an answer of 300 and above; the caller raises it."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -55,7 +55,7 @@ def unlisted(what: Listed, error: KindFault, why: str) -> Unlisted:
 
 
 def silent_api(gvk: GVK) -> str:
-    """The message for a kind whose extension API server is down, and where to look."""
+    """Return the message for a kind whose extension API server is down, and where to look."""
     return f"{gvk.text} cannot be read: the API server of {gvk.api_version} does not answer; see {_api_service(gvk)}"
 
 
@@ -146,7 +146,7 @@ class Kinds:
         return replace(fresh)
 
     async def _group_version(self, group_version: str) -> ResourceList | None:
-        """The APIResourceList, None when an extension API server does not answer for it."""
+        """Return the APIResourceList, None when an extension API server does not answer for it."""
         try:
             path = api_root(group_version)
             answer = await self._get(path, JSON, ResourceList, part=path)
@@ -168,7 +168,7 @@ class Kinds:
         return fresh
 
     async def read(self, gvk: GVK, ask: Callable[[ServedKind], Awaitable[_T]]) -> _T:
-        """As `where_served`, within `about`."""
+        """Ask as `where_served`, within `about`."""
 
         async def judged(served: ServedKind) -> _T:
             async with self.about(gvk):
@@ -190,7 +190,7 @@ class Kinds:
 
     @asynccontextmanager
     async def about(self, gvk: GVK) -> AsyncIterator[None]:
-        """The boundary of one kind: its failure, while the cluster answers otherwise, is a KindFault."""
+        """Yield the boundary of one kind: its failure, while the cluster answers otherwise, is a KindFault."""
         try:
             yield
         except MemberClusterError as error:

@@ -194,7 +194,7 @@ class Transport:
 
     @asynccontextmanager
     async def _respond(self, request: Request, user_agent: str, deadline_s: float) -> AsyncIterator[ClientResponse]:
-        """A response of status 2xx or 304; refusals and network faults are raised as ours."""
+        """Yield a response of status 2xx or 304; refusals and network faults are raised as ours."""
         # A cluster whose writes hang behind a dead webhook answers every read: each has breakers of its own.
         breakers, part = self._breakers(request), request.part
         self._refuse_while_left_alone(request, breakers)
@@ -243,7 +243,7 @@ class Transport:
             raise
 
     def _remembered(self, error: MemberClusterError, part: str) -> MemberClusterError:
-        """The error; a cluster, or a part of it, that asks for a long pause is left alone for as long."""
+        """Return the error; a cluster, or a part of it, that asks for a long pause is left alone for as long."""
         asked_s = error.retry_after_s or 0.0
         if isinstance(error, Throttled) and asked_s > self._settings.retry_after_max_s:
             pause_s = min(asked_s, self._settings.left_alone_max_s)

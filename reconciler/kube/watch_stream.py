@@ -44,7 +44,7 @@ class LineCutter:
         self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that are complete by now."""
+        """Yield the lines that are complete by now."""
         start = len(self._rest)
         self._rest += chunk
         if self._rest.find(b"\n", start) < 0:
@@ -58,7 +58,7 @@ class LineCutter:
 
 
 def watch_event(cluster: str, line: bytes, gvk: GVK, request: Request) -> WatchEvent | Bookmark:
-    """One event. An ERROR event raises: ListExpired when the resourceVersion is too old."""
+    """Return one event. An ERROR event raises: ListExpired when the resourceVersion is too old."""
     event = json_object(cluster, line, "watch event")
     kind, item = event.get("type"), event.get("object")
     if not isinstance(item, dict):

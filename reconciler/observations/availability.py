@@ -90,7 +90,7 @@ def availability_of(live: JsonObject, interpreter: Interpreter) -> Availability:
 
 
 def last_availability(last: LastHealth) -> Availability:
-    """The same of an object without a status of its own."""
+    """Return the same of an object without a status of its own."""
     if last.health is Health.UNKNOWN:
         return UnknownAvailability(UnknownReason.STATUS)
     return Available(last.available) if last.health is Health.HEALTHY else NotAvailable(last.available)

@@ -14,7 +14,7 @@ _FORM: Final = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[
 
 
 def instant(text: str) -> datetime | None:
-    """The moment; None for an empty text."""
+    """Return the moment; None for an empty text."""
     if not text:
         return None
     moment = datetime.fromisoformat(text)
@@ -22,7 +22,7 @@ def instant(text: str) -> datetime | None:
 
 
 def moment_of(now: str) -> datetime:
-    """The moment at which something is looked at; there is always one."""
+    """Return the moment at which something is looked at; there is always one."""
     moment = instant(now)
     assert moment is not None, "a look has a time"
     return moment
@@ -55,13 +55,13 @@ def event_moment(event: JsonObject) -> str:
 
 
 def age_s(since: str, now: str) -> float:
-    """Seconds from one moment to another; 0 when either is not given."""
+    """Return seconds from one moment to another; 0 when either is not given."""
     begun, ends = instant(since), instant(now)
     return (ends - begun).total_seconds() if begun is not None and ends is not None else 0.0
 
 
 def later(now: str, seconds: float) -> str:
-    """The moment so many seconds after another one, to the second; empty when that is not given.
+    """Return the moment so many seconds after another one, to the second; empty when that is not given.
 
     >>> later("2026-11-21T10:00:00Z", 90)
     '2026-11-21T10:01:30Z'
@@ -90,5 +90,5 @@ def is_in_force(timed: UntilTime, now: str) -> bool:
 
 
 def in_force(timed: Iterable[_Ending], now: str) -> tuple[_Ending, ...]:
-    """Those whose time is not up."""
+    """Return those whose time is not up."""
     return tuple(each for each in timed if is_in_force(each, now))

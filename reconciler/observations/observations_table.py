@@ -211,7 +211,7 @@ def _document(data: bytes, path: str) -> tuple[Document | None, tuple[Problem, .
 
 
 def _values(fields: Fields) -> dict[str, Any]:
-    """The values of a mapping, by attribute. Absent fields are left out where the attribute has their default."""
+    """Return the values of a mapping by attribute, without absent fields whose attribute has the default."""
     values: dict[str, Any] = {}
     for field in fields.shape.fields:
         name, is_given = field.name, fields.has(field.name)

@@ -109,7 +109,7 @@ def effective(
 def _pending(
     target: Mapping[str, Replicas], losers: list[str], serving: Mapping[str, CopyAvailability]
 ) -> Mapping[str, CopyAvailability]:
-    """The targets that have to be available before anything is taken away, and are not."""
+    """Return the targets that have to be available before anything is taken away, and are not."""
     copies = {cluster: serving[cluster] for cluster in sorted(target)}
     lacking = {cluster: copy for cluster, copy in copies.items() if not copy.is_available}
     left = [cluster for cluster in losers if cluster not in target]
@@ -164,7 +164,7 @@ class CopyAtRest(Struct, frozen=True, kw_only=True):
 
 
 def with_rest(row: AppliedRow, rest: CopyAtRest) -> AppliedRow:
-    """The row of a copy that was seen at rest; of another object than the recorded one nothing is learnt."""
+    """Return the row of a copy that was seen at rest; of another object than the recorded one nothing is learnt."""
     if row.uid != rest.uid:
         return row
     replicas = _at_most(rest.replicas, row.replicas)
@@ -241,7 +241,7 @@ def is_waiting(change: Change) -> bool:
 
 
 def timer_of(identity: Identity, cluster: str) -> str:
-    """The timer that says since when a copy waits to leave a cluster, or to shrink there."""
+    """Return the timer that says since when a copy waits to leave a cluster, or to shrink there."""
     return f"{_TIMER}{identity} @ {cluster}"
 
 
@@ -265,7 +265,7 @@ def waiting_times(
 
 
 def stalled(changes: Iterable[Change], timers: Mapping[str, str], now: str) -> Iterator[Problem]:
-    """A warning for every move that has waited for too long."""
+    """Yield a warning for every move that has waited for too long."""
     for change in changes:
         since = timers.get(timer_of(change.identity, change.cluster))
         if since is not None and is_waiting(change) and age_s(since, now) >= PATIENCE_S:

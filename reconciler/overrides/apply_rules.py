@@ -63,7 +63,7 @@ class Overridden(NamedTuple):
 def apply_rules(
     body: JsonObject, identity: Identity, rules: Iterable[SelectedRule], interpreter: Interpreter
 ) -> Overridden:
-    """The body with the rules applied in order; it is never written into."""
+    """Return the body with the rules applied in order; it is never written into."""
     names: list[str] = []
     trace: list[FieldOverride] = []
     problems: list[Problem] = []
@@ -204,7 +204,7 @@ class SentReplicas(NamedTuple):
 
 
 def of_replicas(overrides: Iterable[OverridePolicy]) -> tuple[OverridePolicy, ...]:
-    """The override policies that may set replicas."""
+    """Return the override policies that may set replicas."""
     return tuple(
         policy
         for policy in overrides

@@ -62,7 +62,7 @@ def changed_identity(before: JsonObject, after: JsonObject) -> tuple[str, ...]:
 def edit_list(
     body: JsonObject, overrider: CommandOverrider, field: str, containers: tuple[tuple[Step, ...], ...]
 ) -> BodyEdit:
-    """The body with strings added to, or taken out of, `command` or `args` of the named container.
+    """Return the body with strings added to, or taken out of, `command` or `args` of the named container.
 
     Source: Karmada: commandOverrider and argsOverrider; unlike there, init containers and CronJob take part. A missing
     container is no error: one policy may select several workloads.
@@ -166,7 +166,7 @@ def edit_plaintext(
 
 
 def _steps(tree: Json, tokens: tuple[str, ...]) -> tuple[Step, ...]:
-    """The tokens as steps; `-` and indexes of lists become the index that they have now."""
+    """Return the tokens as steps; `-` and indexes of lists become the index that they have now."""
     steps: list[Step] = []
     for token in tokens:
         step: Step = token
@@ -197,13 +197,13 @@ _BY_KIND_NAME: Final = {**dict.fromkeys(_OWNERS_OF_PODS, SPEC_TEMPLATE), "Pod": 
 
 
 def containers_of(body: JsonObject, interpreter: Interpreter) -> tuple[tuple[Step, ...], ...]:
-    """Steps to the containers and init containers of a body."""
+    """Return steps to the containers and init containers of a body."""
     template = _by_kind_name(body) if interpreter is GENERIC else None
     return template.containers(body) if template else interpreter.containers(body)
 
 
 def edit_images(body: JsonObject, overrider: ImageOverrider, interpreter: Interpreter) -> BodyEdit | EditFault:
-    """The body with one image overrider applied. Each overrider reads the image that the one before has left.
+    """Return the body with one image overrider applied. Each overrider reads the image that the one before has left.
 
     Source: "PropagationPolicy and OverridePolicy": without a predicate all images of the resource; Karmada skips init
     containers and CronJob there, and matches kinds by name alone whatever their group.
@@ -259,7 +259,7 @@ def _edit(
 
 
 def _run_together(image: str, result: str, overrider: ImageOverrider) -> list[tuple[str, str]]:
-    """Registry `add` is plain concatenation (Karmada), which few expect when there is a registry already."""
+    """Return the warning for a registry appended to another: `add` is plain concatenation, as in Karmada."""
     if overrider.component is not ImageComponent.REGISTRY or overrider.operator is not OverrideOperator.ADD:
         return []
     before = parse_image(image)

@@ -93,7 +93,7 @@ class OverrideIndex:
         return known
 
     def rules_on(self, rules: tuple[SelectedRule, ...], cluster: str) -> tuple[SelectedRule, ...]:
-        """Those of `rules`, as `rules_of` gave them, that apply on a cluster. Equal answers are one tuple."""
+        """Return those of `rules`, as `rules_of` gave them, that apply on a cluster. Equal answers are one tuple."""
         if not rules:
             return ()
         key = (id(rules), cluster)
@@ -130,5 +130,5 @@ class OverrideIndex:
 
 
 def _rank(match: Match[OverridePolicy]) -> tuple[bool, int, str, str]:
-    """Two API groups may hold policies of one name: then the place in the store decides."""
+    """Return the order of policies; two API groups may share names: then the place in the store decides."""
     return (not match.policy.is_cluster_scoped, match.score, match.policy.ref.name, str(match.policy.source))

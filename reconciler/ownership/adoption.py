@@ -49,7 +49,7 @@ def recorded_form(body: JsonObject, key: bytes) -> JsonObject:
 
 
 def hashed_leaves(body: JsonObject, leaves: Iterable[tuple[Step, ...]], key: bytes) -> JsonObject:
-    """The body with keyed hashes in place of values that were decrypted; those of a Secret, `recorded_form` hashes."""
+    """Return the body with hashes for decrypted values; those of a Secret, `recorded_form` hashes."""
     is_secret = body.get("kind") == "Secret" and body.get("apiVersion") == "v1"
     for steps in leaves:
         if not (is_secret and steps[0] in ("data", "stringData")):
@@ -63,12 +63,12 @@ def holds_hashes(recorded: JsonObject | None) -> bool:
 
 
 def keyed_hash(value: bytes, key: bytes) -> str:
-    """HMAC-SHA256 of the bytes as `hmac:<64 hex>`."""
+    """Return HMAC-SHA256 of the bytes as `hmac:<64 hex>`."""
     return "hmac:" + hmac.new(key, value, hashlib.sha256).hexdigest()
 
 
 def recorded_digest(digest: str, identity: Identity, key: bytes) -> str:
-    """A manifest's digest as the journal may keep it: a Secret's is keyed, or its values could be guessed by it."""
+    """Return a manifest's digest for the journal: a Secret's is keyed, or its values could be guessed."""
     return keyed_hash(digest.encode(), key) if identity[:2] == ("", "Secret") else digest
 
 
@@ -146,7 +146,7 @@ def adopted(live: JsonObject, manager: str, predecessors: Iterable[str] | None =
 
 
 def takeover_operations(live: JsonObject, manager: str, paths: Iterable[str]) -> tuple[Operation, ...]:
-    """The patch that moves the places at the paths from Update entries of others to our Apply entry.
+    """Return the patch that moves the places at the paths from Update entries of others to our Apply entry.
 
     The next apply then prunes them as if they had always been ours: defaults come back unowned, and list items go as
     a whole. Empty when nothing at the paths is there.
@@ -170,7 +170,7 @@ def takeover_operations(live: JsonObject, manager: str, paths: Iterable[str]) ->
 
 
 def release_operations(live: JsonObject, manager: str) -> tuple[Operation, ...]:
-    """The patch that takes our marks and our field manager off and leaves everything else as it is."""
+    """Return the patch that takes our marks and our field manager off and leaves everything else as it is."""
     operations: list[Operation] = []
     for name, key in (("labels", FLEET_LABEL), ("annotations", OWNER_ANNOTATION)):
         if key in (dig(live, "metadata", name) or {}):
@@ -218,7 +218,7 @@ def _last_applied(live: JsonObject) -> JsonObject | None:
 
 
 def _mentioned(fields: Mapping[str, Any], body: Json) -> dict[str, Any]:
-    """The part of a FieldsV1 tree that a manifest mentions."""
+    """Return the part of a FieldsV1 tree that a manifest mentions."""
     left: dict[str, Any] = {}
     for raw, inner in fields.items():
         if raw == ".":
@@ -247,7 +247,7 @@ def _our_entry(live: JsonObject, manager: str, fields: Mapping[str, Any]) -> Jso
 
 
 def _branch(path: FieldPath, tree: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """A FieldsV1 tree with `tree` at the path; nothing when there is no such tree."""
+    """Return a FieldsV1 tree with `tree` at the path; nothing when there is no such tree."""
     if tree is None:
         return {}
     for step in reversed(path):

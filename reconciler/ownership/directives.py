@@ -64,7 +64,6 @@ class ObjectDirective(Struct, frozen=True):
         return self.effect in (_KEEP, _REPLACE, _SAME, DirectiveEffect.WAVE)
 
     def __str__(self) -> str:
-        """As it is written on the object."""
         return f"{self.key}: {self.value[:80]}" if self.value else self.key
 
 
@@ -105,7 +104,6 @@ def _rows(tool: str, prefix: str, source: str, *rows: _Row) -> tuple[Directive, 
 
 
 def _each(key: str, values: str, effect: DirectiveEffect, here: str) -> Iterator[_Row]:
-    """Yield a row for each value of a key."""
     yield from ((key, value, effect, here) for value in values.split())
 
 

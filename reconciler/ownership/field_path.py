@@ -48,7 +48,7 @@ FieldPath: TypeAlias = tuple[FieldStep, ...]
 
 
 def path_text(path: FieldPath) -> str:
-    """The path as people write it.
+    """Return the path as people write it.
 
     >>> path_text(("spec", "ports", Keyed((("port", 80), ("protocol", "TCP"))), "nodePort"))
     'spec.ports[port=80,protocol=TCP].nodePort'
@@ -93,7 +93,7 @@ def _value_of(text: str) -> Json:
 
 @lru_cache(maxsize=4096)
 def parse_path(text: str) -> FieldPath | None:
-    r"""The path that `path_text` writes as this text, wildcards allowed; None when it is malformed.
+    r"""Return the path that `path_text` writes as this text, wildcards allowed; None when it is malformed.
 
     >>> parse_path('metadata.finalizers["x"]')
     ('metadata', 'finalizers', Member(value='x'))
@@ -155,7 +155,7 @@ def _step_matches(pattern: FieldStep, step: FieldStep) -> bool:
 
 
 def value_at(tree: Json, path: FieldPath) -> Json:
-    """The value at the path, MISSING when it is not there."""
+    """Return the value at the path, MISSING when it is not there."""
     for step in path:
         tree = child_of(tree, step)
         if tree is MISSING:
@@ -164,7 +164,7 @@ def value_at(tree: Json, path: FieldPath) -> Json:
 
 
 def child_of(tree: Json, step: FieldStep) -> Json:
-    """One step down, MISSING when there is nothing."""
+    """Return one step down, MISSING when there is nothing."""
     match step:
         case str():
             return tree.get(step, MISSING) if isinstance(tree, Mapping) else MISSING
@@ -182,7 +182,7 @@ def child_of(tree: Json, step: FieldStep) -> Json:
 
 
 def index_of(items: list[Json], pairs: tuple[tuple[str, Any], ...]) -> int | None:
-    """The position of the map list item with these key values."""
+    """Return the position of the map list item with these key values."""
     for index, item in enumerate(items):
         if isinstance(item, Mapping) and all(
             (item.get(name, "TCP") if name == "protocol" else item.get(name)) == value for name, value in pairs

@@ -47,7 +47,7 @@ def step_of(raw: str) -> FieldStep | None:
 
 
 def entries_of(body: JsonObject) -> tuple[JsonObject, ...]:
-    """The well-formed entries of metadata.managedFields."""
+    """Return the well-formed entries of metadata.managedFields."""
     entries = dig(body, "metadata", "managedFields")
     if not isinstance(entries, list):
         return ()
@@ -66,7 +66,7 @@ def is_applied_by(entry: JsonObject, manager: str) -> bool:
 
 
 def subtree(fields: Mapping[str, Any], path: FieldPath) -> Mapping[str, Any] | None:
-    """The FieldsV1 subtree at the path; an empty one means that the place itself is owned, None that nothing is."""
+    """Return the FieldsV1 subtree at the path; empty: the place itself is owned, None: nothing is."""
     here = fields
     for step in path:
         if isinstance(step, str):
@@ -91,7 +91,7 @@ def owns_within(fields: Mapping[str, Any], path: FieldPath) -> bool:
 
 
 def paths_of(fields: Mapping[str, Any], prefix: FieldPath = ()) -> Iterator[FieldPath]:
-    """Every owned path: leaves, and places that carry `.`."""
+    """Yield every owned path: leaves, and places that carry `.`."""
     if prefix and (not fields or "." in fields):
         yield prefix
     for raw, inner in fields.items():
@@ -107,7 +107,7 @@ def fields_of(body: JsonObject, manager: str) -> Mapping[str, Any]:
 
 
 def union(trees: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """FieldsV1 trees as one. A place that only one tree owns itself keeps its `.`."""
+    """Return FieldsV1 trees as one. A place that only one tree owns itself keeps its `.`."""
     joined: dict[str, Any] = {}
     for tree in trees:
         for raw, inner in tree.items():
@@ -137,7 +137,7 @@ def difference(fields: Mapping[str, Any], removed: Mapping[str, Any]) -> dict[st
 
 
 def owners_of(body: JsonObject, path: FieldPath) -> tuple[FieldOwner, ...]:
-    """Managers that own the place or something below it, the one that wrote last first."""
+    """Return managers that own the place or something below it, the one that wrote last first."""
     owners = [
         FieldOwner(**{field: str(entry.get(field, "")) for field in ("manager", "operation", "time")})
         for entry in entries_of(body)
@@ -147,7 +147,7 @@ def owners_of(body: JsonObject, path: FieldPath) -> tuple[FieldOwner, ...]:
 
 
 def managers_of(body: JsonObject, path: FieldPath) -> frozenset[str]:
-    """Names of the managers that own the place or something below it, subresources included."""
+    """Return names of the managers that own the place or something below it, subresources included."""
     return frozenset(owner.manager for owner in owners_of(body, path))
 
 
@@ -162,7 +162,7 @@ a whole: permissions (`subjects`, `rules`) belong to the store alone."""
 
 
 def shared_list(identity: Identity) -> Path:
-    """The path of the list that others may append to; empty when the kind has none."""
+    """Return the path of the list that others may append to; empty when the kind has none."""
     return _SHARED.get(identity[:2], ((), ()))[0]
 
 
@@ -188,7 +188,7 @@ def with_entries_of_others(
 
 
 def _entries(items: Json, key: Path) -> dict[tuple[Json, ...], Any]:
-    """Entries by their name; none when it is no list, or one of them has no name of its own."""
+    """Return entries by their name; none when it is no list, or one of them has no name of its own."""
     entries = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
     names = (tuple(item.get(field) for field in key) for item in entries)
     named = {
@@ -226,6 +226,6 @@ def yielded(body: JsonObject, live: JsonObject, path: Path, manager: str) -> tup
 
 
 def steady_path(body: JsonObject, live: JsonObject, path: Path) -> Path:
-    """The path of replicas that are sent only so that they stay as they were seen; empty: none are, or they change."""
+    """Return the path of replicas that are sent as they were seen; empty: none are, or they change."""
     sent = dig(body, *path)
     return path if sent is not None and sent == dig(live, *path) else ()

@@ -84,7 +84,7 @@ def mark(body: JsonObject, fleet: str, terms: str, release: str = "") -> dict[st
 
 
 def mark_encrypted(body: JsonObject) -> JsonObject:
-    """The body marked as one with encrypted values; a Secret, which is known by its kind, as it is."""
+    """Return the body marked as one with encrypted values; a Secret, which is known by its kind, as it is."""
     if body.get("kind") == "Secret" and body.get("apiVersion") == "v1":
         return body
     return with_value(body, ("metadata", "annotations", ENCRYPTED_ANNOTATION), "true")
@@ -96,7 +96,7 @@ def is_marked_encrypted(body: JsonObject) -> bool:
 
 
 def read_owner(body: JsonObject) -> OwnershipRecord | None:
-    """The terms that the object's annotation states; None when it has none or it does not read as ours."""
+    """Return the terms that the object's annotation states; None when it has none or it does not read as ours."""
     text = dig(body, "metadata", "annotations", OWNER_ANNOTATION)
     return _read_terms(text) if isinstance(text, str) else None
 
@@ -125,7 +125,7 @@ def _read_terms(text: str) -> OwnershipRecord | None:
 
 
 def strip_marks(body: JsonObject) -> JsonObject:
-    """The body without our label and annotations, and without a map that they alone filled; else the body itself."""
+    """Return the body without our marks and maps that they alone filled; the body itself if it has none."""
     metadata = _mapping(body.get("metadata"))
     if FLEET_LABEL not in _mapping(metadata.get("labels")) and "annotations" not in metadata:
         return body  # Nearly all that is in a store.
@@ -145,7 +145,7 @@ def strip_marks(body: JsonObject) -> JsonObject:
 
 
 def as_marked(sent: JsonObject, answer: JsonObject) -> JsonObject:
-    """The sent body with null for each mark that its answer lacks: what the cluster stripped, nobody took off later."""
+    """Return the sent body with null for each mark that the answer lacks: the cluster stripped it."""
     for path in (("metadata", "labels", FLEET_LABEL), ("metadata", "annotations", OWNER_ANNOTATION)):
         if dig(answer, *path) is None:
             sent = with_value(sent, path, None)
@@ -153,7 +153,7 @@ def as_marked(sent: JsonObject, answer: JsonObject) -> JsonObject:
 
 
 def written_terms(owner: OwnershipRecord) -> str:
-    """The value of the annotation for these terms."""
+    """Return the value of the annotation for these terms."""
     terms = {
         "api": owner.flavor.value,
         "dependency": owner.dependency,
@@ -167,7 +167,7 @@ def written_terms(owner: OwnershipRecord) -> str:
 
 
 def policy_ref(text: str) -> PolicyRef | None:
-    """The inverse of `str` of a policy; None where the text names none."""
+    """Return the inverse of `str` of a policy; None where the text names none."""
     kind, _, subject = text.partition(" ")
     namespace, _, name = subject.rpartition("/")
     return PolicyRef(kind, namespace, name) if kind and name else None
@@ -209,7 +209,6 @@ class ForeignMark(Struct, frozen=True, kw_only=True):
     source: str
 
     def __str__(self) -> str:
-        """The mark in words, as messages name it."""
         match self.place:
             case MarkPlace.LABEL:
                 return f"the label {self.key}"
@@ -304,7 +303,7 @@ _ANNOTATIONS: Final = frozenset(mark.key for mark in FOREIGN_MARKS if mark.place
 
 
 def foreign_mark(body: JsonObject) -> ForeignMark | None:
-    """The mark of the tool that holds the object; None when it carries none that is known."""
+    """Return the mark of the tool that holds the object; None when it carries none that is known."""
     metadata = body.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     owners = metadata.get("ownerReferences")

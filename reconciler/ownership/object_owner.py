@@ -52,12 +52,12 @@ class Ownership(Struct, frozen=True, kw_only=True):
 
 @cache  # It is asked for with every object, of the few names of one fleet.
 def field_manager(fleet: str) -> str:
-    """The field manager that we apply as."""
+    """Return the field manager that we apply as."""
     return f"fleet-reconciler/{fleet}"
 
 
 def managers_of_fleet(fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The field manager that we apply as, then those of earlier names."""
+    """Return the field manager that we apply as, then those of earlier names."""
     return tuple(field_manager(name) for name in (fleet, *previous_names))
 
 
@@ -91,7 +91,7 @@ def is_marked(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()
 
 
 def missing_marks(body: JsonObject, fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Our marks that the object lacks, as they are to be put back; one that states no terms that we can read is one."""
+    """Return our marks that the object lacks or that cannot be read, as they are to be put back."""
     names = (fleet, *previous_names)
     is_labelled = dig(body, "metadata", "labels", FLEET_LABEL) in names
     lacks_label = () if is_labelled else (f"the label {FLEET_LABEL}",)
@@ -163,7 +163,7 @@ CONFLICT_RESOLUTION: Final = "work.karmada.io/conflict-resolution"
 
 
 def conflict_resolution(template: JsonObject, policy: PropagationPolicy | None) -> ConflictResolution:
-    """The annotation of a template outranks its policy; an unknown value of it falls back to the policy."""
+    """Return the resolution: a template's annotation outranks its policy, unless its value is unknown."""
     written = dig(template, "metadata", "annotations", CONFLICT_RESOLUTION)
     if isinstance(written, str):
         for resolution in ConflictResolution:

@@ -162,7 +162,7 @@ def _what_stays(attempt: _PlacementAttempt, situation: PlacementContext, cluster
 
 
 def _previous_placement(attempt: _PlacementAttempt, situation: PlacementContext) -> _PlacementAttempt:
-    """The previous placement; when fewer replicas are asked for, less of it, first where it should leave anyway."""
+    """Return the previous placement; for fewer replicas less of it, first where it should leave anyway."""
     had, total = situation.had, min(situation.replicas, sum(situation.had.values()))
     names = {member.name for member in attempt.candidates.members}
     staying = {name: count for name, count in had.items() if name in names}

@@ -204,7 +204,7 @@ class CandidateFinder:
         )
 
     def weights_of(self, scheduling: ReplicaScheduling, names: Sequence[str]) -> dict[str, int]:
-        """Weight of each named cluster: the greatest of the static entries that match it, 0 when none does."""
+        """Return weight of each named cluster: the greatest of the static entries that match it, 0 when none does."""
         weights = self._weights.get(id(scheduling))
         if weights is None:
             clusters = {cluster.name: cluster for cluster in self._clusters}
@@ -244,7 +244,7 @@ class CandidateFinder:
 
 
 def tier_of(cluster: Cluster, group: AffinityGroup) -> tuple[int | None, str]:
-    """Index of the first tier of the group that the cluster matches, with a text; None and why not."""
+    """Return index of the first tier of the group that the cluster matches, with a text; None and why not."""
     why = ""
     for index, tier in enumerate(group.tiers):
         if tier.affinity is None:

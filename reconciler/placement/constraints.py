@@ -32,7 +32,7 @@ _BETWEEN = ":"
 
 
 def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Identity, tuple[Constraint, ...]]:
-    """Constraints that have not expired, by resource; of several on one cluster the tightest, a person's first."""
+    """Return valid constraints by resource; of several on one cluster the tightest, a person's first."""
     tightest: dict[tuple[Identity, str], Constraint] = {}
     by_tightness = sorted(
         constraints, key=lambda one: (not one.excludes, one.tick is not Tick.EVICTION, one.replicas_max, one.reason)
@@ -71,7 +71,7 @@ def without_outdated_caps(
     policies: Mapping[Identity, PropagationPolicy],
     interpreters: Registry,
 ) -> Observations:
-    """The observations without caps that an edit has ended; themselves when there are none."""
+    """Return the observations without caps that an edit has ended; themselves when there are none."""
     outdated = {
         cap
         for cap in observations.constraints

@@ -73,7 +73,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 def listed(counts: Iterable[tuple[str, int]], *, sign: str = "", limit: int = 12) -> str:
-    """`m1 2, m2 1`: at most `limit` clusters, then how many more there are and their sum."""
+    """Return `m1 2, m2 1`: at most `limit` clusters, then how many more there are and their sum."""
     entries = list(counts)
     text = ", ".join(f"{name} {sign}{count}" for name, count in entries[:limit])
     rest = entries[limit:]
@@ -81,12 +81,12 @@ def listed(counts: Iterable[tuple[str, int]], *, sign: str = "", limit: int = 12
 
 
 def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
-    """The clusters that have replicas, by name. Source: Karmada: a cluster with 0 replicas leaves the placement."""
+    """Return the counts above 0, by name. Source: Karmada: a cluster with 0 replicas leaves the placement."""
     return {name: counts[name] for name in sorted(counts) if counts[name] > 0}
 
 
 def total_of(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    """The replicas of both by cluster, without zeros."""
+    """Return the replicas of both by cluster, without zeros."""
     return without_zeros({name: one.get(name, 0) + other.get(name, 0) for name in {*one, *other}})
 
 
@@ -150,7 +150,7 @@ def _grow(replicas: int, previous: Mapping[str, int], room: Room, *, aggregated:
 
 
 def _shortest_prefix(entries: Sequence[tuple[str, int]], wanted: int) -> list[tuple[str, int]]:
-    """The first clusters whose sum reaches `wanted`; all of them when it never does."""
+    """Return the first clusters whose sum reaches `wanted`; all of them when it never does."""
     total = 0
     for index, (_, amount) in enumerate(entries):
         total += amount

@@ -31,7 +31,7 @@ _ENOUGH_SETS = 1000
 
 
 def components_of(situation: PlacementContext) -> tuple[Component, ...]:
-    """The parts that run together; a workload of one kind of pod is one part."""
+    """Return the parts that run together; a workload of one kind of pod is one part."""
     demand = situation.item.demand
     return demand.components or (Component(name="", replicas=demand.replicas or 0, shape=demand.shape),)
 
@@ -101,7 +101,7 @@ def _home(
 
 
 def _sets(situation: PlacementContext, cluster: str, components: Sequence[Component], room: FleetRoom) -> int:
-    """Sets that fit there; -1 when that is not known."""
+    """Return sets that fit there; -1 when that is not known."""
     here = room.of(cluster)
     if here is None or not here.is_known:
         return -1
@@ -206,7 +206,7 @@ def fits_together(components: Sequence[Component], room: ClusterRoom, namespace:
 
 
 def _first_fit(parts: Sequence[_PackedPart], free: Mapping[int, Mapping[str, int]]) -> bool:
-    """First fit with the parts and nodes in several orders: the greedy answer that suffices almost always."""
+    """Return whether first fit succeeds with parts and nodes in one of several orders, as it nearly always does."""
     orders = permutations(parts) if len(parts) <= 4 else iter([_hardest_first(parts, free)])
     for order in orders:
         for keep_nodes_in_order in (True, False):
@@ -245,7 +245,7 @@ def _take(free: dict[str, int], requests: tuple[tuple[str, int], ...], pods: int
 
 
 def _search(parts: Sequence[_PackedPart], free: Mapping[int, Mapping[str, int]]) -> bool:
-    """Every way to place the pods one by one, for sets that are small enough."""
+    """Return whether any way to place the pods one by one succeeds; False for large sets."""
     pods = [part for part in _hardest_first(parts, free) for _ in range(part.pods if part.pods <= _EXACT_PODS else 0)]
     if sum(part.pods for part in parts) > _EXACT_PODS:
         return False

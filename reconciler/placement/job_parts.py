@@ -65,7 +65,7 @@ def place_parts(situation: PlacementContext, clusters: Collection[str], decide: 
 def _stay(
     situation: PlacementContext, staying: Mapping[str, int], clusters: Collection[str], decide: Decide, replicas: int
 ) -> Mapping[str, int]:
-    """The parallelism of the parts that stay, at least 1 for each. No cluster without a part gets any."""
+    """Return the parallelism of the parts that stay, at least 1 for each. No cluster without a part gets any."""
     if replicas <= len(staying):
         return dict.fromkeys(staying, 1)
     others = dict.fromkeys(set(clusters) - staying.keys(), "it has no part of the Job, whose completions are fixed")

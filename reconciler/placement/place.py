@@ -60,8 +60,6 @@ def place(
 
 
 class _Round:
-    """The state of one call."""
-
     def __init__(self, request: PlacementRequest, tables: PlacementTables) -> None:
         self._request = request
         self._tables = tables

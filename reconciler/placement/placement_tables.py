@@ -54,7 +54,7 @@ class ClusterIndex:
         return self.clusters == clusters and self._seen == essentials(observed)
 
     def id_of(self, policy: PropagationPolicy) -> int:
-        """The id of a policy, its own as long as this lives."""
+        """Return the id of a policy, its own as long as this lives."""
         self.policies[id(policy)] = policy
         return id(policy)
 
@@ -100,7 +100,7 @@ class PlacementTables:
         }
 
     def index_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> ClusterIndex:
-        """The index of the clusters: the one of the last call as long as it holds and is not full of old policies."""
+        """Return the index of the clusters: the last one while it holds and is not full of old policies."""
         index = self._index
         if index is not None and not self._size_at_first:
             self._size_at_first = len(index.policies)

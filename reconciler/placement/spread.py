@@ -54,7 +54,7 @@ def ranked_by_room(
 
 
 def in_order(candidates: Sequence[Ranked]) -> list[Ranked]:
-    """Candidates by tier, then score and available replicas from the greatest, then name. Source: Karmada."""
+    """Return candidates by tier, then score and available replicas from the greatest, then name. Source: Karmada."""
     # One pass a key, the last one first: sorting is stable, and these keys are made without a call for each candidate.
     ordered = sorted(candidates, key=attrgetter("name"))
     ordered.sort(key=attrgetter("score", "available"), reverse=True)
@@ -139,7 +139,7 @@ def select_by_region(
     *,
     duplicated: bool,
 ) -> SelectedClusters:
-    """Clusters for a `region` constraint next to a `cluster` constraint, out of ordered candidates.
+    """Return clusters for a `region` constraint next to a `cluster` constraint, out of ordered candidates.
 
     Source: Karmada: regions are scored by the capacity of their clusters, the best combination is searched depth first,
     each chosen region gives its best cluster, and the rest is filled up to the cluster constraint's maximum.
@@ -238,7 +238,7 @@ def _combinations(
 
 
 def select(placement: Placement, candidates: Sequence[Ranked], replicas: int) -> SelectedClusters:
-    """The clusters that constraints select out of all candidates; all of them when no constraint selects."""
+    """Return the clusters that constraints select out of all candidates; all of them when no constraint selects."""
     ordered = in_order(candidates)
     if not spread_applies(placement):
         return SelectedClusters(names=tuple(candidate.name for candidate in ordered))

@@ -92,7 +92,7 @@ class PlacementContext(Struct, frozen=True, kw_only=True):
 
     @property
     def replicas(self) -> int:
-        """Replicas that the template asks for; 0 when it has none."""
+        """Return replicas that the template asks for; 0 when it has none."""
         return self.item.demand.replicas or 0
 
     @property
@@ -142,7 +142,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
 
 
 def targets_of(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:
-    """Counts as target clusters in name order."""
+    """Return counts as target clusters in name order."""
     return tuple(TargetCluster(cluster=name, replicas=counts[name]) for name in sorted(counts))
 
 

@@ -48,7 +48,7 @@ def runs_elsewhere(
 
 
 def lack_of_completions(schedule: Schedule, identity: Identity, snapshot: FleetSnapshot) -> tuple[Problem, ...]:
-    """A warning when parts that are there, and those that are to come, have fewer completions than the template."""
+    """Return a warning when present and coming parts have fewer completions than the template."""
     template, policy = schedule.fleet.templates.get(identity), schedule.policies.get(identity)
     if template is None or policy is None or policy.placement.scheduling.division is Division.DUPLICATED:
         return ()
@@ -82,7 +82,7 @@ REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completio
 
 
 def as_assigned(change: Change, before: Replicas, after: Replicas) -> Change:
-    """The change with the placement as the cause of replicas that were assigned otherwise."""
+    """Return the change with the placement as the cause of replicas that were assigned otherwise."""
     if before is None or before == after or change.action is not Action.UPDATE:
         return change
     fields = tuple(
@@ -123,7 +123,7 @@ def reduced_later(now: Comparison, target: Comparison, hold: Hold) -> list[Chang
 def confirmed_shares(
     schedule: Schedule, changes: Collection[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
 ) -> Iterator[Change]:
-    """The changes, those marked that take replicas and leave their volumes while others take over elsewhere."""
+    """Yield the changes, those marked that take replicas and leave their volumes while others take over elsewhere."""
     moves = any(gains(target, old, cluster) for cluster in target)
     for change in changes:
         is_evicted = schedule.is_evicted(change.identity, change.cluster)
@@ -194,7 +194,7 @@ def not_listed(cluster: str, unlisted: Unlisted) -> Problem:
 
 
 def of_other_scope(manifest: Manifest, member: Read) -> Problem:
-    """A kind that a cluster serves in namespaces, and the store has in none; or the other way round."""
+    """Return a kind that a cluster serves in namespaces, and the store has in none; or the other way round."""
     is_namespaced = member.served[manifest.gvk]
     served, wanted = ("in namespaces", "in none") if is_namespaced else ("without namespaces", "in one")
     return Problem(

@@ -59,7 +59,7 @@ def _is_due(change: Change) -> bool:
 
 
 def _owners(leaving: Sequence[Template], due: Sequence[Change], interpreters: Registry) -> Needs:
-    """By object that is deleted what refers to it and is no longer wanted in the cluster either."""
+    """Return by deleted object the leaving objects that refer to it."""
     templates = {change.identity: _template(change.gvk, change.identity, change.before or {}) for change in due}
     sources = Sources.among(Fleet(revision="", templates=templates), interpreters)
     companions = CompanionIndex(sources, interpreters)
@@ -82,7 +82,7 @@ def _finalized(
     schedule: Schedule,
     snapshot: FleetSnapshot,
 ) -> Needs:
-    """By part of an operator that is deleted the leaving objects that the operator has to finalize."""
+    """Return by deleted part of an operator the leaving objects that the operator has to finalize."""
     # An operator may have to act first. Deleting a definition deletes its objects.
     custom = [
         # A definition counts for the kind that it defines.
@@ -162,7 +162,7 @@ def _judged(
 def _after(
     change: Change, needed_by: Sequence[Identity], changes: Mapping[Identity, Change], snapshot: FleetSnapshot
 ) -> Change:
-    """A dependency: released with an owner that is released, deleted after owners that are deleted."""
+    """Return a dependency's deletion, after owners that are deleted, or its release with one that is released."""
     if any(_is_let_go(snapshot, change.cluster, identity) for identity in needed_by):
         return replace(change, action=Action.RELEASE, confirm="")
     going = {identity: changes.get(identity) for identity in needed_by}

@@ -125,8 +125,6 @@ def diff_all(manifests: Manifests, schedule: Schedule, *, are_shared: bool = Fal
 
 
 class _Inputs:
-    """The inputs of each object's plan."""
-
     def __init__(self, manifests: Manifests, schedule: Schedule, *, are_shared: bool) -> None:
         self._manifests = manifests
         self._schedule = schedule

@@ -232,7 +232,7 @@ def _reasons(
     now: str,
     unread: Collection[str],
 ) -> dict[int, str]:
-    """By index why a change is held."""
+    """Return by index of a change why it is held."""
     away = losses.held_since.keys() & set(unread)
     due = {change.copy for change in changes if change.guarded}
     too_many = {one: _too_many(due, guards, managed, losses, now, one) for one in {None, *(copy[0] for copy in due)}}
@@ -258,7 +258,7 @@ def _reasons(
 
 
 def held_digest(held: Iterable[ChangeKey]) -> str:
-    """Sixteen hex characters that stand for a set of held changes, whatever their order."""
+    """Return sixteen hex characters that stand for a set of held changes, whatever their order."""
     lines = sorted(f"{action} {cluster} {identity.group} {identity}" for action, cluster, identity in held)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 

@@ -70,8 +70,6 @@ _BY_DIVISION: Mapping[Division, str] = {
 
 
 class _Differences:
-    """The differences of single resources."""
-
     def __init__(self, before: Schedule, after: Schedule) -> None:
         self._before, self._after = before, after
         self._old = OverrideIndex(before.fleet.overrides, before.fleet.clusters)
@@ -79,7 +77,7 @@ class _Differences:
         self._losses = LossInputs(after)
 
     def of(self, identity: Identity, why: str) -> NotEvaluated | None:
-        """The entry of one resource; None when nothing about it differs."""
+        """Return the entry of one resource; None when nothing about it differs."""
         was, is_now = self._before.fleet.templates.get(identity), self._after.fleet.templates.get(identity)
         template = is_now or was
         if template is None:
@@ -194,7 +192,7 @@ _FIELDS: Final[Mapping[str, str]] = {
 
 
 def policy_changes(before: PropagationPolicy, after: PropagationPolicy) -> tuple[FieldChange, ...]:
-    """The fields that differ, sorted by path; a value that was not written is its default."""
+    """Return the fields that differ, sorted by path; a value that was not written is its default."""
     changes = []
     for attribute, path in _FIELDS.items():
         was, is_now = (_plain(attrgetter(attribute)(policy)) for policy in (before, after))

@@ -49,12 +49,12 @@ _LAST_RANK = _WORKLOAD_RANK + 1 + len(_LAST)
 
 
 def kind_rank(kind: str) -> int:
-    """The place of a kind among the waves of creation: 0 first. Workloads and unknown kinds are in the middle."""
+    """Return the place of a kind among the waves of creation; workloads and unknown kinds are in the middle."""
     return _RANK.get(kind, _WORKLOAD_RANK)
 
 
 def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identity]]) -> tuple[tuple[int, ...], ...]:
-    """Indexes into `changes`, wave by wave; held changes are in none.
+    """Return indexes into `changes`, wave by wave; held changes are in none.
 
     `needs`: what an object refers to, which is there before it and leaves after it. A circle of references is
     opened. A deletion comes after all that is named in its `after`, whatever the ranks of their kinds.
@@ -113,18 +113,18 @@ def is_follower(change: Change) -> bool:
 
 
 def kept_waves(waves: tuple[tuple[int, ...], ...], is_kept: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:
-    """The waves with the changes that are kept; none is empty."""
+    """Return the waves with the changes that are kept; none is empty."""
     filtered = (tuple(index for index in wave if is_kept(index)) for wave in waves)
     return tuple(wave for wave in filtered if wave)
 
 
 def waves_without(waves: tuple[tuple[int, ...], ...], changes: tuple[Change, ...]) -> tuple[tuple[int, ...], ...]:
-    """The waves without the changes that have been held since."""
+    """Return the waves without the changes that have been held since."""
     return kept_waves(waves, lambda index: changes[index].held is None)
 
 
 def _depths(identities: Iterable[Identity], needs: Mapping[Identity, frozenset[Identity]]) -> Mapping[Identity, int]:
-    """Within one kind rank, the longest chain of needs of the same rank below each identity."""
+    """Return by object the longest chain of needs of the same kind rank below it."""
     beside: dict[Identity, set[Identity]] = {}
     todo = list(identities)
     while todo:

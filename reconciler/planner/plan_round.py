@@ -51,7 +51,7 @@ _STRICTER: Final = "; limits that were loosened count from the next change on, o
 
 
 def render_schedule(schedule: Schedule) -> Rendering:
-    """Every manifest of the target placement, with the problems that prevented some."""
+    """Return every manifest of the target placement, with the problems that prevented some."""
     return render_all(RenderTables(schedule))
 
 
@@ -252,7 +252,7 @@ def with_overridden(
     manifests: Mapping[str, Mapping[Identity, Manifest]],
     tables: RenderTables,
 ) -> tuple[PlacementChange, ...]:
-    """The placements, with the replicas that overrides of HEAD make of those that are assigned."""
+    """Return the placements, with the replicas that overrides of HEAD make of those that are assigned."""
     overridden = {identity for each in manifests.values() for identity, manifest in each.items() if manifest.overrides}
     if not any(placement.identity in overridden for placement in placements):
         return placements

@@ -159,7 +159,7 @@ def added_references(
 def not_there(
     references: Iterable[tuple[Identity, DependencyRef, FieldOverride]], schedule: Schedule, cluster: str
 ) -> Iterator[Problem]:
-    """A warning for each reference to something that neither goes to the cluster nor is made there."""
+    """Yield a warning for each reference to something that neither goes to the cluster nor is made there."""
     for owner, ref, override in references:
         makers, bindings = schedule.makers.of.get(ref.identity, ()), schedule.bindings
         sources = (ref.identity, *(maker.identity for maker in makers if maker.is_whole))
@@ -173,7 +173,7 @@ def not_there(
 
 
 def _writer(path: str, written: list[FieldOverride]) -> FieldOverride | None:
-    """The last override that wrote the field or something above it."""
+    """Return the last override that wrote the field or something above it."""
     for override in reversed(written):
         if path.startswith(override.path) and path[len(override.path) :][:1] in ("", ".", "["):
             return override

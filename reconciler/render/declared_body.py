@@ -113,7 +113,6 @@ class RenderTables:
     def __init__(
         self, schedule: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
     ) -> None:
-        """Nothing is rendered yet."""
         self.schedule = schedule
         self.fixed_completions = fixed_completions or {}
         self.overrides = OverrideIndex(schedule.fleet.overrides, schedule.fleet.clusters)
@@ -168,7 +167,7 @@ class RenderTables:
         return subject
 
     def _defined(self, template: Template) -> Schema | None:
-        """The schema that the store's own definition of a kind gives; None for every other kind."""
+        """Return the schema that the store's own definition of a kind gives; None for every other kind."""
         crd, gvk = self.schedule.definitions.get(template.identity[:2]), template.gvk
         definition = self.schedule.fleet.templates.get(crd) if crd is not None else None
         if definition is not None and gvk not in self.schemas:
@@ -176,7 +175,7 @@ class RenderTables:
         return self.schemas.get(gvk)
 
     def _completions(self, template: Template) -> Mapping[str, int]:
-        """The split of a divided Job, and parts that are work queues already; empty for everything else."""
+        """Return the split of a divided Job, and parts that are work queues already; empty for everything else."""
         identity = template.identity
         if identity[:2] != _JOB or is_run_of_hook(template):
             return {}
@@ -192,7 +191,7 @@ class RenderTables:
 
 
 def template_of(fleet: Fleet, identity: Identity) -> Template | None:
-    """The template of the store, a bare Namespace where a Namespace has none, else None."""
+    """Return the template of the store, a bare Namespace where a Namespace has none, else None."""
     template = fleet.templates.get(identity)
     if template is None and identity[:2] == ("", "Namespace"):
         return bare_namespace(identity.name)

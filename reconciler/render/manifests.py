@@ -48,7 +48,7 @@ class Rendered(NamedTuple):
 
     @property
     def trace(self) -> tuple[FieldOverride, ...]:
-        """The override that set each field."""
+        """Return the override that set each field."""
         if self.made_of is None:
             return ()
         outcome, declared, terms = self.made_of
@@ -66,7 +66,7 @@ class Rendering(Struct, frozen=True, kw_only=True):
 
 
 def render_copy(tables: RenderTables, identity: Identity, cluster: str, replicas: int | None) -> Rendered:
-    """The manifest of a bound template in one cluster with this many replicas assigned to it; it never raises."""
+    """Return the manifest of a bound template in one cluster with these replicas; it never raises."""
     rendered, fault = try_call(_render, tables, identity, cluster, replicas)
     return rendered or Rendered(None, (fault_of(tables.schedule.fleet, identity, fault, cluster),))
 
@@ -99,7 +99,7 @@ def render_in_force(tables: RenderTables, identity: Identity, cluster: str, repl
 
 
 def render_all(tables: RenderTables, only: Collection[Identity] | None = None) -> Rendering:
-    """Every bound template, or those of `only`, on every cluster of its binding; it never raises."""
+    """Return every bound template, or those of `only`, on every cluster of its binding; it never raises."""
     bindings, fleet = tables.schedule.bindings, tables.schedule.fleet
     by_cluster: dict[str, list[Manifest]] = defaultdict(list)
     problems: list[Problem] = []
@@ -128,13 +128,12 @@ def render_all(tables: RenderTables, only: Collection[Identity] | None = None) -
 
 
 def problems_in(tables: RenderTables) -> tuple[Problem, ...]:
-    """The problems that `render_all` would report, without making manifests."""
+    """Return the problems that `render_all` would report, without making manifests."""
     problems = (_problems(tables, outcome, cluster) for cluster, outcome in _not_quiet(tables))
     return tuple(sorted(chain.from_iterable(problems)))
 
 
 def _problems(tables: RenderTables, outcome: Common, cluster: str) -> tuple[Problem, ...]:
-    """Return the problems of a rendering in one cluster."""
     problems = outcome.problems and tuple(replace(problem, cluster=cluster) for problem in outcome.problems)
     return (*problems, *not_there(outcome.added, tables.schedule, cluster)) if outcome.added else problems
 
@@ -178,7 +177,7 @@ def _outcomes(tables: RenderTables, identity: Identity, binding: Binding) -> Ite
 
 
 def _groups(tables: RenderTables, subject: RenderSubject, binding: Binding) -> Groups:
-    """The targets of a binding by their terms. Templates that are placed and overridden alike share them."""
+    """Return the targets of a binding by their terms. Templates that are placed and overridden alike share them."""
     if subject.completions or binding.identity.kind == "Namespace" or is_run_of_hook(subject.template):
         return _grouped(tables, subject, binding)
     same = (id(binding.targets), id(subject.rules))

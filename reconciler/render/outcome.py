@@ -30,7 +30,7 @@ class LazyContent(Content, eq=False, array_like=True):
     source: tuple[DeclaredBody, RenderTerms, str, str] | None = None
 
     def body(self) -> JsonObject:
-        """The tree, made now if need be."""
+        """Return the tree, made now if need be."""
         if self.tree is None:
             source = self.source
             # It has no source any more when another thread was quicker, and has put the tree in its place before.
@@ -111,7 +111,7 @@ def only_follows(binding: Binding | None, cluster: str) -> bool:
 
 
 def fault_of(fleet: Fleet, identity: Identity, fault: Exception | None, cluster: str = "") -> Problem:
-    """The problem, at the template if there is one. `cluster` is empty when it concerns all of them."""
+    """Return the problem, at the template if there is one. `cluster` is empty when it concerns all of them."""
     assert fault is not None, "without a fault there is nothing to tell"
     template = fleet.templates.get(identity)
     source = template.source if template is not None else NOWHERE

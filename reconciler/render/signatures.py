@@ -81,7 +81,7 @@ def arrivals(before: Schedule, after: Schedule, identities: Collection[Identity]
 
 
 def _widened(old: Binding | None, new: Binding | None) -> frozenset[str] | None:
-    """The clusters that a binding gained, where that is all that happened to its targets; None: it is not."""
+    """Return the clusters that a binding gained, where that is all that happened to its targets; None: it is not."""
     if old is None or new is None or not old.targets or old.is_dependency != new.is_dependency:
         return None
     if not set(old.targets) < set(new.targets):

@@ -96,7 +96,7 @@ def gate_status(
 
 
 def named_objects(gate: Gate) -> tuple[ResourceRef, ...]:
-    """The objects that the conditions of a gate name, beside the copies."""
+    """Return the objects that the conditions of a gate name, beside the copies."""
     return tuple(check.of for check in gate.checks if check.of is not None)
 
 

@@ -26,7 +26,7 @@ from reconciler.scheduler import Schedule
 
 
 def lay_out(rollout: Rollout, clusters: Mapping[str, Cluster]) -> Layout:
-    """The clusters of each stage. In no stage, or in two: an error each, and the layout is not sound."""
+    """Return the clusters of each stage. In no stage, or in two: an error each, and the layout is not sound."""
     chosen = {
         stage.name: matching_clusters(stage.clusters, clusters.values())
         for stage in rollout.stages
@@ -168,7 +168,7 @@ def refused_without_revisions(rollouts: Iterable[Rollout]) -> tuple[Problem, ...
 
 
 def best_of(rollouts: Iterable[Rollout], template: Template, policy: PolicyRef | None) -> tuple[str, ...]:
-    """The names of the most specific Rollouts that select a template."""
+    """Return the names of the most specific Rollouts that select a template."""
     selecting = [rollout for rollout in rollouts if _selects(rollout.templates, template, policy)]
     precision = max((rollout.templates.precision for rollout in selecting), default=None)
     return tuple(sorted(rollout.name for rollout in selecting if rollout.templates.precision == precision))

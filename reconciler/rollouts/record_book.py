@@ -124,7 +124,7 @@ class _RecordEntry(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 def recorded(records: Mapping[str, Record], changes: Iterable[RecordChange]) -> dict[str, Record]:
-    """The records once changes are made to them."""
+    """Return the records once changes are made to them."""
     after = dict(records)
     for change in changes:
         after[change.cluster] = _changed(after.get(change.cluster, _NOTHING), change)
@@ -218,7 +218,7 @@ class RolloutRecords:
 
     @property
     def look_again(self) -> str:
-        """RFC 3339 of the next time at which something can change by itself, rounded up to a second; or empty."""
+        """Return when something can change by itself (RFC 3339, whole seconds, rounded up); empty: never."""
         if not self._looks:
             return ""
         moment = min(self._looks.values()).astimezone(UTC)

@@ -45,7 +45,7 @@ def release_of_head(head: str, alike: frozenset[str], order: Sequence[str]) -> s
 
 
 def newest(revisions: Set[str], begun_at: Mapping[str, str], order: Sequence[str]) -> str:
-    """The newest of some revisions, by the branch, then by when it was begun; empty when there are none."""
+    """Return the newest of some revisions, by the branch, then by when it was begun; empty when there are none."""
     place = {revision: index for index, revision in enumerate(order)}
     begun = {revision: instant(begun_at.get(revision, "")) or _EPOCH for revision in revisions}
     return max(begun, key=lambda revision: (place.get(revision, -1), begun[revision], revision), default="")

@@ -52,7 +52,7 @@ _TIMEOUT_S: Final = Gate().timeout_s
 
 
 def parse_rollout(document: Document) -> tuple[Rollout | None, tuple[Problem, ...]]:
-    """The rollout of a document and every problem of it, in the order of the file; None when one is an error."""
+    """Return the rollout of a document and every problem of it, in the order of the file; None when one is an error."""
     fields = document_fields(document, ROLLOUT_SHAPE)
     check_own_api_version(fields)
     metadata, spec = fields.child("metadata"), fields.child("spec")

@@ -80,7 +80,7 @@ class StageMembers:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Those that did not complete the release in time."""
+        """Return those that did not complete the release in time."""
         return tuple(name for name in self.names if self.has_failed(name))
 
     @property
@@ -122,7 +122,7 @@ def take_turns(members: StageMembers) -> StageState:
 
 
 def _begin(members: StageMembers) -> str | None:
-    """Begin as many as may be on their way at once. The end of a closed window, or None when none is closed."""
+    """Begin as many as may be under way at once; return the end of a closed window, None if it is open."""
     inputs, stage = members.inputs, members.layout.stage
     book, facts = inputs.book, inputs.book.facts
     waiting = [name for name in members.names if book[name].revision != inputs.release and name not in inputs.frozen]
@@ -188,7 +188,7 @@ def leave(members: StageMembers) -> StageState:
 
 
 def approval_entry(stage: str, revision: str, until: str = "") -> str:
-    """An entry of `spec.approvals` on one line, in which YAML reads texts and nothing else.
+    """Return an entry of `spec.approvals` on one line, in which YAML reads texts and nothing else.
 
     >>> approval_entry("canary", "5f3c9d2"), approval_entry("no", "1234567")
     ('{stage: canary, revision: 5f3c9d2}', '{stage: "no", revision: "1234567"}')

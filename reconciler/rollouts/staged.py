@@ -212,7 +212,7 @@ def _as_applied(
 
 
 def _kept_binding(schedule: Schedule, identity: Identity, retained: RetainedObject, ledger: Ledger) -> Binding:
-    """The binding of HEAD, if it has one, and the clusters that keep a copy, with the replicas that they have."""
+    """Return HEAD's binding, if any, with the clusters that keep a copy and their replicas."""
     rows = {cluster: ledger.get(cluster, {}).get(identity) for cluster in sorted(retained.clusters)}
     own = schedule.bindings.get(identity) or Binding(
         identity=identity,

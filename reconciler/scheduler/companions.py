@@ -111,7 +111,7 @@ FRONTS: Final[Mapping[Companion, tuple[tuple[str, str], ...]]] = {
 
 
 def services_behind(front: Template, interpreters: Registry) -> frozenset[str]:
-    """Names of the Services of its own namespace that it leads to, or is about."""
+    """Return names of the Services of its own namespace that it leads to, or is about."""
     kind = front.identity[:2]
     if kind == _INGRESS:
         backends = [dig(front.body, "spec", "defaultBackend")]
@@ -213,7 +213,7 @@ class CompanionIndex:
     def of(
         self, workload: Template, brings: Collection[Companion], with_dependencies: bool
     ) -> Iterator[tuple[Identity, str]]:
-        """Companions of a workload, each with why it is one."""
+        """Yield the companions of a workload, each with why it is one."""
         template = self._interpreters.of(*workload.identity[:2]).pod_template(workload.body)
         labels = dig(template, "metadata", "labels")
         pods: Mapping[str, str] = labels if isinstance(labels, Mapping) else {}

@@ -58,7 +58,7 @@ def deschedule(schedule: Schedule, observations: Observations, now: str) -> tupl
 
 
 def _cap(schedule: Schedule, cluster: ClusterObservation, workload: Workload, now: str) -> int | None:
-    """The most replicas that should be there; None: no fewer than now."""
+    """Return the most replicas that should be there; None: no fewer than now."""
     identity = workload.identity
     policy, binding = schedule.policies.get(identity), schedule.bindings.get(identity)
     if policy is None or binding is None or identity in schedule.frozen or not is_descheduled(identity, policy):

@@ -206,7 +206,7 @@ def _failed(schedule: Schedule, observations: Observations) -> Iterator[tuple[Id
 
 
 def _patience_s(schedule: Schedule, cluster: ClusterObservation, workload: Workload) -> float | None:
-    """For how long a broken application is tolerated there; None: it does not fail over."""
+    """Return for how many seconds a broken application is tolerated; None: it does not fail over."""
     identity = workload.identity
     policy, binding = schedule.policies.get(identity), schedule.bindings.get(identity)
     if policy is None or policy.application_failover is None or binding is None or identity in schedule.frozen:

@@ -32,7 +32,7 @@ _GRANT: Final = ("gateway.networking.k8s.io", "ReferenceGrant")
 
 
 def grants_place(ref: DependencyRef) -> tuple[str, str, str]:
-    """Group, kind and namespace of the grants that may allow a reference."""
+    """Return group, kind and namespace of the grants that may allow a reference."""
     return (*_GRANT, ref.identity.namespace)
 
 
@@ -187,7 +187,7 @@ class FollowerPlacement(NamedTuple):
 
 
 def following(own: Binding, mentions: Sequence[FollowerPlacement]) -> Binding:
-    """The binding with the clusters of its owners beside its own; the first owner gives the reason of a cluster."""
+    """Return the binding with its owners' clusters beside its own; the first owner gives a cluster's reason."""
     if len(mentions) == 1 and not own.targets and not own.cluster_reasons and len(mentions[0].clusters) == 1:
         # A follower without own clusters and with one owner, as nearly all dependencies.
         owner, reason, ((text, clusters),) = mentions[0]
@@ -244,7 +244,7 @@ def _bare(clusters: tuple[str, ...]) -> tuple[TargetCluster, ...]:
 
 @lru_cache(maxsize=4096)
 def _in_order(clusters: tuple[str, ...]) -> tuple[str, ...]:
-    """The clusters by name, the same object for the same."""
+    """Return the clusters by name, the same object for the same."""
     return tuple(sorted(set(clusters)))
 
 

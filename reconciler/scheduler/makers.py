@@ -111,7 +111,7 @@ class MakerTables:
 
     @property
     def makers(self) -> Makers:
-        """As of the last round."""
+        """Return the makers of the last round."""
         return Makers(self._of.rows, self._made.rows)
 
     def follow(

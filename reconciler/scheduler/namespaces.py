@@ -27,12 +27,12 @@ _SKIP: Final = "namespace.karmada.io/skip-auto-propagation"
 
 
 def namespace_identity(name: str) -> Identity:
-    """The identity of a Namespace."""
+    """Return the identity of a Namespace."""
     return Identity("", "Namespace", "", name)
 
 
 def bare_namespace(name: str) -> Template:
-    """A Namespace that no file wrote."""
+    """Return a Namespace that no file wrote."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     return Template(
         gvk=GVK("", "v1", "Namespace"),
@@ -75,7 +75,7 @@ def namespaces(
 
 
 def _move(tables: NamespaceTables, bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]) -> set[str]:
-    """Take those that moved in, about or out; the namespaces in which a cluster may have another first inhabitant."""
+    """Take changed bindings; return the namespaces in which a cluster may have another first inhabitant."""
     stirred: set[str] = set()
     grown: set[str] = set()
     for identity in dirty:
@@ -122,7 +122,7 @@ def _first(inhabitants: Mapping[Identity, Targets]) -> dict[str, Identity] | Non
 def _followed(
     fleet: Fleet, own: Binding | None, name: str, first: Mapping[str, Mapping[str, Identity]]
 ) -> Binding | None:
-    """The binding of a Namespace as far as it goes beyond its own; None when it does not."""
+    """Return the binding of a Namespace as far as it goes beyond its own; None when it does not."""
     if name not in first or comes_by_itself(fleet, name):
         return None
     own = own or Binding(identity=namespace_identity(name), policy=None)

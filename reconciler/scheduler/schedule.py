@@ -94,7 +94,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return order is not None and order.tick is Tick.EVICTION
 
     def definition_of(self, kind: tuple[str, str]) -> Identity | None:
-        """The placed CustomResourceDefinition of a (group, kind) of the store; None: the store brings none."""
+        """Return the placed CustomResourceDefinition of a (group, kind) of the store; None: the store brings none."""
         definition = self.definitions.get(kind)
         return definition if definition in self.bindings else None
 
@@ -248,7 +248,7 @@ def _items(tables: ScheduleTables, inputs: ScheduleInputs, identities: Iterable[
 def _waits_for_overrides(
     fleet: Fleet, policies: Mapping[Identity, PropagationPolicy]
 ) -> tuple[dict[Identity, Hold], list[Problem]]:
-    """Templates whose policy names override policies that are not in the store. Karmada: dependentOverrides."""
+    """Return templates whose policy names override policies that are not in the store. Karmada: dependentOverrides."""
     there = {policy.ref for policy in fleet.overrides}
     missing: dict[PolicyRef, Hold] = {}
     problems: list[Problem] = []

@@ -133,7 +133,7 @@ class ScheduleTables:
         self.copies.replace(inputs.copies)
 
     def replica_overrides(self, inputs: ScheduleInputs) -> ReplicaOverrides:
-        """The override policies of the fleet that may set replicas."""
+        """Return the override policies of the fleet that may set replicas."""
         known, fleet = self._replica_overrides, inputs.fleet
         if known is None or known[0] is not fleet:
             known = self._replica_overrides = (fleet, ReplicaOverrides(fleet, inputs.interpreters))
@@ -186,7 +186,7 @@ class TemplateFaults:
         self._faults: dict[Identity, tuple[Template, FrozenReach, Problem]] = {}
 
     def among(self, fleet: Fleet) -> Fleet:
-        """The fleet in which these templates are frozen: not read completely, so that nothing is missed either."""
+        """Return the fleet with these templates frozen: as if not read completely, so that nothing is missed."""
         templates = fleet.templates
         self._faults = {
             identity: fault for identity, fault in self._faults.items() if templates.get(identity) is fault[0]

@@ -111,7 +111,7 @@ def _of(facts: StateFacts, identities: set[Identity]) -> dict[str, set[Identity]
 
 
 def _copies(before: StateFacts, now: StateFacts) -> set[Copy]:
-    """Copies with other changes, failures or fights than before."""
+    """Return copies with other changes, failures or fights than before."""
     copies = changed_keys(before.changes, now.changes)
     copies |= changed_keys(before.failures, now.failures) | changed_keys(before.fights, now.fights)
     copies |= changed_keys(before.frozen, now.frozen)

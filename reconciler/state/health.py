@@ -71,7 +71,7 @@ TROUBLES: Final = frozenset(_WAITING)
 
 
 def health_of(live: LiveObject, interpreter: Interpreter) -> HealthState:
-    """Health of a live object with its reason. What raises here is Unknown: nothing is concluded from it."""
+    """Return health of a live object with its reason. What raises here is Unknown: nothing is concluded from it."""
     state, fault = try_call(lambda: _judged(live.body, interpreter))
     return state or UnknownHealth(f"its status could not be read: {type(fault).__name__}")
 
@@ -221,7 +221,7 @@ def _cut(why: str) -> str:
 
 
 def copies_of(state: ClusterState, identities: Collection[Identity]) -> list[GatedCopy]:
-    """The copies of a cluster that are not both Synced and Healthy; of all others there is nothing to say."""
+    """Return the copies of a cluster that are not both Synced and Healthy; of all others there is nothing to say."""
     copies = []
     nobody: JsonObject = {}
     for identity, copy in state.kept.items():

@@ -45,7 +45,7 @@ _KEPT: Final = frozenset({"not-deleted"})
 
 
 def state_of(facts: StateFacts, cluster: str, identity: Identity) -> ObjectState | None:
-    """The state of a copy; None: there is none, and none is wanted."""
+    """Return the state of a copy; None: there is none, and none is wanted."""
     if facts.is_left(cluster):
         is_ours = identity in facts.journal.ledger.get(cluster, {})
         return _not_looked_at(Left(facts.last_contact.get(cluster, ""))) if is_ours else None
@@ -89,7 +89,7 @@ def _not_looked_at(sync: NotKnown | Left, *, is_wanted: bool = False) -> ObjectS
 
 
 def _sync(facts: StateFacts, cluster: str, identity: Identity) -> LookedAt | None:
-    """Of a copy in a cluster that was read, as it was seen last."""
+    """Return the last seen state of a copy in a cluster that was read."""
     copy, member = (cluster, identity), facts.members[cluster]
     assert isinstance(member, Read), "the cluster was read"
     problems = tuple(problem for problem in facts.problems.get(identity, ()) if problem.cluster in ("", cluster))

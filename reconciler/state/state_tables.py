@@ -60,11 +60,11 @@ class FleetState(Struct, frozen=True, kw_only=True):
     """Its inputs."""
 
     def of(self, cluster: str, identity: Identity) -> ObjectState | None:
-        """The state of one copy; None: there is none, and none is wanted."""
+        """Return the state of one copy; None: there is none, and none is wanted."""
         return state_of(self.facts, cluster, identity)
 
     def last_state(self, cluster: str, identity: Identity) -> ObjectState | None:
-        """The same, without judging it again."""
+        """Return the same, without judging it again."""
         there = self.clusters.get(cluster)
         if there is None:
             return None
@@ -74,11 +74,11 @@ class FleetState(Struct, frozen=True, kw_only=True):
         return NOMINAL if identity in self.facts.manifests.get(cluster, _NOTHING) else None
 
     def unread_kinds(self, cluster: str) -> frozenset[GVK]:
-        """The kinds that cannot be read in a cluster that answers."""
+        """Return the kinds that cannot be read in a cluster that answers."""
         return frozenset(one.what.gvk for one in self.facts.unlisted.get(cluster, ()))
 
     def gvk(self, cluster: str, identity: Identity) -> GVK | None:
-        """The kind of a copy, as it is wanted, changed or recorded; None: none of these."""
+        """Return the kind of a copy, as it is wanted, changed or recorded; None: none of these."""
         manifest = self.facts.manifests.get(cluster, _NOTHING).get(identity)
         row = self.facts.journal.ledger.get(cluster, _NOTHING).get(identity)
         due = self.facts.changes.get((cluster, identity), ())

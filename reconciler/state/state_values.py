@@ -119,7 +119,7 @@ class Fought(Struct, frozen=True):
 
     @property
     def changes(self) -> str:
-        """`our changes of spec.replicas`."""
+        """Return `our changes of spec.replicas`."""
         return f"our changes of {listed(self.fields, _FIELDS_MAX)}" if self.fields else "our changes"
 
     @property

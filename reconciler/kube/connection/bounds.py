@@ -95,7 +95,7 @@ class Breakers:
         return self._whole.why if self._whole.is_open or part not in self._parts else self._parts[part].why
 
     def wait_s(self, part: str) -> float:
-        """Seconds until a request may be sent; 0 lets this one through, as a probe after a pause."""
+        """Return seconds until a request may be sent; 0 lets this one through, as a probe after a pause."""
         own = self._parts.get(part)
         if own is not None and (wait_s := own.wait_s()):
             return wait_s
@@ -196,7 +196,7 @@ class SharedTrees:
 
     @contextmanager
     def list_under_way(self) -> Iterator[None]:
-        """A list is under way. With the end of the last one everything is forgotten."""
+        """Keep shared values while a list is under way; forget all with the end of the last one."""
         self._lists += 1
         try:
             yield
@@ -218,7 +218,7 @@ class SharedTrees:
             return None
 
     def _restored(self, data: msgspec.Raw, level: int) -> Json:
-        """A value that is another one in each object, whose members may be the same."""
+        """Return a value that differs in each object, though its members may be shared."""
         first = memoryview(data)[0]
         if level > _OPENED or first not in (_BRACE, _BRACKET):
             return self._tree(data, level)

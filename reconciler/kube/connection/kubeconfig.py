@@ -49,7 +49,7 @@ class Pem(Struct, frozen=True, kw_only=True):
         return bool(self.data or self.file)
 
     def read(self) -> bytes:
-        """The bytes as they are now. Raises OSError."""
+        """Return the bytes as they are now. Raises OSError."""
         return self.data if self.data or self.file is None else self.file.read_bytes()
 
 
@@ -102,7 +102,7 @@ class MemberConfig(Struct, frozen=True, kw_only=True):
 
 
 def file_contents(config: MemberConfig) -> tuple[bytes, ...]:
-    """Digests of the files that an entry names, as they are now; empty for one that cannot be read."""
+    """Return digests of the files that an entry names, as they are now; empty for one that cannot be read."""
     token = Pem(file=config.token_file)
     return tuple(_digest(pem) for pem in (config.ca, config.client_certificate, config.client_key, token))
 
@@ -186,7 +186,7 @@ def _default_location(environ: Mapping[str, str]) -> Path | Sequence[Path]:
 
 
 def _from_folder(folder: Path, cluster: Cluster, environ: Mapping[str, str]) -> MemberConfig:
-    """The cluster's own file, else a file `kubeconfig` with a context for it."""
+    """Return the cluster's own file, else a file `kubeconfig` with a context for it."""
     candidates = [folder / f"{cluster.name}{suffix}" for suffix in ("", *SUFFIXES)]
     file = next((candidate for candidate in candidates if candidate.is_file()), None)
     if file is None:
@@ -339,7 +339,7 @@ def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_
 
 
 def _pem(name: str, entry: _KubeconfigEntry, key: str) -> Pem:
-    """Data come before a file, as in kubectl; a file is relative to the kubeconfig."""
+    """Return a certificate or key: data before a file, as in kubectl; a file is relative to the kubeconfig."""
     data, file = entry.body.get(f"{key}-data"), entry.body.get(key)
     try:
         if data:

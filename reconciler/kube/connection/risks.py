@@ -57,7 +57,7 @@ def kubeconfig_risks(config: MemberConfig, now: str) -> tuple[str, ...]:
 
 
 def exec_plugin_of(config: MemberConfig) -> str:
-    """The command that is run to get credentials; empty: none is."""
+    """Return the command that is run to get credentials; empty: none is."""
     return str((config.exec_plugin or {}).get("command") or "")
 
 

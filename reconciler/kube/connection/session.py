@@ -33,7 +33,7 @@ from reconciler.secret_files import is_loopback
 
 @contextmanager
 def _without_authorities() -> Iterator[None]:
-    """Contexts that are made meanwhile find no authorities where OpenSSL looks for those of the system."""
+    """Hide the system's authorities from OpenSSL meanwhile."""
     paths = ssl.get_default_verify_paths()
     names = (paths.openssl_cafile_env, paths.openssl_capath_env)
     before = {name: os.environ.get(name) for name in names}
@@ -56,7 +56,7 @@ __all__ = ["aiohttp", "system_tls"]
 
 @cache
 def system_tls() -> ssl.SSLContext:
-    """The TLS context that trusts the authorities of the system, made when it is first needed."""
+    """Return the TLS context that trusts the authorities of the system, made when it is first needed."""
     return ssl.create_default_context()
 
 
@@ -74,7 +74,7 @@ class Session:
         self._pools: dict[int, aiohttp.ClientSession] = {}
 
     def pool(self, number: int) -> aiohttp.ClientSession:
-        """The pool of this number."""
+        """Return the pool of this number."""
         number %= _POOLS
         if number not in self._pools:
             connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=_KEPT_S)
@@ -88,7 +88,7 @@ class Session:
 
     @asynccontextmanager
     async def request(self, call: Call) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer, whatever its status; a redirect is one. Raises SessionFault, also while its body is read."""
+        """Yield the response, whatever its status. Raises SessionFault, also while its body is read."""
         plain: ssl.SSLContext | bool = system_tls() if call.proxy.startswith("https:") else True
         try:
             async with self.pool(call.pool).request(
@@ -116,7 +116,7 @@ class Session:
 
 @asynccontextmanager
 async def open_session() -> AsyncIterator[Session]:
-    """A session that is closed with the block, in its loop."""
+    """Yield a session that is closed with the block, in its loop."""
     # Of connections that are opened from now on, in the whole process.
     SSLProtocol.max_size = min(SSLProtocol.max_size, TLS_BUFFER_BYTES)
     session = Session()
@@ -127,7 +127,7 @@ async def open_session() -> AsyncIterator[Session]:
 
 
 def _fault(error: aiohttp.ClientError) -> SessionFault:
-    """The library's error, which holds that of the system or of TLS, as ours."""
+    """Return the library's error, which holds that of the system or of TLS, as ours."""
     system, certificate = getattr(error, "os_error", None), getattr(error, "certificate_error", None)
     inner = system or error
     host = getattr(error, "host", None)
@@ -247,12 +247,12 @@ def retry_after_s(value: str, now_s: float) -> float | None:
 
 
 def proxy_of(config: MemberConfig) -> str:
-    """The proxy on the way to the cluster, empty: none. The address of the pod's own cluster is known inside alone."""
+    """Return the proxy to the cluster; empty: none, as to the pod's own cluster."""
     return "" if config.is_in_cluster else config.proxy_url or proxy_of_environment(config.server)
 
 
 def proxy_of_environment(server: str) -> str:
-    """The proxy that HTTPS_PROXY and NO_PROXY name for the server, as for kubectl; loopback never has one."""
+    """Return the proxy that HTTPS_PROXY and NO_PROXY name for the server, as for kubectl; loopback never has one."""
     parts = urlsplit(server)
     host = parts.hostname or ""
     is_named = sys.platform != "linux" or any(name.lower().endswith("_proxy") for name in os.environ)

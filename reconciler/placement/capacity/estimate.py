@@ -84,7 +84,7 @@ def _is_integer(text: str) -> bool:
 
 
 def free_room(node: ClusterNode) -> dict[str, int]:
-    """Allocatable minus requested of every resource that the node has; `pods` always among them. May be negative."""
+    """Return allocatable minus requested of every resource of the node, `pods` among them. May be negative."""
     free = {name: amount - node.requested.get(name, 0) for name, amount in node.allocatable.items()}
     if "pods" not in free:
         free["pods"] = PODS_OF_A_NODE - node.requested.get("pods", 0)

@@ -48,7 +48,7 @@ class NodeRoom:
         """The nodes on which something was put, in order."""
 
     def totals(self, shape: PodShape, clusters: Iterable[str]) -> Mapping[str, int]:
-        """Pods of the shape that fit, at least for these clusters; those whose nodes are not known are missing."""
+        """Return the pods of the shape that fit, at least for these clusters, where nodes are known."""
         room = self._room_for(shape)
         for cluster in clusters:
             observation = self._observations.get(cluster) if cluster not in room.totals else None
@@ -91,7 +91,7 @@ class NodeRoom:
         return pods
 
     def admitting(self, cluster: str, shape: PodShape) -> Sequence[int]:
-        """The nodes of a cluster that admit the shape, by name."""
+        """Return the nodes of a cluster that admit the shape, by name."""
         key = (cluster, shape.node_selector, shape.node_terms, shape.tolerations)
         nodes = self._admitting.get(key)
         if nodes is None:
@@ -104,7 +104,7 @@ class NodeRoom:
         return {name: amounts[index] for name, amounts in self._free.items()}
 
     def column(self, resource: str) -> list[int]:
-        """Free amounts of a resource, over all nodes."""
+        """Return free amounts of a resource, over all nodes."""
         return self._free.setdefault(resource, [0] * len(self._nodes))
 
     def _room_for(self, shape: PodShape) -> _ShapeRoom:
