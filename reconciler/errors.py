@@ -6,7 +6,7 @@ what to do next; the subject comes first; the original is the `__cause__`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class RefusedField(NamedTuple):
@@ -218,6 +218,12 @@ class NotLeading(MemberClusterError):
     """This process may not write now: it does not hold the Lease of its fleet, or not for long enough."""
 
     changed_nothing = True
+
+
+ANOTHER_CLUSTER: Final = (
+    "another cluster answers under this name (its kube-system uid differs); have its context lead to the one that was "
+    "there, or give the new one a name of its own in the store"
+)
 
 
 class ClusterReplaced(MemberClusterError):

@@ -28,7 +28,7 @@ from reconciler.controller.round.round_log import RoundLog
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import RoundPhase, Vitals
 from reconciler.documents import Schema
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ANOTHER_CLUSTER, ConfigurationError
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
@@ -149,6 +149,11 @@ class State(Struct, frozen=True, kw_only=True):
     def is_anybody_away(self) -> bool:
         """Return whether a cluster did not answer the last time."""
         return any(isinstance(member, str) for member in self.reachable.values())
+
+    @property
+    def replaced(self) -> frozenset[str]:
+        """Return the names under which another cluster answers, whose objects and versions are not of that name."""
+        return frozenset(name for name, member in self.reachable.items() if member == ANOTHER_CLUSTER)
 
 
 def reconnected(parts: LoopParts, state: State, fleet: Fleet) -> tuple[State, frozenset[str]]:

@@ -38,6 +38,7 @@ from reconciler.controller.cluster_reads.members import (
 )
 from reconciler.controller.cluster_reads.scope import Opener, ReadScope, interest_in, no_keys, opened_for, with_unasked
 from reconciler.documents import Schema, schema_of_openapi
+from reconciler.errors import ANOTHER_CLUSTER
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
@@ -271,7 +272,7 @@ async def answering(
         if found.value is None:
             reachable[name] = why_unread(name, found.fault)
         elif recorded.get(name, found.value) != found.value:
-            reachable[name] = "another cluster answers under this name (its kube-system uid differs)"
+            reachable[name] = ANOTHER_CLUSTER
         else:
             reachable[name], uids[name] = members[name], found.value
 

@@ -91,10 +91,15 @@ class Restores:
         """Return the clusters to be checked. Nothing is written there before: that would make what is older new."""
         return self._suspected.keys()
 
+    def forget(self, clusters: Iterable[str]) -> None:
+        """Nothing was seen of these."""
+        for cluster in clusters:
+            self._seen.pop(cluster, None)
+            self._suspected.pop(cluster, None)
+
     def went_back(self, cluster: str, now: str) -> None:
         """The past that was seen is none any more."""
-        self._seen.pop(cluster, None)
-        self._suspected.pop(cluster, None)
+        self.forget((cluster,))
         self._since[cluster] = now
 
     def problems(self, now: str) -> tuple[Problem, ...]:

@@ -44,6 +44,7 @@ from reconciler.controller.round.owner_record import (
     read_mark,
 )
 from reconciler.errors import (
+    ANOTHER_CLUSTER,
     AlreadyExists,
     ClusterReplaced,
     Deposed,
@@ -233,7 +234,7 @@ class OwnershipLock:
             return
         known = self._journal.cluster_uids().get(member.name)
         if known is not None and await member.identity() != known:
-            raise ClusterReplaced(member.name, "another cluster answers under this name (its kube-system uid differs)")
+            raise ClusterReplaced(member.name, ANOTHER_CLUSTER)
 
     async def _take(
         self, member: MemberCluster, fleet: str, mark: OwnerRecord, live: LiveObject | None, entries: Mapping[str, str]

@@ -18,6 +18,7 @@ from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import Backup, Request
 from tests.fakes.clocks import QuickClock
 from tests.unit.controller.test_loop import Running, events_of, running
+from tests.unit.controller.test_reloads import as_it_was, led_elsewhere
 
 BACK = "cluster-went-back"
 
@@ -69,6 +70,28 @@ async def test_all_is_looked_at_anew_and_it_is_told_once(
         assert told(scene) == ["cluster m1"], "once"
         assert events_of(caplog).count("ClusterWentBack") == 1
         assert document(scene)["troubles"] == [], "all of it is there, and said to be"
+
+
+async def test_another_cluster_under_the_name_for_a_while_is_no_restore(tmp_path: Path) -> None:
+    async with running(tmp_path, others=("other",)) as scene:
+        assert scene.loop is not None
+        for number in range(300):
+            request = Request(method="POST", path="/api/v1/namespaces",
+                              body={"metadata": {"name": f"theirs{number}"}}, user_agent="kubectl/v1")  # fmt: skip
+            assert scene.box["other"].request(request).status == 201
+        led_elsewhere(scene)
+        scene.loop.reload()
+        await scene.until(lambda: "another cluster answers" in str(document(scene)))
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "2")
+        await scene.quiet()
+        as_it_was(scene)
+        scene.loop.reload()
+        await scene.until(lambda: scene.value("m2") == "2")
+        scene.app("3", "m1", "m2")
+        await scene.until(lambda: scene.value("m2") == "3")
+        await scene.quiet()
+        assert told(scene) == []
 
 
 async def test_what_had_been_deleted_and_is_back_is_shown_and_stays(tmp_path: Path) -> None:
