@@ -50,17 +50,6 @@ async def test_a_list_of_many_pages_has_every_object_once(
         assert sorted({row.name for row in table.rows} - {ROOT_CA}) == names
 
 
-async def test_a_list_honours_label_and_field_selectors(member: Connect, cluster: RealCluster, namespace: str) -> None:
-    for name, colour in (("r", "red"), ("g", "green")):
-        metadata = {"name": name, "namespace": namespace, "labels": {"colour": colour}}
-        cluster.apply({**config_map(name), "metadata": metadata})
-    async with member() as it:
-        by_label = await it.list_objects(CONFIG_MAP, label_selector=f"colour in (red,{namespace})", namespace=namespace)
-        by_field = await it.list_objects(CONFIG_MAP, field_selector=f"metadata.name=g,metadata.namespace={namespace}")
-    assert [live.identity.name for live in by_label.objects] == ["r"]
-    assert [live.identity.name for live in by_field.objects] == ["g"]
-
-
 async def test_metadata_lists_hold_no_content(member: Connect, cluster: RealCluster, namespace: str) -> None:
     cluster.apply({**config_map("x", a="b"), "metadata": {"name": "x", "namespace": namespace, "labels": {"a": "x"}}})
     async with member() as it:
@@ -234,14 +223,3 @@ async def test_a_watch_from_before_the_api_servers_memory_has_expired(member: Co
         with pytest.raises(ListExpired):
             async for _ in it.watch(NAMESPACE, resource_version="1"):
                 pass
-
-
-async def test_many_requests_at_once_all_get_their_own_answer(member: Connect, namespace: str) -> None:
-    names = [f"n{index}" for index in range(100)]
-    async with member() as it:
-        made = await asyncio.gather(
-            *(it.create(CONFIG_MAP, namespace, name, config_map(name, a=name), manager=MANAGER) for name in names)
-        )
-        assert [live.body["data"]["a"] for live in made] == names
-        listing = await it.list_objects(CONFIG_MAP, namespace=namespace)
-        assert {live.identity.name for live in listing.objects} - {ROOT_CA} == set(names)

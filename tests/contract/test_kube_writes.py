@@ -61,17 +61,6 @@ async def test_create_makes_what_is_absent_and_refuses_what_is_there(
         await it.delete(gvk, where, name, uid=made.uid)
 
 
-async def test_create_leaves_somebody_elses_object_as_it_is(
-    member: Connect, cluster: RealCluster, namespace: str
-) -> None:
-    cluster.apply({**config_map("theirs", a="1"), "metadata": {"name": "theirs", "namespace": namespace}})
-    before = cluster.get("configmap", "theirs", "-n", namespace)
-    async with member() as it:
-        with pytest.raises(AlreadyExists):
-            await it.create(CONFIG_MAP, namespace, "theirs", config_map("theirs", b="2"), manager=MANAGER)
-    assert cluster.get("configmap", "theirs", "-n", namespace) == before
-
-
 async def test_create_in_a_namespace_that_is_not_there_names_the_namespace(member: Connect) -> None:
     async with member() as it:
         with pytest.raises(ObjectNotFound, match="nowhere"):
@@ -104,26 +93,6 @@ async def test_apply_to_an_older_version_changes_nothing(member: Connect, namesp
         assert (found.body["data"], found.resource_version) == ({"a": "2"}, now.resource_version)
 
 
-async def test_apply_with_a_uid_does_not_make_an_object_that_is_gone(member: Connect, namespace: str) -> None:
-    async with member() as it:
-        with pytest.raises(WriteConflict, match="uid"):
-            await it.apply(
-                CONFIG_MAP, namespace, "gone", config_map("gone"), manager=MANAGER, force=True, uid=OTHER_UID
-            )
-        with pytest.raises(ObjectNotFound):
-            await it.get(CONFIG_MAP, namespace, "gone")
-
-
-async def test_apply_of_the_same_body_writes_nothing(member: Connect, namespace: str) -> None:
-    async with member() as it:
-        made = await it.create(DEPLOYMENT, namespace, "same", deployment("same", 0), manager=MANAGER)
-        again = await it.apply(
-            DEPLOYMENT, namespace, "same", deployment("same", 0), manager=MANAGER, force=True, uid=made.uid
-        )
-        assert again.body["metadata"]["generation"] == 1
-        assert again.body["spec"] == made.body["spec"]
-
-
 async def test_apply_without_force_names_the_other_manager_and_its_field(
     member: Connect, cluster: RealCluster, namespace: str
 ) -> None:
@@ -135,14 +104,6 @@ async def test_apply_without_force_names_the_other_manager_and_its_field(
             CONFIG_MAP, namespace, "shared", config_map("shared", a="2"), manager=MANAGER, force=True
         )
         assert forced.body["data"] == {"a": "2"}
-
-
-async def test_apply_takes_away_what_only_we_had_set(member: Connect, namespace: str) -> None:
-    async with member() as it:
-        made = await it.create(CONFIG_MAP, namespace, "x", config_map("x", a="1", b="2"), manager=MANAGER)
-        body = config_map("x", a="1")
-        after = await it.apply(CONFIG_MAP, namespace, "x", body, manager=MANAGER, force=True, uid=made.uid)
-        assert after.body["data"] == {"a": "1"}
 
 
 async def test_a_json_patch_whose_test_fails_changes_nothing(member: Connect, namespace: str) -> None:
@@ -157,20 +118,6 @@ async def test_a_json_patch_whose_test_fails_changes_nothing(member: Connect, na
         operations[0]["value"] = made.uid
         after = await it.json_patch(CONFIG_MAP, namespace, "x", operations, manager=MANAGER)
         assert "data" not in after.body
-
-
-async def test_a_json_patch_can_take_our_field_manager_off(member: Connect, namespace: str) -> None:
-    async with member() as it:
-        made = await it.create(CONFIG_MAP, namespace, "x", config_map("x", a="1"), manager=MANAGER)
-        operations = [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": made.resource_version},
-            {"op": "test", "path": "/metadata/managedFields/0/manager", "value": MANAGER},
-            {"op": "remove", "path": "/metadata/managedFields/0"},
-        ]
-        after = await it.json_patch(CONFIG_MAP, namespace, "x", operations, manager=MANAGER)
-        managers = {entry["manager"] for entry in after.body["metadata"].get("managedFields", ())}
-        assert MANAGER not in managers
-        assert after.body["data"] == {"a": "1"}
 
 
 async def test_delete_takes_only_the_object_that_was_meant(member: Connect, namespace: str) -> None:
@@ -247,17 +194,6 @@ async def test_a_kind_that_is_not_served_is_not_an_object_that_is_not_there(memb
             await it.get(GVK("nobody.example", "v1", "Thing"), namespace, "x")
         with pytest.raises(ObjectNotFound):
             await it.get(CONFIG_MAP, namespace, "x")
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb"])
-async def test_a_name_that_does_not_fit_into_a_path_is_never_sent(
-    member: Connect, cluster: RealCluster, namespace: str, name: str
-) -> None:
-    async with member() as it:
-        with pytest.raises(InvalidObject):
-            await it.create(CONFIG_MAP, namespace, name, config_map(name), manager=MANAGER)
-        with pytest.raises(InvalidObject):
-            await it.get(CONFIG_MAP, name, "x")
 
 
 async def test_every_write_names_version_fleet_and_commit(

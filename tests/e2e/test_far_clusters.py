@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
-from reconciler.sim.controllers.owned import delete
 from tests.e2e.daemon_process import CLUSTER, FLEET, Daemon, GitRepository
 from tests.fakes.documents import config_map, divided, policy, web
 from tests.program import run_text
@@ -172,32 +171,6 @@ def test_what_rests_on_all_clusters_is_left_as_it_is(tmp_path: Path) -> None:
         )
         assert found.where("Job", "migrate") == set()
         assert found.replicas() == {"m1": 2, "m2": 2}
-
-
-def test_nothing_leaves_that_is_not_known_to_serve_elsewhere(tmp_path: Path) -> None:
-    with scene(tmp_path) as found:
-        found.store.write("web.yaml", web("nginx:1", 2), policy("web", "Deployment", "far"))
-        found.store.commit()
-        found.hub.start()
-        found.far.start()
-        found.until(lambda: found.replicas() == {"far": 2}, "the Deployment to be in the far cluster")
-        found.store.write("web.yaml", web("nginx:1", 2), policy("web", "Deployment", "m1"))
-        found.store.commit()
-        found.until(lambda: found.replicas() == {"far": 2, "m1": 2}, "the new copy to come beside the old one")
-        found.until(lambda: bool(_held(found.status(found.far))), "the far process to say what it keeps")
-        why = "waits for m1 healthy; it is unknown what m1 serves: another process applies there"
-        assert _held(found.status(found.far)) == [why]
-        # A person who sees it serve takes the old one away, and nobody brings it back.
-        copy = found.get("far", "Deployment", "web")
-        assert copy is not None
-        found.fleet.call(lambda box: delete(box["far"].state, copy))
-        found.until(lambda: not _held(found.status(found.far)), "the far process to see that it is gone")
-        assert found.replicas() == {"m1": 2}
-
-
-def _held(status: dict[str, Any]) -> list[str]:
-    """Return why deletions are held."""
-    return [each["why"] for each in status["held"] if each["action"] == "delete"]
 
 
 def _codes(status: dict[str, Any], code: str) -> int:

@@ -134,22 +134,6 @@ def scene(folder: Path) -> Iterator[Scene]:
             yield found
 
 
-def test_the_standby_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
-    with scene(tmp_path) as found:
-        found.one.kill()
-        found.put("second")
-        found.has("second")
-        found.is_led_everywhere()
-        # The old one comes back, with a journal that is of the past, and stands by.
-        found.one.start()
-        found.put("third")
-        found.has("third")
-        found.two.kill()
-        found.put("fourth")
-        found.has("fourth")
-        found.is_led_everywhere()
-
-
 def test_a_leader_that_sleeps_past_its_lease_takes_nothing_back_when_it_wakes(tmp_path: Path) -> None:
     with scene(tmp_path) as found:
         found.put("second")

@@ -57,15 +57,6 @@ def test_a_standby_whose_clone_is_old_leads_by_the_commit_that_was_in_force(tmp_
         assert [value for value in seen if value not in ("second", "third")] == []
 
 
-def test_a_standby_follows_its_server(tmp_path: Path) -> None:
-    with scene(tmp_path, poll="1") as found:
-        revision = found.store.repository.head.target
-        found.put("second")
-        after = str(found.store.repository.head.target)
-        assert after != str(revision)
-        found.two.says(after)
-
-
 def test_nobody_acts_by_an_older_commit_while_the_server_is_away(tmp_path: Path) -> None:
     with scene(tmp_path, poll="3600") as found:
         found.put("second")

@@ -89,17 +89,6 @@ def test_a_bomb_takes_no_other_file_with_it(tmp_path: Path) -> None:
     assert "good" in names
 
 
-def test_twenty_thousand_files_are_read_in_time(tmp_path: Path) -> None:
-    store = write_files(tmp_path / "store", {"good.yaml": GOOD})
-    for folder in range(20):
-        (store / f"d{folder}").mkdir()
-        for file in range(1_000):
-            (store / f"d{folder}" / f"{file}.txt").touch()
-    ran = reconciler("validate", store, home=tmp_path)
-    assert_bounded(ran)
-    assert ran.code == 0
-
-
 HOSTILE_NAMES = {
     "a\n::set-output name=x::y\n.yaml": "a line of its own",
     "b\x1b[31m\x1b]0;title\x07.yaml": "terminal escapes",
@@ -231,20 +220,3 @@ def test_no_store_becomes_an_option_or_a_program(store: str, tmp_path: Path) -> 
     ran = reconciler("validate", "--", store, home=tmp_path)
     assert_bounded(ran)
     assert ran.code != 0
-
-
-@pytest.mark.parametrize("file", ["f.yaml", "f.txt"])
-def test_a_tree_that_holds_itself_many_times_is_refused(file: str, tmp_path: Path) -> None:
-    """Ten levels of ten equal folders: a few objects of Git, and ten thousand million files."""
-    repository = pygit2.init_repository(str(tmp_path / "store.git"), bare=True, initial_head="main")
-    below, mode, name = repository.create_blob(GOOD.encode()), pygit2.enums.FileMode.BLOB, file
-    for _ in range(11):
-        tree = repository.TreeBuilder()
-        for number in range(10):
-            tree.insert(f"{number}{name}", below, mode)
-        below, mode, name = tree.write(), pygit2.enums.FileMode.TREE, ""
-    repository.create_commit("refs/heads/main", AUTHOR, AUTHOR, "m", below, [])
-    ran = reconciler("validate", tmp_path / "store.git", home=tmp_path)
-    assert_bounded(ran)
-    assert ran.code == 1
-    assert b"the store holds more than" in ran.err

@@ -105,14 +105,6 @@ def test_a_review_of_something_else_says_nothing_of_promotions() -> None:
     assert not rows(before, before | dict([web("dev", "web:3")]))
 
 
-def test_an_edit_of_the_target_since_the_last_promotion_is_a_conflict() -> None:
-    last = dict([web("dev", "web:2"), web("prod", "web:2")])
-    now = dict([web("dev", "web:3"), web("prod", "web:2-hotfix")])
-    for target, expected in ((now, 1), (now | dict([web("prod", "web:2")]), 0)):
-        made = promoted(rule_of(), files_of(target), files_of(target), dump_yaml)
-        assert len(conflicts(rule_of(), files_of(target), files_of(last), made, dump_yaml)) == expected
-
-
 def test_what_came_into_the_target_after_the_last_promotion_is_no_edit_of_it() -> None:
     pod = (
         "kind: Pod\napiVersion: v1\nmetadata: {name: new, namespace: %s}\nspec: {containers: [{name: a, image: %s}]}\n"

@@ -33,12 +33,6 @@ def test_a_service_account_comes_with_its_namespace() -> None:
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "robot", "namespace": "tools"}]
 
 
-def test_a_user_or_a_group_is_of_the_api_group() -> None:
-    role, binding = role_documents(RIGHTS, parse_subject("User:ann@example.com"), "shop")
-    assert role["kind"] == "ClusterRole"
-    assert binding["subjects"] == [{"kind": "User", "name": "ann@example.com", "apiGroup": "rbac.authorization.k8s.io"}]
-
-
 def test_the_yaml_says_what_it_is_for_and_is_what_was_meant() -> None:
     documents = role_documents(RIGHTS, ACCOUNT, "shop")
     text = role_yaml(documents, "shop", Level.READ)

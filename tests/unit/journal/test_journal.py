@@ -326,12 +326,6 @@ def test_reset_forgets_objects_and_keeps_who_we_are(journal: Journal) -> None:
     assert [found.kind for found in journal.events()] == ["applied", "suspended"]
 
 
-def test_a_sound_journal_verifies(journal: Journal) -> None:
-    journal.record_applied([ROW])
-    journal.begin([INTENT])
-    assert journal.verify() == ()
-
-
 def test_a_reader_cannot_write(journal: Journal) -> None:
     with Journal.open(journal.path, read_only=True) as reader, pytest.raises(JournalError, match="readonly"):
         reader.record_timers({"a": "t"})

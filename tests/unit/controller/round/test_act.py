@@ -40,12 +40,6 @@ async def test_what_was_acknowledged_is_recorded_and_no_intent_stays_open(tmp_pa
             assert scene.journal.applied(cluster)[APP].uid == live["metadata"]["uid"]
 
 
-async def test_a_namespace_is_there_before_what_lives_in_it(tmp_path: Path) -> None:
-    async with opened(tmp_path) as scene:
-        await scene.apply(store("m1"))
-        assert scene.verbs("m1") == ["patch namespaces 201", "patch configmaps 201"]
-
-
 async def test_a_cluster_that_fails_holds_up_no_other(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         _, planned = await scene.plan(store("m1", "m2"))

@@ -98,20 +98,6 @@ def test_a_handover_that_a_person_deleted_is_written_again() -> None:
     run_virtual(scene())
 
 
-def test_a_handover_of_the_next_leader_is_left_as_it_is() -> None:
-    async def scene() -> None:
-        hub = cast("MemberCluster", Hub(Maps()))
-        mine, other = HandoverFile(hub, "f"), HandoverFile(hub, "f")
-        await mine.write(MINE, _first)
-        await other.read()
-        await other.write(Handover(journal="other", term=4), _first)
-        with pytest.raises(WriteConflict):
-            await mine.write(Handover(journal="mine", term=3, revision="r2"), _first)
-        assert await other.read() == Handover(journal="other", term=4)
-
-    run_virtual(scene())
-
-
 def test_a_handover_that_a_person_restored_is_written_over() -> None:
     async def scene() -> None:
         server = Maps()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 from pathlib import Path
@@ -67,22 +66,6 @@ def test_a_clone_that_is_half_made_is_made_anew(tmp_path: Path, begun: str) -> N
     prepare(tmp_path / "clone", INTO)
     assert pygit2.Repository(str(tmp_path / "clone")).is_bare
     assert [found.name for found in tmp_path.iterdir()] == ["clone"]
-
-
-def test_who_waits_is_told_who_has_the_clone(tmp_path: Path) -> None:
-    told: list[str] = []
-    folder = tmp_path / "clone"
-    with locked(folder, told.append, threading.Event()):
-        pass
-    holder = os.open(f"{folder}.lock", os.O_RDWR)
-    fcntl.flock(holder, fcntl.LOCK_EX)
-
-    def hear(text: str) -> None:
-        told.append(text)
-        os.close(holder)
-
-    with locked(folder, hear, threading.Event()):
-        assert told == [f"waiting for process {os.getpid()}, which fetches into the same clone"]
 
 
 def test_who_waits_can_be_stopped(tmp_path: Path) -> None:
