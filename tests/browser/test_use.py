@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.fakes import views
 from tests.fakes.page_server import PageServer
+from tests.present import present
 from tests.unit.server.pages.test_hostile_texts import HOSTILE, changed
 
 pytestmark = pytest.mark.browser
@@ -192,10 +193,8 @@ def test_in_full_size_the_names_stay_in_sight_and_cells_stay_narrow(page: Page, 
     box = page.locator(".matrix-box")
     box.scroll_into_view_if_needed()
     box.evaluate("box => { box.scrollTop = 6000; box.scrollLeft = 5000; }")
-    frame = box.bounding_box()
-    head = page.locator(".matrix thead").bounding_box()
-    assert frame is not None
-    assert head is not None
+    frame = present(box.bounding_box())
+    head = present(page.locator(".matrix thead").bounding_box())
     assert abs(head["y"] - frame["y"]) < 4
     # Far down and to the right, the name of a workload is at the left edge of the box, and nothing covers it. Rows are
     # laid out only once they are in sight: that takes the browser a frame or two.

@@ -21,6 +21,7 @@ from tests.contract.kube_objects import (
     deployment,
     widget,
 )
+from tests.present import present
 from tests.real_clusters import RealCluster
 
 ROOT_CA = "kube-root-ca.crt"
@@ -75,8 +76,7 @@ async def test_a_custom_kind_is_found_as_soon_as_it_is_served(
         made = await it.create(WIDGET, namespace, "w", widget("w", 3), manager=MANAGER)
         listing = await it.list_objects(WIDGET, namespace=namespace)
         assert [live.uid for live in listing.objects] == [made.uid]
-        kind = (await it.discover()).find("wd")
-        assert kind is not None
+        kind = present((await it.discover()).find("wd"))
         table = await it.table(kind, namespace=namespace)
         assert [column.name for column in table.columns] == ["Name", "Size"]
         assert [row.cells for row in table.rows] == [("w", 3)]
@@ -91,9 +91,7 @@ async def test_discovery_knows_names_scopes_and_preferred_versions(member: Conne
     assert discovery.find("nothing") is None
     assert discovery.find("deployments.batch") is None
     assert (discovery.served()[NAMESPACE], discovery.served()[CONFIG_MAP]) == (False, True)
-    preferred = discovery.preferred("autoscaling", "HorizontalPodAutoscaler")
-    assert preferred is not None
-    assert preferred.gvk.version == "v2"
+    assert present(discovery.preferred("autoscaling", "HorizontalPodAutoscaler")).gvk.version == "v2"
     assert discovery.find("events") is not None
     assert discovery.find("events").gvk.group == ""  # type: ignore[union-attr] # the line above has it
 

@@ -14,6 +14,7 @@ import pytest
 from reconciler.api.plan import Action
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import ACK, KARMADA, FleetOnClusters, is_marked, of_action, writes_to
+from tests.present import present
 from tests.real_clusters import wait_until
 
 pytestmark = pytest.mark.apiserver
@@ -57,9 +58,7 @@ def test_template_that_leaves_the_store(fleet: FleetOnClusters, api: str, keep: 
     fleet.apply()
     if keep:
         assert_released(fleet, "m1", "configmap", "app")
-        live = fleet.live("m1", "configmap", "app")
-        assert live is not None
-        assert live["data"] == {"a": "1"}
+        assert present(fleet.live("m1", "configmap", "app"))["data"] == {"a": "1"}
     else:
         assert fleet.live("m1", "configmap", "app") is None
     assert fleet.plan().changes == ()
@@ -77,9 +76,8 @@ def test_template_that_comes_back_after_its_release(fleet: FleetOnClusters) -> N
     changes = fleet.apply().round.plan.changes
     assert {change.identity.kind for change in changes} == {"Deployment", "Namespace"}
     assert {(change.action, change.reason and change.reason.rule) for change in changes} == {(Action.ADOPT, "released")}
-    after = fleet.live("m1", "deployment", "app")
+    after = present(fleet.live("m1", "deployment", "app"))
     assert before is not None
-    assert after is not None
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert is_marked(after)
     assert fleet.plan().changes == ()
@@ -104,13 +102,11 @@ def test_another_policy_that_takes_over(fleet: FleetOnClusters, api: str, keep: 
     fleet.write("policy", fleet.policy("app", "ConfigMap", api=api, keep=keep, clusters=["m1"]))
     fleet.write("app", fleet.config_map("app"))
     fleet.apply()
-    before = fleet.live("m1", "configmap", "app")
-    assert before is not None
+    before = present(fleet.live("m1", "configmap", "app"))
     fleet.write("policy", fleet.policy("other", "ConfigMap", api=api, keep=keep, clusters=["m1"], selects="app"))
     plan = fleet.apply().round.plan
     assert [(change.action, change.cause.value) for change in plan.changes] == [(Action.UPDATE, "ownership")]
-    after = fleet.live("m1", "configmap", "app")
-    assert after is not None
+    after = present(fleet.live("m1", "configmap", "app"))
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert "other" in after["metadata"]["annotations"]["fleet.reconciler/owner"]
 

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.present import present
+
 PROMISES = """\
 shop/web runs 4 : 2, as its static weights 2 : 1 say
 inference/embedder fits into the data centre
@@ -107,9 +109,7 @@ def test_says_of_each_promise_that_it_is_kept(told: Told, promise: str) -> None:
 
 @pytest.mark.alone
 def test_says_how_long_a_hand_edit_lasted(told: Told) -> None:
-    found = re.search(r"✓ the edit was undone after (\d+) ms", told.output)
-    assert found is not None
-    assert int(found[1]) < 5_000
+    assert int(present(re.search(r"✓ the edit was undone after (\d+) ms", told.output))[1]) < 5_000
 
 
 @pytest.mark.alone
@@ -147,8 +147,7 @@ def test_an_interrupted_demo_cleans_up(tmp_path: Path) -> None:
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """A demo at its end that keeps running, and its kubeconfig."""
     with demo(tmp_path_factory.mktemp("kept"), "--keep") as process:
-        found = re.search(r"export KUBECONFIG=(\S+)", read_until(process, "status page"))
-        assert found is not None
+        found = present(re.search(r"export KUBECONFIG=(\S+)", read_until(process, "status page")))
         yield process, Path(found[1])
 
 

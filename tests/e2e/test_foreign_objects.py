@@ -10,6 +10,7 @@ import pytest
 from reconciler.api.plan import Action
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action, writes_to
+from tests.present import present
 
 pytestmark = pytest.mark.apiserver
 
@@ -37,9 +38,7 @@ def test_abort_leaves_an_object_that_is_not_ours(fleet: FleetOnClusters) -> None
     fleet.write("app")
     fleet.apply()
     assert [line for line in writes_to(fleet.clusters["m1"], since) if "app" in line.split()] == []
-    live = fleet.live("m1", "configmap", "app")
-    assert live is not None
-    assert live["data"] == {"owner": "them", "extra": "theirs"}
+    assert present(fleet.live("m1", "configmap", "app"))["data"] == {"owner": "them", "extra": "theirs"}
 
 
 def test_overwrite_adopts_and_then_owns(fleet: FleetOnClusters) -> None:
@@ -48,9 +47,7 @@ def test_overwrite_adopts_and_then_owns(fleet: FleetOnClusters) -> None:
     fleet.write("app", fleet.config_map("app", owner="us"), policy)
     plan = fleet.apply().round.plan
     assert len(of_action(plan, Action.ADOPT)) == 1
-    live = fleet.live("m1", "configmap", "app")
-    assert live is not None
-    assert live["data"]["owner"] == "us"
+    assert present(fleet.live("m1", "configmap", "app"))["data"]["owner"] == "us"
     assert fleet.plan().changes == ()
 
 
@@ -63,9 +60,8 @@ def test_renamed_fleet_keeps_its_objects_and_can_still_remove_fields(fleet: Flee
                           "spec": {"previousNames": [fleet.fleet]}})  # fmt: skip
     fleet.write("app", fleet.config_map("app", a="1"), fleet.policy("app", "ConfigMap", clusters=["m1"]))
     fleet.apply()
-    after = fleet.live("m1", "configmap", "app")
+    after = present(fleet.live("m1", "configmap", "app"))
     assert before is not None
-    assert after is not None
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["data"] == {"a": "1"}
     assert after["metadata"]["labels"]["fleet.reconciler/fleet"] == name
@@ -79,8 +75,7 @@ def test_pull_secrets_that_a_controller_adds_are_left(fleet: FleetOnClusters) ->
                 "imagePullSecrets": secrets, "secrets": secrets}  # fmt: skip
 
     def pulls() -> list[str]:
-        live = fleet.live("m1", "serviceaccount", "app")
-        assert live is not None
+        live = present(fleet.live("m1", "serviceaccount", "app"))
         return [entry["name"] for entry in live.get("imagePullSecrets", [])]
 
     def add(field: str, name: str) -> None:

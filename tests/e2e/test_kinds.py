@@ -10,6 +10,7 @@ import pytest
 from reconciler.api.plan import Action
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import ACK, FleetOnClusters, of_action, writes_to
+from tests.present import present
 from tests.real_clusters import wait_until
 
 pytestmark = pytest.mark.apiserver
@@ -62,8 +63,7 @@ def test_definition_and_its_resources_go_in_one_apply(fleet: FleetOnClusters) ->
     plan = fleet.apply().round.plan
     created = [change for change in of_action(plan, Action.CREATE) if change.identity.kind == kind]
     assert [change.reason.rule if change.reason else "" for change in created] == ["unverified"]
-    live = fleet.live("m1", f"{kind.lower()}s.example.com", "first")
-    assert live is not None
+    live = present(fleet.live("m1", f"{kind.lower()}s.example.com", "first"))
     assert live["spec"]["parts"] == widget["spec"]["parts"]
     assert fleet.plan().changes == ()
     fleet.write("definition", definition, {**widget, "spec": {"size": 1, "parts": [{"name": "b", "count": 3}]}})
@@ -85,8 +85,7 @@ def test_a_job_that_gives_no_numbers_has_those_of_kubernetes(fleet: FleetOnClust
         fleet.write(name, body, policy)
     fleet.apply()
     for name in modes:
-        live = fleet.live("m1", "job", name)
-        assert live is not None
+        live = present(fleet.live("m1", "job", name))
         assert (live["spec"]["parallelism"], live["spec"].get("completions")) == (1, 1), name
     assert fleet.plan().changes == ()
 

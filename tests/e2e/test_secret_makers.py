@@ -12,6 +12,7 @@ from reconciler.kinds import BUILT_IN_KINDS
 from tests.conftest import ThreeClusters
 from tests.e2e import secret_operator
 from tests.e2e.fleet_on_clusters import FleetOnClusters, is_marked, writes_to
+from tests.present import present
 from tests.real_clusters import wait_until
 
 pytestmark = pytest.mark.apiserver
@@ -81,8 +82,7 @@ def settle(fleet: FleetOnClusters) -> None:
 
 def health(fleet: FleetOnClusters, cluster: str) -> Health:
     """Health of the ExternalSecret."""
-    live = fleet.live(cluster, WISH, "of-db")
-    assert live is not None
+    live = present(fleet.live(cluster, WISH, "of-db"))
     return BUILT_IN_KINDS.of(secret_operator.GROUP, "ExternalSecret").health(live)
 
 
@@ -102,9 +102,7 @@ def test_what_makes_a_secret_goes_and_leaves_with_who_needs_it(fleet: FleetOnClu
     for name in ("m1", "m2"):
         secret_operator.reconcile(fleet.clusters[name], fleet.namespace)
         assert health(fleet, name) is Health.HEALTHY
-        made = fleet.live(name, "secret", "db")
-        assert made is not None
-        assert is_marked(made)
+        assert is_marked(present(fleet.live(name, "secret", "db")))
     assert fleet.plan().changes == ()
     fleet.apply()
     assert fleet.live("m1", "secret", "db") is not None

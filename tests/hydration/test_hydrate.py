@@ -22,6 +22,7 @@ from reconciler.yaml import read_yaml
 from tests.e2e.test_hydrated_store import lacks
 from tests.fakes.sops import Sops
 from tests.hydration import copied_store, folder_of_helm
+from tests.present import present
 from tests.yaml_text import load_documents
 
 pytestmark = pytest.mark.usefixtures("tools_on_path")
@@ -366,8 +367,7 @@ def test_a_chart_may_be_an_archive(store: Path, tmp_path: Path) -> None:
     one_render(store, "web")
     assert hydrate(store).exit_code == 0
     written = bodies(store / "rendered/web/base.yaml")
-    helm = folder_of_helm()
-    assert helm is not None
+    helm = present(folder_of_helm())
     subprocess.run(
         [helm / "helm", "package", store / "charts/web", "-d", store / "vendor"], check=True, capture_output=True
     )
@@ -381,8 +381,7 @@ def test_a_chart_may_be_an_archive(store: Path, tmp_path: Path) -> None:
 
 def test_a_binary_that_is_named_is_the_one_or_nothing(store: Path) -> None:
     one_render(store, "jobs")
-    folder = folder_of_helm()
-    assert folder is not None
+    folder = present(folder_of_helm())
     helm = folder / "helm"
     digest = hashlib.sha256(helm.read_bytes()).hexdigest()
     assert "--helm-sha256 says which" in fault(store, "--helm", str(helm))

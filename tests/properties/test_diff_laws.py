@@ -14,6 +14,7 @@ from reconciler.documents import Schema, schema_of_crd
 from reconciler.ownership import FieldPath, Keyed, Member, fields_of, matches, parse_path, path_text, union, value_at
 from reconciler.ownership.managed_fields import difference, paths_of
 from tests.engine_t import three_way
+from tests.present import present
 from tests.unit.ownership_notation import US
 
 _STRING = {"type": "string"}
@@ -37,8 +38,7 @@ _VERSION = {"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "prop
 
 def schema() -> Schema:
     """The schema of the generated kind."""
-    found = schema_of_crd({"spec": {"versions": [_VERSION]}}, "v1")
-    assert found is not None
+    found = present(schema_of_crd({"spec": {"versions": [_VERSION]}}, "v1"))
     return found
 
 
@@ -93,8 +93,7 @@ def test_what_was_applied_is_silent(spec: dict[str, Any]) -> None:
 def test_what_was_never_mentioned_is_never_touched(desired: dict[str, Any], live: dict[str, Any]) -> None:
     said = three_way(body(desired), body(live), manager=US, schema=SCHEMA)
     for change in said.fields:
-        path = parse_path(change.path)
-        assert path is not None
+        path = present(parse_path(change.path))
         assert change.after is not MISSING
         assert value_at(body(desired), path) is not MISSING
 

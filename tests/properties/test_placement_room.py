@@ -11,6 +11,7 @@ from reconciler.placement import admits, fit, free_room
 from reconciler.placement.capacity import FleetRoom
 from reconciler.placement.capacity.estimate import UNLIMITED, fit_of_quota
 from reconciler.placement.gang import fits_together, sets_that_fit
+from tests.present import present
 
 SHAPES = [
     PodShape(requests=(("cpu", 1000),)),
@@ -84,8 +85,7 @@ def test_taking_pods_of_a_shape_takes_exactly_their_number(
 ) -> None:
     room = FleetRoom({"m1": seen})
     ask = room.asker(shape, "demo", ("apps", "Deployment"), there=())
-    before = ask(["m1"])[0]
-    assert before is not None
+    before = present(ask(["m1"])[0])
     room.take((("m1", min(pods, before)),), shape, "demo")
     assert ask(["m1"])[0] == before - min(pods, before)
 
@@ -110,12 +110,9 @@ def test_room_asked_for_in_between_does_not_change_what_is_left(
 def test_a_set_that_fits_leaves_no_pod_without_a_place(
     seen: ClusterObservation, parts: list[tuple[PodShape, int]]
 ) -> None:
-    room = FleetRoom({"m1": seen}).of("m1")
-    assert room is not None
+    room = present(FleetRoom({"m1": seen}).of("m1"))
     components = [Component(name=str(index), replicas=n, shape=shape) for index, (shape, n) in enumerate(parts)]
     sets = sets_that_fit(components, room, "demo", enough=8)
     assert (sets > 0) == fits_together(components, room, "demo")
     for component in components:
-        alone = estimate(seen, component.shape, "demo")
-        assert alone is not None
-        assert sets * component.replicas <= alone
+        assert sets * component.replicas <= present(estimate(seen, component.shape, "demo"))

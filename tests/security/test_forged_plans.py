@@ -14,6 +14,7 @@ import pytest
 from reconciler.errors import StoreError
 from reconciler.store import StoreKind, locate_store, open_store
 from tests.fakes.store_trees import commit_all, forged_repository, write_files
+from tests.present import present
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET, run
 from tests.unit.store.test_source import content, opened
 
@@ -73,11 +74,9 @@ class TestEachReaderSeesTheCommit:
     async def test_the_service(self, store: Path, tmp_path: Path, *, hides: bool, own_objects: bool) -> None:
         for rev in (None, "HEAD", "main"):
             async with opened(str(store), tmp_path / "state", rev=rev) as source:
-                before = await source.read()
-                assert before is not None
+                present(await source.read())
                 _, head = _edited(store, hides=hides, own_objects=own_objects)
-                after = await source.read()
-                assert after is not None
+                after = present(await source.read())
                 assert after.revision == head
                 assert ("evil" in content(after)[str(Path("app.yaml"))]) is hides
 

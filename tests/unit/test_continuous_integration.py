@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.present import present
 from tests.real_clusters import BINARIES
 from tests.yaml_text import load_yaml
 
@@ -156,14 +157,12 @@ def test_what_is_checked_before_a_commit_needs_no_look_at_commits() -> None:
     hooks = [hook for repository in HOOKS["repos"] for hook in repository["hooks"]]
     before = {hook["entry"] for hook in hooks if "pre-commit" in hook["stages"]}
     assert before == {"make lint"}
-    lint = re.search(r"(?ms)^lint:.*?\n\n", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    assert lint is not None
+    lint = present(re.search(r"(?ms)^lint:.*?\n\n", (ROOT / "Makefile").read_text(encoding="utf-8")))
     assert "changelog" not in lint[0]
 
 
 def test_the_quick_tests_are_there() -> None:
-    named = re.search(r"(?m)^QUICK := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    assert named is not None
+    named = present(re.search(r"(?m)^QUICK := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(encoding="utf-8")))
     paths = named[1].replace("\\\n", " ").split()
     assert len(paths) > 5
     assert not [path for path in paths if not (ROOT / path).exists()]

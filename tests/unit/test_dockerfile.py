@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.present import present
+
 ROOT = Path(__file__).parents[2]
 QUIET = ("--quiet", "--disable-pip-version-check", "--no-compile")
 KNOWN = {"ARG", "FROM", "WORKDIR", "ENV", "RUN", "COPY", "LABEL", "USER", "VOLUME", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
@@ -38,9 +40,7 @@ def test_every_instruction_is_one_of_docker() -> None:
 
 
 def test_the_base_image_has_a_version_that_the_project_supports() -> None:
-    version = re.fullmatch(r"BASE=python:3\.(\d+)-slim", _instructions()[0][1])
-    assert version is not None
-    assert int(version[1]) >= 11
+    assert int(present(re.fullmatch(r"BASE=python:3\.(\d+)-slim", _instructions()[0][1]))[1]) >= 11
 
 
 def test_one_argument_names_the_base_of_every_stage_so_that_a_digest_can_be_pinned() -> None:
@@ -56,8 +56,7 @@ def test_one_argument_names_the_base_of_every_stage_so_that_a_digest_can_be_pinn
 def test_sops_is_the_one_that_tests_use_and_pinned_by_its_sum() -> None:
     (stage,) = (found for found in _stages() if found[0][1].endswith(" AS sops"))
     source = r"SOPS=github.com/getsops/sops/v3@v(\S+) SOPS_SUM=(h1:[A-Za-z0-9+/]{43}=)"
-    pinned = re.fullmatch(source, dict(stage)["ENV"])
-    assert pinned is not None
+    pinned = present(re.fullmatch(source, dict(stage)["ENV"]))
     assert (ROOT / "tests/fakes/sealed_documents.py").read_text().count(f'"version": "{pinned[1]}"') == 1
     build = dict(stage)["RUN"]
     assert "$SOPS_SUM" in build
@@ -68,8 +67,7 @@ def test_sops_is_the_one_that_tests_use_and_pinned_by_its_sum() -> None:
 def test_the_how_to_pins_the_base_by_its_digest() -> None:
     """The command that the page shows is the one that the file understands."""
     shown = (ROOT / "docs/how-to/container.md").read_text()
-    given = re.search(r"--build-arg (BASE)=(\S+)@sha256:", shown)
-    assert given is not None
+    given = present(re.search(r"--build-arg (BASE)=(\S+)@sha256:", shown))
     assert f"{given[1]}={given[2]}" == _instructions()[0][1]
 
 

@@ -17,6 +17,7 @@ from reconciler.journal import Journal
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import Backup, Request
 from tests.fakes.clocks import QuickClock
+from tests.present import present
 from tests.unit.controller.test_loop import Running, events_of, running
 from tests.unit.controller.test_reloads import as_it_was, led_elsewhere
 
@@ -41,8 +42,7 @@ def told(scene: Running) -> list[str]:
 
 
 def document(scene: Running) -> Mapping[str, Any]:
-    found = scene.journal.state()
-    assert found is not None
+    found = present(scene.journal.state())
     return found
 
 
@@ -153,8 +153,7 @@ async def test_what_stock_was_taken_of_is_held_by_the_guards_until_it_is_confirm
 async def take_stock(scene: Running, path: Path) -> None:
     """`reconciler journal rebuild STORE --cluster m1`, while no service writes the journal."""
     scene.source.forget()
-    snapshot = await scene.source.read()
-    assert snapshot is not None
+    snapshot = present(await scene.source.read())
     scene.journal.close()
     access = Access(kubeconfig=scene.box.kubeconfig, journal=path, interpreters=BUILT_IN_KINDS,
                     clusters=ClusterFilter(("m1",)), clock=QuickClock())  # fmt: skip

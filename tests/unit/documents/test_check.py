@@ -15,6 +15,7 @@ from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, render_schedule
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.present import present
 from tests.unit.documents.bundled import bundled_types
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
@@ -189,8 +190,7 @@ def test_quick_answer_is_never_more_generous_than_the_full_one() -> None:
     bodies: list[dict[str, Any]] = [deployment(), config_map(a="1")]
     values: list[Any] = [None, "a", 1, 1.5, True, [], {}, ["a"], [{}], {"a": "b"}, {"a": 1}, {"none": {}}]
     for gvk in bundled_types():
-        schema = builtin_schema(gvk)
-        assert schema is not None
+        schema = present(builtin_schema(gvk))
         bodies += [
             {"apiVersion": gvk.api_version, "kind": gvk.kind, name: value}
             for name in [*schema.root.fields.keys() - {"apiVersion", "kind"}, "none"]
@@ -198,8 +198,7 @@ def test_quick_answer_is_never_more_generous_than_the_full_one() -> None:
         ]
     for body in bodies:
         gvk = GVK.parse(body["apiVersion"], body["kind"])
-        schema = builtin_schema(gvk)
-        assert schema is not None
+        schema = present(builtin_schema(gvk))
         if surely_fits(gvk, body):
             assert body_faults(schema.root, body) == [], body
         elif gvk.kind != "CustomResourceDefinition":
@@ -219,8 +218,7 @@ def test_quick_answer_is_never_more_generous_than_the_full_one() -> None:
     ],
 )
 def test_an_operation_that_could_do_harm_is_known_before_it_is_applied(path: str, value: Any, doubtful: bool) -> None:
-    schema = builtin_schema(DEPLOYMENT)
-    assert schema is not None
+    schema = present(builtin_schema(DEPLOYMENT))
     operation = PatchOperation(operator=OverrideOperator.ADD, path=path, value=value)
     assert may_not_fit(schema.root, operation) is doubtful
 

@@ -18,6 +18,7 @@ from reconciler.documents import parse_duration
 from reconciler.policy import closed_clusters, opening, parse_cron
 from reconciler.policy.cron import begins_after, begins_until
 from tests.examples import examples
+from tests.present import present
 from tests.yaml_text import load_yaml
 
 TABLE = load_yaml((Path(__file__).parents[2] / "cases" / "rollouts" / "windows.yaml").read_text())
@@ -32,8 +33,7 @@ def cron_of(text: str) -> Cron:
 
 def window_of(given: list[str]) -> Window:
     text, duration, zone, kind = [*given, *("", "", "UTC", "allow")[len(given) :]]
-    seconds = parse_duration(duration)
-    assert seconds is not None
+    seconds = present(parse_duration(duration))
     return Window(kind=WindowKind(kind), cron=cron_of(text), duration_s=seconds, time_zone=zone)
 
 
@@ -70,8 +70,7 @@ MOMENTS = st.integers(0, 2 * 366 * 86400).map(lambda seconds: BEGINNING + timede
 @given(text=expressions(), zone=st.sampled_from(ZONES), moment=MOMENTS)
 def test_the_last_beginning_before_the_next_one_is_the_one_before(text: str, zone: str, moment: datetime) -> None:
     cron, place = cron_of(text), ZoneInfo(zone)
-    begin = begins_after(cron, place, moment)
-    assert begin is not None
+    begin = present(begins_after(cron, place, moment))
     assert begin > moment
     lasts_s = int((begin - moment).total_seconds())
     assert begins_until(cron, place, begin, lasts_s) == begin

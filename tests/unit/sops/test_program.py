@@ -16,6 +16,7 @@ from reconciler.sops.program import LIMITS, Program, program_of, values_of
 from tests.fakes.sops import Sops
 from tests.fakes.sops_programs import Fake
 from tests.fakes.vault import transit_engine
+from tests.present import present
 from tests.unit.sops.test_opening import WIDGET, bodies, opened_with, sealed_of
 
 SHORT = LIMITS._replace(wall_s=4.0)
@@ -52,8 +53,7 @@ def test_the_real_sops_opens_for_pgp_and_for_groups_of_pgp_and_age(sops: Sops, t
     with pgp(tmp_path) as home:
         second = sops.new_identity("second.key")
         groups = f"  - pgp: [{home['FINGERPRINT']}]\n  - age: [{sops.recipient()}]\n  - age: [{sops.recipient(second)}]"
-        program = program_of(sops.binary, "", home, identities=sops.key_file)
-        assert program is not None
+        program = present(program_of(sops.binary, "", home, identities=sops.key_file))
         assert "FINGERPRINT" not in program.environ
         for rule in (f"  pgp: {home['FINGERPRINT']}\n", f"  shamir_threshold: 2\n  key_groups:\n{groups}\n"):
             data = sops.encrypt_for(WIDGET, rule, GNUPGHOME=home["GNUPGHOME"])
@@ -67,8 +67,7 @@ def test_the_real_sops_opens_for_pgp_and_for_groups_of_pgp_and_age(sops: Sops, t
             assert isinstance(expected, DecryptedValues)
             assert named(values) == named(expected)
         assert program.version().startswith("3.")
-    lonely = program_of(sops.binary, "", {"GNUPGHOME": str(tmp_path / "g")}, identities=None)
-    assert lonely is not None
+    lonely = present(program_of(sops.binary, "", {"GNUPGHOME": str(tmp_path / "g")}, identities=None))
     ran = lonely.decrypt(data, is_json=False)
     assert ran.code == 128
     assert "hunter2" not in ran.said
@@ -85,8 +84,7 @@ def test_the_real_sops_asks_a_vault(sops: Sops, tmp_path: Path) -> None:
     with transit_engine() as vault:
         told = {"VAULT_ADDR": vault.address, "VAULT_TOKEN": "token-of-the-service"}
         data = sops.encrypt_for(WIDGET, f"  hc_vault_transit_uri: {vault.address}/v1/transit/keys/fleet\n", **told)
-        program = program_of(sops.binary, "", {**told, "HOME": str(tmp_path)}, identities=None)
-        assert program is not None
+        program = present(program_of(sops.binary, "", {**told, "HOME": str(tmp_path)}, identities=None))
         ran = program.decrypt(data, is_json=False)
         assert ran.code == 0, ran.said
         assert isinstance(values_of(sealed_of(data), ran.output), DecryptedValues)
@@ -146,8 +144,7 @@ def test_a_program_is_told_what_clouds_sign_in_with_and_nothing_of_ours(tmp_path
         "SOPS_AGE_KEY_CMD": "touch /tmp/x", "SOPS_GPG_EXEC": "/x", "SOPS_KEYSERVICE": "tcp://x:1", "LD_PRELOAD": "/x",
         "PYTHONPATH": "/x", "GITHUB_TOKEN": "x",
     }  # fmt: skip
-    program = program_of(fake.path, "", {**told, **ours}, identities=None)
-    assert program is not None
+    program = present(program_of(fake.path, "", {**told, **ours}, identities=None))
     program.decrypt(b"123", is_json=True)
     (arguments, environ, _, given), = fake.runs  # fmt: skip
     assert environ.items() >= {**told, "LC_ALL": "C"}.items()
@@ -184,8 +181,7 @@ def test_a_binary_that_another_could_exchange_is_refused(tmp_path: Path) -> None
 def test_a_binary_that_was_exchanged_while_the_service_runs_is_not_started(tmp_path: Path) -> None:
     fake = Fake(tmp_path, "")
     digest = subprocess.run(["sha256sum", fake.path], check=True, capture_output=True, text=True).stdout.split()[0]
-    program = program_of(fake.path, digest, {}, identities=None)
-    assert program is not None
+    program = present(program_of(fake.path, digest, {}, identities=None))
     fake.behave("print('other')")
     assert "not the binary" in program.decrypt(b"x", is_json=False).why
     assert fake.runs == []
@@ -199,7 +195,6 @@ def test_a_version_that_does_not_know_what_is_needed_is_refused(tmp_path: Path, 
 
 def test_a_file_of_age_alone_is_the_same_by_both_ways(sops: Sops) -> None:
     data = sops.encrypt(WIDGET, *SECRET)
-    program = program_of(sops.binary, "", {}, identities=sops.key_file)
-    assert program is not None
+    program = present(program_of(sops.binary, "", {}, identities=sops.key_file))
     assert values_of(sealed_of(data), program.decrypt(data, is_json=False).output) == opened_with(sops, sealed_of(data))
     assert bodies(sops, data)

@@ -23,6 +23,7 @@ from reconciler.store.source import Commits, open_source
 from reconciler.store.url_source import clone_of, fetch_snapshot
 from tests.fakes.git_server import needed
 from tests.fakes.registry import ORAS, Registry, packed, pem
+from tests.present import present
 from tests.unit.store.test_source import content
 
 
@@ -43,8 +44,7 @@ async def followed(
 async def accepted(source: StoreSource) -> dict[str, str]:
     """Return what the next reading brings; it comes into force."""
     await source.ask_now()
-    snapshot = await source.read()
-    assert snapshot is not None
+    snapshot = present(await source.read())
     source.accept(snapshot.revision, {})
     return {"": snapshot.revision, **content(snapshot)}
 
@@ -309,8 +309,7 @@ async def test_a_key_that_is_named_later_holds_for_what_is_there(tmp_path: Path)
             await accepted(source)
         key = new_key()
         async with followed(f"{registry.store}:prod", tmp_path, key_file(tmp_path, key)) as source:
-            snapshot = await source.read()
-            assert snapshot is not None
+            present(await source.read())
             assert f"{digest} is not signed" in source.note
             assert "going on with" in source.note
             registry.sign(digest, key)

@@ -20,6 +20,7 @@ from reconciler.store.source import open_source
 from reconciler.store.url_source import UrlSource
 from tests.fakes.git_server import needed
 from tests.fakes.store_trees import AUTHOR, commit_all, write_files
+from tests.present import present
 
 Change = Callable[[str], None]
 
@@ -190,13 +191,11 @@ async def test_goes_on_after_the_store_was_away(work: Path, tmp_path: Path, inde
 async def test_older_blobs_can_be_read(work: Path, tmp_path: Path, index: int) -> None:
     text, as_directory, change = _stores(work)[index]
     async with opened(text, tmp_path / "state", as_directory=as_directory) as source:
-        first = await source.read()
-        assert first is not None
+        first = present(await source.read())
         blob = first.files[0].blob
         change("2")
         assert await read_new(source) == {"a.yaml": "2"}
-        stored = source.read_blob("a.yaml", blob)
-        assert stored is not None
+        stored = present(source.read_blob("a.yaml", blob))
         assert (stored.path, stored.data) == ("a.yaml", b"1")
         assert source.read_blob("a.yaml", "0" * 40) is None
 
@@ -205,17 +204,14 @@ async def test_older_blobs_can_be_read(work: Path, tmp_path: Path, index: int) -
 async def test_older_revisions_are_ordered_named_and_read(work: Path, tmp_path: Path, index: int) -> None:
     text, as_directory, change = _stores(work)[index]
     async with opened(text, tmp_path / "state", as_directory=as_directory) as source:
-        first = await source.read()
-        assert first is not None
+        first = present(await source.read())
         old = first.revision
         change("2")
         assert await read_new(source) == {"a.yaml": "2"}
         head = str(pygit2.Repository(str(work)).head.target)
         assert source.ancestry([old, "f" * 40], head) == Ancestry(order=(old, head), missing=frozenset({"f" * 40}))
         assert source.resolve([old[:9], head, "HEAD", "main", "HEAD~1"]) == {old[:9]: old, head: head}
-        recalled = source.recall(old)
-        assert recalled is not None
-        assert content(recalled) == {"a.yaml": "1"}
+        assert content(present(source.recall(old))) == {"a.yaml": "1"}
         assert source.recall("f" * 40) is None
         change("3")
         assert await read_new(source) == {"a.yaml": "3"}, "what was recalled is no base of what is read next"
@@ -223,8 +219,7 @@ async def test_older_revisions_are_ordered_named_and_read(work: Path, tmp_path: 
 
 async def test_a_directory_has_no_revisions(work: Path, tmp_path: Path) -> None:
     async with opened(str(work), tmp_path / "state", as_directory=True) as source:
-        snapshot = await source.read()
-        assert snapshot is not None
+        snapshot = present(await source.read())
         missing = frozenset({"f" * 40, snapshot.revision})
         assert source.ancestry(["f" * 40], snapshot.revision) == Ancestry(missing=missing)
         assert source.resolve(["f" * 40, "v1"]) == {}
@@ -233,8 +228,7 @@ async def test_a_directory_has_no_revisions(work: Path, tmp_path: Path) -> None:
 
 async def test_nothing_is_written_into_a_repository_of_a_person(work: Path, tmp_path: Path) -> None:
     async with opened(str(work), tmp_path / "state") as source:
-        snapshot = await source.read()
-        assert snapshot is not None
+        snapshot = present(await source.read())
         before = sorted(pygit2.Repository(str(work)).references)
         source.keep([snapshot.revision])
         assert sorted(pygit2.Repository(str(work)).references) == before
@@ -269,9 +263,7 @@ async def test_what_is_kept_outlasts_a_force_push_fetches_and_a_collection(work:
             pygit2.Repository(str(clone)).references.delete(name)
         git("gc", "--quiet", "--prune=now", at=clone)
         assert source.ancestry([old], head) == Ancestry(order=(head,))
-        recalled = source.recall(old)
-        assert recalled is not None
-        assert content(recalled) == {"a.yaml": "old"}
+        assert content(present(source.recall(old))) == {"a.yaml": "old"}
         source.keep([])
         git("gc", "--quiet", "--prune=now", at=clone)
         assert source.ancestry([old], head) == Ancestry(order=(head,), missing=frozenset({old}))

@@ -19,6 +19,7 @@ from tests.fakes.git_server import GitServer
 from tests.fakes.raising import InterpreterFault
 from tests.fakes.store_trees import AUTHOR, commit_all, write_files
 from tests.fakes.waiting import until
+from tests.present import present
 from tests.unit.store.test_source import content, opened, read_new
 
 
@@ -37,8 +38,7 @@ def _move(work: Path, how: str) -> str:
     """Force main to something that does not follow from it."""
     repository = pygit2.Repository(str(work))
     head = repository.head.peel(pygit2.Commit)
-    tree = repository.get(head.tree.id)
-    assert tree is not None
+    present(repository.get(head.tree.id))
     if how == "set back":
         target = head.parents[0].id
     else:
@@ -49,8 +49,7 @@ def _move(work: Path, how: str) -> str:
 
 
 async def _first(source: StoreSource) -> dict[str, str]:
-    snapshot = await source.read()
-    assert snapshot is not None
+    snapshot = present(await source.read())
     source.accept(snapshot.revision, {})
     return content(snapshot)
 
@@ -81,9 +80,7 @@ async def test_a_branch_that_leads_elsewhere_is_not_followed_unless_told_to(
         with pytest.raises(StoreError, match=how):
             await _poll(source)
     async with opened(url, state, accept_rewinds=True) as source:
-        snapshot = await _poll(source)
-        assert snapshot is not None
-        assert snapshot.revision == moved
+        assert present(await _poll(source)).revision == moved
         assert source.note == ""
     async with opened(url, state) as source:
         assert (await _poll(source)) is not None, "what was accepted once is in force"
@@ -97,15 +94,10 @@ async def test_what_was_not_accepted_is_nothing_that_a_branch_must_follow_from(w
         write_files(work, {"a.yaml": "4"})
         commit_all(work)
         await source.changed()
-        refused = await source.read()
-        assert refused is not None
+        refused = present(await source.read())
         pygit2.Repository(str(work)).references["refs/heads/main"].set_target(pygit2.Oid(hex=accepted))
-        snapshot = await _poll(source)
-        assert snapshot is not None
-        assert snapshot.revision == accepted
-        recalled = source.recall(refused.revision)
-        assert recalled is not None
-        assert content(recalled)["a.yaml"] == "4"
+        assert present(await _poll(source)).revision == accepted
+        assert content(present(source.recall(refused.revision)))["a.yaml"] == "4"
         assert source.recall("dir:00") is None
 
 
@@ -319,9 +311,7 @@ async def test_a_fetch_that_fails_by_a_fault_of_ours_keeps_the_last_one_and_says
         write_files(work, {"a.yaml": "4"})
         commit_all(work)
         monkeypatch.setattr(source_url, "fetch", fetch)
-        snapshot = await _poll(source)
-        assert snapshot is not None
-        assert content(snapshot)["a.yaml"] == "4"
+        assert content(present(await _poll(source)))["a.yaml"] == "4"
 
 
 async def test_a_commit_that_cannot_be_looked_at_for_a_fault_of_ours_says_so_and_is_tried_again(

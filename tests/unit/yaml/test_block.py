@@ -18,6 +18,7 @@ from reconciler.yaml import YamlRefused, block, compose, read_yaml
 from reconciler.yaml.block import read_block
 from reconciler.yaml.nodes import Note, bodies
 from reconciler.yaml.yaml_limits import check_file
+from tests.present import present
 from tests.unit.yaml_cases import CASES, cases
 
 ROOT = Path(__file__).parents[3]
@@ -70,9 +71,7 @@ USUAL = {
 
 @pytest.mark.parametrize("text", USUAL.values(), ids=USUAL)
 def test_reads_what_is_usual(text: str) -> None:
-    found = read_block(text.encode())
-    assert found is not None
-    assert in_order(found) == in_order(long_way(text.encode()))
+    assert in_order(present(read_block(text.encode()))) == in_order(long_way(text.encode()))
 
 
 LEFT = {
@@ -160,9 +159,7 @@ def test_leaves_everything_else_to_the_other_reader(text: str) -> None:
 def test_reads_large_files_as_the_long_way() -> None:
     text = "".join(f"field{number}:\n- name: x{number}\n  mode: 0644\n" for number in range(5_000))
     assert len(text) > 150_000
-    found = read_block(text.encode())
-    assert found is not None
-    assert in_order(found) == in_order(long_way(text.encode()))
+    assert in_order(present(read_block(text.encode()))) == in_order(long_way(text.encode()))
 
 
 def test_leaves_files_to_the_other_reader_that_may_hold_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import Request
 from tests.fakes.members import FLEET, Open, opened
 from tests.fakes.worlds import deployment, fleet_of, job, policy
+from tests.present import present
 
 RETAIN = {"resourcetemplate.karmada.io/retain-replicas": "true"}
 APPS, BATCH = "/apis/apps/v1/namespaces/demo/deployments", "/apis/batch/v1/namespaces/demo/jobs"
@@ -53,8 +54,7 @@ def add_autoscaler(scene: Open, target: dict[str, str] | None = None) -> None:
 
 
 def replicas(scene: Open, kind: str = "Deployment", field: str = "replicas") -> Any:
-    live = scene.live("m1", kind=kind)
-    assert live is not None
+    live = present(scene.live("m1", kind=kind))
     return live["spec"].get(field)
 
 
@@ -168,8 +168,7 @@ async def test_a_status_that_moves_on_between_the_look_and_the_write_does_no_har
         (change,) = await due(scene, store(image="nginx:2"))
         send(scene, "PATCH", f"{APPS}/app/status", {"status": {"observedGeneration": 77}}, "kube-controller-manager")
         await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
-        live = scene.live("m1", kind="Deployment")
-        assert live is not None
+        live = present(scene.live("m1", kind="Deployment"))
         assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2"
 
 

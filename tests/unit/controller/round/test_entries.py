@@ -21,6 +21,7 @@ from reconciler.errors import HeldByCopy, MemberClusterError
 from reconciler.journal import Journal
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import FLEET
+from tests.present import present
 from tests.unit.controller.round.test_hold import Scene, one_cluster
 
 OLD = Record(revision="c1", begun_at="2020-11-20T10:00:00Z", completed_at="2020-11-20T10:05:00Z")
@@ -87,8 +88,7 @@ async def test_another_journal_is_told_which_hooks_ran_and_ours_is_not(tmp_path:
                 ("migrate", "r1", False), ("smoke", "r1", True)
             ]  # fmt: skip
         with scene.process("b") as holder:
-            refused = await scene.hold(holder, take_over=True)
-            assert refused is not None
+            refused = present(await scene.hold(holder, take_over=True))
             assert "told of hooks" in refused.message, "what was planned without them is planned again"
             rows = journal_of(holder).applied("m1")
             assert {row.identity.name: (row.uid, row.failed) for row in rows.values() if row.finished} == {
@@ -221,8 +221,7 @@ async def test_what_a_mark_knew_and_the_journal_did_not_is_planned_again(tmp_pat
             assert await scene.hold(holder) is None
         scene.write_mark("PATCH", {"rollout.web": json.dumps(entry(NEWER))})
         with scene.process("a") as holder:
-            error = await holder.enter(scene.member, FLEET, {"web": NEW})
-            assert error is not None
+            error = present(await holder.enter(scene.member, FLEET, {"web": NEW}))
             assert "what the journal did not know" in error.message
             assert told(scene) == {"web": entry(NEWER)}
             assert journal_of(holder).rollout_records() == {"web": {"m1": NEWER}}

@@ -17,6 +17,7 @@ from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import Fault, FaultKind, Request, is_write
 from tests.fakes.members import FLEET, Open, opened
 from tests.fakes.worlds import config_map, fleet_of, policy
+from tests.present import present
 
 TWO = ("m1", "m2")
 
@@ -60,8 +61,7 @@ async def test_create_is_one_request_that_creates_or_fails(tmp_path: Path) -> No
 async def test_a_create_whose_answer_was_lost_is_not_made_twice(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         await ready(scene)
-        before = scene.live("m1")
-        assert before is not None
+        present(scene.live("m1"))
         scene.by_hand("m1", "DELETE")
         change = await change_for(scene, store())
         assert change.action is Action.CREATE
@@ -69,10 +69,8 @@ async def test_a_create_whose_answer_was_lost_is_not_made_twice(tmp_path: Path) 
         faults.order(Fault(kind=FaultKind.LOST_RESPONSE), when=is_write)
         with pytest.raises(ClusterUnreachable):
             await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
-        made = scene.live("m1")
-        assert made is not None
-        done = await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
-        assert done is not None
+        made = present(scene.live("m1"))
+        done = present(await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS))
         assert done.uid == made["metadata"]["uid"]
 
 
@@ -84,9 +82,7 @@ async def test_a_create_leaves_alone_what_somebody_else_created_meanwhile(tmp_pa
         scene.by_hand("m1", "POST", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}})
         with pytest.raises(AlreadyExists, match="is not ours"):
             await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
-        live = scene.live("m1")
-        assert live is not None
-        assert "data" not in live
+        assert "data" not in present(scene.live("m1"))
 
 
 async def test_a_pod_waits_for_the_account_of_its_new_namespace(tmp_path: Path) -> None:
@@ -126,9 +122,7 @@ async def test_an_update_leaves_alone_what_lost_a_mark_since_the_plan(tmp_path: 
         scene.by_hand("m1", "PATCH", {"metadata": {mark: {keys[mark]: None}}})
         with pytest.raises(WriteConflict, match="no longer ours"):
             await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
-        live = scene.live("m1")
-        assert live is not None
-        assert live["data"] == {"value": "1"}
+        assert present(scene.live("m1"))["data"] == {"value": "1"}
 
 
 async def test_an_update_heals_what_was_edited_since_the_plan(tmp_path: Path) -> None:
@@ -137,9 +131,7 @@ async def test_an_update_heals_what_was_edited_since_the_plan(tmp_path: Path) ->
         change = await change_for(scene, store("2"))
         scene.by_hand("m1", "PATCH", {"data": {"value": "theirs"}})
         await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
-        live = scene.live("m1")
-        assert live is not None
-        assert live["data"] == {"value": "2"}
+        assert present(scene.live("m1"))["data"] == {"value": "2"}
 
 
 async def test_a_delete_reads_the_marks_again(tmp_path: Path) -> None:
@@ -176,8 +168,7 @@ async def test_a_release_takes_our_marks_off_and_nothing_else(tmp_path: Path) ->
         change = await change_for(scene, without(policy("ConfigMap", "m1")))
         assert change.action is Action.RELEASE
         await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
-        live = scene.live("m1")
-        assert live is not None
+        live = present(scene.live("m1"))
         assert live["data"] == {"value": "1"}
         assert "labels" not in live["metadata"]
         assert "fleet-reconciler" not in str(live["metadata"].get("managedFields"))
@@ -193,8 +184,7 @@ async def test_an_adoption_makes_an_object_ours_without_replacing_it(tmp_path: P
         change = await change_for(scene, store(conflictResolution="Overwrite"))
         assert change.action is Action.ADOPT
         await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
-        live = scene.live("m1")
+        live = present(scene.live("m1"))
         assert before is not None
-        assert live is not None
         assert live["metadata"]["uid"] == before["metadata"]["uid"]
         assert live["data"] == {"value": "1"}
