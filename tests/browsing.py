@@ -23,7 +23,6 @@ _QUIET = (
 
 
 def chromium() -> str | None:
-    """Return the path of Chromium."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 

@@ -156,7 +156,6 @@ class FileScheduling:
 
 
 def file_of(nodeid: str) -> str:
-    """The file of a test."""
     return nodeid.partition("::")[0]
 
 

@@ -62,7 +62,6 @@ class Program:
         return self.code
 
     def send(self, number: int) -> None:
-        """Send a signal, if it runs."""
         if self.code is None:
             os.kill(self.pid, number)
 

@@ -217,7 +217,6 @@ class RealCluster:
 
     @property
     def _data(self) -> Path:
-        """The files of its etcd."""
         return self.audit_log.parents[1] / "etcd"
 
     def delete(self) -> None:
@@ -237,7 +236,6 @@ class RealCluster:
             os.kill(pid, signal.SIGCONT)
 
     def _waiting_pods(self) -> list[Any]:
-        """The pods that have no node."""
         found: list[Any] = self.get("pods", "--all-namespaces", "--field-selector", "spec.nodeName=")["items"]
         return found
 

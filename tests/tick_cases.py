@@ -55,7 +55,6 @@ def overlaid(case: Case, over: Case) -> dict[str, Any]:
 
 
 def workloads(case: Case) -> dict[str, dict[str, Any]]:
-    """The workloads of a case by name, each with all its fields."""
     return {name: overlaid(case, given or {}) for name, given in case.get("workloads", {"web": {}}).items()}
 
 

@@ -13,5 +13,4 @@ def load_yaml(text: str | bytes) -> Any:
 
 
 def load_documents(text: str | bytes) -> list[Any]:
-    """Return the value of each document."""
     return list(yaml.load_all(text, yaml.CSafeLoader))

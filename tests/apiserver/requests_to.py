@@ -37,8 +37,6 @@ class Refused(Exception):
 
 
 class ApiServer(ApiConnection):
-    """Objects of an API server by their paths."""
-
     def request(self, method: str, path: str, body: Any = None, media_type: str = "application/json") -> Body:
         """The JSON answer; anything but success raises Refused."""
         status, read = self.ask(method, path, body, Content_Type=media_type)
@@ -47,7 +45,6 @@ class ApiServer(ApiConnection):
         return dict(read)
 
     def get(self, path: str) -> Body:
-        """Read one object."""
         return self.request("GET", path)
 
     def has(self, path: str) -> bool:
@@ -70,7 +67,6 @@ class ApiServer(ApiConnection):
         wait_until(is_established, f"{definition} to be established")
 
     def remove(self, path: str) -> None:
-        """Delete what may be there and wait until it is gone."""
         if self.has(path):
             self.request("DELETE", path)
             wait_until(lambda: not self.has(path), f"{path} to be gone")

@@ -36,7 +36,6 @@ def real_side(real_cluster: RealCluster) -> Iterator[Side]:
 
 @pytest.fixture(params=["sim", pytest.param("real", marks=pytest.mark.apiserver)])
 def side(request: pytest.FixtureRequest) -> Side:
-    """Each of the two."""
     found = request.getfixturevalue(f"{request.param}_side")
     assert isinstance(found, Side)
     return found

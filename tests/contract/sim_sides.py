@@ -35,7 +35,6 @@ class Reply(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The message of a Status."""
         return str(self.body["message"])
 
 
@@ -57,7 +56,6 @@ class Side:
                 self._context.load_cert_chain(pem.name)
 
     def raw(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
-        """Status and bytes of one request."""
         host, port = self._url.hostname or "", self._url.port
         connection: HTTPConnection
         if self._context is not None:

@@ -37,8 +37,6 @@ class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PromiseMap(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The promises of one page."""
-
     page: str
     promises: tuple[Promise, ...]
     explains: tuple[str, ...] = ()

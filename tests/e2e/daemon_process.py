@@ -96,7 +96,6 @@ class Daemon:
 
     @property
     def pid(self) -> int:
-        """Of the running process."""
         assert self._process is not None
         return self._process.pid
 

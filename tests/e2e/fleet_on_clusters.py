@@ -51,7 +51,6 @@ class FleetOnClusters:
             path.unlink()
 
     def write_text(self, name: str, text: str) -> None:
-        """A file of the store as text."""
         (self.store / f"{name}.yaml").write_text(text)
 
     def apply(self) -> Applied:
@@ -81,7 +80,6 @@ class FleetOnClusters:
         return json.loads(text) if text.strip() else None
 
     def config_map(self, name: str, **data: str) -> dict[str, Any]:
-        """A ConfigMap template."""
         return {"apiVersion": "v1", "kind": "ConfigMap",
                 "metadata": {"name": name, "namespace": self.namespace}, "data": data or {"k": "v"}}  # fmt: skip
 

@@ -70,7 +70,6 @@ class Scene:
         return json.loads(done.out) if done.code == 0 else {"clusters": [], "troubles": []}
 
     def page(self, path: str) -> str:
-        """Return a page of the service."""
         listening = [json.loads(line) for line in self.daemon.said().splitlines() if '"Listening"' in line]
         with urllib.request.urlopen(f"http://{listening[-1]['obj']}{path}", timeout=180) as answer:
             return str(answer.read().decode())

@@ -51,7 +51,6 @@ class Scene:
                          "preserveResourcesOnDeletion": keep}}  # fmt: skip
 
     def put(self, name: str, *clusters: str, keep: bool = False, **data: str) -> None:
-        """A ConfigMap and its policy, each in a file."""
         self.store.write(f"{name}.yaml", self.config_map(name, **data))
         self.store.write(f"{name}-policy.yaml", self.policy(name, *clusters, keep=keep))
 
@@ -66,7 +65,6 @@ class Scene:
         return json.loads(text) if text.strip() else None
 
     def edit(self, cluster: str, name: str, value: str) -> None:
-        """A hand edit of a live ConfigMap."""
         patch = f'{{"data":{{"a":"{value}"}}}}'
         self.clusters[cluster].kubectl("patch", "configmap", name, "-n", self.namespace, "-p", patch)
 
@@ -76,7 +74,6 @@ class Scene:
         wait_until(lambda: self.data(cluster, name) == data, what, seen=lambda: self.daemon.text()[-1500:])
 
     def state(self) -> dict[str, Any]:
-        """Return what the journal shows."""
         with Journal.open(self.journal, read_only=True) as journal:
             return dict(journal.state() or {})
 

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from reconciler.journal import Journal
-from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
+from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.real_clusters import wait_until
 from tests.soak.crashes import CLUSTERS
 
@@ -63,10 +64,7 @@ class Box(NamedTuple):
 
     def edit(self, cluster: str, value: str) -> None:
         """Somebody changes the ConfigMap by hand."""
-        request = Request(method="PATCH", path="/api/v1/namespaces/demo/configmaps/app", query={},
-                          body={"data": {"value": value}}, content_type="application/merge-patch+json",
-                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-        self.fleet.call(lambda box: box[cluster].request(request))
+        self.fleet.call(lambda box: ask(box[cluster], "PATCH", f"{CONFIG_MAPS}/app", {"data": {"value": value}}))
 
 
 @pytest.fixture

@@ -49,7 +49,6 @@ class Encrypted(Scene):
         )
 
     def put_file(self, data: bytes) -> None:
-        """The file, committed."""
         self.store.write_text("sealed.yaml", data.decode())
         self.store.commit()
 

@@ -58,7 +58,6 @@ class Scene:
         self.far = Daemon(self.store.folder, away, folder / "far" / "journal.db", "--cluster", "far")
 
     def put(self, value: str) -> None:
-        """A ConfigMap for every cluster."""
         everywhere = policy("settings", "ConfigMap", *CLUSTERS)
         self.store.write("settings.yaml", config_map("settings", value=value), everywhere)
 
@@ -174,7 +173,6 @@ def test_what_rests_on_all_clusters_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def _codes(status: dict[str, Any], code: str) -> int:
-    """Return how many problems have a code."""
     return sum(each["code"] == code for each in status["problems"])
 
 

@@ -80,7 +80,6 @@ class Hydrated:
         file.write_text(text)
 
     def run(self, *args: str) -> None:
-        """A command of ours."""
         run_text(*args, environment={**os.environ, "PATH": self.path})
 
     def wanted(self, render: str, stage: str) -> list[dict[str, Any]]:
@@ -103,7 +102,6 @@ class Hydrated:
         return [body for body in found if "helm.sh/hook" not in body["metadata"].get("annotations", {})]
 
     def held(self, cluster: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """The object in a cluster."""
         group = body["apiVersion"].rpartition("/")[0]
         kind = f"{body['kind']}.{body['apiVersion'].rpartition('/')[2]}.{group}" if group else body["kind"]
         return self.fleet.live(cluster, kind, body["metadata"]["name"])

@@ -106,7 +106,6 @@ class Hub:
         self.store.commit()
 
     def value(self) -> str:
-        """Return the member's value."""
         found = self.member.get("configmap", "-n", "default", "--field-selector", f"metadata.name={self.fleet}")[
             "items"
         ]

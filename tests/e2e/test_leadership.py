@@ -19,9 +19,10 @@ import pytest
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.journal import Journal
 from reconciler.lease import Handover, read_handover
-from reconciler.sim import BackgroundFleet, ClusterSpec, Event, FleetInABox, Request, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, Event, FleetInABox, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy, web
+from tests.fakes.hands import ask
 from tests.real_clusters import wait_until
 
 CLUSTERS = ("m1", "m2", "hub")
@@ -179,9 +180,7 @@ def test_a_lease_that_is_deleted_makes_no_second_leader(tmp_path: Path) -> None:
         holder = found.lease()["holderIdentity"]
         wait_until(lambda: found.two_knows_of() == holder, "the standby to have seen who leads")
         path = f"/apis/coordination.k8s.io/v1/namespaces/fleet-system/leases/fleet-{FLEET}"
-        request = Request(method="DELETE", path=path, query={}, body=None, content_type="", accept="application/json",
-                          user_agent="kubectl/v1")  # fmt: skip
-        assert found.fleet.call(lambda box: box["hub"].request(request)).status == 200
+        found.fleet.call(lambda box: ask(box["hub"], "DELETE", path))
         wait_until(lambda: found.lease().get("holderIdentity") == holder, "made again by who held it")
         found.put("second")
         found.has("second")

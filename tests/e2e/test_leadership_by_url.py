@@ -17,8 +17,6 @@ pytestmark = pytest.mark.timeout(300)
 
 
 class SceneByUrl(Scene):
-    """The store is read by its URL."""
-
     def process(self, name: str, poll: str = "1") -> Daemon:
         journal = self.folder / name / "journal.db"
         return Daemon(f"file://{self.store.folder}", self.fleet.kubeconfig, journal, "--poll", poll)

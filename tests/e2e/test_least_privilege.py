@@ -151,11 +151,9 @@ class Account:
         ]
 
     def refused(self, since: int) -> set[str]:
-        """Return those events that were refused."""
         return {event for event in self.events(since) if event.startswith("403 ")}
 
     def writes(self, since: int) -> list[str]:
-        """Return those events that wrote."""
         return [event for event in self.events(since) if event.startswith("20") and event.split()[1] not in READ]
 
     def has(self, kind: str, name: str) -> bool:

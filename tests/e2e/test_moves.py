@@ -56,7 +56,6 @@ class Stage:
     def put(
         self, name: str, placement: dict[str, Any], *, kind: str = "Deployment", replicas: int = 2, large: bool = False
     ) -> None:
-        """A workload and the policy that places it."""
         self.store.write(f"{name}.yaml", self.workload(name, kind, replicas, large=large), self.policy(
             name, kind, placement))  # fmt: skip
 

@@ -31,7 +31,6 @@ def placed(namespace: str, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has(fleet: BackgroundFleet, namespace: str) -> str:
-    """Return the image that runs in an environment."""
     cluster = ENVIRONMENTS[namespace]
     return image_of(fleet.call(lambda box: box[cluster].state.get("Deployment", namespace, "web")))
 
@@ -108,7 +107,6 @@ class Environments:
             member.remove_node(f"node-{self.fleet}")
 
     def run(self, command: str, *args: str | Path, code: int | None = 0) -> str:
-        """A command on the store, and what it said."""
         done = run_text(command, self.store.folder, *args, environment=self._environ, code=code)
         return done.stdout + done.stderr
 

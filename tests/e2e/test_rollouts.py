@@ -135,7 +135,6 @@ class Scene:
         self.until(lambda: self.images() == wanted, f"{canary} in the first stage and {others or 'nothing'} elsewhere")
 
     def drift(self, cluster: str, image: str) -> None:
-        """Somebody sets another image."""
         patch = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}
         self.clusters[cluster].kubectl("patch", "deployment", "web", "-n", self.namespace, "--field-manager=by-hand",
                                        "-p", json.dumps(patch))  # fmt: skip

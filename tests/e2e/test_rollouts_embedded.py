@@ -64,7 +64,6 @@ def begun(store: GitRepository, daemon: Daemon, referee: Referee) -> str:
 
 
 def drift(fleet: BackgroundFleet, cluster: str, image: str) -> None:
-    """Somebody sets another image."""
     operation = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}]
     kubectl = ["kubectl", "--kubeconfig", str(fleet.kubeconfig), "--context", cluster, "-n", "demo"]
     subprocess.run(
@@ -143,7 +142,6 @@ def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_pa
 
 
 def in_step(daemon: Daemon) -> set[str]:
-    """Return the revisions of which history says that all is in step."""
     with Journal.open(daemon.journal, read_only=True) as journal:
         found = journal.newest_events(EventFilter(kinds=(str(EventKind.IN_STEP),)), 100)
     return {str(each.event.data["revision"]) for each in found}

@@ -81,7 +81,6 @@ def settle(fleet: FleetOnClusters) -> None:
 
 
 def health(fleet: FleetOnClusters, cluster: str) -> Health:
-    """Health of the ExternalSecret."""
     live = present(fleet.live(cluster, WISH, "of-db"))
     return BUILT_IN_KINDS.of(secret_operator.GROUP, "ExternalSecret").health(live)
 

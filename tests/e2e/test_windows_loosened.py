@@ -60,7 +60,6 @@ class Service(NamedTuple):
     daemon: Daemon
 
     def value(self) -> object:
-        """Return what the cluster has."""
         found = self.fleet.call(lambda box: box["m1"].state.get("ConfigMap", "demo", "c"))
         return found and found["data"]["a"]
 

@@ -153,8 +153,6 @@ def _as_deployed(body: dict[str, Any]) -> None:
 
 
 class LightClusters:
-    """All of them, and what they were asked."""
-
     def __init__(self) -> None:
         self.clusters: dict[str, LightCluster] = {}
         self.counts: Counter[str] = Counter()

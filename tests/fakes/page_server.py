@@ -57,7 +57,6 @@ class PageServer:
         self._do(self._stop())
 
     def close(self) -> None:
-        """End for good."""
         self.stop()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -33,7 +33,6 @@ def raising(group: str, kind: str, when: Raises = lambda live: True) -> Interpre
 
 
 def registry_with(*given: tuple[str, Interpreter]) -> Registry:
-    """The interpreters given by name, and the built-in ones of all other kinds."""
     taken = {kind for _, interpreter in given for kind in interpreter.kinds}
     return registry_of([*given, *((name, known) for name, known in BUILT_IN if taken.isdisjoint(known.kinds))])
 

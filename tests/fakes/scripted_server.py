@@ -20,8 +20,6 @@ CUT = b"cut"
 
 
 class Asked(Struct, frozen=True):
-    """A request as it came in."""
-
     method: str
     target: str
     headers: dict[str, str]
@@ -40,7 +38,6 @@ def reply(status: int, body: Any = b"", promised: int | None = None, **headers: 
 
 
 def status(code: int, reason: str, message: str = "", **details: Any) -> dict[str, Any]:
-    """A Status as API servers answer it."""
     body = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason}
     return {**body, "message": message, "details": details}
 

@@ -38,5 +38,4 @@ def sealed(kind: str = "Secret", name: str = "app", sops: dict[str, Any] | None 
 
 
 def text_of(*documents: dict[str, Any]) -> str:
-    """The documents as one file."""
     return yaml.safe_dump_all(documents, sort_keys=False)

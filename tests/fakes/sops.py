@@ -53,7 +53,6 @@ class Sops:
         return self.encrypt(yaml.safe_dump_all(documents, sort_keys=False), *options)
 
     def decrypt(self, data: bytes, *, name: str = "out.yaml") -> bytes:
-        """Return the decrypted content of a file."""
         (self.folder / name).write_bytes(data)
         return self._run("sops", "decrypt", str(self.folder / name), key_file=self.key_file)
 

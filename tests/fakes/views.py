@@ -530,7 +530,6 @@ def _cluster() -> ClusterView:
 
 
 def day() -> DayView:
-    """A day with a bad hour."""
     hours = tuple(at(3600 * back + 33 * 60 + 20) for back in range(23, -1, -1))
     many = tuple(DayCell(hour=number, events={"updated": 1 + number % 4}) for number in range(2, 24, 3))
     bad = DayCell(hour=21, events={"failed": 12, "cluster-away": 1})

@@ -27,7 +27,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._jumping)
 
     def time(self) -> float:
-        """Seconds of virtual time."""
         return self._jumping.passed_s
 
 

@@ -63,7 +63,6 @@ WEIGHTS = """\
 
 
 def chart(version: str, *, evil: bool = False) -> dict[str, str]:
-    """Return sixty objects of a chart."""
     labels = f"{{helm.sh/chart: shop-{version}, app.kubernetes.io/version: {version}}}"
     metadata = f"metadata: {{name: NAME, namespace: shop, labels: {labels}}}\n"
     config_map = f"apiVersion: v1\nkind: ConfigMap\n{metadata}data: {{a: b}}\n"

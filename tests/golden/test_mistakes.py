@@ -20,7 +20,6 @@ SLIPS: list[dict[str, Any]] = load_yaml((FOLDER / "slips.yaml").read_text())
 
 
 def typed(case: Mapping[str, Any], folder: Path) -> Path:
-    """The store of a case."""
     store = folder / "store"
     store.mkdir()
     write_store(store)

@@ -96,7 +96,6 @@ class AppliedMembers(TestBed):
         ]
 
     def look(self) -> None:
-        """Observe what runs."""
         clusters = dict(self.observations.clusters)
         for name, objects in self.objects.items():
             rows = self.ledger[name]

@@ -45,7 +45,6 @@ def store(parallelism: int, completions: int, division: dict[str, Any], clusters
 
 
 def parts(bed: TestBed) -> dict[str, int]:
-    """Completions of what is there."""
     found = {name: objects[JOB].body["spec"] for name, objects in bed.objects.items() if JOB in objects}
     return {name: spec["completions"] for name, spec in found.items()}
 

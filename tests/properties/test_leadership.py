@@ -225,8 +225,6 @@ def test_at_most_one_process_may_write(seed: int) -> None:
 
 
 class Unheard(Process):
-    """A process that does not hear that it made the Lease."""
-
     async def create(self, gvk: GVK, namespace: str, name: str, body: dict[str, Any], **more: Any) -> LiveObject:
         made = await super().create(gvk, namespace, name, body, **more)
         if gvk.kind == "Namespace":

@@ -27,7 +27,6 @@ class Ran(Struct, frozen=True, kw_only=True):
 
     @property
     def output(self) -> str:
-        """Everything that was printed."""
         return (self.out + self.err).decode(errors="replace")
 
     @property

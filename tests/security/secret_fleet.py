@@ -25,7 +25,6 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def secret(name: str, **more: Any) -> dict[str, Any]:
-    """A Secret of the store."""
     metadata = {"name": name, "namespace": NAMESPACE, **more.pop("metadata", {})}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, **more}
 
@@ -100,7 +99,6 @@ def store(canaries: Canaries, when: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def write_store(folder: Path, documents: Mapping[str, list[dict[str, Any]]]) -> None:
-    """Write the files."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, bodies in documents.items():
         (folder / name).write_text(yaml.safe_dump_all(bodies, sort_keys=False))

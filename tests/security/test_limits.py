@@ -52,7 +52,6 @@ def _patches(count: int, path: str = "/data/a") -> str:
 
 
 def _object(size: int) -> str:
-    """An object of so many bytes as JSON."""
     bare = len(json.dumps(load_yaml(WIDGET + "a: ''\n"), separators=(",", ":")))
     return WIDGET + 'a: "' + "x" * (size - bare) + '"\n'
 

@@ -20,8 +20,6 @@ KEPT_AS: Final = {
 
 
 class App:
-    """One template with its policy."""
-
     is_shared = False
     """True if the clusters share its replicas."""
 
@@ -54,7 +52,6 @@ class App:
         return [chosen, template] if self.is_present else [chosen]
 
     def template(self) -> dict[str, Any]:
-        """The object."""
         match self.kind:
             case "ConfigMap":
                 return config_map(self.name, value=str(self.value))

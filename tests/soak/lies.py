@@ -156,7 +156,6 @@ spec:
 
 
 def store(value: str = "1", image: str = "nginx:1") -> Fleet:
-    """The store at one of its revisions."""
     text = STORE.replace('value: "1"', f'value: "{value}"').replace('"nginx:1"', f'"{image}"')
     return fleet_of(*load_documents(text), clusters=(LIAR, HONEST))
 

@@ -63,7 +63,6 @@ class Pages:
         return (time.perf_counter() - begun) * 1000, size
 
     def commit(self) -> None:
-        """Another image of one workload."""
         self._commits += 1
         number = self._commits % (self.fleet.large.objects // 3) * 3
         text = yaml.dump_all(workload(number, f"2.{self._commits}"), Dumper=yaml.CSafeDumper)

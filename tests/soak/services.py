@@ -45,12 +45,10 @@ class FaultsLogged(logging.Handler):
             self.lines.append(self.format(record))
 
     async def __aenter__(self) -> Self:
-        """Begin to listen."""
         logging.getLogger("reconciler").addHandler(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Listen no more."""
         logging.getLogger("reconciler").removeHandler(self)
 
 

@@ -43,8 +43,6 @@ def values(**data: str) -> DecryptedValues:
 
 
 class Bed(TestBed):
-    """Members in memory, and what was decrypted."""
-
     opened: Mapping[Identity, DecryptedValues]
 
     def plan(self, fleet: Fleet) -> Round:

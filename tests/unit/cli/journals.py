@@ -86,7 +86,6 @@ def down(name: str, why: str = "connection refused") -> NotRead:
 
 
 def journal_at(folder: Path) -> Path:
-    """A journal with one complete round."""
     path = folder / "journal.db"
     with Journal.open(path) as journal:
         record_round(journal)

@@ -17,6 +17,7 @@ from reconciler.controller.retries.conflicts import UNDONE_MAX
 from reconciler.sim import Fault, FaultKind, Request, is_write
 from tests.fakes.admitting_server import Webhook, let_admit
 from tests.fakes.clocks import QuickClock
+from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.unit.controller.test_loop import Running, events_of, running
 
 APP = "ConfigMap demo/app @ m1"
@@ -58,7 +59,6 @@ async def test_a_webhook_that_changes_each_write_is_told_at_once_and_then_as_a_f
         assert (event.data["error"], event.data["altered"]) == (told, ["data.value"])
         assert not scene.journal.events(subject=APP, kind="updated"), "it was not"
         await scene.until(lambda: counts(scene).get("fought") == 1 and not failed(scene))
-        assert scene.loop is not None
         scene.loop.wake()  # A resync, an order: neither makes it try again before the pause is over.
         rounds = scene.vitals.rounds
         await scene.until(lambda: scene.vitals.rounds > rounds)
@@ -102,10 +102,7 @@ async def test_a_webhook_that_strips_our_marks_is_told_and_what_it_stripped_is_p
         server.webhook = None
         await scene.until(lambda: set(counts(scene)) == {"synced"})
         brake = {"metadata": {"labels": {"fleet.reconciler/fleet": None}}}
-        request = Request(method="PATCH", path="/api/v1/namespaces/demo/configmaps/app", query={}, body=brake,
-                          content_type="application/merge-patch+json", accept="application/json",
-                          user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m1"].request(request).status == 200
+        ask(scene.box["m1"], "PATCH", f"{CONFIG_MAPS}/app", brake)
         await scene.until(lambda: "object-let-go" in str(scene.journal.state()))
 
 

@@ -204,7 +204,6 @@ async def test_a_client_that_raises_for_one_cluster_leaves_the_others_alone(
     fault = Faulty(in_m2)
     async with running_after(tmp_path, fault) as scene:
         monkeypatch.setattr(MemberCluster, name, fault.before_awaiting(getattr(MemberCluster, name)))
-        assert scene.loop is not None
         scene.loop.wake()
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "2", timeout_s=PROMPTLY_S)
@@ -234,7 +233,6 @@ async def test_a_tick_that_fails_by_a_fault_leaves_placements_as_they_are(
     fault = Faulty()
     monkeypatch.setattr(ticks, "propose", fault.before(propose))
     async with running_after(tmp_path, fault) as scene:
-        assert scene.loop is not None
         scene.loop.wake()
         await scene.until(lambda: fault.struck > 0)
         await follows(scene, "2")
@@ -286,7 +284,6 @@ async def test_a_kind_whose_description_brings_a_fault_out_has_no_schema(
         scene.put(
             custom=[{"apiVersion": "example.org/v1", "kind": "Odd", "metadata": {"name": "odd", "namespace": "demo"}}]
         )
-        assert scene.loop is not None
         scene.loop.wake()
         await scene.until(lambda: fault.struck > 0)
         await follows(scene, "2")
@@ -326,7 +323,6 @@ async def test_clusters_that_are_away_are_asked_again_though_one_brings_a_fault_
     async with running_after(tmp_path, fault) as scene:
         await scene.box.servers["m2"].stop()
         monkeypatch.setattr(MemberCluster, "identity", fault.before_awaiting(MemberCluster.identity))
-        assert scene.loop is not None
         scene.loop.wake()
         await scene.until(lambda: fault.struck > 2)
         await scene.box.servers["m2"].start()

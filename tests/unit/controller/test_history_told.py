@@ -14,7 +14,8 @@ from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, SuspensionRecord
 from reconciler.controller.retries.conflicts import UNDONE_MAX, _Field
 from reconciler.journal import EventFilter
-from reconciler.sim import Fault, FaultKind, Request, is_write
+from reconciler.sim import Fault, FaultKind, is_write
+from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.fakes.worlds import policy
 from tests.unit.controller.test_loop import BROKEN, Running, running
 from tests.unit.controller.test_ticks import BOTH, one_copy
@@ -34,7 +35,6 @@ def told(scene: Running, *kinds: str, about: str = "") -> list[Event]:
 
 async def round_over_everything(scene: Running) -> None:
     """Return after a round that began from here."""
-    assert scene.loop is not None
     rounds = scene.vitals.rounds
     scene.loop.wake()
     await scene.until(lambda: scene.vitals.rounds > rounds)
@@ -81,9 +81,7 @@ async def test_history_is_kept_as_the_fleet_document_says_from_its_commit_on(tmp
 
 async def test_what_was_deleted_by_hand_and_came_back_is_a_drift_of_somebody(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
-        request = Request(method="DELETE", path="/api/v1/namespaces/demo/configmaps/app", query={}, body=None,
-                          content_type="", accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m1"].request(request).status == 200
+        ask(scene.box["m1"], "DELETE", f"{CONFIG_MAPS}/app")
         await scene.until(lambda: scene.value("m1") == "1" and bool(told(scene, "drift")))
         (drift,) = told(scene, "drift")
         assert (drift.data["outcome"], drift.data["action"], drift.data["who"]) == ("healed", "create", "somebody")
@@ -133,10 +131,7 @@ async def test_no_value_of_a_secret_is_told(tmp_path: Path) -> None:
         scene.put(keys=[secret], rule=[rule])
         await scene.until(lambda: scene.box["m1"].state.get("Secret", "demo", "keys") is not None)
         await scene.quiet()
-        request = Request(method="PATCH", path="/api/v1/namespaces/demo/secrets/keys", query={},
-                          body={"data": {"password": SECRET}}, content_type="application/merge-patch+json",
-                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m1"].request(request).status == 200
+        ask(scene.box["m1"], "PATCH", "/api/v1/namespaces/demo/secrets/keys", {"data": {"password": SECRET}})
         await scene.until(lambda: bool(told(scene, "drift")))
         (drift,) = told(scene, "drift")
         (value,) = drift.data["values"]
@@ -249,22 +244,6 @@ async def test_a_copy_that_may_come_back_comes_in_the_name_of_who_let_it(tmp_pat
         assert (created.data["who"], created.data["why"]) == ("wu@host", "the node is mended")
 
 
-async def test_a_cluster_that_is_away_is_told_once_and_so_is_its_return(tmp_path: Path) -> None:
-    async with running(tmp_path) as scene:
-        await scene.box.servers["m2"].stop()
-        await round_over_everything(scene)
-        await scene.until(lambda: bool(told(scene, "cluster-away")))
-        await round_over_everything(scene)
-        await restarted(scene)
-        await round_over_everything(scene)
-        await scene.box.servers["m2"].start()
-        await scene.until(lambda: bool(told(scene, "cluster-back")))
-        (away,), (back,) = told(scene, "cluster-away"), told(scene, "cluster-back")
-        assert away.subject == back.subject == "cluster m2"
-        assert away.data["why"]
-        assert (back.data["since"], back.data["why"]) == (away.time, away.data["why"])
-
-
 async def test_a_fight_is_told_with_who_fights_and_when_it_is_over(tmp_path: Path, monkeypatch: Any) -> None:
     async with running(tmp_path) as scene:
         for number in range(UNDONE_MAX):
@@ -297,29 +276,6 @@ async def test_a_change_that_fails_again_and_again_is_told_once(tmp_path: Path) 
         faults.clear()
         await scene.until(lambda: scene.value("m1") == "2")
         await scene.until(lambda: len(told(scene, "updated", about=APP)) == 2)
-
-
-async def test_an_object_in_the_way_is_told_once_and_so_is_that_it_is_gone(tmp_path: Path) -> None:
-    async with running(tmp_path) as scene:
-        path = "/api/v1/namespaces/demo/configmaps"
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other", "namespace": "demo"}}
-        create = Request(method="POST", path=path, query={}, body=body, content_type="application/json",
-                         accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m1"].request(create).status == 201
-        scene.app("1", "m1", name="other")
-        await scene.until(lambda: bool(told(scene, "object-refused")))
-        await round_over_everything(scene)
-        await restarted(scene)
-        await round_over_everything(scene)
-        delete = Request(method="DELETE", path=f"{path}/other", query={}, body=None, content_type="",
-                         accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m1"].request(delete).status == 200
-        await round_over_everything(scene)
-        await scene.until(lambda: bool(told(scene, "way-is-free")))
-        (refused,), (free,) = told(scene, "object-refused"), told(scene, "way-is-free")
-        assert refused.subject == free.subject == "ConfigMap demo/other @ m1"
-        assert refused.data["code"] == "object-not-ours"
-        assert free.data["since"] == refused.time
 
 
 async def test_revisions_and_errors_of_the_store_are_told_with_their_end(tmp_path: Path) -> None:

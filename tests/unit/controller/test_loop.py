@@ -32,6 +32,7 @@ from reconciler.kube import MemberClusters, UserAgent
 from reconciler.kube.kube_requests import READ_DEADLINE_S
 from reconciler.sim import ClusterServer, ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
 from tests.fakes.clocks import QuickClock
+from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.fakes.memory_source import MemorySource
 from tests.fakes.worlds import config_map, deployment, policy
 
@@ -48,7 +49,7 @@ class Running:
         self.left_out: set[str] = set()
         self.settings: dict[str, Any] = {}
         self.task: asyncio.Task[None] | None = None
-        self.loop: ControlLoop | None = None
+        self.loop: ControlLoop
         self._stop = asyncio.Event()
 
     def parts_of(self, members: MemberClusters, agent: UserAgent, clock: Clock) -> LoopParts:
@@ -94,7 +95,6 @@ class Running:
                          **{f"{name}.yaml": text for name, text in self.files.items()}})  # fmt: skip
 
     def app(self, value: str, *clusters: str, name: str = "app") -> None:
-        """A ConfigMap and its policy."""
         chosen = policy("ConfigMap", *clusters, name=name, preserveResourcesOnDeletion=False)
         chosen["spec"]["resourceSelectors"][0]["name"] = name
         self.put(**{name: [config_map(name, value=value)], f"{name}-policy": [chosen]})
@@ -104,10 +104,7 @@ class Running:
         return None if live is None else live["data"]["value"]
 
     def by_hand(self, cluster: str, value: str) -> None:
-        request = Request(method="PATCH", path="/api/v1/namespaces/demo/configmaps/app", query={},
-                          body={"data": {"value": value}}, content_type="application/merge-patch+json",
-                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-        assert self.box[cluster].request(request).status == 200
+        ask(self.box[cluster], "PATCH", f"{CONFIG_MAPS}/app", {"data": {"value": value}})
 
     def writes(self) -> int:
         return sum("fleet-reconciler/" in entry.user_agent for name in self.box.names for entry in self.box[name].audit)
@@ -190,7 +187,6 @@ async def test_a_cluster_that_asks_for_an_hour_is_left_alone_and_told_so(tmp_pat
         scene.box.servers["m2"].faults.order(throttled, when=noted, times=10**9)
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "2")
-        assert scene.loop is not None
 
         def why() -> str:
             document = scene.journal.state() or {}
@@ -255,19 +251,6 @@ async def test_a_start_says_how_far_it_is(tmp_path: Path, caplog: pytest.LogCapt
     assert "starting: meeting the clusters" in said
 
 
-async def test_a_write_that_failed_is_tried_again_and_told_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "reconciler")
-    async with running(tmp_path) as scene:
-        scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.INTERNAL), when=is_write, times=3)
-        scene.app("2", "m1", "m2")
-        await scene.until(lambda: scene.value("m1") == "2")
-    told = [record.message for record in caplog.records if getattr(record, "cluster", "") == "m1"]
-    assert told.count("change failed") == 1
-    assert [message for message in told if message.startswith("change ")][-1] == "change made"
-
-
 async def test_files_that_go_one_after_another_are_held_as_one_commit_that_takes_them_all(tmp_path: Path) -> None:
     names = [f"a{number}" for number in range(12)]
 
@@ -300,14 +283,6 @@ async def test_files_that_go_one_after_another_are_held_as_one_commit_that_takes
         await scene.until(lambda: scene.value("m1") is None)
 
 
-async def test_a_reload_lasts_until_a_round_has_looked_at_everything(tmp_path: Path) -> None:
-    async with running(tmp_path) as scene:
-        assert scene.loop is not None
-        scene.loop.reload()
-        assert scene.vitals.is_reloading
-        await scene.until(lambda: not scene.vitals.is_reloading)
-
-
 async def test_a_change_that_failed_is_shown_with_its_error_until_it_is_made(tmp_path: Path) -> None:
     def failed(scene: Running) -> list[tuple[str, str, str]]:
         document: Any = scene.journal.state() or {}
@@ -337,16 +312,6 @@ async def test_a_change_that_failed_is_shown_with_its_error_until_it_is_made(tmp
         await scene.until(lambda: scene.value("m1") == "2")
         await scene.until(lambda: not failed(scene))
         assert counts(scene)["m1"]["failed"] == 0
-
-
-async def test_a_change_that_failed_is_forgotten_when_it_is_no_longer_wanted(tmp_path: Path) -> None:
-    async with running(tmp_path) as scene:
-        faults = scene.box.servers["m1"].faults
-        faults.order(Fault(kind=FaultKind.FORBIDDEN), when=lambda r: is_write(r) and r.path.endswith("/app"), times=999)
-        scene.app("2", "m1", "m2")
-        await scene.until(lambda: (scene.journal.state() or {}).get("failed") != [])
-        scene.app("1", "m1", "m2")
-        await scene.until(lambda: (scene.journal.state() or {}).get("failed") == [])
 
 
 async def test_a_fleet_that_another_journal_holds_is_refused_before_anything_is_recorded(tmp_path: Path) -> None:
@@ -385,23 +350,6 @@ async def test_what_a_broken_file_froze_follows_when_it_is_mended(tmp_path: Path
         assert scene.value("m1") == "1", "absent from an incomplete store is not absent"
         scene.app("1", "m1", name="other")
         await scene.until(lambda: scene.value("m1") is None)
-
-
-async def test_a_broken_file_is_told_of_once_and_so_is_its_mending(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "reconciler")
-    async with running(tmp_path) as scene:
-        scene.put(other=BROKEN)
-        await scene.until(lambda: "StoreBroken" in events_of(caplog))
-        read = events_of(caplog).count("SourceAdvanced")
-        scene.app("2", "m1", "m2")
-        await scene.until(lambda: events_of(caplog).count("SourceAdvanced") > read)
-        scene.put(other=None)
-        await scene.until(lambda: "StoreMended" in events_of(caplog))
-        (told,) = (record for record in caplog.records if record.__dict__.get("event") == "StoreBroken")
-        assert "other.yaml" in told.__dict__["error"]
-        assert told.getMessage().endswith("; what they concern stays as it is")
 
 
 async def test_what_a_file_said_before_is_told_to_stay_in_force(
@@ -445,7 +393,6 @@ async def test_a_commit_that_changes_no_object_is_shown_as_in_step_and_asks_no_c
 
 async def test_a_resumed_suspension_is_caught_up_with(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
-        assert scene.loop is not None
         scene.journal.suspend(SuspensionRecord(scope="cluster m1"))
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m2") == "2")
@@ -493,7 +440,6 @@ async def test_a_fight_is_left_and_taken_up_again_after_its_pause(
             scene.by_hand("m1", f"theirs {number}")
             await scene.until(lambda: scene.value("m1") == "1")
         await scene.until(lambda: "FightDetected" in events_of(caplog))
-        assert scene.loop is not None
         for _ in range(looks):
             # What a round finds in order while the pause lasts may be written after it all the same.
             rounds = scene.vitals.rounds
@@ -507,58 +453,17 @@ async def test_a_fight_is_left_and_taken_up_again_after_its_pause(
 
 async def test_a_fleet_that_another_journal_took_over_is_let_go(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
-        request = Request(method="PATCH", path="/api/v1/namespaces/fleet-system/configmaps/fleet-test", query={},
-                          body={"data": {"journal": "somebody-else"}}, content_type="application/merge-patch+json",
-                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m1"].request(request).status == 200
+        ask(
+            scene.box["m1"],
+            "PATCH",
+            "/api/v1/namespaces/fleet-system/configmaps/fleet-test",
+            {"data": {"journal": "somebody-else"}},
+        )
         scene.app("2", "m1", "m2")
         assert scene.task is not None
         with pytest.raises(FleetHeld, match="somebody-else"):
             await asyncio.wait_for(scene.task, 90)
         assert scene.value("m1") == scene.value("m2") == "1"
-
-
-async def test_a_store_that_names_another_fleet_never_takes_over(tmp_path: Path) -> None:
-    async with running(tmp_path) as scene:
-        scene.source.put(
-            {"fleet.yaml": "apiVersion: fleet.reconciler/v1alpha1\nkind: Fleet\nmetadata: {name: other}\n"}
-        )
-        await scene.until(lambda: "belongs to" in scene.vitals.source_error)
-        scene.by_hand("m1", "theirs")
-        await scene.until(lambda: scene.value("m1") == "1")
-
-
-async def test_replicas_leave_a_cluster_only_when_they_are_ready_elsewhere(tmp_path: Path) -> None:
-    async with running(tmp_path) as scene:
-
-        def replicas(cluster: str) -> int:
-            live = scene.box[cluster].state.get("Deployment", "demo", "web")
-            return 0 if live is None else live["spec"]["replicas"]
-
-        total: list[int] = []
-        for name in scene.box.names:
-            scene.box[name].on_change.append(lambda: total.append(replicas("m1") + replicas("m2")))
-        scene.put(web=[deployment("web", 3)], rule=[policy("Deployment", "m1", name="web")])
-        await scene.until(lambda: replicas("m1") == 3)
-        total.clear()
-        scene.put(rule=[policy("Deployment", "m2", name="web")])
-        await scene.until(lambda: replicas("m1") == 0 and replicas("m2") == 3)
-        assert min(total) == 3
-
-
-async def test_a_dependency_leaves_after_its_owner_without_another_commit(tmp_path: Path) -> None:
-    async with running(tmp_path) as scene:
-        owner = deployment("web", 1)
-        owner["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
-        terms: dict[str, Any] = {"propagateDeps": True, "preserveResourcesOnDeletion": False}
-        scene.put(
-            web=[owner, config_map("settings", value="1")], rule=[policy("Deployment", "m1", name="web", **terms)]
-        )
-        await scene.until(lambda: scene.value("m1", "settings") == "1")
-        scene.put(rule=[policy("Deployment", "m2", name="web", **terms)])
-        await scene.until(lambda: scene.value("m2", "settings") == "1")
-        await scene.until(lambda: scene.box["m1"].state.get("Deployment", "demo", "web") is None)
-        await scene.until(lambda: scene.value("m1", "settings") is None)
 
 
 async def with_settings(scene: Running) -> None:
@@ -580,7 +485,6 @@ async def test_a_dependency_of_a_suspended_owner_leaves_after_it(tmp_path: Path)
         await scene.until(lambda: "waits until Deployment demo/web has left" in str(scene.journal.state()))
         await scene.quiet()
         assert scene.value("m1", "settings") == "1"
-        assert scene.loop is not None
         scene.journal.resume("Deployment demo/web")
         scene.loop.wake()
         await scene.until(lambda: scene.box["m1"].state.get("Deployment", "demo", "web") is None)
@@ -592,9 +496,7 @@ async def test_a_dependency_that_waits_for_its_owner_leaves_as_soon_as_that_is_g
     path = "/apis/apps/v1/namespaces/demo/deployments/web"
 
     def by_hand(scene: Running, method: str, body: Any = None) -> None:
-        request = Request(method=method, path=path, query={}, body=body, accept="application/json",
-                          content_type="application/merge-patch+json", user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m1"].request(request).status < 300
+        ask(scene.box["m1"], method, path, body)
 
     async with running(tmp_path) as scene:
         await with_settings(scene)
@@ -616,10 +518,7 @@ async def test_what_we_deleted_and_finalizers_kept_was_deleted_by_nobody_else(
     monkeypatch.setattr(timing, "GONE_WAIT_S", 0.1)
 
     def keep(scene: Running, *finalizers: str) -> None:
-        request = Request(method="PATCH", path="/api/v1/namespaces/demo/configmaps/app", query={},
-                          body={"metadata": {"finalizers": finalizers}}, content_type="application/merge-patch+json",
-                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m1"].request(request).status < 300
+        ask(scene.box["m1"], "PATCH", f"{CONFIG_MAPS}/app", {"metadata": {"finalizers": finalizers}})
 
     def uid(scene: Running) -> str:
         live = scene.box["m1"].state.get("ConfigMap", "demo", "app")
@@ -684,9 +583,7 @@ async def test_an_operator_leaves_as_soon_as_what_it_finalizes_is_gone(tmp_path:
     path = "/api/v1/namespaces/demo/configmaps/app"
 
     def by_hand(scene: Running, method: str, body: Any = None) -> None:
-        request = Request(method=method, path=path, query={}, body=body, accept="application/json",
-                          content_type="application/merge-patch+json", user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m1"].request(request).status < 300
+        ask(scene.box["m1"], method, path, body)
 
     def parts(scene: Running) -> list[bool]:
         state = scene.box["m1"].state

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from reconciler.sim import Fault, FaultKind, Request, is_write
+from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.fakes.worlds import config_map, policy
 from tests.unit.controller.test_loop import Running, running
 
@@ -15,8 +16,6 @@ COUNT = 24
 
 
 class Reads:
-    """Counts of reads and lists at each server, but for watches."""
-
     def __init__(self, scene: Running) -> None:
         self.of: Counter[str] = Counter()
         for name in scene.box.names:
@@ -42,10 +41,7 @@ def are_there(scene: Running, cluster: str) -> bool:
 
 
 def edit(scene: Running, cluster: str, name: str) -> None:
-    request = Request(method="PATCH", path=f"/api/v1/namespaces/demo/configmaps/{name}", query={},
-                      body={"data": {"value": "by hand"}}, content_type="application/merge-patch+json",
-                      accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-    assert scene.box[cluster].request(request).status == 200
+    ask(scene.box[cluster], "PATCH", f"{CONFIG_MAPS}/{name}", {"data": {"value": "by hand"}})
 
 
 async def test_what_is_edited_in_one_cluster_is_read_there_alone(tmp_path: Path) -> None:

@@ -65,7 +65,6 @@ def as_it_was(scene: Running) -> None:
 )
 async def test_the_loop_goes_on_whatever_is_under_way(tmp_path: Path, change: Callable[[Running], None]) -> None:
     async with running(tmp_path, others=("other",)) as scene:
-        assert scene.loop is not None
         faults, value = scene.box.servers["m2"].faults, 1
         for point, matches in POINTS.items():
             value = await _reloaded_at(scene, matches, change, value)
@@ -88,7 +87,6 @@ async def _reloaded_at(
         if matches(asked) and not come:
             come.append(asked)
             change(scene)
-            assert scene.loop is not None
             scene.loop.reload()
         return False
 
@@ -96,7 +94,6 @@ async def _reloaded_at(
     faults.latency_s = (SLOW_S, SLOW_S)
     faults.order(Fault(kind=FaultKind.INTERNAL), when=strikes)
     scene.app(str(value + 1), "m1", "m2")
-    assert scene.loop is not None
     if matches is not POINTS["get"]:  # One that is met anew is listed; a commit alone reads the object.
         scene.box.servers["m2"].break_connections()
         scene.loop.reload()
@@ -107,7 +104,6 @@ async def _reloaded_at(
 
 async def test_it_ends_in_good_order_while_a_reload_is_asked_for_and_a_cluster_hangs(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
-        assert scene.loop is not None
         assert scene.task is not None
         scene.box.servers["m2"].pause()
         scene.app("2", "m1", "m2")
@@ -122,7 +118,6 @@ async def test_it_ends_in_good_order_while_a_reload_is_asked_for_and_a_cluster_h
 async def test_what_hangs_is_left_when_its_context_is(tmp_path: Path) -> None:
     """Beside it, the others are written to as ever."""
     async with running(tmp_path) as scene:
-        assert scene.loop is not None
         scene.box.servers["m2"].pause()
         for value in ("2", "3"):
             scene.app(value, "m1", "m2")

@@ -15,8 +15,9 @@ from reconciler.controller.once.applying import rebuild_once
 from reconciler.fleet import parse
 from reconciler.journal import Journal
 from reconciler.kinds import BUILT_IN_KINDS
-from reconciler.sim import Backup, Request
+from reconciler.sim import Backup
 from tests.fakes.clocks import QuickClock
+from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.present import present
 from tests.unit.controller.test_loop import Running, events_of, running
 from tests.unit.controller.test_reloads import as_it_was, led_elsewhere
@@ -30,9 +31,7 @@ async def restored(scene: Running, backup: Backup, writes: int = 0) -> None:
     await server.stop()
     scene.box["m1"].put_back(backup)
     for number in range(writes):
-        request = Request(method="POST", path="/api/v1/namespaces/demo/configmaps",
-                          body={"metadata": {"name": f"theirs{number}"}}, user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m1"].request(request).status == 201
+        ask(scene.box["m1"], "POST", CONFIG_MAPS, {"metadata": {"name": f"theirs{number}"}})
     await server.start()
 
 
@@ -173,7 +172,6 @@ async def test_what_is_held_over_the_fleet_stays_held_while_a_cluster_is_away(tm
         await scene.until(lambda: len(document(scene)["held"]) == 4)
         await scene.box.servers["m1"].stop()
         await scene.until(lambda: not scene.vitals.snapshot.clusters["m1"].is_up)
-        assert scene.loop is not None
         scene.loop.wake()
         await scene.until(lambda: any("could not be read" in str(found) for found in document(scene)["held"]))
         await scene.quiet()

@@ -44,7 +44,6 @@ def asked(scene: Running) -> dict[str, int]:
 
 async def test_what_a_list_was_refused_goes_when_the_right_is_given(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
-        assert scene.loop is not None
         with refused(scene, "configmaps"):
             scene.loop.wake()
             await scene.until(lambda: told(scene) == [("m2", "ConfigMap")])
@@ -68,7 +67,6 @@ async def test_a_cluster_that_refuses_a_list_for_ever_is_asked_ever_more_rarely_
     tmp_path: Path,
 ) -> None:
     async with running(tmp_path) as scene:
-        assert scene.loop is not None
         with refused(scene, "configmaps"):
             scene.loop.wake()
             await scene.until(lambda: told(scene) == [("m2", "ConfigMap")])

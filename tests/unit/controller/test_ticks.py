@@ -187,28 +187,6 @@ async def test_under_never_the_old_copy_stays_until_a_person_evicts_it(tmp_path:
         assert scene.replicas() == {"m2": 2}, "it does not come back when the order has ended"
 
 
-async def test_under_never_another_template_does_not_take_the_old_copy_away(tmp_path: Path) -> None:
-    async with ticking(tmp_path, BOTH) as scene:
-        await fall_ill(scene, purgeMode="Never")
-        await scene.until(lambda: scene.ready() == {"m1": 0, "m2": 2})
-        scene.web(image="nginx:2", **one_copy(purgeMode="Never"))
-        await scene.rounds()
-        scene.set_well("m1", is_well=True)
-        await scene.rounds()
-        assert scene.ready() == {"m1": 2, "m2": 2}
-        scene.evict("m1")
-        await scene.until(lambda: scene.replicas() == {"m2": 2})
-        await scene.until(lambda: scene.excluded() == [])
-
-
-async def test_when_never_becomes_immediately_the_old_copy_goes_without_another_event(tmp_path: Path) -> None:
-    async with ticking(tmp_path, BOTH, never_ready="m2") as scene:
-        await fall_ill(scene, purgeMode="Never")
-        await scene.until(lambda: scene.replicas() == {"m1": 2, "m2": 2})
-        scene.web(**one_copy(purgeMode="Immediately"))
-        await scene.until(lambda: scene.replicas() == {"m2": 2})
-
-
 async def fail_with_nowhere_to_go(scene: Ticking, caplog: pytest.LogCaptureFixture) -> None:
     """A broken application that fits in one cluster alone; returns once that was told."""
     scene.web(replicas=2, cpu=2, policy={"failover": {"decisionConditions": {"tolerationSeconds": 1}}})

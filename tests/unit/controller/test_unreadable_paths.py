@@ -133,7 +133,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 def _write(folder: Path) -> None:
-    """The store as it is at first."""
     write_files(
         folder / "store",
         {

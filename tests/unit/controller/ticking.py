@@ -106,7 +106,6 @@ class Ticking(Running):
         self.wake()
 
     def wake(self) -> None:
-        assert self.loop is not None
         self.loop.wake()
 
     def restart(self) -> None:

@@ -31,7 +31,6 @@ def written(change: FieldChange) -> str:
 
 
 def body_of(case: dict[str, Any], part: str) -> dict[str, Any]:
-    """A whole object."""
     gvk = kind_of(case)
     body = case[part]
     head = {"apiVersion": gvk.api_version, "kind": gvk.kind}

@@ -23,8 +23,6 @@ WEB = Identity("apps", "Deployment", "demo", "web")
 
 
 class Noon:
-    """A clock that stands."""
-
     def now(self) -> str:
         return NOW
 

@@ -18,7 +18,6 @@ def _policy(case: dict[str, Any], **spec: Any) -> PropagationPolicy:
 
 
 def score_of(policy: PropagationPolicy, template: Template) -> str:
-    """Return how well a policy matches a template, by name."""
     matches = best_matches(PolicyIndex([policy]).matches(template))
     return max((match.score for match in matches), default=Score.NONE).name
 

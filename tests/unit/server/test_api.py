@@ -60,8 +60,6 @@ def journal_of(folder: Path, sight: ViewModel) -> Path:
 
 
 class Asker:
-    """Asks one service."""
-
     def __init__(self, session: aiohttp.ClientSession, address: str, vitals: Vitals) -> None:
         self.session, self.address, self.vitals = session, address, vitals
 

@@ -44,7 +44,6 @@ async def served(found: Scene | None = None, **limits: Any) -> AsyncIterator[str
 
 @asynccontextmanager
 async def reader(number: int = 1) -> AsyncIterator[aiohttp.ClientSession]:
-    """A reader with an address of its own."""
     connector = aiohttp.TCPConnector(limit=0, local_addr=(f"127.0.0.{number}", 0))
     async with aiohttp.ClientSession(connector=connector) as session:
         yield session

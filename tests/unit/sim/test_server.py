@@ -29,7 +29,6 @@ async def a_fleet(
 
 
 async def status_of(pending: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> int:
-    """The status of an answer that is read to its end."""
     async with pending as answer:
         await answer.read()
         return answer.status

@@ -61,7 +61,6 @@ def run(cluster: Cluster, body: Body) -> str:
 
 
 def get(cluster: Cluster, path: str) -> Body:
-    """An object that is there."""
     answer = send(cluster, "GET", path)
     assert answer.status == 200, answer.body
     found: Body = answer.body

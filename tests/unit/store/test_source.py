@@ -30,7 +30,6 @@ async def opened(
     text: str, state: Path, *, rev: str | None = None, as_directory: bool = False, clock: Clock | None = None,
     accept_rewinds: bool = False, poll_s: float = 0.05,
 ) -> AsyncIterator[StoreSource]:  # fmt: skip
-    """A source, closed at the end."""
     source = await open_source(
         text,
         rev=rev,

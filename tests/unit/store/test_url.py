@@ -38,7 +38,6 @@ def _move(work: Path, how: str) -> str:
     """Force main to something that does not follow from it."""
     repository = pygit2.Repository(str(work))
     head = repository.head.peel(pygit2.Commit)
-    present(repository.get(head.tree.id))
     if how == "set back":
         target = head.parents[0].id
     else:

@@ -12,8 +12,6 @@ from reconciler.controller.retries.caches import Garbage
 
 
 class Knot:
-    """Refers to itself."""
-
     def __init__(self) -> None:
         self.own = self
 

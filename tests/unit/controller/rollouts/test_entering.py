@@ -18,8 +18,6 @@ MEMBERS = cast("dict[str, MemberCluster]", {"m1": "m1", "m2": "m2"})
 
 
 class Clusters:
-    """Each answers when it is told to."""
-
     def __init__(self) -> None:
         self.asked: list[tuple[str, Begun]] = []
         self.answers: dict[str, asyncio.Future[MemberClusterError | None]] = {}

@@ -17,7 +17,8 @@ from reconciler.controller.round.apply_plan import WriteContext, act
 from reconciler.errors import HeldByCopy, JournalError, MemberClusterError
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.kube import MemberCluster
-from reconciler.sim import Fault, FaultKind, Request, is_write
+from reconciler.sim import Fault, FaultKind, is_write
+from tests.fakes.hands import ask
 from tests.fakes.members import FLEET, Open, opened
 from tests.fakes.worlds import config_map, deployment, fleet_of, policy
 
@@ -190,6 +191,4 @@ async def test_what_needs_another_object_to_leave_waits_for_its_finalizers(tmp_p
 def keep(scene: Open, finalizer: str | None) -> None:
     body = {"metadata": {"finalizers": [finalizer] if finalizer else None}}
     path = "/api/v1/namespaces/demo/configmaps/app"
-    request = Request(method="PATCH", path=path, query={}, body=body, accept="application/json",
-                      content_type="application/merge-patch+json", user_agent="kubectl/v1")  # fmt: skip
-    assert scene.box["m1"].request(request).status < 300
+    ask(scene.box["m1"], "PATCH", path, body)

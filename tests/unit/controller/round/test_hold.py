@@ -22,8 +22,8 @@ from reconciler.controller.round.ownership_lock import OwnershipLock, ensure_nam
 from reconciler.errors import Deposed, FleetHeld, HeldByCopy, MemberClusterError, NotLeading
 from reconciler.journal import Journal
 from reconciler.ownership import field_manager
-from reconciler.sim import Request
 from tests.fakes.clocks import QuickClock
+from tests.fakes.hands import ask
 from tests.fakes.members import FLEET, Open, opened
 
 PATH = f"/api/v1/namespaces/fleet-system/configmaps/fleet-{FLEET}"
@@ -58,10 +58,7 @@ class Scene:
         return dict(live["data"])
 
     def write_mark(self, method: str, data: dict[str, Any] | None = None) -> None:
-        request = Request(method=method, path=PATH, query={}, body={"data": data} if data else None,
-                          content_type="application/merge-patch+json", accept="application/json",
-                          user_agent="kubectl/v1")  # fmt: skip
-        assert self.box["m1"].request(request).status == 200
+        ask(self.box["m1"], method, PATH, {"data": data} if data else None)
 
 
 @asynccontextmanager

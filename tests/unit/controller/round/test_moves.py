@@ -17,7 +17,7 @@ from reconciler.controller.event_handler import EventHandler
 from reconciler.controller.round.dry_runs import dry_run
 from reconciler.kube import WatchEvent
 from reconciler.planner import Round
-from reconciler.sim import Request
+from tests.fakes.hands import ask
 from tests.unit.controller.ticking import WEB, Ticking, ticking
 
 ROOM = {"m1": 8, "m2": 8}
@@ -75,9 +75,7 @@ def in_the_way(scene: Ticking) -> None:
         ("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}),
         ("/apis/apps/v1/namespaces/demo/deployments", body),
     ):
-        request = Request(method="POST", path=path, query={}, body=sent, content_type="application/json",
-                          accept="application/json", user_agent="kubectl")  # fmt: skip
-        assert scene.box["m2"].request(request).status == 201
+        ask(scene.box["m2"], "POST", path, sent)
 
 
 @pytest.mark.parametrize("obstacle", ["suspended there", "suspended by a person", "in the way"])

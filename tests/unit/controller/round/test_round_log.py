@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.controller.round.round_log import RoundLog
-from reconciler.sim import Request
 from tests.fakes.clocks import QuickClock, TestClock
+from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.fakes.replays import ReplayClock, read_rounds, replay, rounds_of
 from tests.unit.controller.test_loop import Running, standing
 
@@ -64,16 +64,7 @@ class Somebody:
             await scene.box.servers[cluster].start()
         elif scene.value(cluster, name) is not None:
             body = {"data": {"value": "secret of theirs"}} if kind == "edit" else {}
-            request = Request(
-                method="PATCH" if kind == "edit" else "DELETE",
-                path=f"/api/v1/namespaces/demo/configmaps/{name}",
-                query={},
-                body=body,
-                content_type="application/merge-patch+json",
-                accept="application/json",
-                user_agent="kubectl/v1",
-            )
-            assert scene.box[cluster].request(request).status == 200
+            ask(scene.box[cluster], "PATCH" if kind == "edit" else "DELETE", f"{CONFIG_MAPS}/{name}", body)
         await scene.until(self.is_settled)
         await scene.quiet()
 

@@ -19,8 +19,6 @@ from tests.fakes.clocks import QuickClock
 
 
 class Told:
-    """A loop that remembers what it was told."""
-
     def __init__(self) -> None:
         self.words: asyncio.Queue[str] = asyncio.Queue()
 

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.controller.retries.conflicts import UNDONE_MAX
-from reconciler.sim import Request
+from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.unit.controller.test_loop import Running, events_of, running
 
 
@@ -38,10 +38,7 @@ def troubles(scene: Running) -> list[tuple[str, str, str]]:
 
 def by_hand(scene: Running, method: str, name: str, body: dict[str, Any] | None = None) -> None:
     """A person makes or deletes a ConfigMap in m1."""
-    path, kind = f"/api/v1/namespaces/demo/configmaps{name}", "application/json"
-    request = Request(method=method, path=path, query={}, body=body, content_type=kind if body else "",
-                      accept=kind, user_agent="kubectl/v1")  # fmt: skip
-    assert scene.box["m1"].request(request).status in (200, 201)
+    ask(scene.box["m1"], method, f"{CONFIG_MAPS}{name}", body)
 
 
 async def test_what_is_fought_over_is_so_as_long_as_we_hold_back(

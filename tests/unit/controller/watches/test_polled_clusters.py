@@ -14,6 +14,7 @@ import pytest
 
 from reconciler.controller.round.owner_record import holder_name
 from reconciler.sim import Fault, FaultKind, NodeSpec, Request
+from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.fakes.worlds import deployment, policy
 from tests.unit.controller.test_loop import Running, running
 from tests.unit.controller.watches.test_where_kinds_are_watched import put_copy
@@ -53,9 +54,7 @@ class Asked:
 
 
 def delete(scene: Running, cluster: str) -> None:
-    request = Request(method="DELETE", path="/api/v1/namespaces/demo/configmaps/app", query={}, body={},
-                      content_type="application/json", accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-    assert scene.box[cluster].request(request).status == 200
+    ask(scene.box[cluster], "DELETE", f"{CONFIG_MAPS}/app")
     assert scene.value(cluster) is None
 
 
@@ -212,9 +211,7 @@ async def test_another_cluster_is_not_written_to_before_its_turn_either(tmp_path
         system: Any = scene.box["m2"].state.get("Namespace", "", "kube-system")
         scene.box["m2"].state.put({**system, "metadata": {**system["metadata"], "uid": "of-another-cluster"}})
         path = "/api/v1/namespaces/fleet-system/configmaps/" + holder_name("test")
-        request = Request(method="DELETE", path=path, query={}, body={}, content_type="application/json",
-                          accept="application/json", user_agent="kubectl/v1")  # fmt: skip
-        assert scene.box["m2"].request(request).status == 200
+        ask(scene.box["m2"], "DELETE", path)
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "2")
         await scene.until(lambda: scene.vitals.changes["m2", "update", "failed"] > 0)

@@ -15,8 +15,6 @@ NAMES = [f"cluster-{number}" for number in range(1000)]
 
 
 class Turns:
-    """The turns of these clusters."""
-
     def __init__(self, names: list[str], interval_s: float, now_s: float = 0.0) -> None:
         self.each = {name: ClusterPollTime(name, interval_s, now_s) for name in sorted(names)}
 

@@ -25,8 +25,6 @@ OURS = "fleet.reconciler/fleet in (test)"
 
 
 class Told(WatchHandler):
-    """The reports of watches."""
-
     def __init__(self) -> None:
         self.lists: list[tuple[str, list[str]]] = []
         self.events: list[tuple[str, str]] = []

@@ -48,7 +48,6 @@ async def test_what_carries_our_mark_where_nothing_of_its_kind_is_placed_is_foun
         scene.app("1", "m1")
         await scene.until(lambda: scene.value("m1") == "1")
         put_copy(scene, "m1", "m2")
-        assert scene.loop is not None
         scene.loop.wake()
         await scene.until(lambda: [found.code for found in scene.vitals.snapshot.problems] == ["not-deleted"])
         assert scene.value("m2") == "1", "nobody applied it, so that nobody takes it away either"

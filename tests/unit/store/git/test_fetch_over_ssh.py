@@ -68,7 +68,6 @@ def server(work: Path, keys: Keys) -> SshServer:
 
 
 def served(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Coroutine[Any, Any, None]]:
-    """The test, run while its server serves."""
 
     @functools.wraps(test)
     async def run(**given: Any) -> None:
