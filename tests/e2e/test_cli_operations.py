@@ -8,14 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.command_line import CommandLine
-from tests.e2e.fleet_on_clusters import FleetOnClusters, is_marked, writes_to
+from tests.e2e.fleet_on_clusters import FleetOnClusters, writes_to
 from tests.yaml_text import load_documents
 
 pytestmark = pytest.mark.apiserver
@@ -135,38 +134,6 @@ def test_apply_without_a_terminal_wants_yes(fleet: FleetOnClusters, line: Comman
     assert "--yes" in process.stderr
     assert "app" in process.stdout
     assert writes(fleet, before) == {}
-
-
-def content(live: dict[str, Any]) -> tuple[str, Any, Any]:
-    """Return what an object says, beside metadata and status."""
-    return live["metadata"]["name"], live.get("spec"), live.get("data")
-
-
-def test_what_is_imported_is_adopted_without_a_change(fleet: FleetOnClusters, line: CommandLine) -> None:
-    m1 = fleet.clusters["m1"]
-    m1.kubectl("create", "namespace", fleet.namespace)
-    m1.apply(fleet.deployment("web"), fleet.config_map("settings", a="b"))
-    m1.kubectl("expose", "deployment", "web", "--port=80", "-n", fleet.namespace)
-    before = m1.get("deployment,replicaset,service,configmap", "-n", fleet.namespace)["items"]
-    arguments = ("import", "deploy,cm,svc", "-n", fleet.namespace, "--cluster", "m1", "--store", line.store)
-    text = line.done(*arguments)
-    assert "kube-root-ca.crt" not in text
-    assert "managedFields" not in text
-    line.done(*arguments, "-o", str(fleet.store / "imported"))
-    assert "exist already" in line.refused(*arguments, "-o", str(fleet.store / "imported"))
-    line.done("validate", line.store)
-    plan = line.json("diff", line.store)
-    about = {entry["resource"]["name"]: entry for entry in plan["changes"] if entry["cluster"] == "m1"}
-    assert {about[name]["action"] for name in ("web", "settings")} == {"adopt"}
-    line.apply()
-    after = m1.get("deployment,replicaset,service,configmap", "-n", fleet.namespace)["items"]
-    assert [content(live) for live in after] == [content(live) for live in before]
-    # The controller of a Deployment copies its annotations to its ReplicaSets; that does not make them ours.
-    owned = {live["metadata"]["name"] for live in after if live["kind"] != "ReplicaSet" and is_marked(live)}
-    assert owned == {"web", "settings"}
-    listed = line.done("get", "rs", "-n", fleet.namespace, "--store", line.store).splitlines()
-    assert [row.split()[-1] for row in listed[1:]] == ["N"]
-    assert line.run("diff", line.store, "--detailed-exitcode").returncode == 0
 
 
 def test_secrets_are_imported_only_when_asked_for(fleet: FleetOnClusters, line: CommandLine) -> None:

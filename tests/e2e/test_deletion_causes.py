@@ -64,25 +64,6 @@ def test_template_that_leaves_the_store(fleet: FleetOnClusters, api: str, keep: 
     assert fleet.plan().changes == ()
 
 
-def test_template_that_comes_back_after_its_release(fleet: FleetOnClusters) -> None:
-    policy = fleet.policy("app", "Deployment", clusters=["m1"])
-    fleet.write("app", fleet.deployment("app"), policy)
-    fleet.apply()
-    before = fleet.live("m1", "deployment", "app")
-    fleet.write("app", policy)
-    fleet.apply()
-    assert_released(fleet, "m1", "deployment", "app")
-    fleet.write("app", fleet.deployment("app"), policy)
-    changes = fleet.apply().round.plan.changes
-    assert {change.identity.kind for change in changes} == {"Deployment", "Namespace"}
-    assert {(change.action, change.reason and change.reason.rule) for change in changes} == {(Action.ADOPT, "released")}
-    after = present(fleet.live("m1", "deployment", "app"))
-    assert before is not None
-    assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert is_marked(after)
-    assert fleet.plan().changes == ()
-
-
 @pytest.mark.parametrize(("api", "keep"), FLAVORS)
 def test_policy_that_leaves(fleet: FleetOnClusters, api: str, keep: bool) -> None:
     fleet.write("policy", fleet.policy("app", "ConfigMap", api=api, keep=keep, clusters=["m1"]))

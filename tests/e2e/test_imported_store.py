@@ -15,8 +15,7 @@ import yaml
 from reconciler.api.plan import Action
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action
-from tests.e2e.test_hydrated_store import lacks
-from tests.hydration import STORE, path_with_helm
+from tests.hydration import STORE, lacks, path_with_helm
 from tests.program import run_text
 from tests.yaml_text import load_documents, load_yaml
 

@@ -116,24 +116,3 @@ def test_without_the_plugin_the_kind_is_carried_whole(tmp_path: Path) -> None:
     placed = {binding["resource"]["kind"]: binding["placement"] for binding in json.loads(done.stdout)["bindings"]}
     assert placed["CloneSet"] == [{"cluster": "m1", "replicas": None}, {"cluster": "m2", "replicas": None}]
     assert "ConfigMap" not in placed
-
-
-KNOWN = PLUGIN.replace("apps.kruise.io", "apps").replace("CloneSet", "Deployment")
-
-
-@pytest.mark.parametrize(
-    ("source", "says"),
-    [
-        ("", "does not load"),
-        ("INTERPRETER = 5", "is no Interpreter"),
-        (KNOWN, "Deployment of apps is described by both"),
-    ],
-    ids=["nothing there", "something else", "a kind that is known"],
-)
-def test_a_plugin_that_is_unfit_is_named(tmp_path: Path, site: Path, source: str, says: str) -> None:
-    install(site, "kruise_kinds", source, "kruise = kruise_kinds:INTERPRETER")
-    done = run(tmp_path, site)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert says in done.stderr
-    assert "kruise" in done.stderr

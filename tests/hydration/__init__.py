@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,3 +28,14 @@ def path_with_helm(binaries: Path) -> str:
     if helm is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("there is no helm in RENDER_TOOLS or on the PATH")
     return f"{binaries}:{helm}:{os.environ['PATH']}"
+
+
+def lacks(wanted: Any, live: Any, path: str = "") -> list[str]:
+    """Return where the live object differs; additions of an API server do not count."""
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return [fault for key, value in wanted.items() for fault in lacks(value, live.get(key), f"{path}.{key}")]
+    if isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):
+        pairs = zip(wanted, live, strict=True)
+        return [fault for index, pair in enumerate(pairs) for fault in lacks(*pair, f"{path}[{index}]")]
+    is_absent = wanted in ([], {}, None) and live is None
+    return [] if wanted == live or is_absent else [f"{path}: {live!r}, not {wanted!r}"]

@@ -19,9 +19,8 @@ from click.testing import CliRunner, Result
 from reconciler.cli.main import cli
 from reconciler.errors import ReconcilerError
 from reconciler.yaml import read_yaml
-from tests.e2e.test_hydrated_store import lacks
 from tests.fakes.sops import Sops
-from tests.hydration import copied_store, folder_of_helm
+from tests.hydration import copied_store, folder_of_helm, lacks
 from tests.present import present
 from tests.yaml_text import load_documents
 

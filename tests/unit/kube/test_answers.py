@@ -98,6 +98,9 @@ def named(name: str, **metadata: Any) -> dict[str, Any]:
         ({"ownerReferences": [{"name": "x"}]}, "ownerReferences"),
         ({"uid": 7}, "uid"),
         ({"annotations": {"a": None}}, "annotations"),
+        ({"finalizers": [None]}, "finalizers"),
+        ({"generation": "3"}, "generation"),
+        ({"resourceVersion": 7}, "resourceVersion"),
     ],
 )
 def test_one_object_with_wrong_metadata_is_unread_and_the_others_of_the_list_are_there(

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from bench import unkind
-from reconciler.api.fleet import Snapshot, StoreFile
+from reconciler.api.fleet import StoreFile
 from reconciler.fleet import ParsedFile, memo_key, parse, parse_file
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.store import ParseCache
@@ -100,17 +100,6 @@ def test_keeps_renders_their_locks_and_where_kustomizations_lead(tmp_path: Path)
         parsed = parse_file(file)
         assert parsed.renders or parsed.locks or parsed.builds_on
         assert found[memo_key(file)] == parsed
-
-
-def test_makes_the_same_fleet_as_a_parse(tmp_path: Path) -> None:
-    texts = {"a.yaml": CONFIG.replace("thing", "a"), "p.yaml": POLICY, "o.yaml": OVERRIDE, "z.yaml": "a: ["}
-    files = tuple(_file(path, text) for path, text in sorted(texts.items()))
-    snapshot = Snapshot(revision="r", files=files)
-    _saved(tmp_path / "c.db", *files)
-    cached = ParseCache(tmp_path / "c.db").load(files)
-    assert set(cached) == {memo_key(file) for file in files if file.path in ("a.yaml", "p.yaml")}
-    assert ParseCache(tmp_path / "c.db").keys() == cached.keys()
-    assert parse(snapshot, cached) == parse(snapshot)
 
 
 def test_keeps_rollouts_as_they_were(tmp_path: Path) -> None:
@@ -296,17 +285,6 @@ def test_finds_rows_that_were_exchanged(tmp_path: Path) -> None:
     connection.commit()
     connection.close()
     assert ParseCache(tmp_path / "c.db").load([one, two]) == {}
-
-
-def test_gives_templates_that_say_what_the_parsed_ones_say(tmp_path: Path) -> None:
-    text = CONFIG.replace("{name: thing}", "{name: thing, labels: {a: b}, annotations: {c: d}}")
-    file = _file("a.yaml", text)
-    (parsed,) = parse_file(file).templates
-    _saved(tmp_path / "c.db", file)
-    (kept,) = ParseCache(tmp_path / "c.db").load([file])[memo_key(file)].templates
-    assert (kept.digest, kept.labels, kept.annotations) == (parsed.digest, {"a": "b"}, {"c": "d"})
-    assert list(kept.body) == list(parsed.body)
-    assert kept == parsed
 
 
 def test_starts_anew_when_the_file_is_no_database(tmp_path: Path) -> None:

@@ -22,35 +22,6 @@ def document(plan: Plan) -> dict[str, Any]:
     return parsed
 
 
-def test_has_exactly_the_keys_of_version_1() -> None:
-    found = document(ordinary_plan())
-    assert list(found) == [
-        "version",
-        "base",
-        "head",
-        "complete",
-        "summary",
-        "grouped",
-        "changes",
-        "placements",
-        "unjudged",
-        "problems",
-    ]
-    assert found["version"] == 1
-    assert list(found["summary"]) == ["create", "update", "replace", "delete", "release", "adopt", "held"]
-    for entry in found["changes"]:
-        assert list(entry) == ["action", "cluster", "resource", "cause", "source", "held", "fields"]
-        assert list(entry["resource"]) == ["apiVersion", "kind", "namespace", "name"]
-        for field in entry["fields"]:
-            assert list(field) == ["path", "before", "after", "owner"]
-    for placement in found["placements"]:
-        assert list(placement) == ["resource", "before", "after", "reasons"]
-        for target in (*placement["before"], *placement["after"]):
-            assert list(target) == ["cluster", "replicas"]
-    for problem in found["problems"]:
-        assert list(problem) == ["severity", "code", "source", "path", "message"]
-
-
 def test_a_held_change_counts_as_held_and_nothing_else() -> None:
     plan = ordinary_plan()
     counts = summary(plan.changes)

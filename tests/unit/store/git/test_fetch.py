@@ -267,21 +267,6 @@ async def test_a_fetch_ends_with_the_process_that_began_it(work: Path, tmp_path:
             await asyncio.wait_for(asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX), 60)
 
 
-async def test_who_waits_for_a_clone_is_told_for_whom(work: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    with (tmp_path / "clone.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        lock.write("4711")
-        lock.flush()
-
-        def tell(text: str) -> None:
-            told.append(text)
-            fcntl.flock(lock, fcntl.LOCK_UN)
-
-        assert (await fetch(_wanted(f"file://{work}", tmp_path / "clone"), {}, tell=tell)).commit == _head(work)
-    assert told[0] == "waiting for process 4711, which fetches into the same clone"
-
-
 async def test_cancelling_ends_the_process(work: Path, tmp_path: Path) -> None:
     async with GitServer(work.parent) as server:
         server.is_silent = True
