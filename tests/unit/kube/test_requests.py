@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.refs import GVK
+from reconciler.kube import ServedKind
 from reconciler.kube.kube_requests import (
     ListQuery,
     Purpose,
     Request,
-    ServedKind,
     Target,
     apply,
     create,
