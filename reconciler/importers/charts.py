@@ -33,10 +33,10 @@ def remote_chart(url: str, chart: str, version: str, running: str = "") -> dict[
         )
     if not is_exact:
         pinned["update"] = version or "*"
-    shown = checked_url(url).rstrip("/")
-    if shown.startswith(("http://", "https://")):
-        return {"chart": chart, "repository": shown, **pinned}
-    return {"chart": f"oci://{shown.removeprefix('oci://')}/{chart}", **pinned}
+    address = checked_url(url).rstrip("/")
+    if address.startswith(("http://", "https://")):
+        return {"chart": chart, "repository": address, **pinned}
+    return {"chart": f"oci://{address.removeprefix('oci://')}/{chart}", **pinned}
 
 
 def local_chart(
@@ -97,10 +97,10 @@ def check_chart(place: Place, folder: str) -> None:
     path = f"{folder}/Chart.yaml".lstrip("/")
     if place.kind_at(path) is not StorePathKind.FILE:
         raise Uncarried(f"{folder or '.'} in {place.url} is no chart: it has no Chart.yaml")
-    found = read_yaml(path, place.read(path)).documents
+    documents = read_yaml(path, place.read(path)).documents
     there = [name.removeprefix(f"{folder}/") for name in place.listed([f"{folder}/charts".lstrip("/")])]
     held = {name.removeprefix("charts/").partition("/")[0] for name in there}
-    for dependency in missing_dependencies(found[0].body if found else {}, held):
+    for dependency in missing_dependencies(documents[0].body if documents else {}, held):
         if not (dependency.conditions or dependency.tags):  # Of these the values decide, when it is rendered.
             raise Uncarried(
                 f"the chart {folder} lacks the chart {dependency.name} that it depends on: run helm dependency build "
@@ -114,7 +114,7 @@ def plain(path: str) -> str:
     Raises:
         Uncarried: it leads out of the repository, or is no path.
     """
-    found = resolved("", path)
-    if found is None or (found and not is_plain_path(found)):
+    target = resolved("", path)
+    if target is None or (target and not is_plain_path(target)):
         raise Uncarried(f"the path {path!r} leads out of its repository, or is no plain path")
-    return found
+    return target

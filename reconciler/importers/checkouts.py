@@ -53,13 +53,13 @@ class Place(NamedTuple):
         Raises:
             Uncarried: they cannot be read, or are too many or too large.
         """
-        found, total = {}, 0
+        files, total = {}, 0
         for path in self.listed(paths):
-            found[self.at(path)] = data = self.read(path)
+            files[self.at(path)] = data = self.read(path)
             total += len(data)
             if total > _MAX_BYTES:
                 raise Uncarried(f"its files in {self.url} have more than {_MAX_BYTES:,} bytes")
-        return found
+        return files
 
     def is_folder(self, path: str) -> bool:
         """Return whether a path of the checkout is a folder. Raises Uncarried, as the others do."""
@@ -91,9 +91,9 @@ class Place(NamedTuple):
 class Checkouts:
     """The checkouts that a person gave, and the folders of the store for each repository."""
 
-    def __init__(self, given: Mapping[str, Checkout]) -> None:
+    def __init__(self, checkouts: Mapping[str, Checkout]) -> None:
         """Know the checkouts by the addresses of their repositories, however these are spelled."""
-        self._given = {_address(url): checkout for url, checkout in given.items()}
+        self._given = {_address(url): checkout for url, checkout in checkouts.items()}
         self._folders: dict[str, str] = {}
 
     def find(self, url: str) -> Place | None:
@@ -107,20 +107,20 @@ class Checkouts:
         Raises:
             Uncarried: none was given; the message names the option.
         """
-        found = self.find(url)
-        if found is None:
-            shown = checked_url(url)
-            raise Uncarried(f"what {shown} holds is not known: clone it and give --source {shown}=FOLDER")
-        return found
+        place = self.find(url)
+        if place is None:
+            address = checked_url(url)
+            raise Uncarried(f"what {address} holds is not known: clone it and give --source {address}=FOLDER")
+        return place
 
     def folder(self, url: str) -> str:
         """Return the store's folder for a repository: its last name, made unique if two share it."""
         address = _address(url)
         if address not in self._folders:
             name = safe_name(address.rpartition("/")[2])
-            taken = set(self._folders.values())
+            folders = set(self._folders.values())
             self._folders[address] = (
-                f"{FOLDER}/{name}" if f"{FOLDER}/{name}" not in taken else f"{FOLDER}/{safe_name(address)}"
+                f"{FOLDER}/{name}" if f"{FOLDER}/{name}" not in folders else f"{FOLDER}/{safe_name(address)}"
             )
         return self._folders[address]
 

@@ -55,12 +55,12 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
         """Return the directives of copied objects that are not kept to here, with file and line."""
         copied = [(path, data) for path, data in self.files.items() if isinstance(data, bytes)]
         return tuple(
-            Told(document.at("metadata", found.place.value, found.key), str(found), found.here, NOT_KEPT_TO)
+            Told(document.at("metadata", each.place.value, each.key), str(each), each.here, NOT_KEPT_TO)
             for path, data in copied
             if path.endswith((*SUFFIXES, ".json"))
             for document in read_yaml(path, data).documents
-            for found in directives_of(_mapping(document.body.get("metadata")))
-            if not found.is_kept_to
+            for each in directives_of(_mapping(document.body.get("metadata")))
+            if not each.is_kept_to
         )
 
     @property
@@ -91,7 +91,7 @@ def _bodies(path: str, data: bytes) -> list[JsonObject]:
 
 def compose_store(
     fleet: str,
-    found: Sequence[App | Ignored],
+    parts: Sequence[App | Ignored],
     members: Iterable[Member],
     left_out: tuple[Told, ...],
     failed: Iterable[Told],
@@ -101,8 +101,8 @@ def compose_store(
 
     `selectors`: of the clusters of a group, if it has one: its copies follow the labels.
     """
-    apps = [one for one in found if isinstance(one, App)]
-    rules = [one for one in found if isinstance(one, Ignored)]
+    apps = [one for one in parts if isinstance(one, App)]
+    rules = [one for one in parts if isinstance(one, Ignored)]
     names = {app.cluster for app in apps}
     files: dict[str, Content] = {
         "fleet.yaml": (_fleet(fleet, rules, {name for app in apps for name in _namespaces(app)}),)
@@ -110,12 +110,12 @@ def compose_store(
     for member in sorted(members, key=lambda member: member.name):
         if member.name in names or member.labels:
             files[f"clusters/{member.name}.yaml"] = (_cluster(member),)
-    taken: set[str] = set()
+    used: set[str] = set()
     releases: dict[tuple[str, str], App] = {}
     unfit: list[Told] = []
     for copies in _copies(apps):
-        name = _name_of(copies, taken, is_whole=_is_whole(copies, apps))
-        taken.add(name)
+        name = _name_of(copies, used, is_whole=_is_whole(copies, apps))
+        used.add(name)
         composing = _Composing(name, copies)
         document = composing.document(selectors.get(copies[0].group) if _is_whole(copies, apps) else None)
         why = _fault(f"renders/{name}.yaml", document) or _twin(copies[0], releases)
@@ -176,11 +176,11 @@ def _twin(app: App, releases: dict[tuple[str, str], App]) -> str:
 
 def _copies(apps: Sequence[App]) -> list[list[App]]:
     """Copies of one application over clusters; those that meet in a cluster are applications of their own."""
-    found: dict[str, list[App]] = {}
+    by_kinship: dict[str, list[App]] = {}
     for app in apps:
-        found.setdefault(app.kinship, []).append(app)
+        by_kinship.setdefault(app.kinship, []).append(app)
     parts: list[list[App]] = []
-    for copies in found.values():
+    for copies in by_kinship.values():
         is_one = len({app.cluster for app in copies}) == len(copies)
         parts += [copies] if is_one else [[app] for app in copies]
     return parts
@@ -193,14 +193,14 @@ def _is_whole(copies: Sequence[App], apps: Sequence[App]) -> bool:
     return is_of_one and len(copies) == sum(app.group == group for app in apps)
 
 
-def _name_of(copies: Sequence[App], taken: set[str], *, is_whole: bool) -> str:
+def _name_of(copies: Sequence[App], used: set[str], *, is_whole: bool) -> str:
     """Return the name of a Render: of the set that it is all of, or that of its copies without their clusters."""
     first = copies[0]
     names = {_without(app.name, app.cluster) for app in copies} if len(copies) > 1 else set()
     wanted = [safe_name(first.group.rpartition("/")[2])] if len(copies) > 1 and is_whole else []
     wanted += [safe_name(name) for name in names if len(names) == 1 and name]
     for name in (*wanted, first.name, safe_name(f"{first.name}-{first.cluster}")):
-        if name not in taken:
+        if name not in used:
             return name
     return safe_name(f"{first.name} {first.cluster} {first.source}")
 
@@ -262,7 +262,7 @@ class _Composing:
                 alike.append([app])
             else:
                 group.append(app)
-        found = []
+        variants = []
         for group in alike:
             app, name = group[0], self._variant(group)
             differing: dict[str, Any] = {}
@@ -271,20 +271,20 @@ class _Composing:
             if app.folder != first.folder:
                 differing["overlay"] = self._folder(app.folder, f"{self._name}-{name}")
             if differing:
-                found.append({"name": name, "clusters": self._named(group), **differing})
-        return shared, found
+                variants.append({"name": name, "clusters": self._named(group), **differing})
+        return shared, variants
 
     def _written(self, values: Sequence[str | Inline], name: str) -> list[str]:
-        found: list[str] = []
+        paths: list[str] = []
         for value in values:
             if isinstance(value, str):
-                found.append(value)
+                paths.append(value)
                 continue
-            count = sum(isinstance(each, Inline) for each in values[: len(found)])
+            count = sum(isinstance(each, Inline) for each in values[: len(paths)])
             path = f"values/{self._name}/{name}{f'-{count + 1}' if count else ''}.yaml"
             self.files[path] = (value.values,)
-            found.append(path)
-        return found
+            paths.append(path)
+        return paths
 
     @staticmethod
     def _variant(group: Sequence[App]) -> str:
@@ -307,22 +307,22 @@ def _has_secret(values: Json) -> bool:
 
 
 def _fleet(name: str, rules: Iterable[Ignored], namespaces: Iterable[str]) -> dict[str, Any]:
-    found = {canonical_bytes(rule): rule for rule in map(_rule, rules)}
+    unique = {canonical_bytes(rule): rule for rule in map(_rule, rules)}
     spec: dict[str, Any] = {"mode": "observe"}
     allowed = sorted(filter(may_be_allowed, namespaces))
     if allowed:
         spec["namespaces"] = {"allowed": allowed}
-    if found:
-        spec["ignore"] = [found[key] for key in sorted(found)]
+    if unique:
+        spec["ignore"] = [unique[key] for key in sorted(unique)]
     return {"apiVersion": _FLEET, "kind": "Fleet", "metadata": {"name": name}, "spec": spec}
 
 
 def _rule(rule: Ignored) -> dict[str, Any]:
-    found: dict[str, Any] = {"paths": sorted(set(rule.paths)), "reason": "the tool before this one left it to others"}
+    entry: dict[str, Any] = {"paths": sorted(set(rule.paths)), "reason": "the tool before this one left it to others"}
     if rule.group is not None:
-        found["group"] = rule.group
+        entry["group"] = rule.group
     parts = {"kind": rule.kind, "namespace": rule.namespace, "name": rule.name}
-    return found | {key: value for key, value in parts.items() if value}
+    return entry | {key: value for key, value in parts.items() if value}
 
 
 def _cluster(member: Member) -> dict[str, Any]:

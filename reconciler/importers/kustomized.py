@@ -96,10 +96,10 @@ def manifests_of(
     """
     followed = _follow(place, (*folders, *components), edit, overlay.kube_version)
     overlay = _as_edited(overlay, followed.bodies.get(overlay.edited, {}) if overlay.edited is not None else {})
-    found = {**(place.copied(followed.references) if followed.references else {}), **followed.outside}
+    inputs = {**(place.copied(followed.references) if followed.references else {}), **followed.outside}
     plain = _plain(place, paths, steers, is_alone=not folders)
     # Objects for the other tool alone, by kustomize's selectors.
-    manifests = {name: data for name, data in {**found, **plain}.items() if _is_manifest(name) and b"kind" in data}
+    manifests = {name: data for name, data in {**inputs, **plain}.items() if _is_manifest(name) and b"kind" in data}
     bodies = (each.body for name, data in manifests.items() for each in read_yaml(name, data).documents)
     without = {tuple(sorted(target.items())) for body in bodies if (target := _target(body, steers)) is not None}
     overlay = replace(overlay, without=tuple(dict(target) for target in sorted(without)))
@@ -107,7 +107,7 @@ def manifests_of(
     above = "files" if edit is not None else _ABOVE
     change: Edit = edit or (lambda _, data: data)
     copies: dict[str, Content] = {at[name]: change(name, data) for name, data in plain.items()}
-    files: dict[str, Content] = {**{name: change(name, data) for name, data in found.items()}, **followed.changed}
+    files: dict[str, Content] = {**{name: change(name, data) for name, data in inputs.items()}, **followed.changed}
     if edit is not None:
         copies |= {f"{above}/{name}": data for name, data in files.items()}
         files = {}
@@ -132,7 +132,7 @@ def _plain(
         Uncarried: one cannot be read, or they are alone, and none does.
     """
     chosen, has_objects = list(paths), False
-    kept: dict[str, bytes] = {}
+    manifests: dict[str, bytes] = {}
     for name, data in (place.copied(chosen) if chosen else {}).items():
         read = read_yaml(name, data) if _is_manifest(name) else None
         for problem in read.problems if read is not None else ():
@@ -141,12 +141,12 @@ def _plain(
         bodies = [each.body for each in read.documents if each.body.get("kind")] if read is not None else []
         has_objects |= bool(bodies)
         if not all(_target(body, steers) for body in bodies):
-            kept[name] = data
+            manifests[name] = data
     if is_alone and not has_objects:
         raise Uncarried(f"no manifest was found for it in {place.url}")
-    if is_alone and not kept:
+    if is_alone and not manifests:
         raise Uncarried("it brings only documents of the tool itself: give these to this command")
-    return kept
+    return manifests
 
 
 def _follow(place: Place, starts: Iterable[str], edit: Edit | None, kube_version: str) -> _Followed:
@@ -230,8 +230,8 @@ def _with_files_inside(place: Place, folder: str, body: JsonObject) -> tuple[Jso
 
 
 def _with(body: JsonObject, steps: tuple[Step, ...], text: str) -> JsonObject:
-    made: JsonObject = with_leaf(body, steps, lambda _: text)
-    return made
+    changed: JsonObject = with_leaf(body, steps, lambda _: text)
+    return changed
 
 
 def overlay_of(

@@ -54,10 +54,10 @@ class Told(NamedTuple):
         return f"{self.what}: {self.source.path}:{self.source.line} {self.subject}: {self.why}"
 
 
-def grouped(found: Iterable[Told]) -> Iterator[str]:
+def grouped(notes: Iterable[Told]) -> Iterator[str]:
     """Yield a line for each; those of one reason are one line, with their number and the first of them."""
     alike: dict[str, list[Told]] = {}
-    for each in found:
+    for each in notes:
         alike.setdefault(each.reason, []).append(each)
     for members in alike.values():
         more = f" ({len(members)} of this reason; --all names each)" if len(members) > 1 else ""
@@ -85,18 +85,18 @@ def distinct(documents: Iterable[Document], notes: Notes) -> list[Document]:
 
     Documents without a namespace are all kept: what gives them one is not known.
     """
-    found: dict[tuple[str, ...], Document] = {}
+    unique: dict[tuple[str, ...], Document] = {}
     listed = list(documents)
     for number, document in enumerate(listed):
         metadata = document.body.get("metadata")
         place = [str(dig(metadata, key) or "") for key in ("namespace", "name")]
         group, kind = str(document.body.get("apiVersion", "")).partition("/")[0], str(document.body.get("kind"))
         key = (group, kind, *place) if all(place) else (str(number),)
-        first = found.setdefault(key, document)
+        first = unique.setdefault(key, document)
         if first is not document:
-            found[key], left = (document, first) if document.body.get("status") else (first, document)
+            unique[key], left = (document, first) if document.body.get("status") else (first, document)
             notes.leave(left, ("metadata", "name"), "it stands twice in the input; one of them is taken")
-    return list(found.values())
+    return list(unique.values())
 
 
 class Reading:
@@ -120,10 +120,10 @@ class Reading:
         return self.body.get(key)
 
     def _fit(self, key: str, default: Any, what: str, fits: Callable[[Any], bool]) -> Any:
-        found = self.value(key)
-        if found is not None and not fits(found):
+        value = self.value(key)
+        if value is not None and not fits(value):
             raise Uncarried(f"{self.path(key)} is {what}")
-        return default if found is None else found
+        return default if value is None else value
 
     def text(self, key: str, default: str = "") -> str:
         """Return a text; a number is converted as written."""
@@ -147,9 +147,9 @@ class Reading:
 
     def children(self, key: str) -> tuple[Reading, ...]:
         """The mappings of a list."""
-        found = self._fit(key, (), "no list of mappings", lambda one: _is_list_of(Mapping, one))
+        items = self._fit(key, (), "no list of mappings", lambda one: _is_list_of(Mapping, one))
         return tuple(
-            Reading(self.document, item, (*self.below, key, index), self.notes) for index, item in enumerate(found)
+            Reading(self.document, item, (*self.below, key, index), self.notes) for index, item in enumerate(items)
         )
 
     def has(self, key: str) -> bool:

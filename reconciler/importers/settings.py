@@ -33,14 +33,14 @@ class Settings(NamedTuple):
     is_literal: bool = False
 
 
-def of_settings(found: Iterable[Settings], base: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+def of_settings(settings: Iterable[Settings], base: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """The values that the parameters make over others, in their order; a list is whole, as a file replaces it.
 
     Raises:
         Uncarried: a name or a value is none, or a name leads below what is no mapping or list.
     """
     values: dict[str, Any] = {}
-    for setting in found:
+    for setting in settings:
         steps = _steps(setting.name)
         value = setting.value if setting.is_literal else _typed(setting)
         if value == "" and isinstance(steps[-1], str) and any(isinstance(step, int) for step in steps):
@@ -88,14 +88,14 @@ def _set_item(below: list[Any], steps: list[str | int], value: Any, name: str) -
 
 def merged_values(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """One file with values over another, as Helm lays them: mappings are merged, all else is replaced."""
-    found = dict(below)
+    result = dict(below)
     for key, value in above.items():
-        inner = found.get(key)
+        inner = result.get(key)
         if isinstance(inner, Mapping) and isinstance(value, Mapping):
-            found[key] = merged_values(inner, value)
+            result[key] = merged_values(inner, value)
         else:
-            found[key] = value
-    return found
+            result[key] = value
+    return result
 
 
 def values_of(text: str) -> dict[str, Any]:
@@ -104,24 +104,24 @@ def values_of(text: str) -> dict[str, Any]:
     Raises:
         Uncarried: it is no single mapping.
     """
-    found = read_yaml("values.yaml", text.encode())
-    is_broken = any(problem.severity is Severity.ERROR for problem in found.problems)
-    if is_broken or len(found.documents) > 1:
+    file = read_yaml("values.yaml", text.encode())
+    is_broken = any(problem.severity is Severity.ERROR for problem in file.problems)
+    if is_broken or len(file.documents) > 1:
         raise Uncarried("it is no single mapping of values")
-    return dict(found.documents[0].body) if found.documents else {}
+    return dict(file.documents[0].body) if file.documents else {}
 
 
 def _steps(name: str) -> list[str | int]:
     """Return the keys and indices of a name."""
     steps: list[str | int] = []
     at = 0
-    while at < len(name) and (found := _KEY.match(name, at)) is not None:
-        if found[1] is None:
-            steps.append(int(found[2]))
-            at = found.end()
+    while at < len(name) and (match := _KEY.match(name, at)) is not None:
+        if match[1] is None:
+            steps.append(int(match[2]))
+            at = match.end()
         else:
-            steps.append(re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL))
-            at = found.end()
+            steps.append(re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL))
+            at = match.end()
         if name[at : at + 1] == "." and at + 1 < len(name) and name[at + 1] != "[":
             at += 1
         elif name[at : at + 1] != "[":
@@ -136,12 +136,12 @@ def _typed(setting: Settings) -> Any:
     text, items, at = setting.value, [], 0
     if text.startswith("{"):
         at = 1
-        while (found := _ITEM.match(text, at)) is not None:
-            items.append(_scalar(found[1], is_text=setting.is_text))
-            at = found.end()
-            if found[2] == "}":
+        while (match := _ITEM.match(text, at)) is not None:
+            items.append(_scalar(match[1], is_text=setting.is_text))
+            at = match.end()
+            if match[2] == "}":
                 break
-        if found is None or at != len(text):
+        if match is None or at != len(text):
             raise Uncarried(f"the parameter {setting.name} has a list that is not closed, or more behind it")
         return items
     whole = _TEXT.fullmatch(text)

@@ -127,7 +127,7 @@ def imported(copies: Mapping[str, LiveObject], interpreters: Registry) -> Import
     # The most common body; of equals, that of the first cluster by name.
     digests = {name: digest_of(body) for name, body in sorted(bodies.items())}
     (digest, _), *_ = Counter(digests.values()).most_common(1)
-    template = next(bodies[name] for name, found in digests.items() if found == digest)
+    template = next(bodies[name] for name, other in digests.items() if other == digest)
     patches = {name: tuple(_operations(template, body)) for name, body in bodies.items()}
     return Imported(
         gvk=first.gvk,
@@ -135,7 +135,7 @@ def imported(copies: Mapping[str, LiveObject], interpreters: Registry) -> Import
         template=template,
         clusters=clusters,
         weights=weights,
-        patches={name: found for name, found in patches.items() if found},
+        patches={name: other for name, other in patches.items() if other},
     )
 
 
@@ -146,27 +146,27 @@ def policies_of(objects: Iterable[Imported]) -> Iterator[dict[str, Any]]:
     override policy for each that differs.
     """
     alike: dict[tuple[str, tuple[str, ...]], list[Imported]] = {}
-    for found in sorted(objects, key=lambda found: found.identity):
-        if found.weights:
+    for one in sorted(objects, key=lambda one: one.identity):
+        if one.weights:
             weights = [
                 {"targetCluster": {"clusterNames": [name]}, "weight": weight}
-                for name, weight in sorted(found.weights.items())
+                for name, weight in sorted(one.weights.items())
             ]
             scheduling = {
                 "replicaSchedulingType": "Divided",
                 "replicaDivisionPreference": "Weighted",
                 "weightPreference": {"staticWeightList": weights},
             }
-            divided = {"clusterAffinity": {"clusterNames": list(found.clusters)}, "replicaScheduling": scheduling}
-            name = _safe_name(*_words(found.identity))
-            yield _adopting(found.identity.namespace, [_selector(found)], divided, name)
+            divided = {"clusterAffinity": {"clusterNames": list(one.clusters)}, "replicaScheduling": scheduling}
+            name = _safe_name(*_words(one.identity))
+            yield _adopting(one.identity.namespace, [_selector(one)], divided, name)
         else:
-            alike.setdefault((found.identity.namespace, found.clusters), []).append(found)
-        if found.patches:
-            yield _override_policy(found)
+            alike.setdefault((one.identity.namespace, one.clusters), []).append(one)
+        if one.patches:
+            yield _override_policy(one)
     for (namespace, clusters), group in sorted(alike.items(), key=lambda item: item[0]):
         placement = {"clusterAffinity": {"clusterNames": list(clusters)}}
-        yield _adopting(namespace, [_selector(found) for found in group], placement, _safe_name(*clusters))
+        yield _adopting(namespace, [_selector(one) for one in group], placement, _safe_name(*clusters))
 
 
 def _weights(first: LiveObject, bodies: Mapping[str, JsonObject], interpreters: Registry) -> dict[str, int]:
@@ -203,21 +203,21 @@ def _operations(before: Json, after: Json, at: tuple[str, ...] = ()) -> Iterator
         yield {"path": pointer_text(at), "operator": "replace", "value": after}
 
 
-def _selector(found: Imported) -> dict[str, str]:
-    return {"apiVersion": found.gvk.api_version, "kind": found.gvk.kind, "name": found.identity.name}
+def _selector(one: Imported) -> dict[str, str]:
+    return {"apiVersion": one.gvk.api_version, "kind": one.gvk.kind, "name": one.identity.name}
 
 
-def _override_policy(found: Imported) -> dict[str, Any]:
+def _override_policy(one: Imported) -> dict[str, Any]:
     """One rule for clusters that differ in the same way."""
     alike: dict[str, list[str]] = {}
-    for name, operations in sorted(found.patches.items()):
+    for name, operations in sorted(one.patches.items()):
         alike.setdefault(digest_of(list(operations)), []).append(name)
     rules = [
-        {"targetCluster": {"clusterNames": names}, "overriders": {"plaintext": list(found.patches[names[0]])}}
+        {"targetCluster": {"clusterNames": names}, "overriders": {"plaintext": list(one.patches[names[0]])}}
         for names in alike.values()
     ]
-    spec = {"resourceSelectors": [_selector(found)], "overrideRules": rules}
-    return _policy("OverridePolicy", found.identity.namespace, _safe_name(*_words(found.identity)), spec)
+    spec = {"resourceSelectors": [_selector(one)], "overrideRules": rules}
+    return _policy("OverridePolicy", one.identity.namespace, _safe_name(*_words(one.identity)), spec)
 
 
 def _words(identity: Identity) -> tuple[str, ...]:

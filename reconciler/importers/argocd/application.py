@@ -89,7 +89,7 @@ def read_application(application: Reading, group: str, context: Context) -> Iter
         running = synced[sources.index(source)] if len(synced) == len(sources) else ""
         environment = environment_of(source, name, namespace, project)
         names = Names(name, namespace, context.kube_version, running, environment)
-        found = _rendered(source, references, names, context)
+        content = _rendered(source, references, names, context)
         suffix = f"-{number + 1}" if number else ""
         yield App(
             name=safe_name(f"{name}{suffix}"),
@@ -99,7 +99,7 @@ def read_application(application: Reading, group: str, context: Context) -> Iter
             namespace=namespace,
             tool=TOOL,
             labels={key: str(value) for key, value in metadata.map("labels").items()},
-            **found,
+            **content,
         )
     spec.rest()
 
@@ -120,9 +120,9 @@ def _rendered(source: Reading, references: Mapping[str, str], names: Names, cont
     source.text("ref")
     kind = _kind(source, context.checkouts)
     if kind == "helm":
-        found = charted(source, {**references, "": url}, names, context.checkouts)
+        content = charted(source, {**references, "": url}, names, context.checkouts)
         source.rest()
-        return found
+        return content
     place = context.checkouts.get(url)
     manifests = kustomized(source, place, names) if kind == "kustomize" else listed(source, place)
     block = source.map("kustomize")
@@ -170,24 +170,24 @@ def _sync(spec: Reading) -> None:
 
 
 def _annotations(metadata: Reading) -> None:
-    found = sorted(metadata.map("annotations").keys() - {_LAST_APPLIED})
-    if found:
-        why = f"{', '.join(found)}: an application is no object here; the order follows from references and kinds"
+    names = sorted(metadata.map("annotations").keys() - {_LAST_APPLIED})
+    if names:
+        why = f"{', '.join(names)}: an application is no object here; the order follows from references and kinds"
         metadata.leave("annotations", why)
 
 
 def _ignored(spec: Reading) -> Iterator[Ignored]:
-    for found in spec.children("ignoreDifferences"):
-        paths, refused = ignored(found.texts("jsonPointers"), found.texts("jqPathExpressions"))
+    for rule in spec.children("ignoreDifferences"):
+        paths, refused = ignored(rule.texts("jsonPointers"), rule.texts("jqPathExpressions"))
         if refused:
-            found.notes.leave(
-                found.document,
-                (*found.below, "jqPathExpressions"),
+            rule.notes.leave(
+                rule.document,
+                (*rule.below, "jqPathExpressions"),
                 f"{', '.join(refused)}: no plain path; write spec.ignore of the Fleet document",
             )
-        found.leave("managedFieldsManagers", "name the fields in spec.ignore of the Fleet document")
+        rule.leave("managedFieldsManagers", "name the fields in spec.ignore of the Fleet document")
         if paths:
-            yield Ignored(found.text("group"), found.text("kind"), found.text("namespace"), found.text("name"), paths)
+            yield Ignored(rule.text("group"), rule.text("kind"), rule.text("namespace"), rule.text("name"), paths)
         for key in ("group", "kind", "namespace", "name"):
-            found.text(key)
-        found.rest()
+            rule.text(key)
+        rule.rest()

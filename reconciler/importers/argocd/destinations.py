@@ -78,18 +78,18 @@ class Destinations:
             raise Uncarried("spec.destination has server and name; it can have one")
         if server:
             address = _server(server)
-            found = self._names.get(address) or next((one.name for one in self.known if one.server == address), "")
+            member = self._names.get(address) or next((one.name for one in self.known if one.server == address), "")
         else:
             own = self.own if name == OWN_NAME else ""
-            found = own or self._names.get(name) or next((one.name for one in self.known if one.context == name), "")
-        if not found:
+            member = own or self._names.get(name) or next((one.name for one in self.known if one.context == name), "")
+        if not member:
             wanted = checked_url(server) or name or OWN_SERVER
             raise Uncarried(
                 f"which cluster {wanted} is, nothing says: add Argo CD's Secrets of clusters to the input, or give "
                 f"--cluster-name {wanted}=NAME"
             )
-        self._used.setdefault(found, Member(name=found))
-        return found
+        self._used.setdefault(member, Member(name=member))
+        return member
 
 
 def _server(url: str) -> str:

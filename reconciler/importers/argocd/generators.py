@@ -82,8 +82,8 @@ class Generating:
         rows = [self._with(dict(element.body)) for element in below.children("elements")]
         text = below.text("elementsYaml")
         if text:
-            found = _yaml(text, below.path("elementsYaml"))
-            rows += [self._with(element) for element in found]
+            elements = _yaml(text, below.path("elementsYaml"))
+            rows += [self._with(element) for element in elements]
         return rows
 
     def _with(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -126,8 +126,8 @@ class Generating:
         below.leave("requeueAfterSeconds", "nothing is generated later; import again after a change")
         prefix = below.text("pathParamPrefix")
         directories, files = below.children("directories"), below.children("files")
-        found = self._of_directories(place, directories, prefix) if directories else None
-        return self._with_values(below, self._of_files(place, files, prefix) if found is None else found)
+        rows = self._of_directories(place, directories, prefix) if directories else None
+        return self._with_values(below, self._of_files(place, files, prefix) if rows is None else rows)
 
     def _of_directories(self, place: Place, wanted: tuple[Reading, ...], prefix: str) -> Rows:
         folders = set()
@@ -145,7 +145,7 @@ class Generating:
                 raise Uncarried(f"{path} in {place.url} is no text with parameters") from error
             folder, _, name = path.rpartition("/")
             named = self._path_row(folder or ".", prefix, name)
-            rows += [{**self._with(found), **named} for found in _yaml(text, f"{path} in {place.url}")]
+            rows += [{**self._with(row), **named} for row in _yaml(text, f"{path} in {place.url}")]
         return rows
 
     def _path_row(self, folder: str, prefix: str, file: str = "") -> dict[str, Any]:
@@ -195,10 +195,10 @@ def _yaml(text: str, where: str) -> list[dict[str, Any]]:
         Uncarried: it is neither.
     """
     try:
-        found = read_embedded(text, "yaml") if text.strip() else {}
+        value = read_embedded(text, "yaml") if text.strip() else {}
     except EmbeddedTextFault as error:
         raise Uncarried(f"{where} cannot be read: {error}") from error
-    rows = found if isinstance(found, list) else [{} if found is None else found]
+    rows = value if isinstance(value, list) else [{} if value is None else value]
     if not all(isinstance(row, Mapping) for row in rows):
         raise Uncarried(f"{where} is no mapping of parameters, and no list of such")
     return [dict(row) for row in rows]
@@ -206,9 +206,9 @@ def _yaml(text: str, where: str) -> list[dict[str, Any]]:
 
 def _chosen(paths: list[str], wanted: tuple[Reading, ...], fits: Callable[[str, str], bool]) -> list[str]:
     """Return the paths of the patterns that none excludes."""
-    patterns = [(found.text("path"), found.flag("exclude")) for found in wanted]
-    for found in wanted:
-        found.rest()
+    patterns = [(entry.text("path"), entry.flag("exclude")) for entry in wanted]
+    for entry in wanted:
+        entry.rest()
     return [
         path
         for path in paths
@@ -235,11 +235,11 @@ def _by_keys(rows: Rows, keys: tuple[str, ...], path: str) -> dict[bytes, dict[s
     Raises:
         Uncarried: two rows have the same.
     """
-    found: dict[bytes, dict[str, Any]] = {}
+    by_keys: dict[bytes, dict[str, Any]] = {}
     for row in rows:
-        if found.setdefault(canonical_bytes({key: row.get(key) for key in keys}), row) is not row:
+        if by_keys.setdefault(canonical_bytes({key: row.get(key) for key in keys}), row) is not row:
             raise Uncarried(f"{path}: two rows of one generator have the same {', '.join(keys)}, so nothing is merged")
-    return found
+    return by_keys
 
 
 def _selects(selector: Reading, labels: Mapping[str, Any]) -> bool:

@@ -131,16 +131,16 @@ def _index(container: Any, *steps: Any) -> Any:
 
 def _int(value: Any) -> int:
     if isinstance(value, str):
-        found = re.fullmatch(r"\s*([-+]?\d+)\s*", value)
-        return int(found[1]) if found else 0
+        match = re.fullmatch(r"\s*([-+]?\d+)\s*", value)
+        return int(match[1]) if match else 0
     return int(value or 0)
 
 
 def _sprintf(form: str, *values: Any) -> str:
     rest = list(values)
 
-    def one(found: re.Match[str]) -> str:
-        how = found[1]
+    def one(match: re.Match[str]) -> str:
+        how = match[1]
         if how == "%":
             return "%"
         value = rest.pop(0)
@@ -187,13 +187,13 @@ def _replacement(text: str) -> Callable[[re.Match[str]], str]:
     """`$1` and `${name}` as Go's regexp reads them."""
     names = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))")
 
-    def filled(found: re.Match[str]) -> str:
+    def filled(match: re.Match[str]) -> str:
         def one(name: re.Match[str]) -> str:
             if name[0] == "$$":
                 return "$"
             key = name[1] or name[2]
             try:
-                return found[int(key) if key.isdigit() else key] or ""
+                return match[int(key) if key.isdigit() else key] or ""
             except IndexError:
                 return ""
 
@@ -203,20 +203,20 @@ def _replacement(text: str) -> Callable[[re.Match[str]], str]:
 
 
 def _dig(*arguments: Any) -> Any:
-    *steps, fallback, found = arguments
+    *steps, fallback, value = arguments
     for step in steps:
-        if not isinstance(found, Mapping) or step not in found:
+        if not isinstance(value, Mapping) or step not in value:
             return fallback
-        found = found[step]
-    return found
+        value = value[step]
+    return value
 
 
 def _merged(*maps: Any, over: bool) -> dict[str, Any]:
     """Return the maps merged into the first: with `over` later ones win."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for each in maps if over else reversed(maps):
-        found = merged(found, each)
-    return found
+        result = merged(result, each)
+    return result
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,21 +224,21 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
     Source: dario.cat/mergo, WithOverride.
     """
-    found = dict(below)
+    result = dict(below)
     for key, value in above.items():
-        inner = found.get(key)
+        inner = result.get(key)
         if isinstance(inner, Mapping) and isinstance(value, Mapping):
-            found[key] = merged(inner, value)
-        elif is_true(value) or key not in found:
-            found[key] = value
-    return found
+            result[key] = merged(inner, value)
+        elif is_true(value) or key not in result:
+            result[key] = value
+    return result
 
 
 def _until(*bounds: int) -> list[int]:
-    found = range(*map(int, bounds))
-    if len(found) > MANY:
+    numbers = range(*map(int, bounds))
+    if len(numbers) > MANY:
         raise GoFailure("counts too far")
-    return list(found)
+    return list(numbers)
 
 
 def _fail(why: str) -> Any:
@@ -253,11 +253,11 @@ def _list(value: Any) -> list[Any]:
 
 def _print(*values: Any) -> str:
     """Return values beside one another, with a blank between two that are no texts."""
-    found = ""
+    text = ""
     for at, value in enumerate(values):
         is_apart = at and not isinstance(value, str) and not isinstance(values[at - 1], str)
-        found += f"{' ' if is_apart else ''}{go_text(value)}"
-    return found
+        text += f"{' ' if is_apart else ''}{go_text(value)}"
+    return text
 
 
 _STRINGS: Final[dict[str, Callable[..., Any]]] = {

@@ -57,13 +57,13 @@ def render(text: str, params: Mapping[str, Any], *, is_strict: bool) -> str:
     """
     parser = _Parser(text)
     body = parser.nodes(())
-    found: list[str] = []
+    output: list[str] = []
     try:
-        _Run(params, found, is_strict=is_strict).nodes(body, params, {"$": params})
+        _Run(params, output, is_strict=is_strict).nodes(body, params, {"$": params})
     except GoFailure as error:
         why = f"the template {error.action[:80]} {error}"
         raise (MissingParameter(why) if error.is_missing else Uncarried(why)) from error
-    return "".join(found)
+    return "".join(output)
 
 
 class _Action(NamedTuple):
@@ -98,40 +98,40 @@ class _Parser:
         yield text[place:].lstrip() if trims else text[place:]
 
     def _tokens(self, text: str, place: int) -> tuple[list[_Token], int]:
-        found: list[_Token] = []
+        tokens: list[_Token] = []
         start = place
         while (match := _TOKEN.match(text, place)) is not None and match.lastgroup != "end":
             kind = str(match.lastgroup)
-            found.append(_Token(kind, match[kind], match.start(kind) == place and place > start))
+            tokens.append(_Token(kind, match[kind], match.start(kind) == place and place > start))
             place = match.end()
-        if match is None or not found:
+        if match is None or not tokens:
             _refuse(text[start - 2 : start + 60].splitlines()[0])
-        return found, match.end()
+        return tokens, match.end()
 
     def nodes(self, ends: tuple[str, ...]) -> list[Any]:
         """Return what stands before one of the words, which is the next part then."""
-        found: list[Any] = []
+        nodes: list[Any] = []
         self._depth += 1
         if self._depth > _DEPTH_MAX:
             raise Uncarried("the template is too deep; write the applications out")
         while self._at < len(self._parts):
             part = self._parts[self._at]
             if isinstance(part, str):
-                found.append(part)
+                nodes.append(part)
                 self._at += 1
             elif (word := _first(part.tokens)) in ends:
                 self._depth -= 1
-                return found
+                return nodes
             elif word in ("if", "range", "with"):
-                found.append(self._block(word, part.text, part.tokens[1:]))
+                nodes.append(self._block(word, part.text, part.tokens[1:]))
             elif word in ("define", "template", "block", "break", "continue", "else", "end"):
                 _refuse(word)
             else:
                 self._at += 1
-                found.append((*_pipeline(part.tokens), part.text))
+                nodes.append((*_pipeline(part.tokens), part.text))
         if ends:
             _refuse(f"without {ends[-1]}")
-        return found
+        return nodes
 
     def _block(self, word: str, action: str, tokens: list[_Token]) -> _Block:
         names, pipe = _pipeline(tokens)
@@ -154,9 +154,9 @@ def _first(tokens: list[_Token]) -> str:
     return tokens[0].text if tokens[0].kind == "word" else ""
 
 
-def _refuse(shown: str) -> NoReturn:
+def _refuse(action: str) -> NoReturn:
     raise Uncarried(
-        f"the template {{{{ {shown.removeprefix('{{').strip()} }}}} is not evaluated: write the applications out"
+        f"the template {{{{ {action.removeprefix('{{').strip()} }}}} is not evaluated: write the applications out"
     )
 
 
@@ -178,14 +178,14 @@ def _pipeline(tokens: list[_Token]) -> tuple[tuple[str, ...], list[list[Any]]]:
 
 def _commands(tokens: list[_Token], place: int, depth: int) -> tuple[list[list[Any]], int]:
     """Return the commands up to a closing bracket or the end, and that place."""
-    found: list[list[Any]] = [[]]
+    parts: list[list[Any]] = [[]]
     while place < len(tokens):
         token = tokens[place]
         if token.text == ")" and token.kind == "sign":
             break
         place += 1
         if token.kind == "sign" and token.text == "|":
-            found.append([])
+            parts.append([])
         elif token.kind == "sign" and token.text == "(":
             if depth > _DEPTH_MAX:
                 _refuse("(")
@@ -193,16 +193,16 @@ def _commands(tokens: list[_Token], place: int, depth: int) -> tuple[list[list[A
             if place >= len(tokens):
                 _refuse("(")
             place += 1
-            found[-1].append(("pipe", inner))
-        elif token.kind == "field" and token.is_tight and found[-1] and found[-1][-1][0] in ("pipe", "variable", "of"):
-            found[-1].append(("of", found[-1].pop(), token.text.split(".")[1:]))
+            parts[-1].append(("pipe", inner))
+        elif token.kind == "field" and token.is_tight and parts[-1] and parts[-1][-1][0] in ("pipe", "variable", "of"):
+            parts[-1].append(("of", parts[-1].pop(), token.text.split(".")[1:]))
         elif token.kind == "sign":
             _refuse(token.text)
         else:
-            found[-1].append(_operand(token))
-    if not all(found):
+            parts[-1].append(_operand(token))
+    if not all(parts):
         _refuse(" ".join(token.text for token in tokens) or "nothing")
-    return found, place
+    return parts, place
 
 
 def _operand(token: _Token) -> tuple[Any, ...]:
@@ -223,17 +223,17 @@ def _operand(token: _Token) -> tuple[Any, ...]:
     return ("value", constants[token.text]) if token.text in constants else ("word", token.text)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    if found[1]:
-        return _ESCAPED.get(found[1], found[1])
-    return chr(int(found[2] or found[3], 16))
+def _unescaped(match: re.Match[str]) -> str:
+    if match[1]:
+        return _ESCAPED.get(match[1], match[1])
+    return chr(int(match[2] or match[3], 16))
 
 
 class _Run:
     """One evaluation. Variables are by name; `$` is the parameters."""
 
-    def __init__(self, params: Mapping[str, Any], found: list[str], *, is_strict: bool) -> None:
-        self._params, self._found, self._is_strict = params, found, is_strict
+    def __init__(self, params: Mapping[str, Any], output: list[str], *, is_strict: bool) -> None:
+        self._params, self._found, self._is_strict = params, output, is_strict
         self._length, self._steps = 0, 0
 
     def nodes(self, body: list[Any], dot: Any, variables: dict[str, Any]) -> None:

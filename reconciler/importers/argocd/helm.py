@@ -99,11 +99,11 @@ class _Values:
     def of_files(self) -> list[str]:
         """The files with values, as paths in the store; they are copied there."""
         may_lack = self._block.flag("ignoreMissingValueFiles")
-        found = []
+        files = []
         for text in self._block.texts("valueFiles"):
             place, path, url = self._located(text)
-            found += values_at(place, path, url, self._checkouts, self.files, self.missing, may_lack=may_lack)
-        return found
+            files += values_at(place, path, url, self._checkouts, self.files, self.missing, may_lack=may_lack)
+        return files
 
     def _located(self, text: str) -> tuple[Place | None, str, str]:
         """Return the place of a values file: its checkout, its path there, and the address of its repository."""
@@ -128,14 +128,14 @@ class _Values:
 
     def inline(self) -> list[Inline]:
         """Return the values in the document itself."""
-        found: list[Inline] = []
+        layers: list[Inline] = []
         block = self._block
         values_object, values = block.map("valuesObject"), block.text("values")
         if values_object:
-            found.append(Inline(values_object))
+            layers.append(Inline(values_object))
         elif values.strip():
-            found.append(Inline(self._parsed(values, block.path("values"))))
-        return found
+            layers.append(Inline(self._parsed(values, block.path("values"))))
+        return layers
 
     @staticmethod
     def _parsed(text: str, path: str) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class _Values:
             raise Uncarried(f"{path} is no text") from error
 
     def _of_file_parameters(self) -> list[Settings]:
-        found = []
+        settings = []
         for parameter in self._block.children("fileParameters"):
             name = parameter.text("name")
             place, path, _ = self._located(parameter.text("path"))
@@ -180,11 +180,11 @@ class _Values:
                 raise Uncarried(f"the file of the parameter {name} is not there; give --source for its repository")
             data = next(iter(place.copied([path]).values()))
             try:
-                found.append(Settings(name, data.decode(), is_literal=True))
+                settings.append(Settings(name, data.decode(), is_literal=True))
             except UnicodeDecodeError as error:
                 raise Uncarried(f"the file of the parameter {name} is no text") from error
             parameter.rest()
-        return found
+        return settings
 
 
 def _cleaned(text: str) -> str:
@@ -212,10 +212,10 @@ def substituted(text: str, environment: Mapping[str, str]) -> str:
         Uncarried: one is known when it is synced alone.
     """
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[2] or ""
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2] or ""
         if name.startswith(_OF_A_SYNC):
             raise Uncarried(f"the variable {name} is known when it is synced alone; write it out")
-        return "$" if found[3] else environment.get(name, "")
+        return "$" if match[3] else environment.get(name, "")
 
     return _VARIABLE.sub(value, text)

@@ -57,12 +57,12 @@ def kustomized(source: Reading, place: Place, names: Names) -> Manifests:
     images = [_image(substituted(text, environment)) for text in block.texts("images")]
     if images:
         fields["images"] = images
-    for found in block.children("replicas"):
-        name, count = found.text("name"), found.text("count")
+    for entry in block.children("replicas"):
+        name, count = entry.text("name"), entry.text("count")
         if not count.isdecimal():
-            raise Uncarried(f"{found.path('count')} is no number")
+            raise Uncarried(f"{entry.path('count')} is no number")
         fields.setdefault("replicas", []).append({"name": name, "count": int(count)})
-    patches = [dict(found.body) for found in block.children("patches")]
+    patches = [dict(entry.body) for entry in block.children("patches")]
     if any("path" in patch for patch in patches):
         raise Uncarried(f"{block.path('patches')}: write a patch that is named by its path into the kustomization")
     if patches:
@@ -102,26 +102,26 @@ def listed(source: Reading, place: Place) -> Manifests:
 
 def _image(text: str) -> dict[str, str]:
     """`old=new:tag@digest`, as `kustomize edit set image` reads it."""
-    found = _IMAGE.fullmatch(text)
-    if found is None:
+    match = _IMAGE.fullmatch(text)
+    if match is None:
         raise Uncarried(f"the image {text!r} is not in the form old=new:tag")
-    image = {"name": found["name"] or found["new"]}
-    if found["name"]:
-        image["newName"] = found["new"]
-    if found["tag"]:
-        image["newTag"] = found["tag"]
-    if found["digest"]:
-        image["digest"] = found["digest"]
+    image = {"name": match["name"] or match["new"]}
+    if match["name"]:
+        image["newName"] = match["new"]
+    if match["tag"]:
+        image["newTag"] = match["tag"]
+    if match["digest"]:
+        image["digest"] = match["digest"]
     return image
 
 
 def _globbed(name: str, pattern: str) -> bool:
     """Return whether a file matches a pattern, or one of those in braces; `*` passes slashes too."""
-    found = _BRACES.search(pattern)
-    if found is None:
+    match = _BRACES.search(pattern)
+    if match is None:
         return fnmatchcase(name, pattern)
-    before, after = pattern[: found.start()], pattern[found.end() :]
-    return any(_globbed(name, f"{before}{each}{after}") for each in found[1].split(","))
+    before, after = pattern[: match.start()], pattern[match.end() :]
+    return any(_globbed(name, f"{before}{each}{after}") for each in match[1].split(","))
 
 
 def is_of(body: JsonObject, *kinds: str) -> bool:

@@ -36,15 +36,15 @@ def read_argocd(
     by the names in Argo CD. An application that cannot be converted is named in `failed`.
     """
     notes = Notes()
-    found = distinct(documents, notes)
-    secrets = [one for one in found if _is_cluster(one.body)]
-    context = Context(Destinations(secrets, names), checkouts, kube_version, dict(map(_synced, found)))
+    unique = distinct(documents, notes)
+    secrets = [one for one in unique if _is_cluster(one.body)]
+    context = Context(Destinations(secrets, names), checkouts, kube_version, dict(map(_synced, unique)))
     reading = _Reading(context, notes)
-    made = {_place(one.body) for one in found if is_of(one.body, _MADE_BY)}
-    for document in found:
+    generators = {_place(one.body) for one in unique if is_of(one.body, _MADE_BY)}
+    for document in unique:
         if is_of(document.body, _MADE_BY):
-            reading.set(document, [one for one in found if _place(document.body) in _makers(one.body)])
-        elif is_of(document.body, "Application") and not _makers(document.body) & made:
+            reading.set(document, [one for one in unique if _place(document.body) in _makers(one.body)])
+        elif is_of(document.body, "Application") and not _makers(document.body) & generators:
             reading.application(document)
         elif is_of(document.body, "AppProject"):
             reading.notes.leave(document, ("kind",), "there are no projects: one identity for each cluster")
@@ -64,8 +64,8 @@ def _is_cluster(body: JsonObject) -> bool:
 def _synced(document: Document) -> tuple[str, tuple[str, ...]]:
     """Return the name of an Application and the revisions of its sources in its status."""
     sync = dig(document.body, "status", "sync") if is_of(document.body, "Application") else None
-    found = dig(sync, "revisions") or [dig(sync, "revision") or ""]
-    return str(dig(document.body, "metadata", "name")), tuple(map(str, found))
+    revisions = dig(sync, "revisions") or [dig(sync, "revision") or ""]
+    return str(dig(document.body, "metadata", "name")), tuple(map(str, revisions))
 
 
 def _place(body: JsonObject) -> tuple[str, str]:
@@ -102,9 +102,9 @@ class _Reading:
         """
         name = str(dig(document.body, "metadata", "name"))
         try:
-            made = self._made(document, Reading(document, document.body, (), self.notes).child("spec"), name)
+            expected = self._made(document, Reading(document, document.body, (), self.notes).child("spec"), name)
             for one in generated:
-                if dig(one.body, "metadata", "name") not in made:
+                if dig(one.body, "metadata", "name") not in expected:
                     why = f"the ApplicationSet {name} makes it no longer of what the input has: check both"
                     self.notes.leave(one, ("metadata", "name"), why)
         except Uncarried as error:
@@ -153,27 +153,27 @@ class _Reading:
         return frozenset(names)
 
     def _take(self, document: Document, application: Reading, group: str) -> None:
-        found: list[App | Ignored] = []
+        parts: list[App | Ignored] = []
         try:
-            found += read_application(application, group, self._context)
+            parts += read_application(application, group, self._context)
         except Uncarried as error:
             name = dig(application.body, "metadata", "name")
-            made = f" of ApplicationSet {group}" if group else ""
-            self.failed.append(Told(document.source, f"Application {name}{made}", str(error), FAILED))
+            origin = f" of ApplicationSet {group}" if group else ""
+            self.failed.append(Told(document.source, f"Application {name}{origin}", str(error), FAILED))
             return
-        self.found += found
+        self.found += parts
 
     def rollouts(self) -> dict[str, tuple[JsonObject, ...]]:
         """The Rollouts of all sets by their files, when all clusters are known."""
         clusters = {member.name for member in self._context.destinations.members}
-        found: dict[str, tuple[JsonObject, ...]] = {}
-        taken: set[str] = set()
+        documents: dict[str, tuple[JsonObject, ...]] = {}
+        staged: set[str] = set()
         for rolling, name, apps in self._rolling:
-            document = _rollout(rolling, name, apps, clusters, taken)
+            document = _rollout(rolling, name, apps, clusters, staged)
             if document is not None:
-                taken.update(document["spec"]["templates"]["namespaces"])
-                found[f"rollouts/{document['metadata']['name']}.yaml"] = (document,)
-        return found
+                staged.update(document["spec"]["templates"]["namespaces"])
+                documents[f"rollouts/{document['metadata']['name']}.yaml"] = (document,)
+        return documents
 
 
 def _selector(generators: Sequence[Reading]) -> dict[str, Any]:
@@ -197,25 +197,25 @@ def _rollout(
     other Rollouts. Source: argo-cd.readthedocs.io/en/stable/operator-manual/applicationset/Progressive-Syncs/.
     """
     stages: list[dict[str, Any]] = []
-    taken: set[str] = set()
+    staged: set[str] = set()
     namespaces = {app.namespace for app in apps}
     steps = rolling.children("steps")
     for number, step in enumerate(steps):
         chosen = {app.cluster for app in apps if _selects(step, app)}
         most = step.text("maxUpdate")
-        if chosen & taken or not chosen or most in ("0", "0%"):
+        if chosen & staged or not chosen or most in ("0", "0%"):
             rolling.notes.leave(rolling.document, (*rolling.below, "steps", number), _WHY_NOT)
             return None
-        taken |= chosen
+        staged |= chosen
         stage: dict[str, Any] = {"name": f"step-{number + 1}", "clusters": {"clusterNames": sorted(chosen)}}
         if most:
             stage["maxConcurrency"] = int(most) if most.isdecimal() else most
         stages.append(stage)
-    left = {app.cluster for app in apps} - taken
+    left = {app.cluster for app in apps} - staged
     if not stages or left or "" in namespaces or namespaces & others:
         rolling.notes.leave(rolling.document, rolling.below, _WHY_NOT)
         return None
-    if clusters - taken:  # A Rollout has a stage for each cluster; what is in no step is not of this set.
+    if clusters - staged:  # A Rollout has a stage for each cluster; what is in no step is not of this set.
         stages.append({"name": "others", "clusters": {}})
     return {
         "apiVersion": "fleet.reconciler/v1alpha1",

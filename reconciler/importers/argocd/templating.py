@@ -51,20 +51,20 @@ class Templates(NamedTuple):
 
         Values that name parameters of the generator itself stay as they are.
         """
-        found: dict[str, Any] = {}
+        filled: dict[str, Any] = {}
         for key, value in generator.items():
             is_nested = key == "generators" and isinstance(value, list)
             if key == "values" and isinstance(value, Mapping):
-                found[key] = {name: self._if_known(text, params) for name, text in value.items()}
+                filled[key] = {name: self._if_known(text, params) for name, text in value.items()}
             elif is_nested and all(isinstance(each, Mapping) for each in value):
-                found[key] = [
+                filled[key] = [
                     {kind: self.interpolated(body, params) if isinstance(body, Mapping) else body
                      for kind, body in each.items()}
                     for each in value
                 ]  # fmt: skip
             else:
-                found[key] = self.filled(value, params)
-        return found
+                filled[key] = self.filled(value, params)
+        return filled
 
     def _if_known(self, text: Json, params: Params) -> Json:
         try:
@@ -77,8 +77,8 @@ def _plain(text: str, params: Params) -> str:
     """Fill in the names that are parameters; others stay as they are, as with Argo CD."""
 
     def value(hole: re.Match[str]) -> str:
-        found = params.get(hole[1].strip()) if hole[2] else None
-        return hole[0] if found is None else go_text(found)
+        param = params.get(hole[1].strip()) if hole[2] else None
+        return hole[0] if param is None else go_text(param)
 
     return _HOLE.sub(value, text)
 
@@ -107,28 +107,28 @@ def patched(body: JsonObject, patch: str) -> dict[str, Any]:
     if not patch.strip():
         return dict(body)
     try:
-        found = read_embedded(patch, "yaml")
+        above = read_embedded(patch, "yaml")
     except EmbeddedTextFault as error:
         raise Uncarried(f"spec.templatePatch: {error}") from error
-    if not isinstance(found, Mapping):
+    if not isinstance(above, Mapping):
         raise Uncarried("spec.templatePatch: it is no single mapping")
-    return _over(body, found)
+    return _over(body, above)
 
 
 def _over(below: JsonObject, above: JsonObject) -> dict[str, Any]:
     """Patch a mapping: null deletes, and a list takes the place of a list."""
     if any(key.startswith("$") for key in above):
         raise Uncarried("spec.templatePatch: directives ($patch) are not evaluated; write the applications out")
-    found = dict(below)
+    result = dict(below)
     for key, value in above.items():
         if value is None:
-            found.pop(key, None)
+            result.pop(key, None)
         elif isinstance(value, Mapping):
-            inner = found.get(key)
-            found[key] = _over(inner if isinstance(inner, Mapping) else {}, value)
+            inner = result.get(key)
+            result[key] = _over(inner if isinstance(inner, Mapping) else {}, value)
         else:
-            found[key] = value
-    return found
+            result[key] = value
+    return result
 
 
 def flattened(params: Params) -> dict[str, str]:

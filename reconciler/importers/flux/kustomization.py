@@ -53,19 +53,19 @@ def read_kustomization_of_flux(document: Document, context: Context) -> Iterator
     if spec.flag("ignoreMissingComponents"):
         components = tuple(filter(place.is_folder, components))
     edit = _edit(spec, namespace, context)
-    found = _manifests(place, path, overlay, components, edit)
+    manifests = _manifests(place, path, overlay, components, edit)
     spoken_for(spec)
     _left(spec)
     yield App(
         name=safe_name(name),
         group=f"Kustomization/{namespace}/{name}",
-        kinship=digest_of([place.folder, list(found.bases), overlay.fields.get("namespace", "")]),
+        kinship=digest_of([place.folder, list(manifests.bases), overlay.fields.get("namespace", "")]),
         source=document.source,
         cluster=cluster,
         namespace=str(overlay.fields.get("namespace", "")),
         tool="Flux",
-        folder=found.folder,
-        files=found.files,
+        folder=manifests.folder,
+        files=manifests.files,
     )
 
 
@@ -87,9 +87,9 @@ def _overlay(spec: Reading, path: str) -> Overlay:
     if target:
         fields["namespace"] = check_namespace(target)
     for key in ("images", "patches"):
-        found = [dict(each.body) for each in spec.children(key)]
-        if found:
-            fields[key] = found
+        entries = [dict(each.body) for each in spec.children(key)]
+        if entries:
+            fields[key] = entries
     for key in ("patchesStrategicMerge", "patchesJson6902"):
         spec.refuse(key, "write them as patches, which Flux takes too")
     return Overlay(fields=with_common_metadata(fields, spec), edited=path)
@@ -134,20 +134,20 @@ def _manifests(
     It lists all manifests at and below the folder; a folder below with a kustomization is one entry.
     Source: fluxcd.io/flux/components/kustomize/kustomizations/#generating-a-kustomizationyaml-file.
     """
-    found = place.listed([path])
+    names = place.listed([path])
     folders: list[str] = []
-    for folder in sorted(name.rpartition("/")[0] for name in found if is_kustomization(name)):
+    for folder in sorted(name.rpartition("/")[0] for name in names if is_kustomization(name)):
         if not any(_is_in(folder, above) for above in folders):
             folders.append(folder)
     manifests = [
-        name for name in found if name.endswith(_MANIFESTS) and not any(_is_in(name, above) for above in folders)
+        name for name in names if name.endswith(_MANIFESTS) and not any(_is_in(name, above) for above in folders)
     ]
-    made = manifests_of(
+    result = manifests_of(
         place, overlay, folders=tuple(folders), components=components, paths=manifests, steers=steers, edit=edit
     )
-    if made.with_charts:
-        raise Uncarried(f"{made.with_charts} has charts, which Flux does not render; write a HelmRelease")
-    return made
+    if result.with_charts:
+        raise Uncarried(f"{result.with_charts} has charts, which Flux does not render; write a HelmRelease")
+    return result
 
 
 def _is_in(path: str, folder: str) -> bool:

@@ -41,19 +41,19 @@ def read_flux(
     application in several clusters becomes one Render. An application that cannot be converted is named in `failed`.
     """
     notes = Notes()
-    made: list[App | Ignored] = []
+    apps: list[App | Ignored] = []
     failed: list[Told] = []
-    for cluster, found in documents.items():
-        listed = distinct(found, notes)
+    for cluster, exported in documents.items():
+        listed = distinct(exported, notes)
         context = Context(cluster, Sources(listed, notes), checkouts, kube_version, names, notes)
         for document in listed:
-            made += _read(document, context, failed, listed)
+            apps += _read(document, context, failed, listed)
         mentioned = {reference for document in listed if _kind(document.body) for reference in mentions(document.body)}
         for document in listed:
             if not mentioned & {reference_of(document.body), *artifacts_of(document.body)}:
                 _note_unread(document, context)
-    members = [Member(name=name) for name in sorted({app.cluster for app in made if isinstance(app, App)})]
-    return compose_store(fleet, made, members, notes.sorted(), failed)
+    members = [Member(name=name) for name in sorted({app.cluster for app in apps if isinstance(app, App)})]
+    return compose_store(fleet, apps, members, notes.sorted(), failed)
 
 
 def _read(document: Document, context: Context, failed: list[Told], beside: list[Document]) -> list[App | Ignored]:
@@ -85,17 +85,17 @@ def _check_resource_set(document: Document, context: Context, beside: list[Docum
         Uncarried: none of them is among the documents.
     """
     metadata = document.body.get("metadata")
-    made = [
+    apps = [
         one
         for one in beside
         if _kind(one.body) in ("HelmRelease", "Kustomization")
         and dig(one.body, "metadata", "labels", f"{_MADE}/name") == dig(metadata, "name")
         and dig(one.body, "metadata", "labels", f"{_MADE}/namespace") == dig(metadata, "namespace")
     ]
-    if not made:
+    if not apps:
         raise Uncarried("its templates are not evaluated; export from the cluster, with what it made")
     why = (
-        f"the {len(made)} Kustomizations and releases that it made are taken as they are; write the rest into the store"
+        f"the {len(apps)} Kustomizations and releases that it made are taken as they are; write the rest into the store"
     )
     context.notes.leave(document, ("kind",), f"ResourceSet: {why}")
 

@@ -111,10 +111,10 @@ def _running(document: Document) -> str:
 
 def _with_crds(spec: Reading) -> bool:
     """Return whether the definitions of a chart are installed; report the other options as left out."""
-    found = []
+    policies = []
     for key in ("install", "upgrade"):
         block = spec.child(key)
-        found.append(block.text("crds"))
+        policies.append(block.text("crds"))
         block.flag("createNamespace")
         block.leave("skipCRDs", "crds: Skip says the same")
         block.leave("remediation", "what fails is tried again; a Rollout stops where a change is not healthy")
@@ -122,7 +122,7 @@ def _with_crds(spec: Reading) -> bool:
         for quiet in ("timeout", "disableWait", "replace", "cleanupOnFail", "disableWaitForJobs"):
             block.value(quiet)
         block.rest()
-    return found[0] in _CREATE and not spec.child("install").flag("skipCRDs")
+    return policies[0] in _CREATE and not spec.child("install").flag("skipCRDs")
 
 
 class _Chart:
@@ -187,7 +187,7 @@ class _Chart:
 
 def _values_from(spec: Reading, namespace: str, context: Context) -> list[Inline]:
     """Return the values from ConfigMaps among the documents, in their order."""
-    found: list[Inline] = []
+    layers: list[Inline] = []
     below: dict[str, Any] = {}
     for reference in spec.children("valuesFrom"):
         kind, name, key = reference.text("kind"), reference.text("name"), reference.text("valuesKey", "values.yaml")
@@ -206,10 +206,10 @@ def _values_from(spec: Reading, namespace: str, context: Context) -> list[Inline
                 reference.leave("name", f"the ConfigMap {name} has no {key} among the documents, and may lack it")
                 continue
             raise Uncarried(f"the ConfigMap {namespace}/{name} with {key} is not among the documents; give it too")
-        made = _at(text, target, below, is_literal=is_literal) if target else values_of(text)
-        below = merged_values(below, made)
-        found.append(Inline(made))
-    return found
+        values = _at(text, target, below, is_literal=is_literal) if target else values_of(text)
+        below = merged_values(below, values)
+        layers.append(Inline(values))
+    return layers
 
 
 def _at(text: str, target: str, below: Mapping[str, Any], *, is_literal: bool) -> dict[str, Any]:

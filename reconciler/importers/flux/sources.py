@@ -83,19 +83,19 @@ class Sources:
             Uncarried: it is not among the documents.
         """
         spec = self.get(wanted)
-        found = spec.text("url") or f"{spec.text('endpoint')}/{spec.text('bucketName')}"
+        address = spec.text("url") or f"{spec.text('endpoint')}/{spec.text('bucketName')}"
         at = self.revision(wanted)
         why = _OF_ARTIFACT if wanted.kind == "OCIRepository" else _WHY
         spec.leave("ref", f"{why['ref']}{f': {at} runs' if at else ''}")
         spec.leave("verify", why["verify"])
         source_spoken_for(spec, but=("ref", "verify"))
-        return found
+        return address
 
     def revision(self, wanted: Reference) -> str:
         """Return the revision that a source was fetched at; empty: its status does not say."""
         document = self._found.get(wanted)
-        found = dig(document.body, "status", "artifact", "revision") if document is not None else None
-        return str(found or "")
+        value = dig(document.body, "status", "artifact", "revision") if document is not None else None
+        return str(value or "")
 
     def located(self, wanted: Reference, path: str) -> tuple[str, str]:
         """Return the address of a source, and the path there that a path of it is.
@@ -125,8 +125,8 @@ class Sources:
     def data(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """The data of a ConfigMap; None when it is not among the documents."""
         document = self._found.get(Reference("ConfigMap", namespace, name))
-        found = dig(document.body, "data") if document is not None else None
-        return found if isinstance(found, Mapping) else None
+        content = dig(document.body, "data") if document is not None else None
+        return content if isinstance(content, Mapping) else None
 
 
 def _copied_from(wanted: Reference, copies: Json, path: str) -> tuple[str, str]:
@@ -135,7 +135,7 @@ def _copied_from(wanted: Reference, copies: Json, path: str) -> tuple[str, str]:
     Source: fluxcd.io/flux/components/source/artifactgenerators/: `from: @alias/dir/**`, `to: @artifact/dir/`. A folder
     without a glob is copied into the destination, as by cp (source-watcher, internal/builder).
     """
-    found = []
+    folders = []
     for copy in copies if isinstance(copies, list) else []:
         start, end = str(dig(copy, "from") or ""), str(dig(copy, "to") or "").removeprefix("@artifact/").strip("/")
         alias, _, pattern = start.removeprefix("@").partition("/")
@@ -146,13 +146,13 @@ def _copied_from(wanted: Reference, copies: Json, path: str) -> tuple[str, str]:
             first, _, rest = below.partition("/")
             if not pattern.endswith("**") and first == folder.rpartition("/")[2]:
                 below = rest
-            found.append((alias, "/".join(part for part in (folder, below) if part)))
-    if len(found) != 1:
+            folders.append((alias, "/".join(part for part in (folder, below) if part)))
+    if len(folders) != 1:
         raise Uncarried(
-            f"the path {path or '.'} of the ExternalArtifact {wanted.name} is of {len(found)} copies of folders; "
+            f"the path {path or '.'} of the ExternalArtifact {wanted.name} is of {len(folders)} copies of folders; "
             "name a folder that is copied as a whole"
         )
-    return found[0]
+    return folders[0]
 
 
 def source_spoken_for(spec: Reading, *, but: tuple[str, ...] = ()) -> None:
@@ -170,10 +170,10 @@ def source_spoken_for(spec: Reading, *, but: tuple[str, ...] = ()) -> None:
 def referred(reference: Reading, namespace: str) -> Reference:
     """Return the target of a reference in a namespace."""
     kind, name = reference.text("kind"), reference.text("name")
-    found = Reference(kind, reference.text("namespace", namespace), name)
+    target = Reference(kind, reference.text("namespace", namespace), name)
     reference.text("apiVersion")
     reference.rest()
-    return found
+    return target
 
 
 def mentions(body: JsonObject) -> Iterator[Reference]:
@@ -181,13 +181,13 @@ def mentions(body: JsonObject) -> Iterator[Reference]:
     own = reference_of(body)
     pending: list[Json] = [body.get("spec")]
     while pending:
-        found = pending.pop()
-        if isinstance(found, list):
-            pending += found
-        elif isinstance(found, dict):
-            pending += found.values()
-            if isinstance(found.get("kind"), str) and isinstance(found.get("name"), str):
-                yield Reference(found["kind"], str(found.get("namespace") or own.namespace), found["name"])
+        node = pending.pop()
+        if isinstance(node, list):
+            pending += node
+        elif isinstance(node, dict):
+            pending += node.values()
+            if isinstance(node.get("kind"), str) and isinstance(node.get("name"), str):
+                yield Reference(node["kind"], str(node.get("namespace") or own.namespace), node["name"])
 
 
 def artifacts_of(body: JsonObject) -> Iterator[Reference]:
@@ -248,14 +248,14 @@ def with_common_metadata(fields: Mapping[str, Any], spec: Reading) -> dict[str, 
     common = spec.child("commonMetadata")
     labels, annotations = common.map("labels"), common.map("annotations")
     common.rest()
-    found = dict(fields)
+    result = dict(fields)
     if labels:
-        found["labels"] = [{"pairs": labels, "includeSelectors": False}]
+        result["labels"] = [{"pairs": labels, "includeSelectors": False}]
     if annotations:
         # commonAnnotations of kustomize are those of pods too.
         patch = {"apiVersion": "any/v1", "kind": "Any", "metadata": {"name": "any", "annotations": annotations}}
-        found["patches"] = [*found.get("patches", []), {"target": {"name": ".*"}, "patch": json.dumps(patch)}]
-    return found
+        result["patches"] = [*result.get("patches", []), {"target": {"name": ".*"}, "patch": json.dumps(patch)}]
+    return result
 
 
 def reading_of(document: Document, notes: Notes) -> tuple[Reading, str, str]:

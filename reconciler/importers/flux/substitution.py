@@ -74,16 +74,16 @@ class Substitution:
             raise Uncarried(f"{path} turns substitution off for some of its objects; write the values out")
 
     def _filled(self, text: str, path: str) -> str:
-        return _VARIABLE.sub(lambda found: self._value(found, path), text)
+        return _VARIABLE.sub(lambda match: self._value(match, path), text)
 
-    def _value(self, found: re.Match[str], path: str) -> str:
-        if not found[3] and found.end() == len(found.string):
-            return found[0]
-        if found[1] and found[3]:
-            return f"${{{found[2]}}}"
-        form = _FORM.fullmatch(found[2]) if found[3] else None
+    def _value(self, match: re.Match[str], path: str) -> str:
+        if not match[3] and match.end() == len(match.string):
+            return match[0]
+        if match[1] and match[3]:
+            return f"${{{match[2]}}}"
+        form = _FORM.fullmatch(match[2]) if match[3] else None
         if form is None or "$" in _VARIABLE.sub("", form[2] or ""):
-            raise Uncarried(f"{path} has the variable ${{{found[2]}}}, a form that is not evaluated; write it out")
+            raise Uncarried(f"{path} has the variable ${{{match[2]}}}, a form that is not evaluated; write it out")
         return self._variables.get(form[1]) or self._filled(form[2] or "", path)
 
 
