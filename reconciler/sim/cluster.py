@@ -176,9 +176,9 @@ class Cluster:
         if target is None:
             return
         verb = {"POST": "create", "PUT": "update", "DELETE": "delete"}.get(request.method, "patch")
-        given = (request.body.get("metadata") or {}) if isinstance(request.body, dict) else {}
-        made = ((answer.body or {}).get("metadata") or {}) if answer.status == 201 else {}
-        name = target.name or made.get("name") or given.get("name") or ""
+        sent = (request.body.get("metadata") or {}) if isinstance(request.body, dict) else {}
+        created = ((answer.body or {}).get("metadata") or {}) if answer.status == 201 else {}
+        name = target.name or created.get("name") or sent.get("name") or ""
         entry = AuditEntry(
             timestamp(self.now_s), verb, request.user_agent, target.group, target.plural, target.namespace, name,
             target.subresource, answer.status != 400 and request.is_dry_run, answer.status,
@@ -296,10 +296,10 @@ class Cluster:
     def set_node_ready(self, name: str, *, is_ready: bool) -> None:
         """A node is lost (its kubelet stops to answer) or comes back."""
         node = self.get("Node", "", name)
-        made = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": self.state.time}
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": self.state.time}
         if not is_ready:
-            made |= {"status": "Unknown", "reason": "NodeStatusUnknown"}
-        conditions = with_condition(node["status"]["conditions"], made, self.state.time)
+            ready |= {"status": "Unknown", "reason": "NodeStatusUnknown"}
+        conditions = with_condition(node["status"]["conditions"], ready, self.state.time)
         self.state.put({**node, "status": {**node["status"], "conditions": conditions}})
         self.run_controllers()
 

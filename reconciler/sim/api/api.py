@@ -39,9 +39,9 @@ def handle(state: State, request: Request, permits: Permits) -> Answer:
 
 def _handle(state: State, request: Request, permits: Permits) -> Answer:
     if request.method == "GET":
-        found = discovery.answer(state.served, request)
-        if found is not None:
-            return found
+        discovered = discovery.answer(state.served, request)
+        if discovered is not None:
+            return discovered
     target = target_of(request.path)
     if target is None:
         return Answer(status=404, text="404 page not found\n")
@@ -172,10 +172,10 @@ def _scale(state: State, resource: Resource, target: Target, request: Request) -
         after["metadata"] = {**before["metadata"], **(request.body.get("metadata") or {})}
     else:
         after = writer.patched(before, request)
-    given = (after.get("metadata") or {}).get("resourceVersion", live["metadata"]["resourceVersion"])
+    version = (after.get("metadata") or {}).get("resourceVersion", live["metadata"]["resourceVersion"])
     path = _steps(resource, "specReplicasPath", ".spec.replicas")
     changed = _with(live, path, (after.get("spec") or {}).get("replicas", 0))
-    changed = {**changed, "metadata": {**changed["metadata"], "resourceVersion": given}}
+    changed = {**changed, "metadata": {**changed["metadata"], "resourceVersion": version}}
     return Answer(body=_scale_of(resource, writer.replace(target.name, changed)[1]))
 
 
@@ -227,8 +227,8 @@ def _review(request: Request, target: Target, permits: Permits) -> Answer:
         "spec": spec,
     }
     if target.plural == "selfsubjectaccessreviews":
-        asked = spec.get("resourceAttributes") or {}
-        attributes = (asked.get(name, "") for name in ("verb", "group", "resource", "namespace"))
+        reviewed = spec.get("resourceAttributes") or {}
+        attributes = (reviewed.get(name, "") for name in ("verb", "group", "resource", "namespace"))
         allowed = permits(*attributes)
         return Answer(status=201, body={**shell, "status": {"allowed": allowed}})
     if target.plural == "selfsubjectrulesreviews":

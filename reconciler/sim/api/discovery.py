@@ -17,14 +17,14 @@ REVIEW_GROUP = "authorization.k8s.io"
 
 def _subresources(resource: Resource) -> list[tuple[str, str, list[str]]]:
     """(name, kind, verbs)."""
-    found = []
+    subresources = []
     if resource.kind == "Pod":
-        found.append(("eviction", "Eviction", ["create"]))
+        subresources.append(("eviction", "Eviction", ["create"]))
     if resource.has_scale:
-        found.append(("scale", "Scale", ["get", "patch", "update"]))
+        subresources.append(("scale", "Scale", ["get", "patch", "update"]))
     if resource.has_status:
-        found.append(("status", resource.kind, ["get", "patch", "update"]))
-    return found
+        subresources.append(("status", resource.kind, ["get", "patch", "update"]))
+    return subresources
 
 
 def answer(served: Served, request: Request) -> Answer | None:
@@ -151,8 +151,8 @@ def _openapi(served: Served, rest: list[str]) -> Answer:
         names = [f"apis/{g}/{v}" if g else f"api/{v}" for g, versions in _groups(served).items() for v in versions]
         return Answer(body={"paths": {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash=0"} for name in names}})
     group, version = ("", rest[-1]) if rest[0] == "api" else ("/".join(rest[1:-1]), rest[-1])
-    found = _of(served, group, version)
-    if not found:
+    resources = _of(served, group, version)
+    if not resources:
         return Answer(status=404, text="")
     parameters = [
         {"name": name, "in": "query", "schema": {"type": "string"}}
@@ -160,7 +160,7 @@ def _openapi(served: Served, rest: list[str]) -> Answer:
     ]
     kinds = {
         f"{'namespaces/{namespace}/' if resource.namespaced else ''}{resource.plural}": resource.kind
-        for resource in found
+        for resource in resources
     }
     paths: Body = {}
     for path, kind in kinds.items():

@@ -71,8 +71,8 @@ def matcher(resource: Resource, target: Target, request: Request) -> Callable[[B
 def list_(state: State, resource: Resource, target: Target, request: Request) -> Answer:
     """A list, whole or page by page. A continue token is good until the change log is compacted past it."""
     matches = matcher(resource, target, request)
-    found = state.store.sorted(resource.group_plural, target.namespace)
-    bodies = [resource.converted(body) for body in found if matches(body)]
+    stored = state.store.sorted(resource.group_plural, target.namespace)
+    bodies = [resource.converted(body) for body in stored if matches(body)]
     metadata: Body = {"resourceVersion": str(state.store.version)}
     token = request.query.get("continue")
     if token:
@@ -127,13 +127,13 @@ def watch(state: State, resource: Resource, target: Target, request: Request) ->
             return table(state, resource, [body], version, include=include)
         return metadata_only(body) if form else resource.converted(body)
 
-    given = request.query.get("resourceVersion") or "0"
-    if not given.isdigit():
-        raise bad_request(f"resourceVersion: Invalid value: {given!r}: strconv.ParseUint: invalid syntax")
+    since = request.query.get("resourceVersion") or "0"
+    if not since.isdigit():
+        raise bad_request(f"resourceVersion: Invalid value: {since!r}: strconv.ParseUint: invalid syntax")
     sends_initial = request.flag("sendInitialEvents")
-    version = int(given)
+    version = int(since)
     begins_empty = version != 0 and not sends_initial
-    found = Watch(
+    stream = Watch(
         state.store,
         resource,
         matches,
@@ -141,8 +141,8 @@ def watch(state: State, resource: Resource, target: Target, request: Request) ->
         version=version if begins_empty else state.store.version,
         timeout_s=float(request.query.get("timeoutSeconds") or 1800),
     )
-    found.has_bookmarks = request.flag("allowWatchBookmarks")
+    stream.has_bookmarks = request.flag("allowWatchBookmarks")
     if not begins_empty:
         bodies = [body for body in state.store.sorted(resource.group_plural, target.namespace) if matches(body)]
-        found.begin_with(bodies, marks_end=sends_initial)
-    return Answer(watch=found)
+        stream.begin_with(bodies, marks_end=sends_initial)
+    return Answer(watch=stream)

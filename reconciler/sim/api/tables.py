@@ -21,16 +21,16 @@ def table(state: State, resource: Resource, bodies: list[Body], metadata: Body, 
     columns, cells = _layout(resource, state.now_s)
     rows: list[Body] = []
     for body in bodies:
-        shown: Body | None = {
+        embedded: Body | None = {
             "kind": "PartialObjectMetadata",
             "apiVersion": "meta.k8s.io/v1",
             "metadata": body["metadata"],
         }
         if include == "Object":
-            shown = body
+            embedded = body
         elif include == "None":
-            shown = None
-        rows.append({"cells": cells(body), "object": shown})
+            embedded = None
+        rows.append({"cells": cells(body), "object": embedded})
     version = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
     return {**version, "columnDefinitions": columns, "rows": rows}
 
@@ -44,9 +44,9 @@ def _column(text: str) -> Body:
 
 
 def _layout(resource: Resource, now_s: float) -> tuple[list[Body], Callable[[Body], Cells]]:
-    found = _KINDS.get(resource.kind) if not resource.is_custom else None
-    if found is not None:
-        names, rest = found
+    layout = _KINDS.get(resource.kind) if not resource.is_custom else None
+    if layout is not None:
+        names, rest = layout
         columns = [_column(text) for text in names.split(", ")]
         index = next((i for i, column in enumerate(columns) if column["name"] == "Age"), None)
 
@@ -110,8 +110,8 @@ def duration(seconds: int) -> str:
 
 
 def _status(body: Body) -> Body:
-    found: Body = body.get("status") or {}
-    return found
+    status: Body = body.get("status") or {}
+    return status
 
 
 def _containers(template: Body) -> Cells:
@@ -204,8 +204,8 @@ def _service(body: Body) -> Cells:
     spec = body["spec"]
     external = ",".join(spec.get("externalIPs") or ()) or NONE
     if spec["type"] == "LoadBalancer":
-        given = (_status(body).get("loadBalancer") or {}).get("ingress") or ()
-        external = ",".join(i.get("ip") or i.get("hostname", "") for i in given) or "<pending>"
+        ingress = (_status(body).get("loadBalancer") or {}).get("ingress") or ()
+        external = ",".join(i.get("ip") or i.get("hostname", "") for i in ingress) or "<pending>"
     elif spec["type"] == "ExternalName":
         external = spec.get("externalName", NONE)
     ports = ",".join(map(_port, spec.get("ports") or ()))
@@ -243,8 +243,8 @@ def _autoscaler(body: Body) -> Cells:
 def _ingress(body: Body) -> Cells:
     spec = body.get("spec") or {}
     hosts = ",".join(rule["host"] for rule in spec.get("rules") or () if rule.get("host")) or "*"
-    given = (_status(body).get("loadBalancer") or {}).get("ingress") or ()
-    address = ",".join(i.get("ip") or i.get("hostname", "") for i in given)
+    ingress = (_status(body).get("loadBalancer") or {}).get("ingress") or ()
+    address = ",".join(i.get("ip") or i.get("hostname", "") for i in ingress)
     return [spec.get("ingressClassName", NONE), hosts, address, "80, 443" if spec.get("tls") else "80"]
 
 
@@ -253,8 +253,8 @@ def _claim(body: Body) -> Cells:
     modes = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
     bound = bool(spec.get("volumeName"))
     capacity = (status.get("capacity") or {}).get("storage", "") if bound else ""
-    shown = ",".join(modes.get(m, m) for m in status.get("accessModes") or ()) if bound else ""
-    volume = [status.get("phase", "Pending"), spec.get("volumeName", ""), capacity, shown]
+    access = ",".join(modes.get(m, m) for m in status.get("accessModes") or ()) if bound else ""
+    volume = [status.get("phase", "Pending"), spec.get("volumeName", ""), capacity, access]
     return [*volume, spec.get("storageClassName", ""), "<unset>", spec.get("volumeMode", "<unset>")]
 
 

@@ -54,10 +54,10 @@ class Writer(Struct, frozen=True, kw_only=True):
         return make(self.resource.plural, self.resource.group, name)
 
     def _get(self, name: str) -> Body:
-        found = self.state.store.get(self.resource.group_plural, self.namespace, name)
-        if found is None:
+        stored = self.state.store.get(self.resource.group_plural, self.namespace, name)
+        if stored is None:
             raise self._refused(not_found, name)
-        return self.resource.converted(found)
+        return self.resource.converted(stored)
 
     def _exists(self, name: str) -> bool:
         return self.state.store.get(self.resource.group_plural, self.namespace, name) is not None
@@ -73,8 +73,8 @@ class Writer(Struct, frozen=True, kw_only=True):
             raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
         metadata = dict(body.get("metadata") or {})
         if name and metadata.get("name", name) != name:
-            given = metadata["name"]
-            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+            own_name = metadata["name"]
+            raise bad_request(f"the name of the object ({own_name}) does not match the name on the URL ({name})")
         if metadata.get("namespace", self.namespace) != self.namespace:
             why = "the namespace of the provided object does not match the namespace sent on the request"
             raise bad_request(why)
@@ -104,21 +104,21 @@ class Writer(Struct, frozen=True, kw_only=True):
         if self._exists(metadata["name"]):
             raise self._refused(already_exists, metadata["name"])
         full = canonical(resource, typed, fail)
-        made = self._made(full)
+        created = self._made(full)
         who = Manager(self.manager, "Update", resource.api_version, self.subresource)
         # Values that the server allots (addresses, a Job's labels) belong to nobody.
         declared = {name: value for name, value in full.items() if name != "status" or not resource.has_status}
         entries = managed.after_update(None, declared, who, shape_of(resource), self.state.time)
-        return self._stored(managed.written(made, entries))
+        return self._stored(managed.written(created, entries))
 
     def _made(self, body: Body) -> Body:
         name = body["metadata"]["name"]
         self._need_namespace(name)
-        made = prepared_create(self.resource, body, uid=self.state.new_uid(), time=self.state.time)
+        prepared = prepared_create(self.resource, body, uid=self.state.new_uid(), time=self.state.time)
         if self.resource.kind == "Service":
-            made = with_addresses(made, None, self.state.each("Service"), self.state.rng)
-        validate(self.resource, made, None)
-        return self.state.admit(made)
+            prepared = with_addresses(prepared, None, self.state.each("Service"), self.state.rng)
+        validate(self.resource, prepared, None)
+        return self.state.admit(prepared)
 
     def _need_namespace(self, name: str) -> None:
         if not self.resource.namespaced:
@@ -171,8 +171,8 @@ class Writer(Struct, frozen=True, kw_only=True):
     def _updated(self, live: Body, changed: Body, fail: Callable[[str], Refused]) -> Body:
         """An ordinary update of a live object: preconditions, protected parts, validation, ownership."""
         name = live["metadata"]["name"]
-        given = changed["metadata"].get("resourceVersion")
-        if given and given != live["metadata"]["resourceVersion"]:
+        version = changed["metadata"].get("resourceVersion")
+        if version and version != live["metadata"]["resourceVersion"]:
             raise self._refused(modified, name)
         new = self._changed(live, changed, fail)
         who = Manager(self.manager, "Update", self.resource.api_version, self.subresource)
@@ -214,8 +214,8 @@ class Writer(Struct, frozen=True, kw_only=True):
     def apply(self, name: str, body: Json, *, is_forced: bool, manager: object) -> tuple[int, Body]:
         """Server-side apply: (201 or 200, object). `resourceVersion` of an absent object is ignored, its uid is not."""
         resource = self.resource
-        given = manager.get("fieldManager") if hasattr(manager, "get") else manager
-        if not given:
+        manager_name = manager.get("fieldManager") if hasattr(manager, "get") else manager
+        if not manager_name:
             note = [required("fieldManager", "is required for apply patch")]
             raise invalid("PatchOptions", "meta.k8s.io", "", note)
         typed = self._typed(body, name)
@@ -236,13 +236,13 @@ class Writer(Struct, frozen=True, kw_only=True):
         def fail(why: str) -> Refused:
             return internal(f"failed to convert new object ({what}) to proper version: {why}")
 
-        who = Manager(str(given), "Apply", resource.api_version, self.subresource)
+        who = Manager(str(manager_name), "Apply", resource.api_version, self.subresource)
         base = live if live is not None else _shell(typed)
         config = self._owned_part(typed)
         result = managed.applied(base, config, who, shape_of(resource), force=is_forced, time=self.state.time)
         if live is None:
-            made = self._made(canonical(resource, result.body, fail))
-            return 201, self._stored(managed.written(made, result.managed))
+            created = self._made(canonical(resource, result.body, fail))
+            return 201, self._stored(managed.written(created, result.managed))
         merged = {**result.body, "metadata": {**result.body["metadata"], **({"uid": uid} if uid else {})}}
         new = self._changed(live, merged, fail)
         if version and version != live["metadata"]["resourceVersion"]:
@@ -293,8 +293,8 @@ class Writer(Struct, frozen=True, kw_only=True):
 
 
 def _shell(body: Body) -> Body:
-    kept = ("name", "namespace")
-    metadata = {name: value for name, value in body["metadata"].items() if name in kept}
+    identity = ("name", "namespace")
+    metadata = {name: value for name, value in body["metadata"].items() if name in identity}
     return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata}
 
 

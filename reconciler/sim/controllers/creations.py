@@ -44,14 +44,14 @@ def _check_quotas(state: State, pod: Body) -> None:
         used = _used(state, metadata["namespace"])
         over = []
         for name, hard in sorted((quota["spec"].get("hard") or {}).items()):
-            asked = _amount(pod, name)
-            if asked and used(name) + asked > parse(hard):
-                over.append((name, asked, used(name), parse(hard)))
+            wanted = _amount(pod, name)
+            if wanted and used(name) + wanted > parse(hard):
+                over.append((name, wanted, used(name), parse(hard)))
         if over:
-            requested, taken, limited = (
+            requested, in_use, limited = (
                 ",".join(f"{row[0]}={canonical(_text(row[place]))}" for row in over) for place in (1, 2, 3)
             )
-            amounts = f"requested: {requested}, used: {taken}, limited: {limited}"
+            amounts = f"requested: {requested}, used: {in_use}, limited: {limited}"
             raise forbidden("pods", "", metadata["name"], f"exceeded quota: {quota['metadata']['name']}, {amounts}")
 
 
@@ -82,9 +82,9 @@ def _tell(state: State, owner: Body, pod: Body, message: str) -> None:
     name = f"{metadata['name']}.{digest([metadata['uid'], 'FailedCreate'])}"
     known = state.get("Event", metadata["namespace"], name)
     if kind == "StatefulSet":
-        told = f"create Pod {pod['metadata']['name']} in StatefulSet {metadata['name']} failed error: {message}"
+        text = f"create Pod {pod['metadata']['name']} in StatefulSet {metadata['name']} failed error: {message}"
     else:
-        told = f"Error creating: {message}"
+        text = f"Error creating: {message}"
     state.put(
         {
             **(known or {"apiVersion": "v1", "kind": "Event"}),
@@ -97,7 +97,7 @@ def _tell(state: State, owner: Body, pod: Body, message: str) -> None:
                 "apiVersion": owner["apiVersion"],
             },
             "reason": "FailedCreate",
-            "message": told,
+            "message": text,
             "source": {"component": f"{kind.lower()}-controller"},
             "firstTimestamp": known["firstTimestamp"] if known is not None else state.time,
             "lastTimestamp": state.time,

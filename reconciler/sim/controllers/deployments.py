@@ -34,11 +34,11 @@ def reconcile_replica_set(state: State, replica_set: Body) -> None:
     if "deletionTimestamp" not in replica_set["metadata"]:
         for _ in range(missing):
             name = f"{replica_set['metadata']['name']}-{state.suffix()}"
-            made = make_pod(state, replica_set, new_pod(replica_set, spec["template"], name))
-            if isinstance(made, str):
-                refusal = made
+            outcome = make_pod(state, replica_set, new_pod(replica_set, spec["template"], name))
+            if isinstance(outcome, str):
+                refusal = outcome
                 break
-            active.append(made)
+            active.append(outcome)
         for pod in sorted(active, key=_dispensable)[: max(-missing, 0)]:
             delete(state, pod)
             active.remove(pod)
@@ -56,9 +56,9 @@ def reconcile_replica_set(state: State, replica_set: Body) -> None:
 
 def _unmade(state: State, replica_set: Body, refusal: str) -> Body:
     """Source: Kubernetes, replica_set_utils.go, SetCondition: a condition that is so already stays as it is."""
-    made = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": refusal,
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": refusal,
             "lastTransitionTime": state.time}  # fmt: skip
-    return condition(replica_set, "ReplicaFailure") or made
+    return condition(replica_set, "ReplicaFailure") or failure
 
 
 def _dispensable(pod: Body) -> tuple[bool, bool, str, str]:
@@ -257,7 +257,7 @@ def _conditions(state: State, deployment: Body, new: Body | None, counts: Body, 
     else:
         available = ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
     conditions = _set(state, conditions, "Available", available, touched=False)
-    conditions = [found for found in conditions if found["type"] != "ReplicaFailure"]
+    conditions = [each for each in conditions if each["type"] != "ReplicaFailure"]
     failure = condition(new, "ReplicaFailure") if new is not None else {}
     if failure:
         conditions.append(failure)
@@ -302,5 +302,5 @@ def _set(state: State, conditions: list[Body], type_: str, value: tuple[str, str
     old = next((c for c in conditions if c["type"] == type_), None)
     same = old is not None and (old["status"], old["reason"]) == (status, reason) and not touched
     updated = old["lastUpdateTime"] if old is not None and same else state.time
-    made = {"type": type_, "status": status, "reason": reason, "message": message, "lastUpdateTime": updated}
-    return with_condition(conditions, made, state.time)
+    new = {"type": type_, "status": status, "reason": reason, "message": message, "lastUpdateTime": updated}
+    return with_condition(conditions, new, state.time)

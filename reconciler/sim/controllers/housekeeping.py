@@ -39,10 +39,10 @@ def finish_deletion(state: State, key: Key, body: Body) -> None:
         dependent = state.store.get((group, plural), namespace, name)
         assert dependent is not None, f"the index of dependents names {name}, which is gone"
         if "orphan" in own:
-            kept = [r for r in dependent["metadata"]["ownerReferences"] if r["uid"] != metadata["uid"]]
+            owners = [r for r in dependent["metadata"]["ownerReferences"] if r["uid"] != metadata["uid"]]
             rest = {n: v for n, v in dependent["metadata"].items() if n != "ownerReferences"}
             state.store.put(
-                (group, plural), {**dependent, "metadata": {**rest, **({"ownerReferences": kept} if kept else {})}}
+                (group, plural), {**dependent, "metadata": {**rest, **({"ownerReferences": owners} if owners else {})}}
             )
         elif "deletionTimestamp" not in dependent["metadata"]:
             state.delete((group, plural), dependent, "Background", None)
@@ -103,8 +103,8 @@ def reconcile_definition(state: State, definition: Body) -> None:
         ("NamesAccepted", "NoConflicts", "no conflicts found"),
         ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
     ):
-        made = {"type": type_, "status": "True", "reason": reason, "message": message}
-        conditions = with_condition(conditions, made, state.time)
+        new = {"type": type_, "status": "True", "reason": reason, "message": message}
+        conditions = with_condition(conditions, new, state.time)
     stored = [version["name"] for version in definition["spec"]["versions"] if version.get("storage")]
     status = {"conditions": conditions, "acceptedNames": definition["spec"]["names"], "storedVersions": stored}
     state.put({**definition, "status": status})

@@ -44,10 +44,10 @@ def reconcile_job(state: State, job: Body) -> None:
         fresh = room - len(active) if wanted is not None or not succeeded else 0
         for _ in range(fresh):
             name = f"{job['metadata']['name']}-{state.suffix()}"
-            made = make_pod(state, job, new_pod(job, spec["template"], name))
-            if isinstance(made, str):
+            outcome = make_pod(state, job, new_pod(job, spec["template"], name))
+            if isinstance(outcome, str):
                 break
-            active.append(made)
+            active.append(outcome)
     _report(state, job, active, succeeded, failed, is_over)
 
 
@@ -76,8 +76,8 @@ def _report(state: State, job: Body, active: list[Body], succeeded: int, failed:
 
 
 def _with(state: State, conditions: list[Body], type_: str, reason: str, message: str) -> list[Body]:
-    made = {"type": type_, "status": "True", "reason": reason, "message": message, "lastProbeTime": state.time}
-    return with_condition(conditions, made, state.time)
+    new = {"type": type_, "status": "True", "reason": reason, "message": message, "lastProbeTime": state.time}
+    return with_condition(conditions, new, state.time)
 
 
 def _expire(state: State, job: Body) -> None:

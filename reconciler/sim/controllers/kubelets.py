@@ -93,10 +93,10 @@ class Kubelets:
     def _with_readiness(self, status: Body, *, is_ready: bool) -> Body:
         conditions = list(status.get("conditions") or ())
         for type_ in _READY_GATES:
-            made: Body = {"type": type_, "status": "True", "lastProbeTime": None}
+            new: Body = {"type": type_, "status": "True", "lastProbeTime": None}
             if not is_ready and type_ != "Initialized":
-                made |= {"status": "False", "reason": "ContainersNotReady", "message": "containers with unready status"}
-            conditions = with_condition(conditions, made, self._state.time)
+                new |= {"status": "False", "reason": "ContainersNotReady", "message": "containers with unready status"}
+            conditions = with_condition(conditions, new, self._state.time)
         return {**status, "conditions": conditions}
 
     def _go_on(self, pod: Body) -> None:
@@ -127,17 +127,17 @@ class Kubelets:
         """A pod on a node that does not answer is not ready, and cannot be stopped."""
         status = pod["status"]
         if condition(pod, "Ready").get("status") == "True":
-            made = {"type": "Ready", "status": "False", "lastProbeTime": None}
-            conditions = with_condition(status["conditions"], made, self._state.time)
+            ready = {"type": "Ready", "status": "False", "lastProbeTime": None}
+            conditions = with_condition(status["conditions"], ready, self._state.time)
             self._state.put({**pod, "status": {**status, "conditions": conditions}})
 
     def reconcile_node(self, node: Body) -> None:
         """Report a new node ready, taint a cordoned or lost one, evict pods that do not tolerate its taints."""
         status = node.get("status") or {}
         if not condition(node, "Ready"):
-            made = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "node is ready",
+            ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "node is ready",
                     "lastHeartbeatTime": self._state.time}  # fmt: skip
-            conditions = with_condition(status.get("conditions") or (), made, self._state.time)
+            conditions = with_condition(status.get("conditions") or (), ready, self._state.time)
             info = {"architecture": "amd64", "operatingSystem": "linux", "kubeletVersion": "v1.36.0+embedded"}
             status = {"nodeInfo": info, **status, "conditions": conditions}
             status.setdefault("allocatable", status.get("capacity") or {})

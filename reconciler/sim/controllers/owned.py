@@ -61,14 +61,14 @@ def digest(value: Json, length: int = 10) -> str:
 def new_pod(owner: Body, template: Body, name: str, *, labels: Body | None = None, spec: Body | None = None) -> Body:
     """A pod from a template, under an owner."""
     metadata = template.get("metadata") or {}
-    made: Body = {"name": name, "namespace": owner["metadata"]["namespace"], "generation": 1,
+    pod_metadata: Body = {"name": name, "namespace": owner["metadata"]["namespace"], "generation": 1,
                   "ownerReferences": [owner_reference(owner)]}  # fmt: skip
-    given = {**(metadata.get("labels") or {}), **(labels or {})}
-    if given:
-        made["labels"] = given
+    own_labels = {**(metadata.get("labels") or {}), **(labels or {})}
+    if own_labels:
+        pod_metadata["labels"] = own_labels
     if metadata.get("annotations"):
-        made["annotations"] = metadata["annotations"]
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": {**template["spec"], **(spec or {})}}
+        pod_metadata["annotations"] = metadata["annotations"]
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": {**template["spec"], **(spec or {})}}
     return defaulted(body)
 
 
@@ -84,19 +84,19 @@ def is_active(pod: Body) -> bool:
 
 def condition(body: Body, type_: str) -> Body:
     """Return a status condition, empty if missing."""
-    found = ((body.get("status") or {}).get("conditions")) or ()
-    return next((c for c in found if c["type"] == type_), {})
+    conditions = ((body.get("status") or {}).get("conditions")) or ()
+    return next((c for c in conditions if c["type"] == type_), {})
 
 
 def with_condition(conditions: Iterable[Body], new: Body, time: str) -> list[Body]:
     """The conditions with one replaced; lastTransitionTime moves only when the status does."""
-    kept = list(conditions)
-    old = next((c for c in kept if c["type"] == new["type"]), None)
+    existing = list(conditions)
+    old = next((c for c in existing if c["type"] == new["type"]), None)
     since = old["lastTransitionTime"] if old is not None and old["status"] == new["status"] else time
-    made = {**new, "lastTransitionTime": since}
+    updated = {**new, "lastTransitionTime": since}
     if old is None:
-        return [*kept, made]
-    return [made if c is old else c for c in kept]
+        return [*existing, updated]
+    return [updated if c is old else c for c in existing]
 
 
 def delete(state: State, body: Body, *, grace_s: int | None = None) -> None:

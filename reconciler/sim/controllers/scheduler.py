@@ -77,9 +77,9 @@ class Scheduler:
             return
         if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             return
-        taken = self._taken.setdefault(pod["spec"]["nodeName"], Counter())
+        used = self._taken.setdefault(pod["spec"]["nodeName"], Counter())
         for name, amount in requests(pod["spec"]).items():
-            taken[name] += sign * amount
+            used[name] += sign * amount
 
     def run(self) -> None:
         """Place every waiting pod that fits somewhere; mark the others Unschedulable."""
@@ -102,24 +102,24 @@ class Scheduler:
         fitting: list[tuple[int, str]] = []
         for node, allocatable in nodes:
             node_name = node["metadata"]["name"]
-            taken = self._taken.get(node_name, _NOTHING)
-            reason = unsuitable(pod["spec"], node) or _lack(wanted, allocatable, taken)
+            used = self._taken.get(node_name, _NOTHING)
+            reason = unsuitable(pod["spec"], node) or _lack(wanted, allocatable, used)
             if reason:
                 reasons[reason] += 1
             else:
-                fitting.append((_load(wanted, allocatable, taken), node_name))
+                fitting.append((_load(wanted, allocatable, used), node_name))
         state, status = self._state, pod.get("status") or {}
         if fitting:
-            made = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-            conditions = with_condition(status.get("conditions") or (), made, state.time)
+            new = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+            conditions = with_condition(status.get("conditions") or (), new, state.time)
             spec = {**pod["spec"], "nodeName": min(fitting)[1]}
             state.put({**pod, "spec": spec, "status": {**status, "conditions": conditions}})
             return
         parts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         message = f"0/{len(nodes)} nodes are available: {parts}." if nodes else "no nodes available to schedule pods"
-        made = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+        new = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
                 "lastProbeTime": None}  # fmt: skip
-        conditions = with_condition(status.get("conditions") or (), made, state.time)
+        conditions = with_condition(status.get("conditions") or (), new, state.time)
         if conditions != status.get("conditions"):
             state.put({**pod, "status": {**status, "conditions": conditions}})
 
@@ -127,17 +127,17 @@ class Scheduler:
 _NOTHING: Counter[str] = Counter()
 
 
-def _lack(wanted: Amounts, allocatable: Amounts, taken: Counter[str]) -> str:
+def _lack(wanted: Amounts, allocatable: Amounts, used: Counter[str]) -> str:
     for name, amount in wanted.items():
-        if amount > 0 and taken[name] + amount > allocatable.get(name, 0):
+        if amount > 0 and used[name] + amount > allocatable.get(name, 0):
             return "Too many pods" if name == "pods" else f"Insufficient {name}"
     return ""
 
 
-def _load(wanted: Amounts, allocatable: Amounts, taken: Counter[str]) -> int:
+def _load(wanted: Amounts, allocatable: Amounts, used: Counter[str]) -> int:
     """Return the load of the node, in thousandths of its tightest of CPU, memory and pods."""
     names = [name for name in ("cpu", "memory", "pods") if allocatable.get(name)]
-    return max((1000 * (taken[n] + wanted.get(n, 0)) // allocatable[n] for n in names), default=0)
+    return max((1000 * (used[n] + wanted.get(n, 0)) // allocatable[n] for n in names), default=0)
 
 
 def unsuitable(spec: Body, node: Body) -> str:

@@ -30,11 +30,11 @@ def reconcile_stateful_set(state: State, body: Body) -> None:
     for ordinal in range(spec["replicas"]):
         if ordinal not in pods:
             revision = update if ordinal >= partition or current == update else current
-            made = _stateful_pod(state, body, ordinal, revision)
-            if isinstance(made, str):
+            outcome = _stateful_pod(state, body, ordinal, revision)
+            if isinstance(outcome, str):
                 settled = False
                 break
-            pods[ordinal] = made
+            pods[ordinal] = outcome
         if not is_ready(pods[ordinal]):
             settled = False
             if not parallel:
@@ -101,8 +101,8 @@ def _report_stateful(state: State, body: Body, update: str, current: str) -> Non
         "updateRevision": update,
         "observedGeneration": body["metadata"]["generation"],
     }
-    kept = ("replicas", "availableReplicas", "collisionCount", "currentRevision", "updateRevision")
-    status = {name: value for name, value in status.items() if value or name in kept}
+    always = ("replicas", "availableReplicas", "collisionCount", "currentRevision", "updateRevision")
+    status = {name: value for name, value in status.items() if value or name in always}
     write_status(state, body, {**body, "status": status})
 
 
@@ -127,10 +127,10 @@ def reconcile_daemon_set(state: State, body: Body) -> None:
         if node not in by_node:
             name = f"{body['metadata']['name']}-{state.suffix()}"
             pod = new_pod(body, template, name, labels={_REVISION: update}, spec=_daemon_spec(template, node))
-            made = make_pod(state, body, pod)
-            if isinstance(made, str):
+            outcome = make_pod(state, body, pod)
+            if isinstance(outcome, str):
                 break
-            by_node[node] = made
+            by_node[node] = outcome
     if body["spec"]["updateStrategy"]["type"] == "RollingUpdate":
         _update_daemons(state, body, by_node, update)
     _report_daemons(state, body, wanted, update)
@@ -188,6 +188,6 @@ def _report_daemons(state: State, body: Body, wanted: list[str], update: str) ->
         "numberAvailable": available,
         "numberUnavailable": len(wanted) - available,
     }
-    kept = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady")
-    status = {name: value for name, value in status.items() if value or name in kept}
+    always = ("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady")
+    status = {name: value for name, value in status.items() if value or name in always}
     write_status(state, body, {**body, "status": status})

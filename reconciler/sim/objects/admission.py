@@ -34,47 +34,47 @@ def prepared_create(resource: Resource, body: Body, *, uid: str, time: str) -> B
     metadata |= {"uid": uid, "creationTimestamp": time}
     if resource.has_generation:
         metadata["generation"] = 1
-    made = {**body, "metadata": metadata}
+    created = {**body, "metadata": metadata}
     # A Node brings its own status; everything else starts without.
     if resource.has_status and resource.kind not in ("Node", "Namespace", "PersistentVolumeClaim", "Pod", "Service"):
-        made.pop("status", None)
+        created.pop("status", None)
         if not resource.is_custom:
-            made["status"] = _EMPTY_STATUS.get(
+            created["status"] = _EMPTY_STATUS.get(
                 resource.kind, {"loadBalancer": {}} if resource.kind == "Ingress" else {}
             )
     if resource.kind == "Job":
-        made = _job_labels(made, uid)
+        created = _job_labels(created, uid)
     if resource.kind == "DaemonSet":
-        made = _template_generation(made)
-    return made
+        created = _template_generation(created)
+    return created
 
 
 def prepared_update(resource: Resource, body: Body, old: Body, *, subresource: str) -> Body:
     """A changed object before validation: the parts that this endpoint may not change are those of `old`."""
-    kept = {name: old["metadata"][name] for name in _KEPT_METADATA if name in old["metadata"]}
-    metadata = {name: value for name, value in body["metadata"].items() if name not in _KEPT_METADATA} | kept
-    made = {**body, "metadata": metadata}
+    server_set = {name: old["metadata"][name] for name in _KEPT_METADATA if name in old["metadata"]}
+    metadata = {name: value for name, value in body["metadata"].items() if name not in _KEPT_METADATA} | server_set
+    new = {**body, "metadata": metadata}
     if subresource == "status":
-        made = {**old, "metadata": _status_metadata(made, old), "status": body.get("status") or {}}
+        new = {**old, "metadata": _status_metadata(new, old), "status": body.get("status") or {}}
     elif resource.has_status:
-        made.pop("status", None)
+        new.pop("status", None)
         if "status" in old:
-            made["status"] = old["status"]
+            new["status"] = old["status"]
     if resource.kind == "Job":
-        made = _job_labels(made, metadata["uid"], given=old)
+        new = _job_labels(new, metadata["uid"], old=old)
     if resource.kind == "DaemonSet":
         kept_annotation = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION)
-        made = _template_generation(made, kept_annotation)
-    if resource.has_generation and _is_new_generation(resource, made, old):
-        made = {**made, "metadata": {**made["metadata"], "generation": old["metadata"].get("generation", 0) + 1}}
-        if resource.kind == "DaemonSet" and made["spec"].get("template") != old["spec"].get("template"):
-            made = _template_generation(made, str(made["metadata"]["generation"]))
-    return made
+        new = _template_generation(new, kept_annotation)
+    if resource.has_generation and _is_new_generation(resource, new, old):
+        new = {**new, "metadata": {**new["metadata"], "generation": old["metadata"].get("generation", 0) + 1}}
+        if resource.kind == "DaemonSet" and new["spec"].get("template") != old["spec"].get("template"):
+            new = _template_generation(new, str(new["metadata"]["generation"]))
+    return new
 
 
-def _status_metadata(made: Body, old: Body) -> Body:
+def _status_metadata(body: Body, old: Body) -> Body:
     """Writing status may change annotations (the rollout revision) and finalizers, not labels."""
-    metadata = dict(made["metadata"])
+    metadata = dict(body["metadata"])
     metadata.pop("labels", None)
     if "labels" in old["metadata"]:
         metadata["labels"] = old["metadata"]["labels"]
@@ -98,7 +98,7 @@ def _template_generation(body: Body, generation: str | None = "1") -> Body:
     return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
 
 
-def _job_labels(body: Body, uid: str, given: Body | None = None) -> Body:
+def _job_labels(body: Body, uid: str, old: Body | None = None) -> Body:
     """A Job selects its pods by its uid, and labels itself and its template so."""
     spec = body["spec"]
     if spec.get("manualSelector"):
@@ -114,19 +114,19 @@ def _job_labels(body: Body, uid: str, given: Body | None = None) -> Body:
     metadata = template.get("metadata") or {}
     template = {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
     selector = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-    made = {**body, "spec": {**spec, "template": template}}
-    made["spec"].setdefault("selector", selector)
-    if given is None:
+    labelled = {**body, "spec": {**spec, "template": template}}
+    labelled["spec"].setdefault("selector", selector)
+    if old is None:
         own = {**labels, **(body["metadata"].get("labels") or {})}
-        made["metadata"] = {**body["metadata"], "labels": own}
-    return made
+        labelled["metadata"] = {**body["metadata"], "labels": own}
+    return labelled
 
 
-def with_addresses(body: Body, old: Body | None, taken: Iterable[Body], rng: random.Random) -> Body:
+def with_addresses(body: Body, old: Body | None, others: Iterable[Body], rng: random.Random) -> Body:
     """A Service with cluster IPs and node ports: its old ones, else free ones of 10.96.0.0/16 and 30000-32767."""
     spec = dict(body["spec"])
     was = (old or {}).get("spec") or {}
-    services = list(taken)
+    services = list(others)
     if spec["type"] == "ExternalName":
         return body
     if was.get("type") == "ExternalName":

@@ -51,15 +51,15 @@ def _without_lone_dots(node: Body) -> Body:
 
 def decode(fields: Body, prefix: Path = ()) -> Paths:
     """The set that `fieldsV1` describes."""
-    found: set[Path] = set()
+    paths: set[Path] = set()
     for element, below in fields.items():
         if element == ".":
-            found.add(prefix)
+            paths.add(prefix)
         elif below:
-            found |= decode(below, (*prefix, element))
+            paths |= decode(below, (*prefix, element))
         else:
-            found.add((*prefix, element))
-    return frozenset(found)
+            paths.add((*prefix, element))
+    return frozenset(paths)
 
 
 def element_of(item: Json, shape: Shape, where: Path) -> str:
@@ -90,40 +90,40 @@ def is_atomic_list(shape: Shape) -> bool:
 
 def by_element(items: list[Json], shape: Shape, where: Path) -> dict[str, Json]:
     """List items by path element, in order. A repeated key refuses the object."""
-    found: dict[str, Json] = {}
+    by_name: dict[str, Json] = {}
     for item in items:
         element = element_of(item, shape, where)
-        if element in found:
+        if element in by_name:
             key = ",".join(f'{k}="{v}"' for k, v in json.loads(element[2:]).items()) if element[0] == "k" else element
             raise internal(f"failed to create typed patch object: {dotted(where)}: duplicate entries for key [{key}]")
-        found[element] = item
-    return found
+        by_name[element] = item
+    return by_name
 
 
 def field_set(value: Json, shape: Shape, where: Path = ()) -> Paths:
     """Return the fields that an applier of this tree owns: leaves, items of keyed lists, and empty maps."""
-    found: set[Path] = set()
-    _collect(value, shape, where, found)
-    return frozenset(found)
+    paths: set[Path] = set()
+    _collect(value, shape, where, paths)
+    return frozenset(paths)
 
 
-def _collect(value: Json, shape: Shape, where: Path, found: set[Path]) -> None:
+def _collect(value: Json, shape: Shape, where: Path, paths: set[Path]) -> None:
     if value is None:
         return
     if isinstance(value, dict) and not shape.is_atomic_map:
         for name, below in value.items():
             path = (*where, f"f:{name}")
             if below is None or below == {}:
-                found.add(path)
+                paths.add(path)
             else:
-                _collect(below, shape.field(name), path, found)
+                _collect(below, shape.field(name), path, paths)
     elif isinstance(value, list) and not is_atomic_list(shape):
         for element, item in by_element(value, shape, where).items():
             path = (*where, element)
-            _collect(item, shape.item(), path, found)
-            found.add(path)
+            _collect(item, shape.item(), path, paths)
+            paths.add(path)
     else:
-        found.add(where)
+        paths.add(where)
 
 
 def compare(old: Json, new: Json, shape: Shape) -> Comparison:
@@ -225,14 +225,14 @@ def _trie(paths: Paths) -> Body:
 
 def _remove(value: Json, trie: Body, shape: Shape, where: Path) -> Json:
     if isinstance(value, dict):
-        kept: Body = {}
+        left: Body = {}
         for name, below in value.items():
             node = trie.get(f"f:{name}")
             if node is None:
-                kept[name] = below
+                left[name] = below
             elif "." not in node:
-                kept[name] = _remove(below, node, shape.field(name), (*where, f"f:{name}"))
-        return kept or None
+                left[name] = _remove(below, node, shape.field(name), (*where, f"f:{name}"))
+        return left or None
     if isinstance(value, list) and not is_atomic_list(shape):
         items: list[Json] = []
         for element, item in by_element(value, shape, where).items():

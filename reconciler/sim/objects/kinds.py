@@ -161,12 +161,12 @@ class Served:
 
     def group_versions(self) -> dict[str, list[str]]:
         """Versions by group, in discovery order."""
-        found: dict[str, list[str]] = {}
+        groups: dict[str, list[str]] = {}
         for resource in self.all():
-            versions = found.setdefault(resource.group, [])
+            versions = groups.setdefault(resource.group, [])
             if resource.version not in versions:
                 versions.append(resource.version)
-        return found
+        return groups
 
     def define(self, name: str, resources: tuple[Resource, ...]) -> None:
         """Serve the types of a CustomResourceDefinition."""
@@ -177,5 +177,5 @@ class Served:
         self._custom.pop(name, None)
 
 
-def _first(found: Iterable[Resource]) -> Resource | None:
-    return next(iter(found), None)
+def _first(resources: Iterable[Resource]) -> Resource | None:
+    return next(iter(resources), None)

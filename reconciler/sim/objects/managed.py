@@ -60,13 +60,13 @@ Managed = dict[Manager, Entry]
 
 def read(body: Body) -> Managed:
     """The entries of an object."""
-    found: Managed = {}
+    entries: Managed = {}
     for raw in body["metadata"].get("managedFields") or ():
         if not raw:
             continue
         key = Manager(raw.get("manager", ""), raw["operation"], raw.get("apiVersion", ""), raw.get("subresource", ""))
-        found[key] = Entry(decode(raw.get("fieldsV1") or {}), raw.get("time", ""))
-    return found
+        entries[key] = Entry(decode(raw.get("fieldsV1") or {}), raw.get("time", ""))
+    return entries
 
 
 def written(body: Body, managed: Managed) -> Body:
@@ -97,16 +97,16 @@ def after_update(live: Body | None, new: Body, who: Manager, shape: Shape, time:
     Entries in the body itself are taken (that is how they are rewritten); `[{}]` and `[]` clear them. An object that
     has none is not tracked until somebody applies.
     """
-    given = new["metadata"].get("managedFields")
+    entries = new["metadata"].get("managedFields")
     managed = read(live) if live is not None else {}
-    if given is not None and not any(given):
+    if entries is not None and not any(entries):
         managed = {}
-    elif given:
+    elif entries:
         managed = read(new)
     if live is not None and not managed:
         return {}
     change = compare(_full(live, shape), _full(_without_entries(new), shape), shape)
-    return _moved(managed, who, time, taken=change.modified | change.added, removed=change.removed)
+    return _moved(managed, who, time, gained=change.modified | change.added, removed=change.removed)
 
 
 def _full(body: Body | None, shape: Shape) -> Body:
@@ -122,15 +122,15 @@ def _over(skeleton: Body, body: Body) -> Body:
     return merged
 
 
-def _moved(managed: Managed, who: Manager, time: str, *, taken: Paths, removed: Paths) -> Managed:
-    taken, removed = taken - _STRIPPED, removed - _STRIPPED
+def _moved(managed: Managed, who: Manager, time: str, *, gained: Paths, removed: Paths) -> Managed:
+    gained, removed = gained - _STRIPPED, removed - _STRIPPED
     moved: Managed = {}
     for key, entry in managed.items():
-        paths = entry.paths - removed if key == who else entry.paths - taken - removed
+        paths = entry.paths - removed if key == who else entry.paths - gained - removed
         if paths:
             moved[key] = Entry(paths, entry.time)
-    if taken or (who in managed and managed[who].paths & removed):
-        mine = (moved[who].paths if who in moved else NOTHING) | taken
+    if gained or (who in managed and managed[who].paths & removed):
+        mine = (moved[who].paths if who in moved else NOTHING) | gained
         if mine:
             moved[who] = Entry(mine, time)
     return moved
@@ -154,25 +154,25 @@ def applied(live: Body, config: Body, who: Manager, shape: Shape, *, force: bool
         before = Manager("before-first-apply", "Update", who.api_version)
         managed = after_update(None, base, before, shape, time)
     previous = managed[who].paths if who in managed else NOTHING
-    said = field_set(config, shape)
-    mine = said - _STRIPPED
+    configured = field_set(config, shape)
+    mine = configured - _STRIPPED
     new = merge(base, config, shape)
     others = frozenset[Path]().union(*(entry.paths for key, entry in managed.items() if key != who))
     if previous:
-        new = _pruned(new, previous, said | others, shape)
+        new = _pruned(new, previous, configured | others, shape)
     change = compare(base, new, shape)
-    taken = (change.modified | change.added) - _STRIPPED
+    changed = (change.modified | change.added) - _STRIPPED
     if not force:
-        _refuse_conflicts(managed, who, taken)
-    kept = {
+        _refuse_conflicts(managed, who, changed)
+    entries = {
         key: Entry(paths, entry.time)
         for key, entry in managed.items()
-        if key != who and (paths := entry.paths - taken - change.removed)
+        if key != who and (paths := entry.paths - changed - change.removed)
     }
     same = who in managed and managed[who].paths == mine
     if mine:
-        kept[who] = Entry(mine, managed[who].time if same and change.is_same else time)
-    return Applied(body=without_nulls(new), managed=kept)
+        entries[who] = Entry(mine, managed[who].time if same and change.is_same else time)
+    return Applied(body=without_nulls(new), managed=entries)
 
 
 def _pruned(merged: Body, previous: Paths, owned: Paths, shape: Shape) -> Body:
@@ -186,28 +186,28 @@ def _pruned(merged: Body, previous: Paths, owned: Paths, shape: Shape) -> Body:
     return result
 
 
-def _refuse_conflicts(managed: Managed, who: Manager, taken: Paths) -> None:
+def _refuse_conflicts(managed: Managed, who: Manager, changed: Paths) -> None:
     causes = [
         (_said(key), field)
         for key in sorted(managed)
         if key != who
-        for field in sorted(dotted(path) for path in managed[key].paths & taken)
+        for field in sorted(dotted(path) for path in managed[key].paths & changed)
     ]
     if not causes:
         return
-    names = {said for said, _ in causes}
+    names = {manager for manager, _ in causes}
     if len(causes) == 1:
         text = f"conflict with {causes[0][0]}: {causes[0][1]}"
     else:
         text = "\n".join(
-            f"conflicts with {said}:\n" + "\n".join(f"- {field}" for s, field in causes if s == said)
-            for said in sorted(names)
+            f"conflicts with {manager}:\n" + "\n".join(f"- {field}" for s, field in causes if s == manager)
+            for manager in sorted(names)
         )
     plural = "s" if len(causes) > 1 else ""
     details = {
         "causes": [
-            {"reason": "FieldManagerConflict", "message": f"conflict with {said}", "field": field}
-            for said, field in causes
+            {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
+            for manager, field in causes
         ]
     }
     raise Refused(409, "Conflict", f"Apply failed with {len(causes)} conflict{plural}: {text}", details)

@@ -50,15 +50,15 @@ def _normal(value: Json, name: str, fail: Fail) -> Json:
             return _text_map(value, name, fail)
         if name in _QUANTITY_MAPS and all(isinstance(v, str | int | float) for v in value.values()):
             return {key: _quantity(amount, fail) for key, amount in value.items()}
-        kept: Body = {}
+        tidied: Body = {}
         for key, below in value.items():
             tidy = below if key in ("managedFields", "fieldsV1") else _normal(below, key, fail)
             if tidy is None or (tidy == {} and key in _DROPPED_EMPTY):
                 continue
             if tidy == [] and key not in _KEPT_EMPTY_LISTS:
                 continue
-            kept[key] = tidy
-        return kept
+            tidied[key] = tidy
+        return tidied
     if isinstance(value, list):
         return [_normal(item, "", fail) for item in value]
     if name in _QUANTITIES:
@@ -103,5 +103,5 @@ def _folded(secret: Body, fail: Fail) -> Body:
             raise fail("illegal base64 data at input byte 0") from None
     for key, text in (secret.get("stringData") or {}).items():
         data[key] = base64.b64encode(text.encode()).decode()
-    kept = {name: value for name, value in secret.items() if name not in ("data", "stringData")}
-    return {**kept, "data": data} if data else kept
+    others = {name: value for name, value in secret.items() if name not in ("data", "stringData")}
+    return {**others, "data": data} if data else others

@@ -22,15 +22,15 @@ def _shaped(value: Json, schema: Body) -> Json:
     if not isinstance(value, dict):
         return value
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
-    kept: Body = {}
+    shaped: Body = {}
     for name, below in value.items():
         if name in properties:
-            kept[name] = _shaped(below, properties[name])
+            shaped[name] = _shaped(below, properties[name])
         elif isinstance(extra, dict):
-            kept[name] = _shaped(below, extra)
+            shaped[name] = _shaped(below, extra)
         elif extra or schema.get("x-kubernetes-preserve-unknown-fields"):
-            kept[name] = below
+            shaped[name] = below
     for name, node in properties.items():
-        if kept.get(name) is None and "default" in node:
-            kept[name] = node["default"]
-    return kept
+        if shaped.get(name) is None and "default" in node:
+            shaped[name] = node["default"]
+    return shaped

@@ -110,24 +110,24 @@ def _pod_spec(spec: Body, path: str, *, restart: tuple[str, ...]) -> Iterator[Fi
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     for field in ("initContainers", "containers"):
-        seen: set[str] = set()
+        names: set[str] = set()
         for index, container in enumerate(spec.get(field) or ()):
-            yield from _container(container, f"{path}.{field}[{index}]", volumes, seen)
+            yield from _container(container, f"{path}.{field}[{index}]", volumes, names)
     if spec["restartPolicy"] not in restart:
         supported = ", ".join(f'"{value}"' for value in restart)
         text = f'Unsupported value: "{spec["restartPolicy"]}": supported values: {supported}'
         yield FieldError(f"{path}.restartPolicy", "FieldValueNotSupported", text)
 
 
-def _container(container: Body, path: str, volumes: set[str | None], seen: set[str]) -> Iterator[FieldError]:
+def _container(container: Body, path: str, volumes: set[str | None], names: set[str]) -> Iterator[FieldError]:
     name = container.get("name", "")
     if not name:
         yield required(f"{path}.name")
     elif not re.fullmatch(_LABEL, name):
         yield wrong(f"{path}.name", _quoted(name), f"a lowercase RFC 1123 label is required ('{_LABEL}')")
-    elif name in seen:
+    elif name in names:
         yield FieldError(f"{path}.name", "FieldValueDuplicate", f"Duplicate value: {_quoted(name)}")
-    seen.add(name)
+    names.add(name)
     if not container.get("image"):
         yield required(f"{path}.image")
     for index, mount in enumerate(container.get("volumeMounts") or ()):

@@ -49,8 +49,8 @@ class State:
         key = (*event.kept_as, *name_of(event.body))
         for body, is_there in ((event.previous, False), (event.body, event.type != "DELETED")):
             for reference in (body or event.body)["metadata"].get("ownerReferences") or ():
-                found = self._dependents.setdefault(reference["uid"], set())
-                (found.add if is_there else found.discard)(key)
+                dependents = self._dependents.setdefault(reference["uid"], set())
+                (dependents.add if is_there else dependents.discard)(key)
 
     def put_back(self, backup: Backup) -> None:
         """Be as at an earlier moment, with the kinds that were served then."""
@@ -71,12 +71,12 @@ class State:
     def dependents(self, owner: Body, kind: str) -> list[Body]:
         """Objects of a kind under a controller, by name."""
         group, plural = BY_KIND[kind].group_plural
-        found: list[Body] = []
+        bodies: list[Body] = []
         for key in self.dependents_of(owner["metadata"]["uid"]):
             body = self.store.get((group, plural), key[2], key[3]) if key[:2] == (group, plural) else None
             if body is not None and _is_controlled(body, owner):
-                found.append(body)
-        return found
+                bodies.append(body)
+        return bodies
 
     @property
     def time(self) -> str:

@@ -56,8 +56,8 @@ class Store:
 
     def sorted(self, kept_as: GroupPlural, namespace: str = "") -> list[Body]:
         """Objects of a type, of one namespace or of all, by namespace and name."""
-        found = self._objects.get(kept_as, {})
-        return [found[key] for key in sorted(found) if not namespace or key[0] == namespace]
+        objects = self._objects.get(kept_as, {})
+        return [objects[key] for key in sorted(objects) if not namespace or key[0] == namespace]
 
     def each(self, kept_as: GroupPlural) -> Iterator[Body]:
         """Objects of a type in no order; safe against writes while iterating."""
@@ -90,13 +90,13 @@ class Store:
         """Changes of a type after a version. Raises Refused (410) when the log no longer reaches back so far."""
         if version < self.oldest:
             raise expired(f"too old resource version: {version} ({self.oldest})")
-        found: list[Event] = []
+        events: list[Event] = []
         for event in reversed(self._history):
             if event.version <= version:
                 break
             if event.kept_as == resource.group_plural:
-                found.append(event)
-        return found[::-1]
+                events.append(event)
+        return events[::-1]
 
     def compact(self) -> None:
         """Forget the log, so that older watches and continue tokens meet 410."""
@@ -105,12 +105,12 @@ class Store:
 
     def back_up(self) -> Backup:
         """Return a copy of the present state."""
-        return Backup(self.version, {kept_as: dict(found) for kept_as, found in self._objects.items()})
+        return Backup(self.version, {kept_as: dict(objects) for kept_as, objects in self._objects.items()})
 
     def put_back(self, backup: Backup) -> None:
         """Restore an earlier state, versions too; watches get no events, and the log is cleared."""
         self.version = backup.version
-        self._objects = {kept_as: dict(found) for kept_as, found in backup.objects.items()}
+        self._objects = {kept_as: dict(objects) for kept_as, objects in backup.objects.items()}
         self.compact()
 
     def _log(self, type_: str, kept_as: GroupPlural, body: Body, previous: Body | None) -> None:
