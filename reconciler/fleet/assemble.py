@@ -57,17 +57,17 @@ def assemble(
     files. `is_complete` is False when anything is frozen: an unreadable file, or a problem of one file or of two
     together. With the `tables` of an earlier call, unchanged files are not processed again; the fleet is the same.
     """
-    found, remarks = list(files), tuple(problems)
-    fleet = tables.update(revision, found, remarks) if tables is not None else None
+    parsed, remarks = list(files), tuple(problems)
+    fleet = tables.update(revision, parsed, remarks) if tables is not None else None
     if fleet is not None:
         return fleet
-    found.sort(key=attrgetter("path"))
-    inputs = inputs_of(found)
-    made = (file.path for file in found if is_chart_file(file.path) and not is_input(file.path, inputs))
-    charts = [path.rpartition("/")[0] for path in made]
-    fleet = _assemble(revision, _collect(found, remarks, charts, inputs), found)
+    parsed.sort(key=attrgetter("path"))
+    inputs = inputs_of(parsed)
+    chart_files = (file.path for file in parsed if is_chart_file(file.path) and not is_input(file.path, inputs))
+    charts = [path.rpartition("/")[0] for path in chart_files]
+    fleet = _assemble(revision, _collect(parsed, remarks, charts, inputs), parsed)
     if tables is not None:
-        tables.keep(found, remarks, fleet, has_charts=bool(charts), inputs=inputs)
+        tables.keep(parsed, remarks, fleet, has_charts=bool(charts), inputs=inputs)
     return fleet
 
 
@@ -76,13 +76,13 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
     whole = _unique(collected.settings, lambda _: (), lambda _: "the document of kind Fleet", collected)
     settings = whole[0] if whole else FleetSettings()
     allowed = settings.allowed_namespaces
-    found = _with_scopes(collected, custom_kinds)
+    scoped = _with_scopes(collected, custom_kinds)
     if allowed:
-        found = [
+        scoped = [
             replace(template, is_admitted=True) if system_namespace_of(template.identity) in allowed else template
-            for template in found
+            for template in scoped
         ]
-    templates = _unique_templates(found, collected)
+    templates = _unique_templates(scoped, collected)
     propagation = _unique_policies(collected.propagation, allowed, collected)
     overrides = _unique_policies(collected.overrides, allowed, collected)
     by_name = attrgetter("name")
@@ -187,14 +187,14 @@ def _unique(
     `reach`: what each of them freezes; None: they freeze everything, as it is not clear which one is right.
     """
     groups = by_key((key(value), value) for value in values)
-    found = [groups[name] for name in sorted(groups)]
-    for twins in found:
+    twin_groups = [groups[name] for name in sorted(groups)]
+    for twins in twin_groups:
         if len(twins) > 1:
             sources = sorted(twin.source for twin in twins)
             _report_duplicates(subject(twins[0]), sources, collected)
             everything = FrozenReach(source=sources[0], everything=True)
             collected.frozen.extend(map(reach, twins) if reach is not None else (everything,))
-    return [twins[0] for twins in found if len(twins) == 1]
+    return [twins[0] for twins in twin_groups if len(twins) == 1]
 
 
 def _unique_templates(templates: list[Template], collected: _Collected) -> dict[Identity, Template]:
@@ -212,15 +212,15 @@ def _unique_templates(templates: list[Template], collected: _Collected) -> dict[
 
 def _unique_policies(policies: list[_Policy], allowed: frozenset[str], collected: _Collected) -> tuple[_Policy, ...]:
     """Return policies that name no system namespace but allowed ones; what others could select is frozen."""
-    kept = []
+    accepted = []
     for policy in policies:
-        found = list(refusals(policy, allowed))
-        if found:
-            collected.problems.extend(found)
+        problems = list(refusals(policy, allowed))
+        if problems:
+            collected.problems.extend(problems)
             collected.frozen.append(_policy_reach(policy))
         else:
-            kept.append(policy)
-    return tuple(_unique(kept, attrgetter("ref"), lambda one: str(one.ref), collected, _policy_reach))
+            accepted.append(policy)
+    return tuple(_unique(accepted, attrgetter("ref"), lambda one: str(one.ref), collected, _policy_reach))
 
 
 def _policy_reach(policy: PropagationPolicy | OverridePolicy) -> FrozenReach:

@@ -267,9 +267,9 @@ def read_profile(body: JsonObject, properties: Mapping[str, str]) -> Profile | s
     )
 
 
-def _labels(found: Any, dropped: list[str]) -> dict[str, str]:
+def _labels(value_map: Any, dropped: list[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
-    for key, value in found.items() if isinstance(found, Mapping) else ():
+    for key, value in value_map.items() if isinstance(value_map, Mapping) else ():
         if isinstance(value, str) and is_label_key(key) and is_label_value(value):
             labels[key] = value
         else:
@@ -277,9 +277,9 @@ def _labels(found: Any, dropped: list[str]) -> dict[str, str]:
     return labels
 
 
-def _properties(found: Any, wanted: Mapping[str, str], dropped: list[str]) -> dict[str, str]:
+def _properties(values: Any, wanted: Mapping[str, str], dropped: list[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
-    for each in found if isinstance(found, list) else ():
+    for each in values if isinstance(values, list) else ():
         name, value = (each.get("name"), each.get("value")) if isinstance(each, Mapping) else (None, None)
         key = wanted.get(name) if isinstance(name, str) else None
         if key is None:

@@ -91,7 +91,7 @@ def _promotion(document: Fields, spec: Fields, name: str) -> Promotion:
             if parse_path(text) is None:
                 spec.error("promotion-field", f"{text!r} is no field; write it as plans do", field, index)
     follow = frozenset(FollowClass(text) for text in spec.texts("follow") if text in tuple(FollowClass))
-    given = {"follow": follow} if spec.has("follow") else {}
+    followed = {"follow": follow} if spec.has("follow") else {}
     return Promotion(
         name=name,
         origin=origin,
@@ -100,7 +100,7 @@ def _promotion(document: Fields, spec: Fields, name: str) -> Promotion:
         fields=spec.texts("fields"),
         stay=spec.texts("stay"),
         source=document.source(),
-        **given,
+        **followed,
     )
 
 
@@ -153,33 +153,33 @@ def without_inputs(
 
 def unique_renders(files: list[ParsedFile], problems: list[Problem], frozen: list[FrozenReach]) -> tuple[Render, ...]:
     """Return the renders by name, without duplicates and shared outputs."""
-    found = sorted((render for file in files for render in file.renders), key=attrgetter("name", "source"))
+    renders = sorted((render for file in files for render in file.renders), key=attrgetter("name", "source"))
     message = "Render {0} is also in {1}; keep one of them"
-    clashes = [(*both, "duplicate-identity", message) for both in pairwise(found) if both[0].name == both[1].name]
+    clashes = [(*both, "duplicate-identity", message) for both in pairwise(renders) if both[0].name == both[1].name]
     message = "the output of Render {0} is in that of {1}, or around it"
-    ordered = pairwise(sorted(found, key=lambda render: f"{render.output}/"))
+    ordered = pairwise(sorted(renders, key=lambda render: f"{render.output}/"))
     nested = (both for both in ordered if is_below(both[1].output, both[0].output) and both[0].name != both[1].name)
     clashes += [(*both, "render-output", message) for both in nested]
     bad: set[Source] = set()
     for one, other, code, message in clashes:
         bad |= {one.source, other.source}
         for render, against in ((one, other), (other, one)):
-            told = message.format(render.name, against.source)
-            problems.append(Problem(source=render.source, code=code, message=told))
+            text = message.format(render.name, against.source)
+            problems.append(Problem(source=render.source, code=code, message=text))
     # Rendered files are committed, independently of their Render document: nothing else is frozen.
     frozen.extend(FrozenReach(source=source) for source in sorted(bad))
-    return tuple(render for render in found if render.source not in bad)
+    return tuple(render for render in renders if render.source not in bad)
 
 
 def unique_promotions(files: list[ParsedFile], problems: list[Problem]) -> tuple[Promotion, ...]:
     """Return the promotions by name; of several with one name none, since it is not clear which is meant."""
-    found = sorted((promotion for file in files for promotion in file.promotions), key=attrgetter("name", "source"))
-    names = Counter(promotion.name for promotion in found)
-    for promotion in found:
+    named = sorted((promotion for file in files for promotion in file.promotions), key=attrgetter("name", "source"))
+    names = Counter(promotion.name for promotion in named)
+    for promotion in named:
         if names[promotion.name] > 1:
             message = f"{names[promotion.name]} Promotions are called {promotion.name}; keep one of them"
             problems.append(Problem(source=promotion.source, code="duplicate-identity", message=message))
-    return tuple(promotion for promotion in found if names[promotion.name] == 1)
+    return tuple(promotion for promotion in named if names[promotion.name] == 1)
 
 
 WITHHELD: Final = "fleet.reconciler/withheld"

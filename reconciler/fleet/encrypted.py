@@ -55,7 +55,7 @@ def read_encrypted(
     if "kind" not in body:
         message = "a file that sops encrypted as a whole (binary); encrypt the manifest itself, as YAML or JSON"
         return None, (document.problem(UNKNOWN, message, BLOCK),)
-    is_typed = all(isinstance(told, str) and not is_ciphertext(told) for told in (api_version, kind))
+    is_typed = all(isinstance(text, str) and not is_ciphertext(text) for text in (api_version, kind))
     if is_typed and (kind_of(str(api_version), str(kind)) is not DocumentKind.TEMPLATE or str(kind).endswith("List")):
         message = f"a {kind} cannot be encrypted: what it says must be known without a key; encrypt Secrets alone"
         return None, (document.problem(UNKNOWN, message, BLOCK),)
@@ -69,7 +69,7 @@ def read_encrypted(
     hidden = _hidden_from_interpreters(document, template, clear)
     if hidden:
         return None, (*problems, *hidden)
-    first = next((found.sealed for found in before if found.sealed is not None), sealed)
+    first = next((earlier.sealed for earlier in before if earlier.sealed is not None), sealed)
     if first != sealed:
         message = "the documents of a file have one block of sops, and this is another one; restore the file"
         return None, (*problems, document.problem(TAMPERED, message, BLOCK))
@@ -121,10 +121,10 @@ def without_secrets(file: StoreFile) -> StoreFile:
     if not (any(mark in text for mark in _MARKS) or names_secrets(file.data)):
         return file
     read = read_yaml(file.path, file.data)
-    kept = [(document, _readable_part(document)) for document in read.documents]
-    if not read.broken and all(body is document.body for document, body in kept):
+    readable = [(document, _readable_part(document)) for document in read.documents]
+    if not read.broken and all(body is document.body for document, body in readable):
         return file
-    lines = [(document.line, body) for document, body in kept]
+    lines = [(document.line, body) for document, body in readable]
     lines += [(broken.line, _sketch(broken.body)) for broken in read.broken]
     return replace(file, blob=withheld_blob(file.blob), data=_written(sorted(lines, key=itemgetter(0))))
 
@@ -137,13 +137,13 @@ def withheld_blob(blob: str) -> str:
 def _readable_part(document: Document) -> JsonObject:
     body = document.body
     kind = body.get("kind")
-    found = classify(document)
-    if found is DocumentKind.SKIPPED:
+    document_kind = classify(document)
+    if document_kind is DocumentKind.SKIPPED:
         return {}
-    if found is DocumentKind.ENCRYPTED:
+    if document_kind is DocumentKind.ENCRYPTED:
         # It is authenticated with its whole file, which is rewritten without the withheld part.
         return _sketch(body)
-    if found is DocumentKind.RENDER_LOCK:
+    if document_kind is DocumentKind.RENDER_LOCK:
         return body  # Names of files and of contents.
     may_be_secret = not isinstance(kind, str) or is_secret_kind(kind) or kind in OVERRIDE_KINDS
     # No other kind has such a field: it was meant to be a Secret.
@@ -152,13 +152,13 @@ def _readable_part(document: Document) -> JsonObject:
 
 def _sketch(body: JsonObject) -> JsonObject:
     """Return the type and name of a document, and the selectors of an override policy."""
-    told = {key: body[key] for key in ("apiVersion", "kind") if isinstance(body.get(key), str)}
+    head = {key: body[key] for key in ("apiVersion", "kind") if isinstance(body.get(key), str)}
     named = {key: dig(body, "metadata", key) for key in ("name", "namespace")}
     metadata = {key: value for key, value in named.items() if isinstance(value, str)}
-    is_override = told.get("kind") in OVERRIDE_KINDS
+    is_override = head.get("kind") in OVERRIDE_KINDS
     selectors = dig(body, "spec", "resourceSelectors") if is_override else None
     spec = {} if selectors is None else {"spec": {"resourceSelectors": selectors}}
-    return {**told, "metadata": metadata, **spec, WITHHELD: True}
+    return {**head, "metadata": metadata, **spec, WITHHELD: True}
 
 
 def _written(documents: Iterable[tuple[int, JsonObject]]) -> bytes:

@@ -84,7 +84,7 @@ class AssemblyTables:
             return None
         old = {problem for file, _ in pairs if file for problem in file.problems}
         new = {problem for _, file in pairs if file for problem in file.problems}
-        said = with_problems(without_problems(fleet.problems, old - new - set(problems)), new)
+        remarks = with_problems(without_problems(fleet.problems, old - new - set(problems)), new)
         self._files = files
         self._templates.put(templates)
         self._propagation.put(propagation)
@@ -95,7 +95,7 @@ class AssemblyTables:
             templates=self._templates.rows,
             propagation=_values(self._propagation, fleet.propagation),
             overrides=_values(self._overrides, fleet.overrides),
-            problems=said,
+            problems=remarks,
         )
         return self._fleet
 
@@ -103,13 +103,13 @@ class AssemblyTables:
 def _changes(
     table: Table[_Key, _Value],
     pairs: Iterable[_Pair],
-    said: Callable[[ParsedFile], tuple[_Value, ...]],
+    values_of: Callable[[ParsedFile], tuple[_Value, ...]],
     key_of: Callable[[_Value], _Key],
 ) -> dict[_Key, _Value | None] | None:
     """Return the changed rows of the table; None if two documents have one key."""
-    changes: dict[_Key, _Value | None] = {key_of(value): None for old, _ in pairs if old for value in said(old)}
+    changes: dict[_Key, _Value | None] = {key_of(value): None for old, _ in pairs if old for value in values_of(old)}
     for _, new in pairs:
-        for value in said(new) if new else ():
+        for value in values_of(new) if new else ():
             key = key_of(value)
             if (changes[key] if key in changes else table.rows.get(key)) is not None:
                 return None

@@ -105,8 +105,8 @@ def synced(
     """
     # An unreadable file might be a cluster's document, to be written a second time, or taken for gone.
     if any(reach.everything for reach in fleet.frozen):
-        told = [f"{one.source}: {one.message}" for one in fleet.problems if one.severity is Severity.ERROR]
-        raise InventoryRefused("\n".join(["the store cannot be read as a whole; mend it first", *told[:5]]))
+        errors = [f"{one.source}: {one.message}" for one in fleet.problems if one.severity is Severity.ERROR]
+        raise InventoryRefused("\n".join(["the store cannot be read as a whole; mend it first", *errors[:5]]))
     files = list(files)
     owned = _owned(origin, files)
     profiles, left_out = _read(list(bodies), properties)
@@ -119,12 +119,12 @@ def synced(
     edits: list[DocumentEdit] = []
     notes: list[str] = []
     for name, profile in profiles.items():
-        found = _edit(profile, origin, owned.get(name), fleet, paths, text)
-        if isinstance(found, str):
-            left_out[name] = found
+        outcome = _edit(profile, origin, owned.get(name), fleet, paths, text)
+        if isinstance(outcome, str):
+            left_out[name] = outcome
             continue
         notes += [f"{name}: {why}" for why in profile.dropped]
-        edits += [found] if found is not None else []
+        edits += [outcome] if outcome is not None else []
     for name in sorted(owned.keys() - profiles.keys() - left_out.keys()):
         one = owned[name]
         if one.is_alone:
@@ -149,19 +149,19 @@ def _read(bodies: list[JsonObject], properties: Mapping[str, str]) -> tuple[dict
     """Profiles by name, and why the others are left out, by name."""
     if len(bodies) > PROFILES_MAX:
         raise InventoryRefused(f"the list has {len(bodies):,} profiles; at most {PROFILES_MAX:,} are taken")
-    found: dict[str, list[Profile]] = {}
+    profiles: dict[str, list[Profile]] = {}
     left_out: dict[str, str] = {}
     for body in bodies:
         read = read_profile(body, properties)
         if isinstance(read, str):
             left_out[str(dig(body, "metadata", "name"))[:80]] = read
         else:
-            found.setdefault(read.name, []).append(read)
-    for name, twins in found.items():
+            profiles.setdefault(read.name, []).append(read)
+    for name, twins in profiles.items():
         if len(twins) > 1:
             places = ", ".join(sorted(twin.namespace for twin in twins))
             left_out[name] = f"several namespaces have a profile of this name ({places}); sync one namespace"
-    return {name: found[name][0] for name in sorted(found.keys() - left_out.keys())}, left_out
+    return {name: profiles[name][0] for name in sorted(profiles.keys() - left_out.keys())}, left_out
 
 
 def _owned(origin: InventoryOrigin, files: Iterable[StoreFile]) -> dict[str, _Owned]:
@@ -225,15 +225,15 @@ def _document(profile: Profile, origin: InventoryOrigin, before: JsonObject) -> 
     if profile.labels:
         annotations[LABELS_ANNOTATION] = " ".join(profile.labels)
     labels |= profile.labels
-    made = {**metadata, "name": profile.name, "namespace": profile.namespace, "annotations": annotations}
-    made.pop("labels", None)
+    merged = {**metadata, "name": profile.name, "namespace": profile.namespace, "annotations": annotations}
+    merged.pop("labels", None)
     if labels:
-        made["labels"] = labels
+        merged["labels"] = labels
     spec: dict[str, Any] = {"displayName": profile.display_name} if profile.display_name else {}
     if profile.manager:
         spec["clusterManager"] = {"name": profile.manager}
     document: dict[str, Any] = {**before, "apiVersion": before.get("apiVersion", _API_VERSION), "kind": _KIND}
-    document["metadata"] = made
+    document["metadata"] = merged
     document.pop("spec", None)
     if spec:
         document["spec"] = spec
@@ -249,8 +249,8 @@ def _checked(edit: DocumentEdit) -> DocumentEdit | str:
     parsed = parse_file(StoreFile(path=edit.path, blob=blob, data=edit.data))
     if [cluster.name for cluster in parsed.clusters] == [edit.cluster] and not parsed.frozen:
         return edit
-    told = "; ".join(one.message for one in parsed.problems if one.severity is Severity.ERROR)
-    return f"{edit.path} would not be read as a cluster: {told or 'files of this name are for something else'}"
+    errors = "; ".join(one.message for one in parsed.problems if one.severity is Severity.ERROR)
+    return f"{edit.path} would not be read as a cluster: {errors or 'files of this name are for something else'}"
 
 
 _NAMES_MAX: Final = 200
@@ -261,12 +261,12 @@ restore its document and take the annotation fleet.reconciler/inventory out of i
 """
 
 
-def commit_message(origin: InventoryOrigin, made: InventoryEdits) -> str:
+def commit_message(origin: InventoryOrigin, edits: InventoryEdits) -> str:
     """The message, subject first."""
-    named = {kind: [edit.cluster for edit in made.edits if edit.kind is kind] for kind in EditKind}
+    named = {kind: [edit.cluster for edit in edits.edits if edit.kind is kind] for kind in EditKind}
     counts = ", ".join(f"{len(names)} {kind}" for kind, names in named.items() if names)
     parts = [f"Sync clusters with {origin}: {counts or 'nothing to change'}\n"]
-    told = [f"{kind.capitalize()}: {listed(names, _NAMES_MAX)}\n" for kind, names in named.items() if names]
-    parts += ["".join(told)] if told else []
+    lines = [f"{kind.capitalize()}: {listed(names, _NAMES_MAX)}\n" for kind, names in named.items() if names]
+    parts += ["".join(lines)] if lines else []
     parts += [_RETIRING] if named[EditKind.RETIRED] else []
     return "\n".join(parts)

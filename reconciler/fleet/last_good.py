@@ -51,8 +51,8 @@ def _reach_of_mistyped(document: Document) -> FrozenReach:
     fault = type_fault(body["apiVersion"], body["kind"])
     assert fault is not None, "a document is mistyped because of it"
     if not fault.is_ours:
-        meant = told_identities(_as_meant(body, fault.meant)) if fault.meant is not None else frozenset()
-        identities = told_identities(body) | meant
+        intended = told_identities(_as_meant(body, fault.meant)) if fault.meant is not None else frozenset()
+        identities = told_identities(body) | intended
         return FrozenReach(source=source, identities=identities, everything=not identities)
     if fault.meant is not None:
         return reach_of_document(replace(document, body=_as_meant(body, fault.meant)))
@@ -66,8 +66,8 @@ def _reach_of_mistyped(document: Document) -> FrozenReach:
     return FrozenReach(source=source, everything=not place, namespace=place)
 
 
-def _as_meant(body: JsonObject, meant: GVK) -> JsonObject:
-    return {**body, "apiVersion": meant.api_version, "kind": meant.kind}
+def _as_meant(body: JsonObject, gvk: GVK) -> JsonObject:
+    return {**body, "apiVersion": gvk.api_version, "kind": gvk.kind}
 
 
 def _reach_of_policy(body: JsonObject, source: Source) -> FrozenReach:
@@ -120,42 +120,42 @@ def with_last_good(
     they moved. `known`: earlier results, so that equal ones are the same object.
     """
     known = {} if known is None else known
-    found = list(files)
-    gone = earlier.good.keys() - {file.path for file in found}
-    said = frozenset(key for file in found if not file.frozen for key in _keys(file)) if earlier.good else frozenset()
-    for file in found:
+    parsed = list(files)
+    gone = earlier.good.keys() - {file.path for file in parsed}
+    keys = frozenset(key for file in parsed if not file.frozen for key in _keys(file)) if earlier.good else frozenset()
+    for file in parsed:
         if file.frozen and file.path in earlier.good:
-            yield _as_before(known, _in_force(earlier.good[file.path], file.problems, said))
+            yield _as_before(known, _in_force(earlier.good[file.path], file.problems, keys))
         elif file.path in earlier.new:
             yield _as_before(known, replace(file, frozen=tuple(replace(reach, is_new=True) for reach in file.frozen)))
         else:
             yield file
     unread = min(earlier.new, default="")
     for path in sorted(gone):
-        yield _as_before(known, _in_force(earlier.good[path], (_gone(path, earlier, unread),), said))
+        yield _as_before(known, _in_force(earlier.good[path], (_gone(path, earlier, unread),), keys))
 
 
-def _as_before(known: MutableMapping[str, ParsedFile], made: ParsedFile) -> ParsedFile:
-    same = known.get(made.path)
-    if same == made:
+def _as_before(known: MutableMapping[str, ParsedFile], file: ParsedFile) -> ParsedFile:
+    same = known.get(file.path)
+    if same == file:
         return same
-    known[made.path] = made
-    return made
+    known[file.path] = file
+    return file
 
 
-def _in_force(earlier: ParsedFile, problems: tuple[Problem, ...], said: frozenset[Hashable]) -> ParsedFile:
+def _in_force(earlier: ParsedFile, problems: tuple[Problem, ...], new_keys: frozenset[Hashable]) -> ParsedFile:
     source = Source(earlier.path)
     message = f"the last good content of this file (blob {earlier.blob[:12]}) stays in force until it is mended"
-    told = (*problems, warning(source, "", LAST_GOOD, message))
+    remarks = (*problems, warning(source, "", LAST_GOOD, message))
     # An empty reach freezes nothing, and still marks the store as incompletely read.
-    kept = replace(earlier, problems=told, frozen=(*earlier.frozen, FrozenReach(source=source)))
-    return kept if said.isdisjoint(_keys(kept)) else _without(kept, said)
+    file = replace(earlier, problems=remarks, frozen=(*earlier.frozen, FrozenReach(source=source)))
+    return file if new_keys.isdisjoint(_keys(file)) else _without(file, new_keys)
 
 
 def _gone(path: str, earlier: Earlier, unread: str) -> Problem:
-    taken = earlier.in_the_way.get(path)
-    if taken is not None:
-        message = f"it had documents, and {taken}; put the file back, or take out what stands in its place"
+    obstacle = earlier.in_the_way.get(path)
+    if obstacle is not None:
+        message = f"it had documents, and {obstacle}; put the file back, or take out what stands in its place"
         return Problem(source=Source(path), code="file-displaced", message=message)
     message = f"it is gone, and its documents may be in {unread} now, which cannot be read"
     return warning(Source(path), "", "file-gone-unproven", message)
@@ -176,17 +176,17 @@ def without_later_twins(
         for file in twins if len(owners) == 1 else ():
             if file is not owners[0]:
                 later.setdefault(file.path, (file, {}))[1][key] = owners[0]
-    told: dict[str, ParsedFile] = {}
+    changed: dict[str, ParsedFile] = {}
     for path, (file, first) in later.items():
         source, problems = Source(path), list(file.problems)
         for key, owner in first.items():
             kind, value = key if isinstance(key, tuple) else ("", "the document of kind Fleet")
-            shown = f"{kind.removesuffix('s')} {value}" if isinstance(value, str) and kind else str(value)
-            message = f"{shown} is also in {owner.path}, which said so before and counts; keep one of them"
+            name = f"{kind.removesuffix('s')} {value}" if isinstance(value, str) and kind else str(value)
+            message = f"{name} is also in {owner.path}, which said so before and counts; keep one of them"
             problems.append(Problem(source=source, code="duplicate-identity", message=message))
         frozen = (*file.frozen, FrozenReach(source=source))
-        told[path] = replace(_without(file, frozenset(first)), problems=tuple(problems), frozen=frozen)
-    return told
+        changed[path] = replace(_without(file, frozenset(first)), problems=tuple(problems), frozen=frozen)
+    return changed
 
 
 def says(file: ParsedFile, key: Hashable) -> bool:
@@ -202,12 +202,12 @@ def _keys(file: ParsedFile) -> Iterator[Hashable]:
         yield "settings"
 
 
-def _without(file: ParsedFile, said: frozenset[Hashable]) -> ParsedFile:
+def _without(file: ParsedFile, keys: frozenset[Hashable]) -> ParsedFile:
     left: dict[str, Any] = {
-        kind: tuple(value for value in getattr(file, kind) if (kind, getattr(value, name)) not in said)
+        kind: tuple(value for value in getattr(file, kind) if (kind, getattr(value, name)) not in keys)
         for kind, name in _KEYS.items()
     }
-    return replace(file, settings=() if "settings" in said else file.settings, **left)
+    return replace(file, settings=() if "settings" in keys else file.settings, **left)
 
 
 def says_nothing(file: ParsedFile) -> bool:

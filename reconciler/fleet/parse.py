@@ -98,57 +98,57 @@ _Found = dict[str, list[Any]]
 
 def _parse_documents(file: StoreFile) -> ParsedFile:
     read = read_yaml(file.path, file.data)
-    found: _Found = {name: [] for name in ("problems", "frozen", "skipped", "builds_on")}
-    found |= {name: [] for name, _ in _PARSERS.values()}
-    found["problems"] += read.problems
+    parts: _Found = {name: [] for name in ("problems", "frozen", "skipped", "builds_on")}
+    parts |= {name: [] for name, _ in _PARSERS.values()}
+    parts["problems"] += read.problems
     # A lock places no object, so a broken one freezes nothing.
-    found["frozen"] += map(reach_of_document, () if is_lock(file.path) else read.broken)
+    parts["frozen"] += map(reach_of_document, () if is_lock(file.path) else read.broken)
     # Searched once, not for each document.
     has_ciphertext = CIPHERTEXT_MARK.encode() in file.data
     whole = of_whole_file(file) if read.broken else None
     if whole is not None:
-        found["problems"].append(whole)
+        parts["problems"].append(whole)
     for document in read.documents:
-        fault = try_call(_take, document, found, file, has_ciphertext).fault
+        fault = try_call(_take, document, parts, file, has_ciphertext).fault
         if fault is not None:
             consequence = "it is not read, and what it might concern stays as it is"
-            found["problems"].append(internal_error(fault, document.source, "this document", consequence))
+            parts["problems"].append(internal_error(fault, document.source, "this document", consequence))
             reach = try_call(reach_of_document, document).value
-            found["frozen"].append(reach or FrozenReach(source=document.source, everything=True))
+            parts["frozen"].append(reach or FrozenReach(source=document.source, everything=True))
     return ParsedFile(
         path=file.path,
         blob=file.blob,
         has_template_syntax=bool(read.broken) and b"{{" in file.data,
-        **{name: tuple(values) for name, values in found.items()},
+        **{name: tuple(values) for name, values in parts.items()},
     )
 
 
-def _take(document: Document, found: _Found, file: StoreFile, has_ciphertext: bool) -> None:
+def _take(document: Document, parts: _Found, file: StoreFile, has_ciphertext: bool) -> None:
     kind = classify(document)
     if kind is DocumentKind.SKIPPED:
-        found["skipped"].append(document.source)
+        parts["skipped"].append(document.source)
         if is_kustomization(document.path):
-            found["builds_on"].extend(builds_on(document))
+            parts["builds_on"].extend(builds_on(document))
         return
     may_be_stray = has_ciphertext and kind is not DocumentKind.ENCRYPTED
     stray = stray_ciphertext(document) if may_be_stray else None
     if stray is not None:
-        found["problems"].append(stray)
+        parts["problems"].append(stray)
     elif kind in _PARSERS or kind is DocumentKind.ENCRYPTED:
         if kind is DocumentKind.ENCRYPTED:
-            name, (value, remarks) = "templates", read_encrypted(document, file, found["templates"])
+            name, (value, remarks) = "templates", read_encrypted(document, file, parts["templates"])
         else:
             name, parser = _PARSERS[kind]
             value, remarks = parser(document)
-        found["problems"].extend(remarks)
+        parts["problems"].extend(remarks)
         if value is not None:
-            found[name].append(value)
+            parts[name].append(value)
             return
         if kind in (DocumentKind.RENDER_LOCK, DocumentKind.PROMOTION):
             return
     else:
-        found["problems"].append(_refusal(kind, document))
-    found["frozen"].append(reach_of_document(document))
+        parts["problems"].append(_refusal(kind, document))
+    parts["frozen"].append(reach_of_document(document))
 
 
 def _refusal(kind: DocumentKind, document: Document) -> Problem:

@@ -208,8 +208,8 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
 
 def _chosen(fields: Fields, name: str, default: Choice) -> Choice:
     """Return the value of an enumeration; the default if it is missing or unknown, which has been reported."""
-    told = fields.text(name, default)
-    return type(default)(told) if told in set(type(default)) else default
+    value = fields.text(name, default)
+    return type(default)(value) if value in set(type(default)) else default
 
 
 def _guards(fields: Fields) -> Guards:

@@ -182,8 +182,8 @@ def in_the_way(tree: StoreTree, paths: Iterable[str]) -> dict[str, str]:
 
     A path without one, or of a file that is no longer read as a document, is left out: it was deleted on purpose.
     """
-    found = ((path, _obstacle(tree, path)) for path in paths)
-    return {path: words for path, words in found if words}
+    obstacles = ((path, _obstacle(tree, path)) for path in paths)
+    return {path: words for path, words in obstacles if words}
 
 
 def _obstacle(tree: StoreTree, path: str) -> str:

@@ -192,15 +192,15 @@ def _unread(path: str, faults: list[Problem]) -> StoreFile:
     return StoreFile(path=path, blob=f"unread:{digest}", data=b"", faults=tuple(faults))
 
 
-def _visit(walk: _Walk, shown: str, real: str) -> None:
-    pending: list[tuple[str, str, IgnoreRules | None]] = [(shown, real, None)]
+def _visit(walk: _Walk, path: str, real: str) -> None:
+    pending: list[tuple[str, str, IgnoreRules | None]] = [(path, real, None)]
     while pending:
-        shown, real, rules = pending.pop()
+        path, real, rules = pending.pop()
         walk.real.add(real)
         try:
             entries = sorted(walk.tree.children(real), key=attrgetter("name"))
         except Unreadable as error:
-            walk.refuse(_printable(shown) or ".", "folder-unreadable", str(error))
+            walk.refuse(_printable(path) or ".", "folder-unreadable", str(error))
             continue
         walk.folders += 1
         walk.entries += len(entries)
@@ -208,8 +208,8 @@ def _visit(walk: _Walk, shown: str, real: str) -> None:
             raise StoreError(f"the store holds more than {MAX_FOLDERS:,} folders; name a folder with less in it")
         if walk.entries > MAX_ENTRIES:
             raise StoreError(f"the store holds more than {MAX_ENTRIES:,} names; name a folder with less in it")
-        rules = _rules_inside(walk, shown, real, rules, entries)
-        below, real_below = _join(shown, ""), _join(real, "")
+        rules = _rules_inside(walk, path, real, rules, entries)
+        below, real_below = _join(path, ""), _join(real, "")
         for entry in entries:
             shown_path, real_path = below + entry.name, real_below + entry.name
             if entry.kind is EntryKind.FOLDER:
@@ -225,12 +225,12 @@ def _visit(walk: _Walk, shown: str, real: str) -> None:
 
 
 def _rules_inside(
-    walk: _Walk, shown: str, real: str, rules: IgnoreRules | None, entries: list[FolderEntry]
+    walk: _Walk, folder: str, real: str, rules: IgnoreRules | None, entries: list[FolderEntry]
 ) -> IgnoreRules | None:
     ignore_file = next((entry for entry in entries if entry.name == IGNORE_FILE), None)
     if ignore_file is None:
         return rules
-    path, shown_path = _join(real, IGNORE_FILE), _join(_printable(shown), IGNORE_FILE)
+    path, shown_path = _join(real, IGNORE_FILE), _join(_printable(folder), IGNORE_FILE)
     if ignore_file.kind is not EntryKind.FILE:
         walk.refuse(shown_path, "ignore-file-unreadable", "it is no ordinary file")
         return rules
@@ -243,18 +243,18 @@ def _rules_inside(
         walk.refuse(shown_path, "ignore-file-unreadable", f"more than {MAX_IGNORE_BYTES:,} bytes")
         return rules
     walk.ignore_files.append(StoreFile(path=shown_path, blob=blob, data=text))
-    inner, problems = with_rules(rules, shown, text)
+    inner, problems = with_rules(rules, folder, text)
     for problem in problems:
         walk.fault(problem)
     return inner
 
 
-def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
+def _take(walk: _Walk, name: str, real: str, entry: FolderEntry) -> None:
     if entry.kind is EntryKind.LINK:
-        walk.links.append((shown, real, entry))
+        walk.links.append((name, real, entry))
     elif entry.kind is EntryKind.REPOSITORY:
         message = "a repository inside the store is not read; copy its files, or make it a store of its own"
-        walk.remark(shown, "submodule-skipped", message, Severity.HINT)
+        walk.remark(name, "submodule-skipped", message, Severity.HINT)
     elif not is_store_file(entry.name):
         # Only the first files are looked into.
         if walk.misnamed < _LOOKED_AT_MAX and entry.kind is EntryKind.FILE and is_misnamed(entry.name):
@@ -262,35 +262,35 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
             with suppress(Unreadable):
                 if looks_like_document(walk.tree.read(real, entry, _READ_BYTES)[1]):
                     message = "it looks like a document, and only files that end with .yaml, .yml or .json are read"
-                    walk.remark(_printable(shown), "file-not-read", f"{message}; rename it", Severity.HINT)
+                    walk.remark(_printable(name), "file-not-read", f"{message}; rename it", Severity.HINT)
     elif entry.kind is EntryKind.SPECIAL:
-        walk.refuse(_printable(shown), "not-a-file", "a pipe, socket or device is not read; take it out of the store")
-    elif not (shown.isascii() or not any("\udc80" <= character <= "\udcff" for character in shown)):
-        walk.refuse(_printable(shown), "name-not-utf-8", "the name is not UTF-8; rename the file")
+        walk.refuse(_printable(name), "not-a-file", "a pipe, socket or device is not read; take it out of the store")
+    elif not (name.isascii() or not any("\udc80" <= character <= "\udcff" for character in name)):
+        walk.refuse(_printable(name), "name-not-utf-8", "the name is not UTF-8; rename the file")
     else:
-        walk.files[shown] = (real, entry)
+        walk.files[name] = (real, entry)
         walk.real.add(real)
         if len(walk.files) > MAX_FILES:
             raise StoreError(f"the store holds more than {MAX_FILES:,} files of documents")
 
 
-def _follow(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
+def _follow(walk: _Walk, name: str, real: str, entry: FolderEntry) -> None:
     try:
         path, target = _resolve(walk.tree, real, walk.tree.target(real, entry))
     except Unreadable as error:
-        if is_store_file(shown):
-            walk.refuse(_printable(shown), "link-refused", str(error))
+        if is_store_file(name):
+            walk.refuse(_printable(name), "link-refused", str(error))
         else:
             # Without the suffix of a document it may lead to anything, most often to nothing of the store.
-            walk.remark(_printable(shown), "link-refused", str(error), Severity.WARNING)
+            walk.remark(_printable(name), "link-refused", str(error), Severity.WARNING)
         return
     if path in walk.real:
         return
     if target.kind is EntryKind.FOLDER:
-        if not is_hidden_folder(shown.rpartition("/")[2]):
-            _visit(walk, shown, path)
-    elif target.kind is not EntryKind.FILE or is_store_file(shown):
-        _take(walk, shown, path, target._replace(name=shown.rpartition("/")[2]))
+        if not is_hidden_folder(name.rpartition("/")[2]):
+            _visit(walk, name, path)
+    elif target.kind is not EntryKind.FILE or is_store_file(name):
+        _take(walk, name, path, target._replace(name=name.rpartition("/")[2]))
 
 
 def resolved(tree: StoreTree, path: str) -> tuple[str, FolderEntry] | None:

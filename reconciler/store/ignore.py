@@ -199,8 +199,8 @@ def _of_segment(text: str) -> str:
             chunks.append([])
             at += 1
         else:
-            found, at = _one_character(text, at)
-            chunks[-1].append(found)
+            part, at = _one_character(text, at)
+            chunks[-1].append(part)
     whole = ["".join(chunk) for chunk in chunks]
     if len(whole) == 1:
         return f"(?>{whole[0]}{_END})"

@@ -59,23 +59,23 @@ def scan(root: Path) -> ScanState:
         stamps[""] = ((top.st_dev, top.st_ino),)
         pending = [("", str(root))]
         while pending:
-            shown, folder = pending.pop()
-            _scan_folder(shown, folder, stamps, pending)
+            path, folder = pending.pop()
+            _scan_folder(path, folder, stamps, pending)
     except OSError as error:
         raise StoreError(f"{root}: {error.strerror or error}; the store is a directory that can be read") from error
     youngest = max((time for of_path in stamps.values() for stamp in of_path for time in stamp[3:4]), default=0)
     return ScanState(stamps, youngest > now_ns - RACY_NS)
 
 
-def _scan_folder(shown: str, folder: str, stamps: dict[str, tuple[Stamp, ...]], pending: list[tuple[str, str]]) -> None:
-    prefix = f"{shown}/" if shown else ""
+def _scan_folder(path: str, folder: str, stamps: dict[str, tuple[Stamp, ...]], pending: list[tuple[str, str]]) -> None:
+    prefix = f"{path}/" if path else ""
     try:
         listing = os.scandir(folder)
     except OSError:
-        if not shown:
+        if not path:
             raise
         # Missing, forbidden, or too deep for one path: the reader reports which.
-        stamps[shown] = ()
+        stamps[path] = ()
         return
     with listing:
         for entry in listing:

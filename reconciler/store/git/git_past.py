@@ -165,9 +165,9 @@ class GitPast(StorePast):
         with suppress(StoreError), GitStore(self.repository) as store:
             if not broken:
                 return displaced(store, revision, self.subdir, paths)
-            found = earlier_of(store, store.first_parents(revision), self.subdir, paths, broken)
+            past = earlier_of(store, store.first_parents(revision), self.subdir, paths, broken)
             there = displaced(store, revision, self.subdir, paths)
-            return Earlier(good={**there.good, **found.good}, new=found.new, in_the_way=there.in_the_way)
+            return Earlier(good={**there.good, **past.good}, new=past.new, in_the_way=there.in_the_way)
         return Earlier()
 
     def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:

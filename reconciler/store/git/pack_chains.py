@@ -111,11 +111,11 @@ def packs_of(objects: str) -> Iterator[Pack]:
     Raises:
         OSError, ValueError: one cannot be read.
     """
-    pending, seen = [objects], set[str]()
+    pending, visited = [objects], set[str]()
     while pending:
         folder = pending.pop()
-        if folder not in seen:
-            seen.add(folder)
+        if folder not in visited:
+            visited.add(folder)
             yield from _packs_in(f"{folder}/pack", _modified_ns(f"{folder}/pack"))
             pending.extend(_borrowed(folder, _modified_ns(f"{folder}/info/alternates")))
 

@@ -101,11 +101,11 @@ class FetchProgress:
         self._received_bytes = 0.0
         self._moved: object = None
 
-    def has_moved(self, said: bytes) -> bool:
+    def has_moved(self, progress: bytes) -> bool:
         """Return whether git's messages show progress: received or processed data."""
-        for number, unit in self._RECEIVED.findall(said):
+        for number, unit in self._RECEIVED.findall(progress):
             self._received_bytes = max(self._received_bytes, float(number) * self._UNITS[unit])
-        moved = (self._COUNTED.findall(said)[-1:], self._received_bytes // _STEP_BYTES)
+        moved = (self._COUNTED.findall(progress)[-1:], self._received_bytes // _STEP_BYTES)
         if moved == self._moved:
             return False
         self._moved = moved

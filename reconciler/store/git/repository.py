@@ -348,11 +348,11 @@ def newest_first(repository: Any, commit: str) -> Iterator[Any]:
         StoreError: one is too large, or none.
     """
     head = pygit2.Oid(hex=commit)
-    seen, queue = {head}, [_queued(repository, head)]
-    while queue and len(seen) <= _WALKED_MAX:
+    queued, queue = {head}, [_queued(repository, head)]
+    while queue and len(queued) <= _WALKED_MAX:
         *_, oid, parents = heapq.heappop(queue)
         yield repository[oid]
         for parent in parents:
-            if parent not in seen:
-                seen.add(parent)
+            if parent not in queued:
+                queued.add(parent)
                 heapq.heappush(queue, _queued(repository, parent))

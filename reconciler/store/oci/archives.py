@@ -53,11 +53,11 @@ def _bounded_headers() -> type[tarfile.TarInfo]:
 
         @classmethod
         def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-            found = super().frombuf(buf, encoding, errors)
-            if found.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
-                cls.cost += found.size**2
-                if found.size > _MAX_HEADER_BYTES or cls.cost > _MAX_HEADERS_COST:
+            header = super().frombuf(buf, encoding, errors)
+            if header.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
+                cls.cost += header.size**2
+                if header.size > _MAX_HEADER_BYTES or cls.cost > _MAX_HEADERS_COST:
                     raise ValueError(f"its extended headers are longer than {_MAX_HEADER_BYTES:,} bytes, or too many")
-            return found
+            return header
 
     return BoundedMember
