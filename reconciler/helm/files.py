@@ -42,8 +42,8 @@ class RenderFiles:
         """Return the kind of entry at a path; a link is nothing."""
         entry = self._entry(path)
         kind = entry.kind if entry is not None else None
-        found = {EntryKind.FILE: StorePathKind.FILE, EntryKind.FOLDER: StorePathKind.FOLDER}
-        return found.get(kind, StorePathKind.NOTHING) if kind is not None else StorePathKind.NOTHING
+        kinds = {EntryKind.FILE: StorePathKind.FILE, EntryKind.FOLDER: StorePathKind.FOLDER}
+        return kinds.get(kind, StorePathKind.NOTHING) if kind is not None else StorePathKind.NOTHING
 
     def _entry(self, path: str) -> FolderEntry | None:
         # Each folder on the way is looked at: a link among them leads elsewhere.

@@ -108,29 +108,29 @@ class Tools:
             return known[stamp]
         with tempfile.TemporaryDirectory(prefix="fleet-render-") as folder:
             try:
-                said = run_once(
+                output = run_once(
                     [str(path), *_QUESTION[name]], Path(folder), environ={}, allow_network=self._network
                 ).decode(errors="replace")
             except RenderFailed as error:
                 raise ConfigurationError(f"{path} does not say its version: {error}") from error
-        found = _VERSION.findall(said)
+        numbers = _VERSION.findall(output)
         names = ("kubectl", "kustomize") if name == "kubectl" else (name,)
-        if len(found) < len(names):
-            raise ConfigurationError(f"{path} does not say its version: {said[:200]!r}")
-        versions = dict(zip(names, found, strict=False))
+        if len(numbers) < len(names):
+            raise ConfigurationError(f"{path} does not say its version: {output[:200]!r}")
+        versions = dict(zip(names, numbers, strict=False))
         if self._cache is not None:
-            kept = json.dumps({**known, stamp: versions})
+            cache = json.dumps({**known, stamp: versions})
             part = self._cache.with_suffix(f".{os.getpid()}")
-            part.write_text(kept, encoding="utf-8")
+            part.write_text(cache, encoding="utf-8")
             part.replace(self._cache)
         return versions
 
     def _cached(self) -> dict[str, dict[str, str]]:
         try:
-            found = json.loads(self._cache.read_bytes()) if self._cache is not None else {}
+            cache = json.loads(self._cache.read_bytes()) if self._cache is not None else {}
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return cache if isinstance(cache, dict) else {}
 
 
 _PASSED_ON: Final = (
@@ -183,8 +183,8 @@ def newest(render: Render, tool: Tool, environ: Mapping[str, str]) -> Newest:
     try:
         name, data = _pulled(chart.chart, chart.repository, chart.update, tool, environ)
     except RenderFailed as error:
-        told = f"{chart.chart} {chart.update}: {error}"
-        return Newest("", "", (problem_of(render, "render-failed", told, severity=Severity.WARNING),))
+        message = f"{chart.chart} {chart.update}: {error}"
+        return Newest("", "", (problem_of(render, "render-failed", message, severity=Severity.WARNING),))
     prefix = f"{chart.chart.rstrip('/').rpartition('/')[2]}-"
     return Newest(name.removeprefix(prefix).removesuffix(".tgz"), digest_of_archive(data))
 
@@ -210,8 +210,8 @@ def _pulled(chart: str, repository: str, version: str, tool: Tool, environ: Mapp
     Raises:
         RenderFailed: it is not served.
     """
-    with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="fleet-render-") as temporary:
+        folder = Path(temporary)
         into = folder / "chart"
         into.mkdir(mode=0o700)
         command = [tool.path, "pull", chart, "--version", version, "--destination", str(into)]
@@ -221,10 +221,10 @@ def _pulled(chart: str, repository: str, version: str, tool: Tool, environ: Mapp
             command.append("--plain-http")  # As container tools do: a registry of this machine has no certificate.
         passed = {name: environ[name] for name in _PASSED_ON if name in environ}
         run_once(command, folder, environ=passed, allow_network=True)
-        found = sorted(into.iterdir())
-        if len(found) != 1:
-            raise RenderFailed(f"helm brought {len(found)} files, not one")
-        return found[0].name, found[0].read_bytes()
+        files = sorted(into.iterdir())
+        if len(files) != 1:
+            raise RenderFailed(f"helm brought {len(files)} files, not one")
+        return files[0].name, files[0].read_bytes()
 
 
 _VALUES = ("data", "stringData", "sops")
@@ -254,9 +254,9 @@ def encrypted(
 
     return {
         name: {
-            identity: encrypted_once(identity, body) if is_in_clear(body) else body for identity, body in found.items()
+            identity: encrypted_once(identity, body) if is_in_clear(body) else body for identity, body in items.items()
         }
-        for name, found in bodies.items()
+        for name, items in bodies.items()
     }
 
 
@@ -267,12 +267,12 @@ def _in_clear(body: JsonObject) -> JsonObject:
 
 
 def _encrypted(render: Render, body: JsonObject, tool: Tool, allow_network: bool) -> JsonObject:
-    with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="fleet-render-") as temporary:
+        folder = Path(temporary)
         file = folder / "secret.json"
         file.touch(mode=0o600)
         file.write_text(json.dumps(body), encoding="utf-8")
         options = ["--age", ",".join(render.secrets.age), "--encrypted-regex", "^(data|stringData)$"]
         command = [tool.path, "encrypt", *options, str(file)]
-        found: JsonObject = json.loads(run_once(command, folder, environ={}, allow_network=allow_network))
-    return found
+        result: JsonObject = json.loads(run_once(command, folder, environ={}, allow_network=allow_network))
+    return result

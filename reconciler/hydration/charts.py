@@ -36,8 +36,8 @@ class ChartDependency(NamedTuple):
 
     def is_on(self, values: JsonObject) -> bool:
         """Return whether values turn it on. Source: helm's Chart.yaml, fields condition and tags."""
-        given = [dig(values, *path.split(".")) for path in self.conditions]
-        decided = [value for value in given if isinstance(value, bool)]
+        settings = [dig(values, *path.split(".")) for path in self.conditions]
+        decided = [value for value in settings if isinstance(value, bool)]
         if decided:
             return decided[0]
         tagged = [value for tag in self.tags if isinstance(value := dig(values, "tags", tag), bool)]
@@ -50,7 +50,7 @@ class ChartDependency(NamedTuple):
 
 def missing_dependencies(chart: JsonObject, held: Collection[str]) -> Iterator[ChartDependency]:
     """Yield dependencies that Chart.yaml names and its folder `charts` lacks. `held`: the names in that folder."""
-    names = {found[1] if (found := _ARCHIVE.fullmatch(name)) else name for name in held}
+    names = {match[1] if (match := _ARCHIVE.fullmatch(name)) else name for name in held}
     listed = chart.get("dependencies")
     for entry in listed if isinstance(listed, list) else ():
         if isinstance(entry, Mapping) and str(entry.get("name")) not in names:
@@ -94,15 +94,15 @@ def served_apis(
         return {}, (problem_of(render, "render-served-unknown", message),)
     of_cluster = {name: _apis(observed[name], is_mentioned) for name in names}
     everywhere = frozenset.intersection(*of_cluster.values()) if of_cluster else frozenset[str]()
-    found: dict[str, tuple[str, ...]] = {}
+    by_variant: dict[str, tuple[str, ...]] = {}
     problems = list(_other_versions(render, {name: observed[name] for name in names}))
     for variant, members in own.items():
         sets = [of_cluster[name] for name in members]
-        seen = frozenset.intersection(*sets) if variant and sets else everywhere
-        if seen:
-            found[variant] = tuple(sorted(seen))
+        served = frozenset.intersection(*sets) if variant and sets else everywhere
+        if served:
+            by_variant[variant] = tuple(sorted(served))
         somewhere = frozenset[str]().union(*sets)
-        for api in sorted(api for api in somewhere - seen if api.count("/") == 1):
+        for api in sorted(api for api in somewhere - served if api.count("/") == 1):
             lacking = [name for name in names if api not in of_cluster[name]]
             where = f"the variant {variant}" if variant else "the base"
             message = (
@@ -110,30 +110,30 @@ def served_apis(
                 "that differ variants of their own, or write it into spec.helm.apiVersions"
             )
             problems.append(problem_of(render, "render-served-differs", message, severity=Severity.WARNING))
-    return found, tuple(problems)
+    return by_variant, tuple(problems)
 
 
 def _clusters_of(render: Render, clusters: Mapping[str, Cluster]) -> dict[str, list[str]]:
     """Return the clusters of each variant, and as those of the base the others that the Render may place it in."""
     ordered = [clusters[name] for name in sorted(clusters)]
-    found = {variant.name: list(matching_clusters(variant.clusters, ordered)) for variant in render.variants}
+    members_of = {variant.name: list(matching_clusters(variant.clusters, ordered)) for variant in render.variants}
     placed = ordered
     if render.placement is not None:
         chosen = set(matching_clusters(render.placement.clusters, ordered))
         placed = [cluster for cluster in ordered if cluster.name in chosen]
-    taken = {name for members in found.values() for name in members}
-    return {"": [cluster.name for cluster in placed if cluster.name not in taken], **found}
+    placed_names = {name for members in members_of.values() for name in members}
+    return {"": [cluster.name for cluster in placed if cluster.name not in placed_names], **members_of}
 
 
-def _apis(seen: ClusterObservation, is_mentioned: Callable[[str], bool]) -> frozenset[str]:
-    served = [gvk for gvk in seen.apis or () if not is_built_in_group(gvk.group) and is_mentioned(gvk.group)]
+def _apis(observation: ClusterObservation, is_mentioned: Callable[[str], bool]) -> frozenset[str]:
+    served = [gvk for gvk in observation.apis or () if not is_built_in_group(gvk.group) and is_mentioned(gvk.group)]
     return frozenset(text for gvk in served for text in (gvk.api_version, f"{gvk.api_version}/{gvk.kind}"))
 
 
 def _other_versions(render: Render, observed: Mapping[str, ClusterObservation]) -> Iterator[Problem]:
     assert render.helm is not None, "a chart"
-    asked = _minor(render.helm.kube_version)
-    others = [name for name, seen in observed.items() if seen.kube_version and _minor(seen.kube_version) != asked]
+    wanted = _minor(render.helm.kube_version)
+    others = [name for name, one in observed.items() if one.kube_version and _minor(one.kube_version) != wanted]
     if others:
         run = listed([f"{name} runs {observed[name].kube_version}" for name in others], _NAMED_MAX)
         message = (
@@ -174,19 +174,19 @@ _WEIGHTS: Final = ("helm.sh/hook-weight", "argocd.argoproj.io/sync-wave")
 _OF_HOOKS: Final = frozenset({row.key for row in DIRECTIVES if "/hook" in row.key}.union(_WEIGHTS))
 
 
-def hook_times(found: Collection[ObjectDirective]) -> frozenset[str]:
+def hook_times(directives: Collection[ObjectDirective]) -> frozenset[str]:
     """Return the values by which an object is a hook that has a counterpart; of Argo CD's and Helm's, Argo CD's.
 
     Source: gitops-engine, pkg/sync/hook: Helm's count where Argo CD's are missing.
     """
-    hooks = [one for one in found if one.effect is DirectiveEffect.HOOK]
+    hooks = [one for one in directives if one.effect is DirectiveEffect.HOOK]
     first = min((one.key for one in hooks), default="")
     return frozenset(one.value.lower() for one in hooks if one.key == first)
 
 
-def hook_ends(found: Collection[ObjectDirective]) -> frozenset[HookEnd]:
+def hook_ends(directives: Collection[ObjectDirective]) -> frozenset[HookEnd]:
     """Return the ends after which either tool's policy deletes a hook. Source: gitops-engine, pkg/sync/hook."""
-    return frozenset(_ENDS[one.value.lower()] for one in found if one.value.lower() in _ENDS)
+    return frozenset(_ENDS[one.value.lower()] for one in directives if one.value.lower() in _ENDS)
 
 
 def with_hooks(body: JsonObject, times: frozenset[str], ends: frozenset[HookEnd]) -> tuple[JsonObject, ...]:
@@ -196,8 +196,8 @@ def with_hooks(body: JsonObject, times: frozenset[str], ends: frozenset[HookEnd]
 
     One that does not run comes at the first of its times: hooks of the others need it, too.
     """
-    found = [_TIMES[times & phase] for phase in _PHASES if times & phase]
-    first, *later = (_with_hook(body, time, ends) for time in found)
+    ordered = [_TIMES[times & phase] for phase in _PHASES if times & phase]
+    first, *later = (_with_hook(body, time, ends) for time in ordered)
     if body.get("kind") not in RUNS:
         return (first,)
     names = [f"{dig(each, 'metadata', 'name')}-{dig(each, 'metadata', 'annotations', HOOK)}" for each in later]
@@ -208,13 +208,13 @@ def with_hooks(body: JsonObject, times: frozenset[str], ends: frozenset[HookEnd]
 def _with_hook(body: JsonObject, time: HookTime, ends: frozenset[HookEnd]) -> JsonObject:
     annotations = dict(dig(body, "metadata", "annotations") or {})
     weight = next((annotations[key] for key in _WEIGHTS if key in annotations), "0")
-    kept = {key: value for key, value in annotations.items() if key not in _OF_HOOKS}
-    kept[HOOK] = time.value
+    others = {key: value for key, value in annotations.items() if key not in _OF_HOOKS}
+    others[HOOK] = time.value
     if weight not in ("0", ""):
-        kept[HOOK_WEIGHT] = str(weight)
+        others[HOOK_WEIGHT] = str(weight)
     if ends and body.get("kind") in RUNS:
-        kept[HOOK_DELETE] = ",".join(sorted(ends, reverse=True))
-    body = with_value(body, ("metadata", "annotations"), kept)
+        others[HOOK_DELETE] = ",".join(sorted(ends, reverse=True))
+    body = with_value(body, ("metadata", "annotations"), others)
     prefix = dig(body, "metadata", "generateName")
     if isinstance(prefix, str) and not dig(body, "metadata", "name"):
         metadata = {key: value for key, value in body["metadata"].items() if key != "generateName"}

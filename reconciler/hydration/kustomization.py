@@ -109,12 +109,12 @@ def read_kustomization(
     if path.endswith("Kustomization"):
         message = "a file without suffix is not seen as a kustomization by the store; name it kustomization.yaml"
         return Kustomization((), (_problem(Source(path), "", message),))
-    found = read_yaml(path, data)
-    errors = tuple(problem for problem in found.problems if problem.severity is Severity.ERROR)
-    if errors or len(found.documents) != 1:
+    file = read_yaml(path, data)
+    errors = tuple(problem for problem in file.problems if problem.severity is Severity.ERROR)
+    if errors or len(file.documents) != 1:
         problems = errors or (_problem(Source(path), "", "a kustomization is one document"),)
         return Kustomization((), problems)
-    return _KustomizationReader(found.documents[0], standing, read).result()
+    return _KustomizationReader(file.documents[0], standing, read).result()
 
 
 class _KustomizationReader:
@@ -178,14 +178,14 @@ class _KustomizationReader:
         if "\n" not in text:
             path = resolved(self._folder, text)
             data = self._read(path) if path else None
-        found = read_yaml("plugin.yaml", data or b"").documents
-        is_chart = any(str(document.body.get("kind", "")).startswith(_CHART_KIND) for document in found)
+        documents = read_yaml("plugin.yaml", data or b"").documents
+        is_chart = any(str(document.body.get("kind", "")).startswith(_CHART_KIND) for document in documents)
         if is_chart:
             self._refuse("write helmCharts in place of a HelmChartInflationGenerator", key, index)
-        elif not found or any(
+        elif not documents or any(
             document.body.get("apiVersion") != "builtin"
             or any(name in (dig(document.body, "metadata", "annotations") or {}) for name in _FUNCTIONS)
-            for document in found
+            for document in documents
         ):
             self._refuse("this would run a program; only files with builtin transformers are taken", key, index)
 

@@ -80,12 +80,12 @@ def input_paths(render: Render, lock: RenderLock | None) -> tuple[str, ...]:
     The folders of kustomize that its folders lead to are those with a kustomization in the lock: while none of these
     files changes, no other one is led to.
     """
-    found = set(inputs_named(render))
+    paths = set(inputs_named(render))
     for path in lock.inputs if lock is not None and render.kustomize else ():
         folder, _, name = path.rpartition("/")
         if name in KUSTOMIZATIONS and folder:
-            found.add(folder)
-    return tuple(sorted(found))
+            paths.add(folder)
+    return tuple(sorted(paths))
 
 
 def staleness(
@@ -116,17 +116,17 @@ def input_folders(renders: Iterable[Render], references: Mapping[str, tuple[str,
 
     `references`: by folder of a kustomization the folders and files that it builds upon.
     """
-    found: set[str] = set()
+    folders: set[str] = set()
     pending: list[str] = []
     for render in renders:
         pending += kustomize_folders(render)
-        found |= inputs_named(render) - {*pending}
+        folders |= inputs_named(render) - {*pending}
     while pending:
         folder = pending.pop()
-        if folder not in found:
-            found.add(folder)
+        if folder not in folders:
+            folders.add(folder)
             pending += references.get(folder, ())
-    return frozenset(found)
+    return frozenset(folders)
 
 
 def is_input(path: str, folders: frozenset[str]) -> bool:
@@ -145,8 +145,8 @@ def split_file(name: str, documents: Iterable[tuple[JsonObject, str]]) -> dict[s
     sops has one block for a file, so each encrypted document has one of its own. A large file is split by kind, and
     each CustomResourceDefinition is a file.
     """
-    found = list(documents)
-    is_large = sum(len(text) for _, text in found) > SPLIT_BYTES
+    pairs = list(documents)
+    is_large = sum(len(text) for _, text in pairs) > SPLIT_BYTES
 
     def file_of(body: JsonObject) -> str:
         kind, own = str(body.get("kind")), str(dig(body, "metadata", "name"))
@@ -158,4 +158,4 @@ def split_file(name: str, documents: Iterable[tuple[JsonObject, str]]) -> dict[s
         is_definition = kind == "CustomResourceDefinition"
         return f"crds/{own}.yaml" if is_definition else f"{name.removesuffix('.yaml')}-{kind.lower()}.yaml"
 
-    return by_key((file_of(body), text) for body, text in found)
+    return by_key((file_of(body), text) for body, text in pairs)

@@ -124,12 +124,12 @@ def read_rendered(render: Render, variant: str, data: bytes, interpreters: Regis
     reading = ToolObjects(render, variant, interpreters)
     documents: list[Document] = []
     for first, piece in _pieces(data):
-        found = read_yaml("rendered.yaml", piece)
-        for problem in found.problems:
+        file = read_yaml("rendered.yaml", piece)
+        for problem in file.problems:
             if problem.severity is Severity.ERROR:
                 line = first + problem.source.line
                 reading.refuse("render-object", f"line {line} of what it wrote: {problem.message}")
-        documents += (document for document in found.documents if document.body)
+        documents += (document for document in file.documents if document.body)
     reading.scopes.update(_scopes(documents))
     for document in documents:
         reading.take(document)
@@ -172,8 +172,8 @@ class ToolObjects:
     def take(self, document: Document) -> None:
         """Add the objects of a document that are not left out."""
         if not self._is_left_out(document.body):
-            for made in self._as_hooks(document.body, _subject(document.body)):
-                self._take(replace(document, body=made))
+            for hook in self._as_hooks(document.body, _subject(document.body)):
+                self._take(replace(document, body=hook))
 
     def _take(self, document: Document) -> None:
         body = document.body
@@ -203,24 +203,24 @@ class ToolObjects:
 
     def _as_hooks(self, body: JsonObject, subject: str) -> tuple[JsonObject, ...]:
         """Return an object as hooks of a store if it is one, else itself; empty: it is left out, and named."""
-        found = tuple(directives_of(dig(body, "metadata") or {}))
-        times = hook_times(found)
-        for one in found:
+        directives = tuple(directives_of(dig(body, "metadata") or {}))
+        times = hook_times(directives)
+        for one in directives:
             if one.effect is DirectiveEffect.LEFT_OUT and (not times or one.value.lower() == "skip"):
                 why = f"{subject} says {one} and is left out: {one.here}"
                 self.refuse("render-hook-dropped", why, Severity.WARNING)
                 return ()
         if not times:
             return (body,)
-        ends = hook_ends(found)
-        made = with_hooks(body, times, ends)
+        ends = hook_ends(directives)
+        hooks = with_hooks(body, times, ends)
         if is_namespaced(*_gvk(body).group_kind) is None:
-            why = f"{_subject(made[0])} is a hook of a kind that does not run here: it comes in its turn, and once"
+            why = f"{_subject(hooks[0])} is a hook of a kind that does not run here: it comes in its turn, and once"
             self.refuse("render-hook-dropped", why, Severity.WARNING)
         if ends and body.get("kind") not in RUNS:
             why = "what hooks need is not deleted after them, and stays for the next ones"
             self.refuse("render-hook-dropped", why, Severity.WARNING)
-        return made
+        return hooks
 
     def _is_left_out(self, body: JsonObject) -> bool:
         """Return whether an entry of `leaveOut` matches an object, in the namespace of the release if it has none."""
@@ -230,9 +230,9 @@ class ToolObjects:
             namespace = ""
         identity = Identity(gvk.group, gvk.kind, str(namespace), str(dig(body, "metadata", "name")))
         labels = mapping_in_metadata(body, "labels")
-        found = [entry for entry in self._render.left_out if entry.matches(identity, labels)]
-        self.used.update(found)
-        return bool(found)
+        entries = [entry for entry in self._render.left_out if entry.matches(identity, labels)]
+        self.used.update(entries)
+        return bool(entries)
 
     def _takes_secret(self, body: JsonObject, subject: str) -> bool:
         secrets = self._render.secrets
@@ -315,7 +315,7 @@ def _scopes(documents: list[Document]) -> Iterator[tuple[tuple[str, str], bool]]
 def nondeterminism(render: Render, variant: str, one: Bodies, other: Bodies) -> tuple[Problem, ...]:
     """Return the differences of two runs on the same inputs: the first field of each object, without values."""
     where = f"variant {variant}" if variant else "base"
-    found = []
+    problems = []
     for identity in sorted(one.keys() | other.keys()):
         left, right = one.get(identity), other.get(identity)
         if left is None or right is None:
@@ -326,5 +326,5 @@ def nondeterminism(render: Render, variant: str, one: Bodies, other: Bodies) -> 
         else:
             continue
         message = f"Render {render.name}, {where}: {what}; set the value, so that it is the same each time"
-        found.append(Problem(source=render.source, path=path, code="render-not-deterministic", message=message))
-    return tuple(found)
+        problems.append(Problem(source=render.source, path=path, code="render-not-deterministic", message=message))
+    return tuple(problems)

@@ -231,15 +231,15 @@ def _check_remote(fields: Fields, chart: HelmChart) -> None:
 
 def _variants(spec: Fields, *, is_helm: bool, is_kustomize: bool) -> Iterator[RenderVariant]:
     fit = [name for name, is_fit in (("values", is_helm), ("overlay", is_kustomize)) if is_fit]
-    taken: set[str] = set()
-    seen: dict[ClusterAffinity, str] = {}
+    names: set[str] = set()
+    by_affinity: dict[ClusterAffinity, str] = {}
     for fields in spec.children("variants"):
         name, clusters = fields.text("name"), fields.child("clusters")
         if fields.has("name") and not _is_name(name):
             fields.error("name-illegal", f"{name!r} cannot name a variant", "name")
-        if name in taken:
+        if name in names:
             fields.error("render-variant", f"the name {name} is taken by an earlier one", "name")
-        taken.add(name)
+        names.add(name)
         unfit = [name for name in ("values", "overlay") if fields.has(name) and name not in fit]
         for name in unfit:
             fields.error("render-variant", f"this render has {fit[0] if fit else 'no source'} and no {name}", name)
@@ -249,8 +249,8 @@ def _variants(spec: Fields, *, is_helm: bool, is_kustomize: bool) -> Iterator[Re
             continue
         affinity = read_affinity(clusters)
         of = replace(affinity, source=NOWHERE)
-        twin = seen.get(of, "")
-        seen.setdefault(of, name)
+        twin = by_affinity.get(of, "")
+        by_affinity.setdefault(of, name)
         if twin:
             clusters.error("render-variant", f"the variant {twin} is for the same clusters")
         yield RenderVariant(
@@ -316,10 +316,10 @@ def _not_a_range(fields: Fields, text: str) -> None:
 
 
 def _paths(fields: Fields, name: str) -> tuple[str, ...]:
-    found = fields.texts(name)
-    for index, path in enumerate(found):
+    paths = fields.texts(name)
+    for index, path in enumerate(paths):
         _check_path(fields, path, name, index)
-    return found
+    return paths
 
 
 def _path(fields: Fields, name: str) -> str:
@@ -379,5 +379,5 @@ def problem_of(
     severity: Severity = Severity.ERROR,
 ) -> Problem:  # fmt: skip
     """Return a problem of a render as a whole, or at a place of its own."""
-    told = f"Render {render.name}{f', variant {variant}' if variant else ''}: {message}"
-    return Problem(source=source or render.source, code=code, message=told, severity=severity)
+    text = f"Render {render.name}{f', variant {variant}' if variant else ''}: {message}"
+    return Problem(source=source or render.source, code=code, message=text, severity=severity)

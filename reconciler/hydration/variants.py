@@ -58,17 +58,17 @@ def compile_variants(render: Render, base: Bodies, variants: Mapping[str, Bodies
         name = f"{render.name}-base"
         files[PLACEMENT] = tuple(_placements(render, name, list(base), list(base.values()), render.placement.written))
     policies = [policy for identity, body in base.items() if (policy := _overrides(render, identity, body, variants))]
-    for group, found in sorted(holders.items()):
+    for group, identities in sorted(holders.items()):
         first, rest = group[0], {name: variants[name] for name in group[1:]}
-        bodies = [variants[first][identity] for identity in found]
+        bodies = [variants[first][identity] for identity in identities]
         union = _union([variant for variant in render.variants if variant.name in group])
         assert union is not None, "what has no union was refused"
         name = "-".join((render.name, "only", *group))
         name = name if len(name) <= _NAME_MAX else f"{name[: _NAME_MAX - 9]}-{digest_of(list(group))[:8]}"
-        files[f"only-{'+'.join(group)}.yaml"] = (*_placements(render, name, found, bodies, union), *bodies)
+        files[f"only-{'+'.join(group)}.yaml"] = (*_placements(render, name, identities, bodies, union), *bodies)
         policies += [
             policy
-            for identity, body in zip(found, bodies, strict=True)
+            for identity, body in zip(identities, bodies, strict=True)
             if (policy := _overrides(render, identity, body, rest))
         ]
     if policies:
@@ -96,16 +96,16 @@ def _refusals(render: Render, base: Bodies, variants: Mapping[str, Bodies]) -> I
                 "in the base, and on in the variants that are to have it"
             )
             yield problem_of(render, "render-object-missing", message, variant.source, variant=variant.name)
-    for group, found in _holders(render, base, variants).items():
+    for group, unique in _holders(render, base, variants).items():
         holders = [variant for variant in render.variants if variant.name in group]
         if _union(holders) is None:
             message = (
-                f"{found[0]} is in the variants {', '.join(group)} and not in the base, and no one selector matches "
+                f"{unique[0]} is in the variants {', '.join(group)} and not in the base, and no one selector matches "
                 "just their clusters; select these by values of one label, or by name"
             )
             yield problem_of(render, "render-union", message, holders[0].source, variant=holders[0].name)
         first = variants[group[0]]
-        yield from _unfit(render, {identity: first[identity] for identity in found}, variants)
+        yield from _unfit(render, {identity: first[identity] for identity in unique}, variants)
     yield from _unfit(render, base, variants)
 
 
@@ -145,8 +145,8 @@ def _overrides(
 
 
 def _selector(identity: Identity, body: JsonObject) -> dict[str, str]:
-    found = {"apiVersion": str(body["apiVersion"]), "kind": identity.kind, "name": identity.name}
-    return {**found, "namespace": identity.namespace} if identity.namespace else found
+    selector = {"apiVersion": str(body["apiVersion"]), "kind": identity.kind, "name": identity.name}
+    return {**selector, "namespace": identity.namespace} if identity.namespace else selector
 
 
 def _name(render: Render, identity: Identity) -> str:
@@ -157,12 +157,12 @@ def _name(render: Render, identity: Identity) -> str:
 
 
 def _placements(
-    render: Render, name: str, found: list[Identity], bodies: list[JsonObject], clusters: JsonObject
+    render: Render, name: str, identities: list[Identity], bodies: list[JsonObject], clusters: JsonObject
 ) -> Iterator[dict[str, Any]]:
     """Policies for some of the objects: one of each namespace, so that none of a namespace comes before it."""
     terms = render.placement.terms if render.placement is not None else {}
-    for namespace in sorted({identity.namespace for identity in found}):
-        pairs = zip(found, bodies, strict=True)
+    for namespace in sorted({identity.namespace for identity in identities}):
+        pairs = zip(identities, bodies, strict=True)
         selectors = [_selector(identity, body) for identity, body in pairs if identity.namespace == namespace]
         metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
         yield {
@@ -182,10 +182,10 @@ def _union(variants: list[RenderVariant]) -> JsonObject | None:
     if all(each.cluster_names and not (each.exclude or each.labels or each.fields) for each in affinities):
         return {"clusterNames": sorted({name for affinity in affinities for name in affinity.cluster_names})}
     picked = [_label_in(affinity) for affinity in affinities]
-    keys = {found[0] for found in picked if found is not None}
+    keys = {pair[0] for pair in picked if pair is not None}
     if len(keys) != 1 or None in picked:
         return None
-    values = sorted({value for found in picked if found is not None for value in found[1]})
+    values = sorted({value for pair in picked if pair is not None for value in pair[1]})
     return {"labelSelector": {"matchExpressions": [{"key": keys.pop(), "operator": "In", "values": values}]}}
 
 
@@ -203,10 +203,10 @@ def overlaps(renders: Iterable[Render], clusters: Mapping[str, Cluster]) -> Iter
     """Clusters that several variants of a render match: each can have one."""
     ordered = [clusters[name] for name in sorted(clusters)]
     for render in renders:
-        taken: dict[str, str] = {}
+        variant_of: dict[str, str] = {}
         for variant in render.variants:
             for name in matching_clusters(variant.clusters, ordered):
-                other = taken.setdefault(name, variant.name)
+                other = variant_of.setdefault(name, variant.name)
                 if other != variant.name:
                     message = f"the cluster {name} is matched by the variant {other} too; it can have one of them"
                     yield problem_of(render, "render-variants-overlap", message, variant.source, variant=variant.name)
@@ -237,8 +237,8 @@ def disproofs(
                 and (target := rule.rule.target) is not None
                 and replace(target, source=NOWHERE) == replace(clusters, source=NOWHERE)
             ]
-            found = apply_rules(body, identity, chosen, interpreter)
-            if found.body is None or not is_same(found.body, wanted):
+            overridden = apply_rules(body, identity, chosen, interpreter)
+            if overridden.body is None or not is_same(overridden.body, wanted):
                 yield f"{identity} of {name or 'the base'}"
 
 

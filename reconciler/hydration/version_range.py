@@ -106,24 +106,24 @@ class _Term(NamedTuple):
 
 def _ranges(text: str) -> list[list[_Term]] | None:
     """Return the conditions of each alternative; None: it cannot be read."""
-    found = [_terms(part) for part in _HYPHEN.sub(r">= \1, <= \2 ", text).split("||")]
-    return None if None in found else [terms for terms in found if terms is not None]
+    parts = [_terms(part) for part in _HYPHEN.sub(r">= \1, <= \2 ", text).split("||")]
+    return None if None in parts else [terms for terms in parts if terms is not None]
 
 
 def _terms(text: str) -> list[_Term] | None:
-    found: list[_Term] = []
+    terms: list[_Term] = []
     place = 0
-    while place < len(text) or not found:
+    while place < len(text) or not terms:
         match = _TERM.match(text, place)
         if match is None:
             return None
-        found.append(_term(match))
+        terms.append(_term(match))
         place = match.end()
         if text[place : place + 1] == ",":
             place += 1
             if not text[place:].strip():
                 return None
-    return found
+    return terms
 
 
 def _term(match: re.Match[str]) -> _Term:
@@ -183,14 +183,14 @@ Newer = Callable[[ImageVersion], ImageVersion]
 
 def image_versions(body: Json, name: str) -> tuple[ImageVersion, ...]:
     """Return each version of an image in a document."""
-    found: list[ImageVersion] = []
+    versions: list[ImageVersion] = []
 
     def collect(version: ImageVersion) -> ImageVersion:
-        found.append(version)
+        versions.append(version)
         return version
 
     with_newer(body, name, collect)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(versions))
 
 
 def with_newer(tree: Json, name: str, newer: Newer) -> Any:
@@ -211,16 +211,16 @@ def with_newer(tree: Json, name: str, newer: Newer) -> Any:
         return str(image._replace(tag=then.tag, digest=then.digest))
     if not isinstance(tree, Mapping):
         return tree
-    found = {key: with_newer(value, name, newer) for key, value in tree.items()}
+    result = {key: with_newer(value, name, newer) for key, value in tree.items()}
     for key in _tag_keys(tree, name):
         tag, at, digest = str(tree[key]).partition("@")
         now = ImageVersion(tag, digest or str(tree.get("digest") or ""))
         then = newer(now)
         if then != now:
-            found[key] = f"{then.tag}@{then.digest}" if at else then.tag
+            result[key] = f"{then.tag}@{then.digest}" if at else then.tag
             if tree.get("digest"):
-                found["digest"] = then.digest
-    return found
+                result["digest"] = then.digest
+    return result
 
 
 def _tag_keys(tree: Mapping[str, Any], name: str) -> Iterator[str]:
