@@ -173,10 +173,10 @@ def moment(text: str, now: str) -> str:
     Raises:
         ConfigurationError: it is none, has no time zone, or has passed.
     """
-    found = instant(text)
-    if epoch_s(found) <= epoch_s(now):
+    parsed = instant(text)
+    if epoch_s(parsed) <= epoch_s(now):
         raise ConfigurationError(f"{text} has passed; now it is {now}")
-    return found
+    return parsed
 
 
 _DOUBLINGS_MAX: Final = 64

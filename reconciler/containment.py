@@ -87,13 +87,13 @@ def internal_error(fault: Exception, source: Source, subject: str, consequence: 
         f"{_module(frame.filename)}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(fault.__traceback__)
     ]
     at = f" at {frames[-1]}" if frames else ""
-    kept = frames if len(frames) <= _FRAMES_MAX else [*frames[: _FRAMES_MAX // 2], "…", *frames[-_FRAMES_MAX // 2 :]]
+    parts = frames if len(frames) <= _FRAMES_MAX else [*frames[: _FRAMES_MAX // 2], "…", *frames[-_FRAMES_MAX // 2 :]]
     return Problem(
         source=source,
         code=INTERNAL_ERROR,
         message=f"{subject}: a fault of the program ({type(fault).__name__}{at}); {consequence}; please report it",
         cluster=cluster,
-        trace="\n".join((*kept, type(fault).__name__)),
+        trace="\n".join((*parts, type(fault).__name__)),
     )
 
 

@@ -31,13 +31,13 @@ def decompressed(data: bytes, bytes_max: int, *, is_gzip: bool) -> bytes:
     """
     reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | (16 if is_gzip else 0))
     try:
-        found = reader.decompress(data, bytes_max + 1)
+        output = reader.decompress(data, bytes_max + 1)
     except zlib.error as error:
         raise ValueError(str(error)) from error
-    if len(found) > bytes_max:
+    if len(output) > bytes_max:
         raise ValueError(f"it holds more than {bytes_max:,} bytes")
     if not reader.eof:
         raise ValueError("it is cut off")
     if reader.unused_data:
         raise ValueError("something follows its first member")
-    return found
+    return output

@@ -142,16 +142,16 @@ def sighted(before: ObservedLease | None, lease: Lease, resource_version: str, n
     return ObservedLease(lease=lease, resource_version=resource_version, since_s=now_s)
 
 
-def wait_for_lease_s(seen: ObservedLease, holder: str, duration_s: float, now_s: float) -> float:
+def wait_for_lease_s(observed: ObservedLease, holder: str, duration_s: float, now_s: float) -> float:
     """Return the seconds until `holder` may take the Lease, if nobody renews it; 0: now.
 
     A Lease without holder that was not given back was emptied by a person: its holder may not know yet. `duration_s`:
     from the store. A longer duration promised to the holder counts.
     """
-    lease = seen.lease
-    if lease.is_given_back or (lease.holder == holder and holder) or not (lease.holder or seen.resource_version):
+    lease = observed.lease
+    if lease.is_given_back or (lease.holder == holder and holder) or not (lease.holder or observed.resource_version):
         return 0.0
-    return max(seen.since_s + max(seen.lease.duration_s, duration_s) - now_s, 0.0)
+    return max(observed.since_s + max(observed.lease.duration_s, duration_s) - now_s, 0.0)
 
 
 def taken_by(holder: str, before: Lease, duration_s: int, now: str) -> Lease:
@@ -237,8 +237,8 @@ def read_handover(body: JsonObject) -> Handover | None:
     if not journal:
         return None
     packed = text(dig(data, "state"))
-    found = _unpack(packed, _BYTES_MAX)
-    state = found if isinstance(found, dict) else {}
+    value = _unpack(packed, _BYTES_MAX)
+    state = value if isinstance(value, dict) else {}
     tables, unread = state.get("tables"), state.get("unread")
     return Handover(
         journal=journal,
@@ -253,8 +253,8 @@ def read_handover(body: JsonObject) -> Handover | None:
 
 
 def _number(value: Json) -> int:
-    found = text(value)
-    return read_term(int(found)) if found.isascii() and found.isdigit() and len(found) < 16 else 0
+    digits = text(value)
+    return read_term(int(digits)) if digits.isascii() and digits.isdigit() and len(digits) < 16 else 0
 
 
 PLACEMENTS_BYTES_MAX: Final = 64 * 2**20
@@ -266,12 +266,12 @@ def packed_placements(placements: Mapping[Identity, PreviousPlacement], bytes_ma
 
     If not all fit, those on one cluster are kept, since they would be placed a second time. Source: ADR 20.
     """
-    single = {identity: found for identity, found in placements.items() if len(found.targets) == 1}
+    single = {identity: placement for identity, placement in placements.items() if len(placement.targets) == 1}
     for chosen in (placements, single):
         alike: dict[tuple[TargetCluster, ...], int] = {}
         rows = [
-            (*identity, found.affinity_name, alike.setdefault(found.targets, len(alike)))
-            for identity, found in sorted(chosen.items())
+            (*identity, placement.affinity_name, alike.setdefault(placement.targets, len(alike)))
+            for identity, placement in sorted(chosen.items())
         ]
         text = _pack({"alike": [[tuple(target) for target in targets] for targets in alike], "placed": rows})
         if len(text) <= bytes_max:
@@ -281,19 +281,19 @@ def packed_placements(placements: Mapping[Identity, PreviousPlacement], bytes_ma
 
 def read_placements(text: str) -> dict[Identity, PreviousPlacement]:
     """Return the unpacked placements. Malformed ones are left out."""
-    found = _unpack(text, PLACEMENTS_BYTES_MAX)
-    if not isinstance(found, dict):
+    document = _unpack(text, PLACEMENTS_BYTES_MAX)
+    if not isinstance(document, dict):
         return {}
     placements: dict[Identity, PreviousPlacement] = {}
-    alike, rows = found.get("alike"), found.get("placed")
+    alike, rows = document.get("alike"), document.get("placed")
     if not isinstance(alike, list) or not isinstance(rows, list):
         return {}
     for row in rows:
         # Another version may have written it, or a person.
         with suppress(msgspec.ValidationError, IndexError):
             *names, group, index = msgspec.convert(row, tuple[str, str, str, str, str, int])
-            told = msgspec.convert(alike[index], list[tuple[str, int | None]])
-            targets = tuple(TargetCluster(*each) for each in told)
+            pairs = msgspec.convert(alike[index], list[tuple[str, int | None]])
+            targets = tuple(TargetCluster(*each) for each in pairs)
             if targets and all((target.replicas or 0) >= 0 for target in targets):
                 identity = Identity(*names)
                 placements[identity] = PreviousPlacement(identity=identity, targets=targets, affinity_name=group)

@@ -47,8 +47,8 @@ def _may_have_plugins() -> bool:
         if folder.is_file():
             return True  # An archive.
         for pattern in ("*.dist-info", "*.egg-info", "EGG-INFO"):
-            for found in folder.glob(f"{pattern}/entry_points.txt"):
-                if _names_our_group(found):
+            for path in folder.glob(f"{pattern}/entry_points.txt"):
+                if _names_our_group(path):
                     return True
     return False
 

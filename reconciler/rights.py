@@ -38,15 +38,15 @@ def resource_names(fleet: Fleet) -> dict[tuple[str, str], str]:
 
 
 def _defined(fleet: Fleet) -> dict[tuple[str, str], str]:
-    found: dict[tuple[str, str], str] = {}
+    plurals: dict[tuple[str, str], str] = {}
     for identity, template in fleet.templates.items():
         if identity[:2] != ("apiextensions.k8s.io", "CustomResourceDefinition"):
             continue
         paths = (("spec", "group"), ("spec", "names", "kind"), ("spec", "names", "plural"))
         group, kind, plural = (dig(template.body, *path) for path in paths)
         if isinstance(group, str) and isinstance(kind, str) and isinstance(plural, str):
-            found[group, kind] = plural
-    return found
+            plurals[group, kind] = plural
+    return plurals
 
 
 class Level(StrEnum):
@@ -85,15 +85,15 @@ class Right(Struct, frozen=True, order=True):
 
 def merged(rights: Iterable[Right]) -> tuple[Right, ...]:
     """The same rights, each resource once, sorted; those on some objects only as far as not all of them are meant."""
-    found: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
+    verbs_of: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
     for right in rights:
-        found.setdefault((right.group, right.resource, right.names), set()).update(right.verbs)
-    kept = []
-    for (group, resource, names), verbs in sorted(found.items()):
-        of_all = found.get((group, resource, ()), set()) if names else set()
+        verbs_of.setdefault((right.group, right.resource, right.names), set()).update(right.verbs)
+    result = []
+    for (group, resource, names), verbs in sorted(verbs_of.items()):
+        of_all = verbs_of.get((group, resource, ()), set()) if names else set()
         if left := sorted(verbs - of_all, key=_ORDER.index):
-            kept.append(Right(group, resource, names, tuple(left)))
-    return tuple(kept)
+            result.append(Right(group, resource, names, tuple(left)))
+    return tuple(result)
 
 
 _READ: Final = ("get", "list", "watch")
@@ -155,8 +155,8 @@ def needed_rights(
     if any(identity.namespace for identity in written) or _NAMESPACE in kinds:
         verbs[_NAMESPACE] = _verbs(level, may_go=_NAMESPACE in leaving)
     of_kinds = [
-        Right(group, resources[group, kind], (), found)
-        for (group, kind), found in verbs.items()
+        Right(group, resources[group, kind], (), used)
+        for (group, kind), used in verbs.items()
         if (group, kind) in resources
     ]
     own = (*_own(level, holder), *(_lease(level, fleet.settings.name) if is_leased else ()))
@@ -215,8 +215,8 @@ def _grants(fleet: Fleet, level: Level) -> Iterator[Right]:
             for identity, template in fleet.templates.items()
             if identity.group == _RBAC and identity.kind in _BINDINGS and dig(template.body, "roleRef", "kind") == kind
         }
-        if found := tuple(sorted(name for name in bound if isinstance(name, str))):
-            yield Right(_RBAC, resource, found, ("bind",))
+        if granted := tuple(sorted(name for name in bound if isinstance(name, str))):
+            yield Right(_RBAC, resource, granted, ("bind",))
 
 
 def _names(identities: Iterable[Identity]) -> tuple[str, ...]:

@@ -28,8 +28,8 @@ def credential_file(named: Path | None, credential: str, environ: Mapping[str, s
     if named is not None:
         return named
     folder = environ.get("CREDENTIALS_DIRECTORY")
-    found = Path(folder) / credential if folder else None
-    return found if found is not None and found.is_file() else None
+    path = Path(folder) / credential if folder else None
+    return path if path is not None and path.is_file() else None
 
 
 def read_secret_file(
@@ -52,8 +52,8 @@ def read_secret_file(
     try:
         # A pipe that nobody writes to would otherwise block.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-            found = os.fstat(file.fileno())
-            fault = _form_fault(found) or (_privacy_fault(path, found, environ) if is_private else "")
+            status = os.fstat(file.fileno())
+            fault = _form_fault(status) or (_privacy_fault(path, status, environ) if is_private else "")
             data = b"" if fault else file.read(bytes_max + 1)
     except OSError as error:
         raise ConfigurationError(f"{what} {path} cannot be read: {error.strerror}") from error
@@ -105,14 +105,14 @@ def privacy_fault(path: Path, environ: Mapping[str, str] = os.environ) -> str:
         return ""
 
 
-def _privacy_fault(path: Path, found: os.stat_result, environ: Mapping[str, str]) -> str:
+def _privacy_fault(path: Path, status: os.stat_result, environ: Mapping[str, str]) -> str:
     if is_mounted_for_us(path, environ):
         return ""
-    if found.st_mode & (stat.S_IROTH | stat.S_IWOTH):
-        verb = "read" if found.st_mode & stat.S_IROTH else "change"
+    if status.st_mode & (stat.S_IROTH | stat.S_IWOTH):
+        verb = "read" if status.st_mode & stat.S_IROTH else "change"
         return f"everybody on this machine can {verb} it; chmod 600 {path}"
-    if found.st_uid not in (0, os.geteuid()):
-        return f"it belongs to user {found.st_uid}, who can change it; chown {os.geteuid()} {path}"
+    if status.st_uid not in (0, os.geteuid()):
+        return f"it belongs to user {status.st_uid}, who can change it; chown {os.geteuid()} {path}"
     return ""
 
 
@@ -135,7 +135,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _form_fault(found: os.stat_result) -> str:
-    if stat.S_ISREG(found.st_mode) or stat.S_ISCHR(found.st_mode):  # a device: /dev/null
+def _form_fault(status: os.stat_result) -> str:
+    if stat.S_ISREG(status.st_mode) or stat.S_ISCHR(status.st_mode):  # a device: /dev/null
         return ""
     return "it is a folder, pipe or socket; name a file"

@@ -92,10 +92,10 @@ def type_fault(api_version: str, kind: str) -> TypeFault | None:
     if (group, kind) in BUILT_IN:
         if version in stable_versions(group) or (kind in _PRELIMINARY and _UNSTABLE_VERSION.fullmatch(version)):
             return None
-        meant = _type_of(group, kind)
+        likely = _type_of(group, kind)
         written = f"{group}/{version}" if group else version
-        message = f"{written} is no version of {kind}; did you mean {meant.api_version}?"
-        return TypeFault("api-version-unknown", message, "apiVersion", meant, is_ours=False)
+        message = f"{written} is no version of {kind}; did you mean {likely.api_version}?"
+        return TypeFault("api-version-unknown", message, "apiVersion", likely, is_ours=False)
     if group in _BUILT_IN_GROUPS:
         is_theirs = version in stable_versions(group) or "." not in group
         near = _nearest(kind, _kinds_of(group))
@@ -131,9 +131,9 @@ def types_meant(api_version: object, kind: object) -> frozenset[tuple[str, str]]
         return frozenset({written})
     group = told_version.rpartition("/")[0]
     homes = {*((fault.meant,) if fault.meant is not None else ()), *_homes(told_kind)}
-    meant = {_written_as(home.group, version, home.kind) for home in homes for version in stable_versions(home.group)}
+    types = {_written_as(home.group, version, home.kind) for home in homes for version in stable_versions(home.group)}
     # A kind that its group does not have, and that is near to none, may be any of the group.
-    return frozenset({written, *(meant or {(_written_as(group, v, "")[0], "") for v in stable_versions(group)})})
+    return frozenset({written, *(types or {(_written_as(group, v, "")[0], "") for v in stable_versions(group)})})
 
 
 def _written_as(group: str, version: str, kind: str) -> tuple[str, str]:
@@ -158,18 +158,18 @@ def _kinds_of(group: str) -> list[str]:
 def _no_such_kind(group: str, kind: str, api_version: str) -> TypeFault:
     """A kind that its group, which is known completely, does not have."""
     is_ours, kinds = any(of == group for of, _ in _OURS), _kinds_of(group)
-    meant = None
+    home = None
     by_lower = {known.lower(): known for known in kinds}
     for close in difflib.get_close_matches(kind.lower(), by_lower, n=1, cutoff=0.7):
-        meant = _type_of(group, by_lower[close])
-    elsewhere = () if is_ours or meant else _homes(kind)
+        home = _type_of(group, by_lower[close])
+    elsewhere = () if is_ours or home else _homes(kind)
     if elsewhere:
-        meant = elsewhere[0]
+        home = elsewhere[0]
         message = f"{api_version} has no kind {kind}; did you mean {_listed(elsewhere)}?"
-        return TypeFault("api-version-unknown", message, "apiVersion", meant, is_ours=False)
+        return TypeFault("api-version-unknown", message, "apiVersion", home, is_ours=False)
     has = ", ".join(kinds) if is_ours else f"a kind that Kubernetes has in {group or 'the core group'}"
-    hint = f"did you mean {meant.kind}?" if meant else f"write {has}"
-    return TypeFault("kind-unknown", f"{api_version} has no kind {kind}; {hint}", "kind", meant, is_ours)
+    hint = f"did you mean {home.kind}?" if home else f"write {has}"
+    return TypeFault("kind-unknown", f"{api_version} has no kind {kind}; {hint}", "kind", home, is_ours)
 
 
 def _homes(kind: str) -> tuple[GVK, ...]:

@@ -64,18 +64,18 @@ def _repeated(node: SchemaNode, value: Json, steps: tuple[PathStep, ...]) -> Ite
 
 def _repeats_in(node: SchemaNode, items: list[Json], steps: tuple[PathStep, ...]) -> Iterator[SchemaFault]:
     names, defaults = key_names(node)
-    seen: set[tuple[Json, ...]] = set()
+    earlier: set[tuple[Json, ...]] = set()
     for index, item in enumerate(items):
         values: tuple[Json, ...] = (item,)
         if names:
             values = tuple(map(item.get, names, defaults)) if isinstance(item, dict) else (None,)
         if not all(isinstance(value, str | int | float) for value in values):
             continue  # A key is missing, or of a wrong type.
-        if values in seen:
+        if values in earlier:
             named = ", ".join(f"{name} {str(value)[:80]}" for name, value in zip(names, values, strict=False))
             message = f"another entry has this {named or 'value'}; server-side apply refuses that: keep one of them"
             yield SchemaFault((*steps, index), "duplicate-entry", message)
-        seen.add(values)
+        earlier.add(values)
 
 
 @cache

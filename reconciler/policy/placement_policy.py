@@ -233,8 +233,8 @@ def _spread(placement: Fields) -> tuple[SpreadConstraint, ...]:
             max_groups=maximum,
             source=fields.source(),
         )
-        seen = {other.by_field for other in constraints if other.by_field}
-        if constraint.by_field in seen:
+        spread_fields = {other.by_field for other in constraints if other.by_field}
+        if constraint.by_field in spread_fields:
             message = f"there is already a constraint on {constraint.by_field}; merge the two"
             fields.error("spread-field-repeated", message, "spreadByField")
         constraints.append(constraint)

@@ -101,10 +101,10 @@ def hide_files(writable: list[str], readable: list[str]) -> None:
     os.close(ruleset)
 
 
-def _checked(found: int) -> int:
-    if found < 0:
+def _checked(result: int) -> int:
+    if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return found
+    return result
 
 
 def limit(request: dict[str, Any]) -> None:
@@ -133,12 +133,12 @@ def start(request: dict[str, Any]) -> tuple[int, int]:
     Raises:
         OSError: it cannot be started.
     """
-    taken, given = os.pipe()
-    told, tell = os.pipe()
+    stdin_read, stdin_write = os.pipe()
+    failure_read, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            os.dup2(taken, 0)
+            os.dup2(stdin_read, 0)
             # What Python ignores stays ignored. SIGXFSZ does: a program tells of a write that failed, not of its death.
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.chdir(request["folder"])
@@ -150,14 +150,14 @@ def start(request: dict[str, Any]) -> tuple[int, int]:
             os.write(tell, (error.strerror or "").encode())
         finally:
             os._exit(127)
-    os.close(taken)
+    os.close(stdin_read)
     os.close(tell)
-    with os.fdopen(told, "rb") as failure:
+    with os.fdopen(failure_read, "rb") as failure:
         fault = failure.read()
     if fault:
         os.waitpid(pid, 0)
         raise OSError(0, fault.decode())
-    return pid, given
+    return pid, stdin_write
 
 
 def give(stdin: int, data: bytes) -> None:
@@ -183,11 +183,11 @@ def end_all() -> None:
 
 def children() -> list[int]:
     """The processes that are ours to end, orphans of the program among them."""
-    found: list[int] = []
+    pids: list[int] = []
     for task in os.listdir("/proc/self/task"):  # noqa: PTH208 - starts sooner
         with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/children") as file:  # noqa: PTH123
-            found += map(int, file.read().split())
-    return found
+            pids += map(int, file.read().split())
+    return pids
 
 
 def end_with_parent() -> None:

@@ -145,8 +145,8 @@ def run(
             _end(holder)
     if reason is not None:
         return Terminated(reason)
-    told, output, said = map(bytes, streams.values())
-    return _result(json.loads(told) if told else {}, output, said)
+    report, output, stderr = map(bytes, streams.values())
+    return _result(json.loads(report) if report else {}, output, stderr)
 
 
 def _request(command: Command, limits: Limits) -> bytes:

@@ -62,7 +62,7 @@ def replaced(
     body: JsonObject, value_of: Callable[[Leaf], tuple[Json] | None]
 ) -> tuple[JsonObject, tuple[tuple[Step, ...], ...]]:
     """The body with other values in place of encrypted ones, and the steps to these. None: it stays as it is."""
-    found: list[tuple[Step, ...]] = []
+    places: list[tuple[Step, ...]] = []
 
     def of(value: Json, steps: tuple[Step, ...]) -> Json:
         if isinstance(value, Mapping):
@@ -72,10 +72,10 @@ def replaced(
         other = value_of((names_of(steps), value)) if is_ciphertext(value) else None
         if other is None:
             return value
-        found.append(steps)
+        places.append(steps)
         return other[0]
 
-    return of(body, ()), tuple(found)
+    return of(body, ()), tuple(places)
 
 
 def with_stand_ins(body: JsonObject) -> JsonObject:

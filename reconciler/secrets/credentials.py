@@ -142,10 +142,10 @@ def has_credential(text: str) -> bool:
     """Return whether anything in a text has the form of a credential."""
     return (
         is_file_of_secrets(text)
-        or ("://" in text and "@" in text and any(is_password(found) for found in USERINFO.finditer(text)))
+        or ("://" in text and "@" in text and any(is_password(match) for match in USERINFO.finditer(text)))
         or any(form.search(text) for form in _PLAIN)
-        or any(is_private_key(found[0]) for found in BASE64_PEM.finditer(text))
-        or any(has_credential(base64_text(found[0])) for found in BASE64_JSON.finditer(text))
+        or any(is_private_key(match[0]) for match in BASE64_PEM.finditer(text))
+        or any(has_credential(base64_text(match[0])) for match in BASE64_JSON.finditer(text))
     )
 
 
@@ -187,7 +187,7 @@ def lines_of_secrets(text: str) -> Iterator[tuple[str, str]]:
         is_bracket_open = False
         for line in _WHOLE_LINES.findall(part):
             depth = len(line) - len(line.lstrip(" \t"))
-            found = _LINE.match(line)
+            match = _LINE.match(line)
             if hidden_below is not None and line.strip() and depth <= hidden_below:
                 # Below a bracket that is open, a line that is not deeper belongs to it: nothing tells where that ends.
                 hidden_below = -1 if is_bracket_open and not _BRACKETS.fullmatch(line) else None
@@ -198,15 +198,15 @@ def lines_of_secrets(text: str) -> Iterator[tuple[str, str]]:
             elif flow:
                 yield from flow
                 hidden_below = depth if any(hidden for _, hidden in flow) else None
-            elif hidden_below is not None or found is None:
+            elif hidden_below is not None or match is None:
                 yield line[:depth], line[depth:]
-            elif (found[2] in _OPEN_LINES and _SCALAR.fullmatch(found[4])) or (
-                found[2] in _PARTS and not found[4].strip("{[ \t\r")
+            elif (match[2] in _OPEN_LINES and _SCALAR.fullmatch(match[4])) or (
+                match[2] in _PARTS and not match[4].strip("{[ \t\r")
             ):
                 yield line, ""
             else:
-                hidden_below, is_bracket_open = depth, found[4].strip() in ("{", "[")
-                yield line[: found.start(4)], line[found.start(4) :]
+                hidden_below, is_bracket_open = depth, match[4].strip() in ("{", "[")
+                yield line[: match.start(4)], line[match.start(4) :]
 
 
 def _flow(line: str) -> list[tuple[str, str]]:
@@ -214,9 +214,9 @@ def _flow(line: str) -> list[tuple[str, str]]:
 
     A value below a field that is not known is hidden whole.
     """
-    found: list[tuple[str, str]] = []
+    parts: list[tuple[str, str]] = []
     parents: list[bool] = []
-    key, place, shown, is_open_part = "", 0, 0, True
+    key, place, start, is_open_part = "", 0, 0, True
     while place < len(line):
         token = _FLOW.match(line, place)
         if token is None or (token["closes"] and not parents):
@@ -224,31 +224,31 @@ def _flow(line: str) -> list[tuple[str, str]]:
         if token["opens"]:
             parents.append(is_open_part)
             if is_open_part and key and key not in _PARTS:
-                found.append((line[shown:place], ""))
-                is_open_part, shown = False, place
+                parts.append((line[start:place], ""))
+                is_open_part, start = False, place
             key = ""
         elif token["closes"]:
             was_open, is_open_part = is_open_part, parents.pop()
             if is_open_part and not was_open:
-                found.append(("", line[shown : token.end()]))
-                shown = token.end()
+                parts.append(("", line[start : token.end()]))
+                start = token.end()
         elif token["scalar"] and is_open_part:
             value = token["scalar"].rstrip()
             if key not in _OPEN_LINES or not _SCALAR.fullmatch(value):
-                found.append((line[shown:place], value))
-                shown = place + len(value)
+                parts.append((line[start:place], value))
+                start = place + len(value)
         if not token["space"] or "," in token["space"]:
             key = token["quoted"] or token["key"] or ""
         place = token.end()
-    return [] if parents else [*found, (line[shown:], "")]
+    return [] if parents else [*parts, (line[start:], "")]
 
 
 _DOCUMENTS: Final = regex(r"(?m)^(?=---[ \t]*\r?$)")
 
 
-def is_password(found: re.Match[str]) -> bool:
+def is_password(match: re.Match[str]) -> bool:
     """Return whether the userinfo of a URL, as USERINFO finds it, is more than an account's name."""
-    userinfo = found[1] or found[2]
+    userinfo = match[1] or match[2]
     return ":" in userinfo or len(userinfo) >= _ACCOUNT_MAX
 
 
@@ -278,7 +278,7 @@ def may_hold_credentials(data: bytes) -> bool:
     lower = data.lower()
     if any(mark in lower for mark in LOWER_MARKS):
         return True
-    is_url = b"://" in data and b"@" in data and any(b"@" in found[0] for found in URL_MARK.finditer(data))
+    is_url = b"://" in data and b"@" in data and any(b"@" in match[0] for match in URL_MARK.finditer(data))
     return is_url or KIND_MARK.search(data) is not None
 
 
@@ -293,4 +293,4 @@ def holds_credential(value: Json) -> bool:
 
 def names_secrets(data: bytes) -> bool:
     """Return whether a file names a kind that is like a Secret anywhere, misspelt or not."""
-    return any(is_secret_kind(found[1].decode()) for found in _KIND.finditer(data))
+    return any(is_secret_kind(match[1].decode()) for match in _KIND.finditer(data))

@@ -76,7 +76,7 @@ def read_block(document: Document, file: StoreFile) -> tuple[SopsMetadata | None
         blob=file.blob,
         data=file.data,
         is_json=file.path.endswith(".json"),
-        groups=tuple(_group(found) for found in block.get(_GROUPS) or (block,)),
+        groups=tuple(_group(group) for group in block.get(_GROUPS) or (block,)),
         threshold=block.get("shamir_threshold") or len(block.get(_GROUPS) or (block,)),
         mac=block["mac"],
         last_modified=block["lastmodified"],
@@ -103,8 +103,8 @@ def _of_block(block: Mapping[str, Json]) -> Iterator[_Fault]:
             "lastmodified is no time as sops writes it; the file is authenticated with it",
             (BLOCK, "lastmodified"),
         )
-    found = parts_of(mac) if isinstance(mac, str) else None
-    if found is None or found["type"] != "str":
+    parts = parts_of(mac) if isinstance(mac, str) else None
+    if parts is None or parts["type"] != "str":
         yield TAMPERED, "the code that authenticates the file is missing or cut off; restore the file", (BLOCK, "mac")
     if not isinstance(block.get("mac_only_encrypted", False), bool):
         yield UNKNOWN, "mac_only_encrypted is true or false", (BLOCK, "mac_only_encrypted")
@@ -145,14 +145,14 @@ def _of_keys(block: Mapping[str, Json]) -> Iterator[_Fault]:
 
 def _of_group(group: Mapping[str, Json], where: tuple[Step, ...]) -> Iterator[_Fault]:
     for kind, fields in _FIELDS.items():
-        entries, told = group.get(kind) or [], ("recipient" if kind == "age" else _OTHER_KEYS[kind][1])
+        entries, id_name = group.get(kind) or [], ("recipient" if kind == "age" else _OTHER_KEYS[kind][1])
         if not isinstance(entries, list) or len(entries) > _MAX_RECIPIENTS:
             yield UNKNOWN, f"{kind} is a list of at most {_MAX_RECIPIENTS} keys", (*where, kind)
             continue
         for index, entry in enumerate(entries):
-            is_whole = isinstance(entry, Mapping) and all(isinstance(entry.get(name), str) for name in (told, "enc"))
+            is_whole = isinstance(entry, Mapping) and all(isinstance(entry.get(name), str) for name in (id_name, "enc"))
             if not is_whole:
-                yield UNKNOWN, f"a key has {told} and enc, which are texts", (*where, kind, index)
+                yield UNKNOWN, f"a key has {id_name} and enc, which are texts", (*where, kind, index)
             elif len(entry["enc"]) > (most := _ENC_MAX.get(kind, _OTHER_ENC_MAX)):
                 # Time to read one grows with the square of its length.
                 yield UNKNOWN, f"an encrypted key of sops has at most {most:,} characters", (*where, kind, index, "enc")
@@ -166,28 +166,28 @@ def _of_group(group: Mapping[str, Json], where: tuple[Step, ...]) -> Iterator[_F
 def _of_values(body: Mapping[str, Json], block: Mapping[str, Json]) -> Iterator[_Fault]:
     has_one_rule = all(isinstance(block[rule], str) for rule in RULES if block.get(rule))
     for steps, value in leaves_in({name: below for name, below in body.items() if name != BLOCK}):
-        meant = is_to_be_encrypted(block, names_of(steps)) if has_one_rule else None
+        encrypts = is_to_be_encrypted(block, names_of(steps)) if has_one_rule else None
         if not is_ciphertext(value):
-            if meant and value is not None and value != "":
+            if encrypts and value is not None and value != "":
                 message = "a value that is to be encrypted stands in clear; write it with `sops edit`"
                 yield "sops-value-in-clear", message, steps
             continue
-        found = parts_of(value)
-        if found is None:
+        parts = parts_of(value)
+        if parts is None:
             yield TAMPERED, "an encrypted value is cut off, or changed; restore it", steps
-        elif found["type"] not in TYPES:
-            yield UNKNOWN, f"a value of type {found['type']} is not known here", steps
-        elif meant is False:
+        elif parts["type"] not in TYPES:
+            yield UNKNOWN, f"a value of type {parts['type']} is not known here", steps
+        elif encrypts is False:
             yield TAMPERED, "ciphertext stands where nothing is to be encrypted; restore the value", steps
         elif steps[0] in _CLEAR:
             message = "what an object is must be in clear: encrypt with --encrypted-regex '^(data|stringData)$'"
             yield "sops-type-encrypted", message, steps
 
 
-def _group(found: Mapping[str, Json]) -> KeyGroup:
+def _group(group: Mapping[str, Json]) -> KeyGroup:
     return KeyGroup(
-        age=tuple((entry["recipient"], entry["enc"]) for entry in found.get("age") or ()),
+        age=tuple((entry["recipient"], entry["enc"]) for entry in group.get("age") or ()),
         others=tuple(
-            f"{name} {entry[told]}" for kind, (name, told) in _OTHER_KEYS.items() for entry in found.get(kind) or ()
+            f"{name} {entry[key]}" for kind, (name, key) in _OTHER_KEYS.items() for entry in group.get(kind) or ()
         ),
     )

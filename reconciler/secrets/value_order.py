@@ -74,25 +74,25 @@ def values_in_order(data: bytes, *, is_json: bool) -> Iterator[Value]:
         raise error if isinstance(error, OrderUnknown) else OrderUnknown("it is no whole file of sops") from error
 
 
-def _of_node(node: Node, names: tuple[str, ...], seen: set[int]) -> Iterator[Value]:
+def _of_node(node: Node, names: tuple[str, ...], visited: set[int]) -> Iterator[Value]:
     if isinstance(node, ScalarNode):
         clear = _clear_bytes(node)
         if clear is not None:
             is_sealed = is_ciphertext(node.value) and not (node.tag and not node.tag.endswith(":str"))
             yield Value(names, node.value if is_sealed else None, clear)
         return
-    if id(node) in seen or len(names) > MAX_DEPTH:
+    if id(node) in visited or len(names) > MAX_DEPTH:
         raise OrderUnknown("it has aliases, which sops writes out")
-    seen.add(id(node))
+    visited.add(id(node))
     if isinstance(node, SequenceNode):
         for item in node.value:
-            yield from _of_node(item, names, seen)
+            yield from _of_node(item, names, visited)
         return
     for key, below in node.value:
         if not isinstance(key, ScalarNode) or (not key.style and key.value == "<<"):
             raise OrderUnknown("it has keys that are no texts, or merges, which sops does not write")
         if names or key.value != "sops":
-            yield from _of_node(below, (*names, key.value), seen)
+            yield from _of_node(below, (*names, key.value), visited)
 
 
 def _clear_bytes(node: ScalarNode) -> bytes | None:
@@ -132,29 +132,29 @@ def plain_bytes(text: str) -> bytes | None:
     if time is not None and (moment := _moment(time)) is not None:
         return moment
     plain = text.replace("_", "")
-    found = _INTEGER.fullmatch(plain)
-    if found is not None:
-        number = _integer(found)
+    match = _INTEGER.fullmatch(plain)
+    if match is not None:
+        number = _integer(match)
         if number in _INT64:
             return str(number).encode()
         raise OrderUnknown("it has an integer of more than 64 bits")
     return go_float(float(plain)) if _FLOAT.fullmatch(plain) else text.encode()
 
 
-def _integer(found: re.Match[str]) -> int:
-    sign, hexadecimal, binary, octal, decimal = found.groups()
+def _integer(match: re.Match[str]) -> int:
+    sign, hexadecimal, binary, octal, decimal = match.groups()
     number = int(hexadecimal or binary or octal or decimal, 16 if hexadecimal else 2 if binary else 8 if octal else 10)
     return -number if sign == "-" else number
 
 
-def _moment(found: re.Match[str]) -> bytes | None:
+def _moment(match: re.Match[str]) -> bytes | None:
     """The time as Go marshals it; None where there is no such time."""
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
     if not (1 <= int(month) <= 12 and 1 <= int(day) <= 31 and int(hour or 0) < 24 and int(minute or 0) < 60):
         return None
     rest = (fraction or "").rstrip("0")
-    told = f"{year}-{int(month):02}-{int(day):02}T{int(hour or 0):02}:{int(minute or 0):02}:{int(second or 0):02}"
-    return f"{told}{'.' if rest else ''}{rest}{'Z' if zone in (None, '+00:00') else zone}".encode()
+    moment = f"{year}-{int(month):02}-{int(day):02}T{int(hour or 0):02}:{int(minute or 0):02}:{int(second or 0):02}"
+    return f"{moment}{'.' if rest else ''}{rest}{'Z' if zone in (None, '+00:00') else zone}".encode()
 
 
 def go_float(value: float) -> bytes:

@@ -45,13 +45,13 @@ def joined(shares: Sequence[bytes]) -> bytes | None:
             if other != place:
                 weight = _times(weight, _times(other, _inverse(place ^ other)))
         weights.append(weight)
-    found = bytearray()
+    secret = bytearray()
     for values in zip(*(share[:-1] for share in shares), strict=True):
         total = 0
         for value, weight in zip(values, weights, strict=True):
             total ^= _times(value, weight)
-        found.append(total)
-    return bytes(found)
+        secret.append(total)
+    return bytes(secret)
 
 
 def _times(left: int, right: int) -> int:
@@ -106,7 +106,7 @@ class NotOpenedError(Exception):
 
 def decrypted_file(sealed: SopsMetadata, identities: Iterable[Any]) -> DecryptedValues | DecryptRefused:
     """The values of a file, or why there are none. Nothing of a file is used unless all of it is authentic."""
-    found: dict[Leaf, Json] = {}
+    values: dict[Leaf, Json] = {}
     total = hashlib.sha512(_MAC_ONLY_ENCRYPTED if sealed.mac_only_encrypted else b"")
     try:
         cipher = AESGCM(_data_key(sealed, tuple(identities)))
@@ -114,7 +114,7 @@ def decrypted_file(sealed: SopsMetadata, identities: Iterable[Any]) -> Decrypted
             if ciphertext is None:
                 total.update(b"" if sealed.mac_only_encrypted else clear)
                 continue
-            found[names, ciphertext], authentic = value_of(*_plain(cipher, ciphertext, ":".join(names) + ":"))
+            values[names, ciphertext], authentic = value_of(*_plain(cipher, ciphertext, ":".join(names) + ":"))
             total.update(authentic)
         mac, _ = _plain(cipher, sealed.mac, sealed.last_modified)
         if not hmac.compare_digest(mac, total.hexdigest().upper().encode()):
@@ -123,7 +123,7 @@ def decrypted_file(sealed: SopsMetadata, identities: Iterable[Any]) -> Decrypted
         return error.refused
     except OrderUnknown as error:
         return DecryptRefused(UNKNOWN, f"{error}; encrypt it anew with sops")
-    return DecryptedValues(values=found)
+    return DecryptedValues(values=values)
 
 
 def _data_key(sealed: SopsMetadata, identities: tuple[Any, ...]) -> bytes:

@@ -42,7 +42,7 @@ _OTHERWISE: Final = DecryptRefused(
 
 def values_of(sealed: SopsMetadata, answer: bytes) -> DecryptedValues | DecryptRefused:
     """The values that an answer has in place of the ciphertext of a file, or why none of it is used."""
-    found: dict[Leaf, Json] = {}
+    values: dict[Leaf, Json] = {}
     try:
         for ours, theirs in zip_longest(
             values_in_order(sealed.data, is_json=sealed.is_json), values_in_order(answer, is_json=sealed.is_json)
@@ -61,14 +61,14 @@ def values_of(sealed: SopsMetadata, answer: bytes) -> DecryptedValues | DecryptR
             if parts is None or len(theirs.clear) != length:
                 raise NotOpenedError(*_OTHERWISE)
             value = value_of(theirs.clear, parts["type"])[0]
-            if (ours.names, ours.ciphertext) in found and found[ours.names, ours.ciphertext] != value:
+            if (ours.names, ours.ciphertext) in values and values[ours.names, ours.ciphertext] != value:
                 return _OTHERWISE
-            found[ours.names, ours.ciphertext] = value
+            values[ours.names, ours.ciphertext] = value
     except NotOpenedError as error:
         return error.refused
     except OrderUnknown:
         return _OTHERWISE
-    return DecryptedValues(values=found)
+    return DecryptedValues(values=values)
 
 
 _SEGMENT: Final = r"[A-Za-z0-9_.-]{1,200}"
@@ -166,16 +166,16 @@ def _is_tagged(node: Node) -> bool:
     return tag is not None
 
 
-def _plain(node: Node, seen: set[int]) -> Any:
+def _plain(node: Node, visited: set[int]) -> Any:
     """The block as a tree of texts."""
-    if id(node) in seen or _is_tagged(node):
+    if id(node) in visited or _is_tagged(node):
         raise _AmbiguousError("what sops says of it has aliases or tags")
-    seen.add(id(node))
+    visited.add(id(node))
     if isinstance(node, ScalarNode):
         return node.value
     if isinstance(node, SequenceNode):
-        return [_plain(item, seen) for item in node.value]
-    return _once([(name, _plain(below, seen)) for name, below in _entries(node)])
+        return [_plain(item, visited) for item in node.value]
+    return _once([(name, _plain(below, visited)) for name, below in _entries(node)])
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

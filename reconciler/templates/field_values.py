@@ -36,7 +36,7 @@ class _Fields(Struct, frozen=True):
         """Return a problem code, a message, and the steps to the field."""
         names = self.names
         if self.rule == "needs":
-            missing = [name for name in names if not (found := value.get(name)) and found != 0]
+            missing = [name for name in names if not (item := value.get(name)) and item != 0]
             message = "the API server refuses it without "
             return ("field-missing", message + " and ".join(missing), (missing[0],)) if missing else None
         if self.rule == "not-above":

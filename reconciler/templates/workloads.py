@@ -141,7 +141,7 @@ def _requirement(expression: Json) -> LabelRequirement | None:
 
 
 def _check_pod(spec: JsonObject, claims: set[str], steps: tuple[Step, ...], findings: Findings) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     volumes = claims | {text(volume.get("name")) for _, volume in mappings(spec.get("volumes"))}
     if not spec.get("containers"):
         findings.error("containers-missing", "a pod needs at least one container", *steps, "containers")
@@ -156,12 +156,12 @@ def _check_pod(spec: JsonObject, claims: set[str], steps: tuple[Step, ...], find
                 name = container.get("name")
                 if not isinstance(name, str) or not name:
                     findings.error("name-missing", "a container needs a name; write - name: web", *at, "name")
-                elif name in seen:
+                elif name in names:
                     findings.error(
                         "container-name-duplicate", f"another container of the pod is named {name!r}", *at, "name"
                     )
                 else:
-                    seen.add(name)
+                    names.add(name)
                 _check_env(container.get("env"), at, findings)
                 _check_resources(container.get("resources"), at, findings)
                 _check_mounts(container, volumes, at, findings)
@@ -247,17 +247,17 @@ def _exceeds(request: str | float, limit: str | float) -> bool:
 def check_service(body: JsonObject, findings: Findings) -> None:
     """Report ports that an API server does not tell apart. Source: Kubernetes validation of Service."""
     ports = list(mappings(dig(body, "spec", "ports")))
-    seen: set[object] = set()
+    taken_names: set[object] = set()
     for index, port in ports:
         number, name, protocol = port.get("port"), port.get("name"), port.get("protocol") or "TCP"
         if isinstance(number, int) and isinstance(protocol, str):  # the schema reports other types
-            if (number, protocol) in seen:
+            if (number, protocol) in taken_names:
                 message = f"port {number} stands twice for this protocol"
                 findings.error("port-duplicate", message, "spec", "ports", index)
-            seen.add((number, protocol))
+            taken_names.add((number, protocol))
         if isinstance(name, str) and name:
-            if name in seen:
+            if name in taken_names:
                 findings.error("port-duplicate", "another port has this name", "spec", "ports", index, "name")
-            seen.add(name)
+            taken_names.add(name)
         elif name is None and len(ports) > 1:
             findings.error("name-missing", "each of several ports needs a name", "spec", "ports", index, "name")

@@ -83,11 +83,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) == len(pairs):
         return members
-    seen: set[str] = set()
+    keys: set[str] = set()
     for key, _ in pairs:
-        if key in seen:
+        if key in keys:
             raise YamlRefused("duplicate-key", f"the key {key!r} is already in this object")
-        seen.add(key)
+        keys.add(key)
     return members
 
 

@@ -142,14 +142,14 @@ def compose(data: bytes) -> Iterator[Node]:
 
 def _with_non_specific_tags(root: Node, text: str) -> Node:
     """The tree in which the tag `!`, that libyaml swallows, makes its scalar a string."""
-    pending, seen = [root], set[int]()
+    pending, visited = [root], set[int]()
     while pending:
         node = pending.pop()
         if isinstance(node, ScalarNode):
             if not node.style and _NON_SPECIFIC.match(text, node.start_mark.index):
                 node.style = "'"
-        elif id(node) not in seen:
-            seen.add(id(node))
+        elif id(node) not in visited:
+            visited.add(id(node))
             pending.extend(_children(node))
     return root
 
