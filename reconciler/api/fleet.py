@@ -10,13 +10,7 @@ from msgspec import Struct, field
 
 from reconciler.api.clusters import Cluster
 from reconciler.api.content import Content, JsonObject, SopsMetadata, mapping_in_metadata
-from reconciler.api.policies import (
-    ClusterAffinity,
-    LabelSelector,
-    OverridePolicy,
-    PropagationPolicy,
-    ResourceSelector,
-)
+from reconciler.api.policies import ClusterAffinity, LabelSelector, OverridePolicy, PropagationPolicy, ResourceSelector
 from reconciler.api.problem import NOWHERE, Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.api.rollouts import FleetWindow, Promotion, Rollout

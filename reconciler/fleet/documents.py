@@ -36,12 +36,7 @@ from reconciler.documents import (
     texts_field,
     type_fault,
 )
-from reconciler.fleet.cluster_documents import (
-    CLUSTER_APIS,
-    CLUSTER_PROFILE_SHAPE,
-    CLUSTER_SHAPE,
-    MANAGED_CLUSTER_SHAPE,
-)
+from reconciler.fleet.cluster_documents import CLUSTER_APIS, CLUSTER_PROFILE_SHAPE, CLUSTER_SHAPE, MANAGED_CLUSTER_SHAPE
 from reconciler.fleet.settings import FLEET_SHAPE
 from reconciler.hydration import RENDER_SHAPE, input_folders, is_below, is_input, is_lock, is_plain_path
 from reconciler.ownership import parse_path

@@ -61,11 +61,7 @@ def parse_lock(document: Document) -> tuple[RenderLock | None, tuple[Problem, ..
 
 
 def lock_text(
-    render: Render,
-    inputs: Mapping[str, str],
-    tool: Mapping[str, str],
-    outputs: Mapping[str, str],
-    served: Served,
+    render: Render, inputs: Mapping[str, str], tool: Mapping[str, str], outputs: Mapping[str, str], served: Served
 ) -> bytes:
     """The lock as it is committed: sorted, a line an entry."""
     tree: dict[str, Any] = {"inputs": inputs, "outputs": outputs, "spec": render.digest, "tool": tool}

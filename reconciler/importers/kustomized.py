@@ -120,11 +120,7 @@ def manifests_of(
 
 
 def _plain(
-    place: Place,
-    paths: Iterable[str],
-    steers: Callable[[JsonObject], Mapping[str, str] | None],
-    *,
-    is_alone: bool,
+    place: Place, paths: Iterable[str], steers: Callable[[JsonObject], Mapping[str, str] | None], *, is_alone: bool
 ) -> dict[str, bytes]:
     """Return the plain manifests that hold something for a cluster, by their paths in the store.
 

@@ -66,9 +66,7 @@ LOSS = SqlTable("loss", 5, ("cluster", *_IDENTITY, "time"))
 GUARD_HOLD = SqlTable("guard_hold", 1, ("cluster", "since"))
 HOLD = SqlTable("hold", 2, ("cluster", "token", "epoch", "confirmed"))
 ROLLOUT = SqlTable(
-    "rollout",
-    2,
-    ("rollout", "cluster", "revision", "begun_at", "completed_at", "steady_since", "turn", "turn_at"),
+    "rollout", 2, ("rollout", "cluster", "revision", "begun_at", "completed_at", "steady_since", "turn", "turn_at")
 )
 ROLLOUT_EARLIER = SqlTable("rollout_earlier", 3, ("rollout", "cluster", "revision", "left_at"))
 STATE = SqlTable("state", 1, ("name", "document"))

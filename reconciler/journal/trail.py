@@ -14,16 +14,7 @@ from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
 from reconciler.journal import applied as journal_applied
 from reconciler.journal.mirror import Mirror, Releases
-from reconciler.journal.rows import (
-    INTENT,
-    ROUND,
-    STATE,
-    TABLES,
-    columns_of,
-    json_text,
-    object_of,
-    value_of,
-)
+from reconciler.journal.rows import INTENT, ROUND, STATE, TABLES, columns_of, json_text, object_of, value_of
 from reconciler.journal.sqlite_file import META, JournalFile, SqlTable
 
 _CLOSED_INTENTS_MAX = 10_000

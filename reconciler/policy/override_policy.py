@@ -190,9 +190,7 @@ def _map(fields: Fields, what: str) -> MapOverrider:
         if fault is not None:
             fields.report.error(*fault, *fields.path("value", key))
     return MapOverrider(
-        operator=OverrideOperator(fields.text("operator")),
-        values=tuple(sorted(values.items())),
-        source=fields.source(),
+        operator=OverrideOperator(fields.text("operator")), values=tuple(sorted(values.items())), source=fields.source()
     )
 
 

@@ -18,11 +18,7 @@ from reconciler.api.policies import (
     StaticWeight,
     Toleration,
 )
-from reconciler.documents import (
-    Fields,
-    is_label_key,
-    is_label_value,
-)
+from reconciler.documents import Fields, is_label_key, is_label_value
 
 _FIELD_KEYS = ("provider", "region", "zone")
 _AFFINITY_NAME_MAX = 32

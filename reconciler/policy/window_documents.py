@@ -17,15 +17,7 @@ from reconciler.api.fleet import FleetSettings
 from reconciler.api.policies import ClusterAffinity
 from reconciler.api.problem import NOWHERE
 from reconciler.api.rollouts import Cron, FleetWindow, Window, WindowKind
-from reconciler.documents import (
-    AFFINITY_SHAPE,
-    Fields,
-    exactly,
-    object_field,
-    read_seconds,
-    shape,
-    text_field,
-)
+from reconciler.documents import AFFINITY_SHAPE, Fields, exactly, object_field, read_seconds, shape, text_field
 from reconciler.policy.cron import begins_after, begins_until, parse_cron, zone_of
 from reconciler.policy.match import matches_cluster, matching_clusters
 from reconciler.policy.placement_policy import read_affinity

@@ -37,17 +37,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 """Fields of a key of each kind. Source: sops 3.13, stores/stores.go."""
 _GROUPS: Final = "key_groups"
 _KNOWN: Final = frozenset(
-    {
-        "age",
-        "mac",
-        "lastmodified",
-        "version",
-        "mac_only_encrypted",
-        "shamir_threshold",
-        _GROUPS,
-        *_OTHER_KEYS,
-        *RULES,
-    }
+    {"age", "mac", "lastmodified", "version", "mac_only_encrypted", "shamir_threshold", _GROUPS, *_OTHER_KEYS, *RULES}
 )
 _VERSION: Final = regex(r"3\.\d{1,4}\.\d{1,4}(?:[-+.\w]{0,40})", re.ASCII)
 _TIME: Final = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)", re.ASCII)

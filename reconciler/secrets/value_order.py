@@ -16,15 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.regex import regex
 from reconciler.secrets.ciphertext import is_ciphertext
-from reconciler.yaml import (
-    MAX_DEPTH,
-    MappingNode,
-    Node,
-    ScalarNode,
-    SequenceNode,
-    YamlRefused,
-    compose,
-)
+from reconciler.yaml import MAX_DEPTH, MappingNode, Node, ScalarNode, SequenceNode, YamlRefused, compose
 
 _TAG: Final = "tag:yaml.org,2002:"
 _INTEGER: Final = regex(r"([-+]?)(?:(0[xX][0-9a-fA-F]+)|(0[bB][01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))", re.ASCII)

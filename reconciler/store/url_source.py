@@ -23,14 +23,7 @@ from reconciler.clock import BackOff, Clock, wait_for
 from reconciler.errors import StoreError
 from reconciler.store.directory import StoreSource, store_call, store_fault
 from reconciler.store.file_walk import Taker, as_read
-from reconciler.store.git.commit_history import (
-    Relation,
-    in_force,
-    keep_revisions,
-    kept_below,
-    pin,
-    relation,
-)
+from reconciler.store.git.commit_history import Relation, in_force, keep_revisions, kept_below, pin, relation
 from reconciler.store.git.fetch import Fetched, FetchRequest, fetch
 from reconciler.store.git.git_past import GitPast
 from reconciler.store.git.snapshot import GitStore

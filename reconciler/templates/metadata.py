@@ -28,14 +28,7 @@ from reconciler.documents import (
 )
 from reconciler.kinds.body_fields import SERVER_METADATA
 from reconciler.kinds.cluster_fields import fields_of_the_cluster
-from reconciler.ownership import (
-    FOREIGN_TOOLS,
-    TAKE_OVER,
-    DirectiveEffect,
-    directives_of,
-    foreign_mark,
-    is_directive,
-)
+from reconciler.ownership import FOREIGN_TOOLS, TAKE_OVER, DirectiveEffect, directives_of, foreign_mark, is_directive
 from reconciler.regex import regex
 
 MAX_ANNOTATIONS_BYTES: Final = 262_144

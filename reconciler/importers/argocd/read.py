@@ -23,12 +23,7 @@ _MADE_BY: Final = "ApplicationSet"
 
 
 def read_argocd(
-    documents: Iterable[Document],
-    checkouts: Checkouts,
-    *,
-    fleet: str,
-    kube_version: str,
-    names: Mapping[str, str],
+    documents: Iterable[Document], checkouts: Checkouts, *, fleet: str, kube_version: str, names: Mapping[str, str]
 ) -> ImportedStore:
     """Return the store of the Applications and ApplicationSets among the documents.
 

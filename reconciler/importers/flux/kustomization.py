@@ -123,11 +123,7 @@ def _edit(spec: Reading, namespace: str, context: Context) -> Callable[[str, byt
 
 
 def _manifests(
-    place: Place,
-    path: str,
-    overlay: Overlay,
-    components: tuple[str, ...],
-    edit: Callable[[str, bytes], bytes] | None,
+    place: Place, path: str, overlay: Overlay, components: tuple[str, ...], edit: Callable[[str, bytes], bytes] | None
 ) -> Manifests:
     """The kustomization of a folder; without one, the one that Flux generates.
 

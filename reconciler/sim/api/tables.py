@@ -313,8 +313,5 @@ _KINDS: dict[str, tuple[str, Callable[[Body], Cells]]] = {
     "NetworkPolicy": ("Name, Pod-Selector, Age", lambda b: [selector_text((b.get("spec") or {}).get("podSelector"))]),
     "RoleBinding": (_BINDING, _role_binding),
     "ClusterRoleBinding": (_BINDING, _role_binding),
-    "StorageClass": (
-        "Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age",
-        _storage_class,
-    ),
+    "StorageClass": ("Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age", _storage_class),
 }

@@ -19,21 +19,8 @@ from reconciler.api.rollouts import Ancestry
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import Earlier
 from reconciler.store.directory import StorePast, in_the_way, obstacles
-from reconciler.store.file_walk import (
-    MAX_FILES,
-    MAX_FOLDER_DEPTH,
-    EntryKind,
-    Unreadable,
-    read_file,
-    read_tree,
-)
-from reconciler.store.git.commit_history import (
-    ancestry,
-    blobs_before,
-    displaced,
-    earlier_of,
-    resolve_revisions,
-)
+from reconciler.store.file_walk import MAX_FILES, MAX_FOLDER_DEPTH, EntryKind, Unreadable, read_file, read_tree
+from reconciler.store.git.commit_history import ancestry, blobs_before, displaced, earlier_of, resolve_revisions
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.ignore import IGNORE_FILE, is_document, is_misnamed
 
