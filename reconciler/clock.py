@@ -93,9 +93,7 @@ async def within(work: Awaitable[Value], seconds: float) -> Value:
     """Await the work with a time limit; return its result.
 
     `asyncio.wait_for` of Python 3.11 ignores a cancellation at the moment when the work ends; this one does not.
-
-    Raises:
-        TimeoutError: it took longer.
+    Raises TimeoutError: it took longer.
     """
     async with asyncio.timeout(seconds):
         return await work
@@ -145,22 +143,14 @@ _PART = re.compile(r"([0-9]+)([smhdw])")
 
 
 def seconds_in(text: str) -> int:
-    """Return the seconds of a span.
-
-    Raises:
-        ConfigurationError: it is none.
-    """
+    """Return the seconds of a span. Raises ConfigurationError: it is none."""
     if not _SPAN.fullmatch(text):
         raise ConfigurationError(f"{text!r} is no span of time; write 30m, 2h, 1h30m or 2d")
     return sum(int(count) * _UNIT_S[unit] for count, unit in _PART.findall(text))
 
 
 def instant(text: str) -> str:
-    """Return an RFC 3339 time in UTC.
-
-    Raises:
-        ConfigurationError: it is none, or has no time zone.
-    """
+    """Return an RFC 3339 time in UTC. Raises ConfigurationError: it is none, or has no time zone."""
     try:
         return rfc3339(epoch_s(text))
     except (ValueError, OverflowError) as error:
@@ -170,8 +160,7 @@ def instant(text: str) -> str:
 def moment(text: str, now: str) -> str:
     """Return an RFC 3339 time in UTC, which must be after `now`.
 
-    Raises:
-        ConfigurationError: it is none, has no time zone, or has passed.
+    Raises ConfigurationError: it is none, has no time zone, or has passed.
     """
     parsed = instant(text)
     if epoch_s(parsed) <= epoch_s(now):

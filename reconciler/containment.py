@@ -64,11 +64,7 @@ async def try_await(work: Awaitable[Value]) -> TryResult[Value]:
 def with_subject(
     subject: Hashable, work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs
 ) -> Value:
-    """Run the work and return its result.
-
-    Raises:
-        SubjectFailed: it raised; this says what it was about.
-    """
+    """Run the work and return its result. Raises SubjectFailed: it raised; this says what it was about."""
     try:
         return work(*args, **more)
     except SubjectFailed:

@@ -25,9 +25,7 @@ def decompressed(data: bytes, bytes_max: int, *, is_gzip: bool) -> bytes:
 
     Readers of gzip differ in what they make of bytes behind the first member, further members among them
     (RFC 1952, 2.2): what one of them checks is not what another one reads.
-
-    Raises:
-        ValueError: it is cut off, damaged or longer than `bytes_max`, or something follows it.
+    Raises ValueError: it is cut off, damaged or longer than `bytes_max`, or something follows it.
     """
     reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | (16 if is_gzip else 0))
     try:

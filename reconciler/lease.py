@@ -206,11 +206,7 @@ def handover_name(fleet: str) -> str:
 
 
 def handover_body(fleet: str, namespace: str, left: Handover) -> JsonObject:
-    """Return the object.
-
-    Raises:
-        HandoverTooLarge: it does not fit.
-    """
+    """Return the object. Raises HandoverTooLarge: it does not fit."""
     packed = _pack({"tables": left.tables, "unread": left.unread})
     if len(packed) > PACKED_BYTES_MAX:
         raise HandoverTooLarge(f"what the next leader has to know is {len(packed)} bytes, and {PACKED_BYTES_MAX} fit")

@@ -18,8 +18,7 @@ ENTRY_POINT_GROUP: Final = "reconciler.interpreters"
 def with_plugins() -> Registry:
     """The built-in interpreters and those of installed packages.
 
-    Raises:
-        ConfigurationError: a plugin cannot be loaded, is no `Interpreter`, or describes a kind that is known.
+    Raises ConfigurationError: a plugin cannot be loaded, is no `Interpreter`, or describes a kind that is known.
     """
     if not _may_have_plugins():
         return BUILT_IN_KINDS

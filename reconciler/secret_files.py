@@ -69,8 +69,7 @@ def read_secret_file(
 def secret_text(path: Path, what: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return the text of a file, without blanks around it.
 
-    Raises:
-        ConfigurationError: as `read_secret_file`; or it is no text.
+    Raises ConfigurationError: as `read_secret_file`; or it is no text.
     """
     try:
         text = read_secret_file(path, what, environ).decode("utf-8-sig").strip()
@@ -84,8 +83,7 @@ def token_in(
 ) -> str:
     """Return the token in a file: one line of letters, digits and signs, which fits into a header.
 
-    Raises:
-        ConfigurationError: as `read_secret_file`; or it holds no token.
+    Raises ConfigurationError: as `read_secret_file`; or it holds no token.
     """
     remedy = "`openssl rand -hex 32` makes a token"
     data = read_secret_file(path, what, environ, is_private=is_private, remedy=remedy)

@@ -86,8 +86,7 @@ class RenderFiles:
     def ids(self, paths: Iterable[str]) -> dict[str, str]:
         """The blob ids of every file at and below the paths.
 
-        Raises:
-            InputRefused, StoreError: as of `listed` and `read`.
+        Raises InputRefused, StoreError: as of `listed` and `read`.
         """
         ids_by_path: dict[str, str] = {}
         for path, entry in self.listed(paths).items():
@@ -97,11 +96,7 @@ class RenderFiles:
         return ids_by_path
 
     def read(self, path: str, entry: FolderEntry | None = None) -> bytes:
-        """The content of a file.
-
-        Raises:
-            InputRefused: there is none, or it is too large.
-        """
+        """The content of a file. Raises InputRefused: there is none, or it is too large."""
         entry = entry or self._entry(path)
         if entry is None or entry.kind is not EntryKind.FILE:
             raise InputRefused(f"{path} is no file of the store")
@@ -131,8 +126,7 @@ class RenderFiles:
 def tree_of(location: StoreLocation, rev: str | None, *, as_files: bool) -> Iterator[StoreTree]:
     """The tree of a store: its files as they lie, or a commit, by the rules of `open_store`.
 
-    Raises:
-        StoreError: it cannot be opened.
+    Raises StoreError: it cannot be opened.
     """
     is_files = rev is None and as_files and location.kind is StoreKind.WORK_TREE
     if location.repository is None or is_files:
@@ -149,8 +143,7 @@ def tree_of(location: StoreLocation, rev: str | None, *, as_files: bool) -> Iter
 def lock_problems(fleet: Fleet, tree: StoreTree) -> tuple[Problem, ...]:
     """Return the problems of all renders of a fleet: out of date, edited, two variants for a cluster.
 
-    Raises:
-        StoreError: an object of the store is missing or corrupt.
+    Raises StoreError: an object of the store is missing or corrupt.
     """
     files = RenderFiles(tree)
     problems = list(overlaps(fleet.renders, fleet.clusters))
@@ -162,8 +155,7 @@ def lock_problems(fleet: Fleet, tree: StoreTree) -> tuple[Problem, ...]:
 def write_file(root: Path, name: str, data: bytes) -> None:
     """Put a file into a store at once, so that nobody reads half of it.
 
-    Raises:
-        StoreError: a link is on the way, so that it would be written elsewhere.
+    Raises StoreError: a link is on the way, so that it would be written elsewhere.
     """
     path = root / name
     for folder in list(path.relative_to(root).parents)[:-1]:
@@ -237,8 +229,7 @@ class FolderCheckout(RenderFiles):
 def checkout_of(folder: Path, ignore_file: str = "") -> Iterator[FolderCheckout]:
     """A folder while it is read. `ignore_file`: as of `FolderCheckout`.
 
-    Raises:
-        StoreError: it is no directory that can be read.
+    Raises StoreError: it is no directory that can be read.
     """
     with DirectoryTree(folder) as tree:
         yield FolderCheckout(tree, ignore_file)

@@ -56,8 +56,7 @@ class ToolInputs(NamedTuple):
 def inputs_of(render: Render, files: RenderFiles) -> ToolInputs:
     """Return the files that a render reads; kustomizations are followed, and forbidden parts refused.
 
-    Raises:
-        StoreError: the store cannot be read.
+    Raises StoreError: the store cannot be read.
     """
     try:
         folders, problems, helm_output, charts = _folders(render, files)
@@ -144,9 +143,7 @@ def export(render: Render, inputs: ToolInputs, files: RenderFiles, folder: Path)
     """Write the files of a render into an empty folder of our own, without links and executables.
 
     A schema that refers to an address is left out of the charts of kustomize, which checks values by no other option.
-
-    Raises:
-        InputRefused: they are too large, or the archive of the chart is not what it should be.
+    Raises InputRefused: they are too large, or the archive of the chart is not what it should be.
     """
     total, ids = 0, inputs.ids
     charts = tuple(f"{chart.path}/" for chart in inputs.charts)
@@ -169,8 +166,7 @@ def export(render: Render, inputs: ToolInputs, files: RenderFiles, folder: Path)
 def _stand_in_for_missing(render: Render, ids: Mapping[str, str], files: RenderFiles, folder: Path) -> None:
     """Write an empty chart for each dependency that is missing and turned off; helm asks for it all the same.
 
-    Raises:
-        InputRefused: one is turned on.
+    Raises InputRefused: one is turned on.
     """
     chart = render.helm
     assert chart is not None, "of helm"
@@ -205,8 +201,7 @@ def _values(files: RenderFiles, path: str) -> JsonObject:
 def chart_texts(render: Render, ids: Mapping[str, str], files: RenderFiles) -> list[bytes]:
     """Return what helm reads of a render: the files of the chart, those of archives in it too, and of values.
 
-    Raises:
-        InputRefused: an archive cannot be unpacked.
+    Raises InputRefused: an archive cannot be unpacked.
     """
     texts = []
     for path in ids:

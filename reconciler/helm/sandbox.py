@@ -88,8 +88,7 @@ def render_twice(
 def run_once(command: Sequence[str], folder: Path, *, environ: Mapping[str, str], allow_network: bool) -> bytes:
     """Return the output of one command. `environ`: added to the usual one. No files are hidden from it.
 
-    Raises:
-        NotContained, RenderFailed: as of `render_twice`.
+    Raises NotContained, RenderFailed: as of `render_twice`.
     """
     usual = _command(command, folder / "home", _SIDES[0])
     ready = usual._replace(environ={**usual.environ, **environ}, has_network=allow_network)

@@ -69,8 +69,7 @@ class Tools:
     def tool(self, name: str) -> Tool:
         """`helm`, `kubectl` or `sops`.
 
-        Raises:
-            ConfigurationError: it is not there, in the store, or another one than was named.
+        Raises ConfigurationError: it is not there, in the store, or another one than was named.
         """
         if name not in self._found:
             path = self._path(name)
@@ -207,8 +206,7 @@ def fetched_for_kustomize(
 def _pulled(chart: str, repository: str, version: str, tool: Tool, environ: Mapping[str, str]) -> tuple[str, bytes]:
     """The name of an archive and its content. `chart`: as helm names it; `version`: one, or a range.
 
-    Raises:
-        RenderFailed: it is not served.
+    Raises RenderFailed: it is not served.
     """
     with tempfile.TemporaryDirectory(prefix="fleet-render-") as temporary:
         folder = Path(temporary)

@@ -118,11 +118,7 @@ def _path(steps: list[str | int]) -> str:
 
 
 def check_namespace(namespace: str) -> str:
-    """Return the namespace, if policies may select its objects.
-
-    Raises:
-        Uncarried: they may not.
-    """
+    """Return the namespace, if policies may select its objects. Raises Uncarried: they may not."""
     if is_system_namespace(namespace) and not may_be_allowed(namespace):
         raise Uncarried(f"no policy may select what is in {namespace}; leave it to the tool that makes the cluster")
     return namespace

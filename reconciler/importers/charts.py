@@ -20,9 +20,7 @@ def remote_chart(url: str, chart: str, version: str, running: str = "") -> dict[
     """Return a remote chart, as `spec.helm` names it. `url`: of a repository, or of a registry.
 
     `version`: an exact one or a range, which becomes the rule for updates. `running`: the version in the cluster.
-
-    Raises:
-        Uncarried: its version is a range, and nothing says which one runs.
+    Raises Uncarried: its version is a range, and nothing says which one runs.
     """
     is_exact = _EXACT.fullmatch(version) is not None or (_VERSION.fullmatch(version) is not None and version == running)
     pinned = {"version": version if is_exact else running, "digest": UNKNOWN_DIGEST}
@@ -45,9 +43,7 @@ def local_chart(
     """Return a chart in a repository: as `spec.helm` names it, its checkout, and its files.
 
     Without a checkout the files to copy are put into `missing`.
-
-    Raises:
-        Uncarried: it is no chart, or is not whole.
+    Raises Uncarried: it is no chart, or is not whole.
     """
     folder = plain(path)
     place = checkouts.find(url)
@@ -72,9 +68,7 @@ def values_at(
     """Return the path in the store of a file with values, which is put into `files`; nothing: it may lack, and does.
 
     Without a checkout it is put into `missing`, as a file to copy.
-
-    Raises:
-        Uncarried: it is not in the checkout, or cannot be read.
+    Raises Uncarried: it is not in the checkout, or cannot be read.
     """
     if place is None:
         at = f"{checkouts.folder(url)}/{path}"
@@ -91,8 +85,7 @@ def values_at(
 def check_chart(place: Place, folder: str) -> None:
     """Check that a folder of a checkout is a chart that can be rendered as it is.
 
-    Raises:
-        Uncarried: it is none, or lacks charts that it depends on.
+    Raises Uncarried: it is none, or lacks charts that it depends on.
     """
     path = f"{folder}/Chart.yaml".lstrip("/")
     if place.kind_at(path) is not StorePathKind.FILE:
@@ -111,8 +104,7 @@ def check_chart(place: Place, folder: str) -> None:
 def plain(path: str) -> str:
     """A path below the root of a repository in its one form; "" is the root.
 
-    Raises:
-        Uncarried: it leads out of the repository, or is no path.
+    Raises Uncarried: it leads out of the repository, or is no path.
     """
     target = resolved("", path)
     if target is None or (target and not is_plain_path(target)):

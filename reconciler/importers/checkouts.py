@@ -50,8 +50,7 @@ class Place(NamedTuple):
     def copied(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Every file at and below the paths, by its path in the store.
 
-        Raises:
-            Uncarried: they cannot be read, or are too many or too large.
+        Raises Uncarried: they cannot be read, or are too many or too large.
         """
         files, total = {}, 0
         for path in self.listed(paths):
@@ -102,11 +101,7 @@ class Checkouts:
         return Place(self.folder(url), checked_url(url), checkout) if checkout is not None else None
 
     def get(self, url: str) -> Place:
-        """The checkout of a repository.
-
-        Raises:
-            Uncarried: none was given; the message names the option.
-        """
+        """The checkout of a repository. Raises Uncarried: none was given; the message names the option."""
         place = self.find(url)
         if place is None:
             address = checked_url(url)

@@ -124,8 +124,7 @@ def _plain(
 ) -> dict[str, bytes]:
     """Return the plain manifests that hold something for a cluster, by their paths in the store.
 
-    Raises:
-        Uncarried: one cannot be read, or they are alone, and none does.
+    Raises Uncarried: one cannot be read, or they are alone, and none does.
     """
     chosen, has_objects = list(paths), False
     manifests: dict[str, bytes] = {}
@@ -187,8 +186,7 @@ def _follow(place: Place, starts: Iterable[str], edit: Edit | None, kube_version
 def _as_edited(overlay: Overlay, body: JsonObject) -> Overlay:
     """Return an overlay that says around a kustomization what its fields would say in it: one takes another's place.
 
-    Raises:
-        Uncarried: it has a prefix or suffix of names as well.
+    Raises Uncarried: it has a prefix or suffix of names as well.
     """
     for key in ("namePrefix", "nameSuffix"):
         if body.get(key) and key in overlay.fields:

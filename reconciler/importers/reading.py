@@ -163,11 +163,7 @@ class Reading:
             self.notes.leave(self.document, (*self.below, key), why)
 
     def refuse(self, key: str, why: str) -> None:
-        """End with an application that has a field, if it is there.
-
-        Raises:
-            Uncarried: it is there.
-        """
+        """End with an application that has a field, if it is there. Raises Uncarried: it is there."""
         self._asked.add(key)
         if self.has(key):
             raise Uncarried(f"{self.path(key)}: {why}")

@@ -36,8 +36,7 @@ class Settings(NamedTuple):
 def of_settings(settings: Iterable[Settings], base: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """The values that the parameters make over others, in their order; a list is whole, as a file replaces it.
 
-    Raises:
-        Uncarried: a name or a value is none, or a name leads below what is no mapping or list.
+    Raises Uncarried: a name or a value is none, or a name leads below what is no mapping or list.
     """
     values: dict[str, Any] = {}
     for setting in settings:
@@ -99,11 +98,7 @@ def merged_values(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[st
 
 
 def values_of(text: str) -> dict[str, Any]:
-    """A text as values, typed as Helm types them; empty for no text.
-
-    Raises:
-        Uncarried: it is no single mapping.
-    """
+    """A text as values, typed as Helm types them; empty for no text. Raises Uncarried: it is no single mapping."""
     file = read_yaml("values.yaml", text.encode())
     is_broken = any(problem.severity is Severity.ERROR for problem in file.problems)
     if is_broken or len(file.documents) > 1:

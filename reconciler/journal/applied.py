@@ -102,11 +102,7 @@ def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity
 
 
 def manifests(file: JournalFile, where: str = "", values: Row = ()) -> dict[str, JsonObject]:
-    """Recorded manifests by digest.
-
-    Raises:
-        JournalCorrupt: one is not what its digest says.
-    """
+    """Recorded manifests by digest. Raises JournalCorrupt: one is not what its digest says."""
     bodies: dict[str, JsonObject] = {}
     for digest, packed in file.execute(f"SELECT digest, body FROM manifest {where} ORDER BY digest", values):  # noqa: S608 - constants
         body = unpack_manifest(digest, packed)

@@ -24,8 +24,7 @@ _FILE: Final = "journal.db"
 def journal_of(fleet: str, former: Collection[str], environ: Mapping[str, str]) -> Path:
     """The journal of a fleet, there or not. `former`: names that the fleet had before.
 
-    Raises:
-        JournalError: no state folder is known, or a journal of an earlier version cannot be read.
+    Raises JournalError: no state folder is known, or a journal of an earlier version cannot be read.
     """
     if service := service_journal(environ):
         return service
@@ -48,9 +47,7 @@ def known_journals(environ: Mapping[str, str]) -> dict[str, Path]:
     """Return the existing journals of this user, by their fleets.
 
     One that cannot be read, or that no fleet has used yet, has the name of its folder.
-
-    Raises:
-        JournalError: no state folder is known.
+    Raises JournalError: no state folder is known.
     """
     folder = _state_folder(environ)
     return {_name_of(path): path for path in (folder / _FILE, *sorted(folder.glob(f"*/{_FILE}"))) if path.exists()}
@@ -100,9 +97,7 @@ def rebuild(path: Path, *, keeps_sound: bool = False) -> tuple[Journal, Path | N
     A sound file is reset in place; `keeps_sound`: it stays as it is. A broken one is renamed `journal.db.corrupt-<n>`;
     identity, cluster uids, suspensions and records of rollouts are carried over when their rows are intact. No round is
     complete then, so nothing is deleted.
-
-    Raises:
-        JournalLocked, JournalTooNew, JournalError: as `Journal.open`.
+    Raises JournalLocked, JournalTooNew, JournalError: as `Journal.open`.
     """
     lock = JournalLock(path)
     try:

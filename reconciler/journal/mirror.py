@@ -113,11 +113,7 @@ class SharedCommits:
         self._waiting: list[_Wanted] = []
 
     async def begin(self, intents: Iterable[Intent], losses: Iterable[RecordedLoss]) -> Ids:
-        """The ids of the intents, once they are on the disk.
-
-        Raises:
-            JournalError: they are not.
-        """
+        """The ids of the intents, once they are on the disk. Raises JournalError: they are not."""
         loop = asyncio.get_running_loop()
         wanted = _Wanted(tuple(intents), tuple(losses), loop.create_future())
         if not self._waiting:

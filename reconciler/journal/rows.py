@@ -93,8 +93,7 @@ def object_of(table: SqlTable, row: Row) -> dict[str, Any]:
 def value_of(table: SqlTable, row: Row, shape: type[_Value]) -> _Value:
     """Return a row as a value whose fields have the names of its columns; other fields have their defaults.
 
-    Raises:
-        msgspec.ValidationError: the row has another form.
+    Raises msgspec.ValidationError: the row has another form.
     """
     fields = object_of(table, row)
     if "api_group" in fields:

@@ -305,9 +305,7 @@ class JournalFile:
         """Rows without their checksums; none of a table that the older schema of a reader's file lacks.
 
         `where` may hold ORDER BY and LIMIT as well.
-
-        Raises:
-            JournalCorrupt: a row does not have the checksum that it was written with.
+        Raises JournalCorrupt: a row does not have the checksum that it was written with.
         """
         return list(self.each_row(table, where, values))
 

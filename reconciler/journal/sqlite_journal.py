@@ -85,8 +85,7 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
     def open_beside(path: Path) -> SharedOrdersTable:
         """The orders in a journal that a daemon may be writing; nothing else can be written through it.
 
-        Raises:
-            JournalTooNew, JournalCorrupt, JournalError: as `open`; also where there is no journal yet.
+        Raises JournalTooNew, JournalCorrupt, JournalError: as `open`; also where there is no journal yet.
         """
         return SharedOrdersTable(path)
 
@@ -320,8 +319,7 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
     def compact(self, now: str) -> None:
         """Delete what nothing needs any more, and give its space back. As much again is needed meanwhile.
 
-        Raises:
-            JournalError: the disk has no room; the journal is as it was.
+        Raises JournalError: the disk has no room; the journal is as it was.
         """
         with self.transaction():
             self._tidy(now)

@@ -37,8 +37,7 @@ class Registry(Struct, frozen=True):
 def registry_of(named: Iterable[tuple[str, Interpreter]]) -> Registry:
     """A registry of interpreters with the name of where each is from; a kind that two describe is an error.
 
-    Raises:
-        ConfigurationError: two interpreters describe one kind; the message names both.
+    Raises ConfigurationError: two interpreters describe one kind; the message names both.
     """
     by_kind: dict[tuple[str, str], Interpreter] = {}
     origins: dict[tuple[str, str], str] = {}

@@ -74,8 +74,7 @@ def _network() -> str:
 def hide_files(writable: list[str], readable: list[str]) -> None:
     """Leave the program the files that were named and those of the system that programs need (Landlock, Linux 5.13).
 
-    Raises:
-        OSError: the kernel knows how, and did not.
+    Raises OSError: the kernel knows how, and did not.
     """
     version = _LIBC.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
     if version <= 0:
@@ -128,11 +127,7 @@ def limit(request: dict[str, Any]) -> None:
 
 
 def start(request: dict[str, Any]) -> tuple[int, int]:
-    """Start the program: its process, and where its stdin is written.
-
-    Raises:
-        OSError: it cannot be started.
-    """
+    """Start the program: its process, and where its stdin is written. Raises OSError: it cannot be started."""
     stdin_read, stdin_write = os.pipe()
     failure_read, tell = os.pipe()
     pid = os.fork()

@@ -52,8 +52,7 @@ class OrderUnknown(ValueError):
 def values_in_order(data: bytes, *, is_json: bool) -> Iterator[Value]:
     """Yield every value of every document of an encrypted file, but for sops' own metadata and for nulls.
 
-    Raises:
-        OrderUnknown: the file cannot be read as sops reads it.
+    Raises OrderUnknown: the file cannot be read as sops reads it.
     """
     try:
         if is_json:

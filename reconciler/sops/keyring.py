@@ -232,8 +232,7 @@ class Identities(NamedTuple):
 def read_identities(file: Path, environ: Mapping[str, str]) -> Identities:
     """The identities of a file as `age-keygen` writes it: one a line, lines with # are comments.
 
-    Raises:
-        ConfigurationError: as `read_secret_file`, or a line is no identity. No message quotes it.
+    Raises ConfigurationError: as `read_secret_file`, or a line is no identity. No message quotes it.
     """
     data = read_secret_file(file, _OPTION, environ)
     keys = []
@@ -279,8 +278,7 @@ class Keyring:
     def check(self) -> None:
         """Read the identities once, before anything is begun.
 
-        Raises:
-            ConfigurationError: a file was named, and cannot be used.
+        Raises ConfigurationError: a file was named, and cannot be used.
         """
         self._identities()
 

@@ -240,8 +240,7 @@ class Program(NamedTuple):
     def version(self) -> str:
         """Return its version, such as 3.13.3.
 
-        Raises:
-            ConfigurationError: it does not say one, or one that does not know what is needed.
+        Raises ConfigurationError: it does not say one, or one that does not know what is needed.
         """
         ran = self._run(["--disable-version-check", "--version"], b"")
         match = _VERSION.match(ran.output.decode(errors="replace"))
@@ -254,8 +253,7 @@ class Program(NamedTuple):
     def check(self) -> None:
         """Look at the binary, as before each run.
 
-        Raises:
-            ConfigurationError: it is not there, others may write it, or it is another one than was named.
+        Raises ConfigurationError: it is not there, others may write it, or it is another one than was named.
         """
         where = f"{_OPTION} {self.path}"
         try:
@@ -302,8 +300,7 @@ def program_of(
 ) -> Program | None:
     """The sops that was named; None: none was. `identities`: a file of age, for keys in groups of several kinds.
 
-    Raises:
-        ConfigurationError: it is no absolute path, in the store, or as `Program.check` says.
+    Raises ConfigurationError: it is no absolute path, in the store, or as `Program.check` says.
     """
     if named is None:
         if sha256:

@@ -213,11 +213,7 @@ def store_fault(name: str, fault: Exception) -> StoreError:
 
 
 def store_call(name: str, work: Callable[..., Value], *arguments: Any) -> Value:
-    """Return what work gives.
-
-    Raises:
-        StoreError: it raised that, or any exception, which is a fault of the program.
-    """
+    """Return what work gives. Raises StoreError: it raised that, or any exception, which is a fault of the program."""
     try:
         return work(*arguments)
     except StoreError:
@@ -280,16 +276,14 @@ class StoreSource(StorePast, ABC):
     async def ask_now(self) -> None:
         """Return when `read` gives the store's content of this moment or later. Only while nobody waits in `changed`.
 
-        Raises:
-            StoreError: it cannot be asked; `read` gives what is known of it.
+        Raises StoreError: it cannot be asked; `read` gives what is known of it.
         """
 
     @abstractmethod
     async def read(self) -> Snapshot | None:
         """The store now; None when it is what the last successful reading gave.
 
-        Raises:
-            StoreError: it cannot be read; the caller keeps the last good snapshot in force.
+        Raises StoreError: it cannot be read; the caller keeps the last good snapshot in force.
         """
 
     def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
@@ -331,9 +325,7 @@ class StoreSource(StorePast, ABC):
         """Keep these revisions, and of those that were kept before no other. Writes files.
 
         Only in a clone of our own: whose repository it is else, that person's garbage collection decides.
-
-        Raises:
-            StoreError: the clone cannot be written.
+        Raises StoreError: the clone cannot be written.
         """
 
     @abstractmethod

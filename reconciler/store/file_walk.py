@@ -121,8 +121,7 @@ class _Walk(Struct):
     def ignores(self, rules: IgnoreRules | None, path: str, *, is_folder: bool) -> bool:
         """Return whether an ignore file excludes the path.
 
-        Raises:
-            StoreError: the ignore files have too many patterns for so many names.
+        Raises StoreError: the ignore files have too many patterns for so many names.
         """
         if rules is None:
             return False
@@ -157,9 +156,7 @@ def read_tree(revision: str, tree: StoreTree, known: Collection[str] = (), take:
 
     `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data. `take`: gets the
     others one by one.
-
-    Raises:
-        StoreError: there are more files, folders, names or bytes than a store can have.
+    Raises StoreError: there are more files, folders, names or bytes than a store can have.
     """
     walk = _Walk(tree, known)
     _visit(walk, "", "")
@@ -296,8 +293,7 @@ def _follow(walk: _Walk, name: str, real: str, entry: FolderEntry) -> None:
 def resolved(tree: StoreTree, path: str) -> tuple[str, FolderEntry] | None:
     """Return the entry at a real path, with the path that a link there leads to; None if there is none.
 
-    Raises:
-        Unreadable: a link there cannot be followed, or it cannot be looked at.
+    Raises Unreadable: a link there cannot be followed, or it cannot be looked at.
     """
     entry = tree.entry(path)
     if entry is None or entry.kind is not EntryKind.LINK:
@@ -358,8 +354,7 @@ def _read(walk: _Walk, path: str, real: str, entry: FolderEntry) -> StoreFile | 
 def read_file(tree: StoreTree, path: str, real: str, entry: FolderEntry) -> StoreFile:
     """Return a file of a tree, cut off behind the most that a file may have where that is cheaper.
 
-    Raises:
-        Unreadable: it cannot be read, or its content is elsewhere.
+    Raises Unreadable: it cannot be read, or its content is elsewhere.
     """
     blob, data = tree.read(real, entry, _READ_BYTES)
     if data.startswith(_LFS_POINTER):

@@ -151,8 +151,7 @@ class IgnorePattern(NamedTuple):
 def parse_pattern(line: str) -> IgnorePattern | None:
     """Return the pattern of a line; None for a blank line and a comment.
 
-    Raises:
-        ValueError: it says nothing: `!`, `/`.
+    Raises ValueError: it says nothing: `!`, `/`.
     """
     bare = line.rstrip(" ")
     # A backslash keeps the blank behind it.

@@ -77,9 +77,7 @@ def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation 
     `as_directory` (`--dir`) leaves Git out of it. A work tree around the folder comes before a bare repository that the
     folder itself looks like: whoever may add files to a store could make it look like one (Git, `safe.bareRepository`).
     `known`: the earlier result; an unchanged bare repository is not searched again.
-
-    Raises:
-        StoreError: there is no such directory, or it is not clear what it is.
+    Raises StoreError: there is no such directory, or it is not clear what it is.
     """
     path = Path(text)
     if not path.is_dir():
@@ -185,9 +183,7 @@ def refuse_unsettled(location: StoreLocation, store: GitStore) -> None:
     """Raise unless a branch is checked out and no operation is unfinished: then HEAD is followed.
 
     A submodule and a linked work tree that a link leads to (git-sync) are detached by their nature.
-
-    Raises:
-        StoreUnsettled: HEAD is not to be followed; the message says what is waited for.
+    Raises StoreUnsettled: HEAD is not to be followed; the message says what is waited for.
     """
     busy, commit = _operation(store), store.detached_at
     if busy:

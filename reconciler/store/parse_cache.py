@@ -38,8 +38,7 @@ _SUFFIXES: Final = (".py", ".json")
 def parse_fingerprint() -> str:
     """Return the hex digest over the source of the parser, computed once in a process: 10 ms.
 
-    Raises:
-        OSError: the source cannot be read.
+    Raises OSError: the source cannot be read.
     """
     reader = find_spec("yaml")
     beside = [Path(reader.origin)] if reader is not None and reader.origin is not None else []
@@ -49,8 +48,7 @@ def parse_fingerprint() -> str:
 def digest_of_source(package: Path, parts: Iterable[str], texts: Iterable[str] = ()) -> str:
     """Hex digits of a digest over the source files of these folders and files, by their paths, and over texts.
 
-    Raises:
-        OSError: one of them cannot be read.
+    Raises OSError: one of them cannot be read.
     """
     digest = hashlib.blake2b(digest_size=16)
     for text in texts:

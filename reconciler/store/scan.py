@@ -48,9 +48,7 @@ def scan(root: Path) -> ScanState:
     """Return the stamps of every folder, document, ignore file and link of the store. Hidden folders are not entered.
 
     A link's stamps are its own and those of its target.
-
-    Raises:
-        StoreError: the root is no directory, or cannot be read.
+    Raises StoreError: the root is no directory, or cannot be read.
     """
     now_ns = time.time_ns()
     stamps: dict[str, tuple[Stamp, ...]] = {}
@@ -133,8 +131,7 @@ class StoreCopy:
     def save(self, snapshot: Snapshot, good_blobs: Mapping[str, str]) -> None:
         """Save a snapshot, with the last good content of its broken files from the copy before.
 
-        Raises:
-            StoreError: the copy cannot be written.
+        Raises StoreError: the copy cannot be written.
         """
         there = {file.path: file.blob for file in snapshot.files}
         replaced = [path for path, blob in sorted(good_blobs.items()) if there.get(path) != blob]

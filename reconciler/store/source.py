@@ -75,9 +75,7 @@ def uncommitted(location: StoreLocation) -> dict[str, str]:
     """Return the files that differ from the commit at HEAD, by path, as `web.yaml (changed)`; none without a work tree.
 
     The files are those of `diff`, so every file that it shows and a commit lacks is among them.
-
-    Raises:
-        StoreError: the files or the commit cannot be read.
+    Raises StoreError: the files or the commit cannot be read.
     """
     if location.kind is not StoreKind.WORK_TREE:
         return {}

@@ -106,8 +106,7 @@ class UrlSource(GitPast, StoreSource):
     async def ask_now(self) -> None:
         """Ask the server anew; a running fetch may have begun before the wanted commit was there.
 
-        Raises:
-            StoreError: it cannot be asked, or does not answer in time; such a fetch goes on.
+        Raises StoreError: it cannot be asked, or does not answer in time; such a fetch goes on.
         """
         begun_s = self._clock.monotonic_s()
         if self._fetching is not None:

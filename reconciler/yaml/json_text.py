@@ -25,8 +25,7 @@ _MAX_DIGITS: Final = 400
 def json_values(data: bytes) -> Iterator[tuple[int, Json]]:
     """The values of the text in order as (line, value).
 
-    Raises:
-        YamlRefused: no JSON from here on, a duplicate key, a lone surrogate, NaN, too deep or too large.
+    Raises YamlRefused: no JSON from here on, a duplicate key, a lone surrogate, NaN, too deep or too large.
     """
     text = data.decode("utf-8").removeprefix("\ufeff")
     position = _skip_blanks(text, 0)
@@ -120,8 +119,7 @@ class EmbeddedTextFault(ValueError):
 def read_embedded(text: str, syntax: str) -> Json:
     """Return the one value of a text. `syntax` is `json` or `yaml`.
 
-    Raises:
-        Unreadable: it is malformed, unsafe, or holds several documents, all but the first of which would be lost.
+    Raises Unreadable: it is malformed, unsafe, or holds several documents, all but the first of which would be lost.
     """
     try:
         data = text.encode()
@@ -139,8 +137,7 @@ def read_embedded(text: str, syntax: str) -> Json:
 def write_embedded(value: Json, syntax: str) -> str:
     """Return the value as text that reads as the same value again.
 
-    Raises:
-        Unreadable: it is deeper than what is read.
+    Raises Unreadable: it is deeper than what is read.
     """
     if next(islice(_levels(value), MAX_DEPTH + 1, None), None) is not None:
         raise EmbeddedTextFault(f"it would be deeper than {MAX_DEPTH} levels")

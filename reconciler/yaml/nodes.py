@@ -86,8 +86,7 @@ class ReanchoringComposer(_NoResolver, PythonComposer):
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
         """The next node, after which its anchor means no other.
 
-        Raises:
-            YamlRefused: it is nested too deep, which would end the recursion of Python sooner than that of libyaml.
+        Raises YamlRefused: it is nested too deep, which would end the recursion of Python sooner than that of libyaml.
         """
         event: Any = self.peek_event()
         if not isinstance(event, AliasEvent):
@@ -108,8 +107,7 @@ _NON_SPECIFIC: Final = regex(r"(?:&\S+\s+)?!\s")
 def bodies(text: bytes) -> Iterator[tuple[int, Json, list[Note]]]:
     """Yield line, body and notes of each document, lines from 1 within the text.
 
-    Raises:
-        YamlRefused: the text is no YAML from here on, or is unsafe.
+    Raises YamlRefused: the text is no YAML from here on, or is unsafe.
     """
     # Most files have no asterisk, and that check is much quicker than a search. A false alarm costs time only.
     has_aliases = b"*" in text and b"&" in text and bool(_ALIAS.search(text) and _ANCHOR.search(text))
@@ -123,8 +121,7 @@ def bodies(text: bytes) -> Iterator[tuple[int, Json, list[Note]]]:
 def compose(data: bytes) -> Iterator[Node]:
     """The root node of each document, one after another.
 
-    Raises:
-        YamlRefused: the text is no YAML from here on, too deep or too large.
+    Raises YamlRefused: the text is no YAML from here on, too deep or too large.
     """
     check_encoding(data)
     check_shape(data)

@@ -128,8 +128,7 @@ def as_json_number(number: float) -> int | float:
 def tagged_value(tag: str, text: str) -> Json:
     """The value of a scalar with an explicit tag; tags that YAML does not define leave the text a string.
 
-    Raises:
-        YamlRefused: the text is not what the tag says.
+    Raises YamlRefused: the text is not what the tag says.
     """
     match tag.removeprefix(_TAG) if tag.startswith(_TAG) else "":
         case "str":
@@ -161,8 +160,7 @@ def tagged_value(tag: str, text: str) -> Json:
 def key_text(text: str) -> str:
     """Return the JSON key of an unquoted, untagged key: `on` is "true", `0644` is "420".
 
-    Raises:
-        YamlRefused: a null key, an unsigned 64-bit number, or what `plain_value` refuses.
+    Raises YamlRefused: a null key, an unsigned 64-bit number, or what `plain_value` refuses.
     """
     if text in _NULLS:
         raise YamlRefused("yaml-key-not-a-string", "a key is missing or null; write a name, or quote it")

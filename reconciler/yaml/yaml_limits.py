@@ -46,8 +46,7 @@ class YamlRefused(ValueError):
 def check_file(data: bytes) -> None:
     """Return when the file as a whole may be read: size, number of documents, directives, UTF-8.
 
-    Raises:
-        YamlRefused: it may not.
+    Raises YamlRefused: it may not.
     """
     if len(data) > MAX_BYTES:
         raise YamlRefused("file-too-large", f"more than {MAX_BYTES:,} bytes; split the file", 0)
@@ -63,11 +62,7 @@ def check_file(data: bytes) -> None:
 
 
 def check_encoding(data: bytes) -> None:
-    """Return when the bytes are UTF-8.
-
-    Raises:
-        YamlRefused: with the line of the first byte that is not.
-    """
+    """Return when the bytes are UTF-8. Raises YamlRefused: with the line of the first byte that is not."""
     if data.isascii():
         return
     try:
@@ -91,8 +86,7 @@ def bidi_line(data: bytes) -> int:
 def check_shape(data: bytes) -> None:
     """Return when the text is neither too deep nor too large to compose; streams over events where that is unsure.
 
-    Raises:
-        YamlRefused: it is, or it is no YAML (found on the way).
+    Raises YamlRefused: it is, or it is no YAML (found on the way).
     """
     is_shallow = data.count(b"[") + data.count(b"{") <= _CHEAP_BRACKETS
     is_plain = data.count(b"-") + data.count(b"? ") + data.count(b"?\t") <= _CHEAP_DASHES

@@ -59,8 +59,7 @@ class Context(NamedTuple):
 def read_application(application: Reading, group: str, context: Context) -> Iterator[App | Ignored]:
     """Yield a render for each source of an Application, and its ignored fields.
 
-    Raises:
-        Uncarried: it cannot be carried over as it is.
+    Raises Uncarried: it cannot be carried over as it is.
     """
     metadata, spec = application.child("metadata"), application.child("spec")
     name = metadata.text("name")

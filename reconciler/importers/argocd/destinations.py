@@ -70,8 +70,7 @@ class Destinations:
     def cluster(self, destination: Reading) -> str:
         """Return the cluster of a destination.
 
-        Raises:
-            Uncarried: nobody knows its name; the message names the option.
+        Raises Uncarried: nobody knows its name; the message names the option.
         """
         server, name = destination.text("server"), destination.text("name")
         if server and name:

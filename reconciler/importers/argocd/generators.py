@@ -37,8 +37,7 @@ class Generating:
     def rows(self, generator: Reading, outer: Mapping[str, Any] | None = None) -> Rows:
         """The parameters of each application. `outer`: those of the generator before it in a matrix.
 
-        Raises:
-            Uncarried: it asks a service, or cannot be evaluated.
+        Raises Uncarried: it asks a service, or cannot be evaluated.
         """
         for kind in _ASKING:
             generator.refuse(kind, "this generator asks a service; list what it finds in a list generator")
@@ -67,8 +66,7 @@ class Generating:
     def templated(self, generator: Reading, template: JsonObject) -> Iterator[tuple[JsonObject, Mapping[str, Any]]]:
         """Yield the parameters of each application, each with its template: that of the generator over the set's.
 
-        Raises:
-            Uncarried: it asks a service, or cannot be evaluated.
+        Raises Uncarried: it asks a service, or cannot be evaluated.
         """
         kind = next((kind for kind in _KINDS if kind in generator.body), "")
         own = generator.child(kind).map("template") if kind else {}
@@ -191,8 +189,7 @@ class Generating:
 def _yaml(text: str, where: str) -> list[dict[str, Any]]:
     """Return the mapping of a text as a list of one, or its list of mappings; nothing is an empty mapping.
 
-    Raises:
-        Uncarried: it is neither.
+    Raises Uncarried: it is neither.
     """
     try:
         value = read_embedded(text, "yaml") if text.strip() else {}
@@ -218,11 +215,7 @@ def _chosen(paths: list[str], wanted: tuple[Reading, ...], fits: Callable[[str, 
 
 
 def _combined(first: Mapping[str, Any], second: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Return the parameters of both, as texts.
-
-    Raises:
-        Uncarried: both have one, and it differs.
-    """
+    """Return the parameters of both, as texts. Raises Uncarried: both have one, and it differs."""
     for key in sorted(first.keys() & second.keys()):
         if go_text(first[key]) != go_text(second[key]):
             raise Uncarried(f"{path}: both generators have {key}, and it differs; set pathParamPrefix, or rename one")
@@ -230,11 +223,7 @@ def _combined(first: Mapping[str, Any], second: Mapping[str, Any], path: str) ->
 
 
 def _by_keys(rows: Rows, keys: tuple[str, ...], path: str) -> dict[bytes, dict[str, Any]]:
-    """Return rows by their parameters of these names.
-
-    Raises:
-        Uncarried: two rows have the same.
-    """
+    """Return rows by their parameters of these names. Raises Uncarried: two rows have the same."""
     by_keys: dict[bytes, dict[str, Any]] = {}
     for row in rows:
         if by_keys.setdefault(canonical_bytes({key: row.get(key) for key in keys}), row) is not row:
@@ -264,8 +253,7 @@ def _selects(selector: Reading, labels: Mapping[str, Any]) -> bool:
 def is_folder_of(path: str, pattern: str) -> bool:
     """Return whether a folder matches a pattern, as Go's `path.Match` says: no `*` passes a slash, two neither.
 
-    Raises:
-        Uncarried: the pattern leads out of a repository, or is none.
+    Raises Uncarried: the pattern leads out of a repository, or is none.
     """
     parts, patterns = path.split("/"), _checked(pattern).split("/")
     return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
@@ -275,9 +263,7 @@ def is_file_of(path: str, pattern: str) -> bool:
     """Return whether a file matches a pattern, as `git ls-files` says: each `*` passes slashes too.
 
     Argo CD reads patterns so unless ARGOCD_APPLICATIONSET_CONTROLLER_ENABLE_NEW_GIT_FILE_GLOBBING is set.
-
-    Raises:
-        Uncarried: the pattern leads out of a repository, or is none.
+    Raises Uncarried: the pattern leads out of a repository, or is none.
     """
     checked = _checked(pattern)
     return fnmatchcase(path, checked) or path.startswith(f"{checked}/")

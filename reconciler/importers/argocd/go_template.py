@@ -52,8 +52,7 @@ class _Block(NamedTuple):
 def render(text: str, params: Mapping[str, Any], *, is_strict: bool) -> str:
     """Return a text with its templates filled in. `is_strict`: as with `missingkey=error`.
 
-    Raises:
-        Uncarried: it is no template, names what is not there, or does what is not evaluated here.
+    Raises Uncarried: it is no template, names what is not there, or does what is not evaluated here.
     """
     parser = _Parser(text)
     body = parser.nodes(())

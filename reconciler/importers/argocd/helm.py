@@ -39,9 +39,7 @@ def charted(source: Reading, references: Mapping[str, str], names: Names, checko
     """Return the fields of an application about the chart of a source.
 
     `references`: repositories by the names that `$name/path` of values files uses.
-
-    Raises:
-        Uncarried: something of it has no counterpart that renders the same.
+    Raises Uncarried: something of it has no counterpart that renders the same.
     """
     block = source.child("helm")
     url, path, chart = source.text("repoURL"), source.text("path"), source.text("chart")
@@ -208,8 +206,7 @@ def environment_of(source: Reading, name: str, namespace: str, project: str) -> 
 def substituted(text: str, environment: Mapping[str, str]) -> str:
     """Return a text with its variables; an unknown one is empty, as there.
 
-    Raises:
-        Uncarried: one is known when it is synced alone.
+    Raises Uncarried: one is known when it is synced alone.
     """
 
     def value(match: re.Match[str]) -> str:

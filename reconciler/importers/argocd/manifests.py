@@ -33,8 +33,7 @@ def steers(body: JsonObject) -> Mapping[str, str] | None:
 def kustomized(source: Reading, place: Place, names: Names) -> Manifests:
     """Return the kustomization of a source, with the additions of its block.
 
-    Raises:
-        Uncarried: it cannot be read, or something of it has no counterpart.
+    Raises Uncarried: it cannot be read, or something of it has no counterpart.
     """
     path, block = plain(source.text("path")), source.child("kustomize")
     fields: dict[str, Any] = {
@@ -81,8 +80,7 @@ def kustomized(source: Reading, place: Place, names: Names) -> Manifests:
 def listed(source: Reading, place: Place) -> Manifests:
     """The manifests of a folder, as Argo CD chooses them.
 
-    Raises:
-        Uncarried: they cannot be read, or are made by jsonnet.
+    Raises Uncarried: they cannot be read, or are made by jsonnet.
     """
     path, block = plain(source.text("path")), source.child("directory")
     block.refuse("jsonnet", "nothing here evaluates jsonnet; commit what it makes")

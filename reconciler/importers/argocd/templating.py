@@ -30,8 +30,7 @@ class Templates(NamedTuple):
     def filled(self, template: Json, params: Params) -> Any:
         """A tree with the templates in its texts and keys filled in.
 
-        Raises:
-            Uncarried: a template is not evaluated, or a parameter is missing.
+        Raises Uncarried: a template is not evaluated, or a parameter is missing.
         """
         return self._filled(template, as_go(params) if self.go else params)
 
@@ -86,8 +85,7 @@ def _plain(text: str, params: Params) -> str:
 def check_filled(body: JsonObject) -> None:
     """Check that no template is left in the name, the sources and the cluster of an application.
 
-    Raises:
-        Uncarried: one is.
+    Raises Uncarried: one is.
     """
     spec = body.get("spec")
     sources = [dig(spec, "source"), *(dig(spec, "sources") or [])]
@@ -99,11 +97,7 @@ def check_filled(body: JsonObject) -> None:
 
 
 def patched(body: JsonObject, patch: str) -> dict[str, Any]:
-    """Return an application with the patch of its set.
-
-    Raises:
-        Uncarried: it is no single mapping.
-    """
+    """Return an application with the patch of its set. Raises Uncarried: it is no single mapping."""
     if not patch.strip():
         return dict(body)
     try:

@@ -39,11 +39,7 @@ def steers(body: JsonObject) -> Mapping[str, str] | None:
 
 
 def read_kustomization_of_flux(document: Document, context: Context) -> Iterator[App]:
-    """Yield the render of a Kustomization.
-
-    Raises:
-        Uncarried: it cannot be carried over as it is.
-    """
+    """Yield the render of a Kustomization. Raises Uncarried: it cannot be carried over as it is."""
     spec, namespace, name = reading_of(document, context.notes)
     cluster = cluster_of(spec, context)
     url, path = context.sources.located(referred(spec.child("sourceRef"), namespace), plain(spec.text("path")))

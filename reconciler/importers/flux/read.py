@@ -81,8 +81,7 @@ def _kind(body: JsonObject) -> str:
 def _check_resource_set(document: Document, context: Context, beside: list[Document]) -> None:
     """Say of a ResourceSet that the releases and Kustomizations that it made are taken.
 
-    Raises:
-        Uncarried: none of them is among the documents.
+    Raises Uncarried: none of them is among the documents.
     """
     metadata = document.body.get("metadata")
     apps = [

@@ -33,8 +33,7 @@ _CREATE: Final = ("", "Create", "CreateReplace")
 def read_release(document: Document, context: Context) -> Iterator[App | Ignored]:
     """Yield the render of a HelmRelease, and its ignored fields.
 
-    Raises:
-        Uncarried: it cannot be carried over as it is.
+    Raises Uncarried: it cannot be carried over as it is.
     """
     spec, namespace, name = reading_of(document, context.notes)
     cluster = cluster_of(spec, context)
@@ -80,8 +79,7 @@ def read_release(document: Document, context: Context) -> Iterator[App | Ignored
 def _after(spec: Reading) -> JsonObject:
     """Return the kustomization that patches what helm makes; empty: there is none.
 
-    Raises:
-        Uncarried: one of several patches what an earlier one gave another image, or a program makes the change.
+    Raises Uncarried: one of several patches what an earlier one gave another image, or a program makes the change.
     """
     fields: dict[str, Any] = {}
     for renderer in spec.children("postRenderers"):

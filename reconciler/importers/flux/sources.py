@@ -64,11 +64,7 @@ class Sources:
                 self._found[reference_of(body)] = document
 
     def get(self, wanted: Reference) -> Reading:
-        """The spec of a source.
-
-        Raises:
-            Uncarried: it is not among the documents.
-        """
+        """The spec of a source. Raises Uncarried: it is not among the documents."""
         document = self._found.get(wanted)
         if document is None:
             raise Uncarried(
@@ -79,8 +75,7 @@ class Sources:
     def url(self, wanted: Reference) -> str:
         """Return the address of a source whose files a checkout has; report its other fields as left out.
 
-        Raises:
-            Uncarried: it is not among the documents.
+        Raises Uncarried: it is not among the documents.
         """
         spec = self.get(wanted)
         address = spec.text("url") or f"{spec.text('endpoint')}/{spec.text('bucketName')}"
@@ -101,9 +96,7 @@ class Sources:
         """Return the address of a source, and the path there that a path of it is.
 
         An ExternalArtifact is a copy of paths of other sources, as an ArtifactGenerator says.
-
-        Raises:
-            Uncarried: the source is not among the documents, or the path is of several copies or none.
+        Raises Uncarried: the source is not among the documents, or the path is of several copies or none.
         """
         if wanted.kind != "ExternalArtifact":
             return self.url(wanted), path
@@ -217,8 +210,7 @@ class Context(NamedTuple):
 def cluster_of(spec: Reading, context: Context) -> str:
     """Return the cluster of a document: with a kubeconfig another one than its controller's.
 
-    Raises:
-        Uncarried: nobody says which one that is; the message names the option.
+    Raises Uncarried: nobody says which one that is; the message names the option.
     """
     config = spec.child("kubeConfig")
     if not config.body:

@@ -39,8 +39,7 @@ class Substitution:
     def __call__(self, path: str, data: bytes) -> bytes:
         """Return a file with its variables.
 
-        Raises:
-            Uncarried: it has a form that is not evaluated, or turns substitution off in another way.
+        Raises Uncarried: it has a form that is not evaluated, or turns substitution off in another way.
         """
         if path in self._kept:
             return data

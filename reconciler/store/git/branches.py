@@ -34,8 +34,7 @@ class Committed(NamedTuple):
 def commit_file(file: Path, data: bytes, subject: str, environ: Mapping[str, str]) -> Committed:
     """Write a file of a work tree and commit it alone. `environ`: may say who does, as Git lets it.
 
-    Raises:
-        StoreError: there is no such repository, or it is not in a state in which that is safe; nothing was changed.
+    Raises StoreError: there is no such repository, or it is not in a state in which that is safe; nothing was changed.
     """
     folder = _work_tree_of(file)
     try:
@@ -89,8 +88,7 @@ def commit_file(file: Path, data: bytes, subject: str, environ: Mapping[str, str
 def resolved(folder: Path, revision: str) -> str:
     """The full id of a commit that the repository of a folder has.
 
-    Raises:
-        StoreError: there is no repository, or it has no such commit.
+    Raises StoreError: there is no repository, or it has no such commit.
     """
     root = _work_tree_of(folder / "any")
     try:
@@ -108,11 +106,7 @@ def _work_tree_of(file: Path) -> Path:
 
 
 def refuse_signing(repository: Any, folder: Path) -> None:
-    """Nothing, unless the person's settings want signed commits.
-
-    Raises:
-        StoreError: they do.
-    """
+    """Nothing, unless the person's settings want signed commits. Raises StoreError: they do."""
     if "commit.gpgsign" in repository.config and repository.config.get_bool("commit.gpgsign"):
         raise StoreError(f"{folder}: commit.gpgsign is set, and no signed commit is made here; make the edit by hand")
 
@@ -120,8 +114,7 @@ def refuse_signing(repository: Any, folder: Path) -> None:
 def signature(repository: Any, folder: Path, who: str, environ: Mapping[str, str]) -> Any:
     """Return `AUTHOR` or `COMMITTER`, as Git finds them: from the environment, else from the settings.
 
-    Raises:
-        StoreError: neither says who it is.
+    Raises StoreError: neither says who it is.
     """
     config = repository.config
     settings = [str(config[name]) if name in config else "" for name in ("user.name", "user.email")]
@@ -153,8 +146,7 @@ class FileEdit(NamedTuple):
 def base_of(folder: Path, branch: str) -> str:
     """The commit that the next commit on a branch comes after: its tip, or HEAD where the branch brings nothing more.
 
-    Raises:
-        StoreError: the name is no branch's, the branch is checked out, or it and HEAD went different ways.
+    Raises StoreError: the name is no branch's, the branch is checked out, or it and HEAD went different ways.
     """
     name = f"refs/heads/{branch}"
     try:
@@ -233,9 +225,7 @@ def copied(folder: Path, commit: str) -> Iterator[Path]:
     """The files of a commit in a folder of their own, which is removed afterwards; links and submodules are left out.
 
     It is a repository without commits, so that what stands in it counts as files of a work tree.
-
-    Raises:
-        StoreError: the repository cannot be read.
+    Raises StoreError: the repository cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="fleet-copy-") as temporary:
         root = Path(temporary)
@@ -254,8 +244,7 @@ def copied(folder: Path, commit: str) -> Iterator[Path]:
 def edits_of(folder: Path, commit: str, copy: Path) -> list[FileEdit]:
     """Return the edits that make a commit equal to its changed copy, by path.
 
-    Raises:
-        StoreError: the repository cannot be read.
+    Raises StoreError: the repository cannot be read.
     """
     try:
         with using_repository(folder) as repository:

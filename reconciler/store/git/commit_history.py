@@ -89,8 +89,7 @@ def last_authors(folder: Path, base: str, head: str, paths: Collection[str]) -> 
 def newest_with(folder: Path, commit: str, line: str) -> str | None:
     """Return the newest commit up to this one whose message has a line; None: there is none.
 
-    Raises:
-        StoreError: the history cannot be read.
+    Raises StoreError: the history cannot be read.
     """
     try:
         with using_repository(folder) as repository:
@@ -127,8 +126,7 @@ def unknown_revisions(folder: Path, texts: Collection[str]) -> frozenset[str]:
 def keep_revisions(folder: Path, below: str, revisions: Collection[str]) -> None:
     """Make references `below` hold these commits, as far as they are there; those of other commits are removed.
 
-    Raises:
-        StoreError: the clone cannot be written.
+    Raises StoreError: the clone cannot be written.
     """
     try:
         with using_repository(folder) as repository:
@@ -300,8 +298,7 @@ def earlier_of(
 def displaced(store: GitStore, revision: str, subdir: str, paths: Collection[str]) -> Earlier:
     """Return the files of the commit before that the revision replaced by something that is no document.
 
-    Raises:
-        StoreError: one of the commits cannot be read.
+    Raises StoreError: one of the commits cannot be read.
     """
     before = next(store.first_parents(revision), None)
     if before is None:
@@ -316,8 +313,7 @@ def displaced(store: GitStore, revision: str, subdir: str, paths: Collection[str
 def blobs_before(store: GitStore, commits: Iterable[str], subdir: str, ignore_files: Collection[str]) -> dict[str, str]:
     """Return path to blob of the newest commit with readable ignore files; empty if none is found.
 
-    Raises:
-        StoreError: a commit cannot be read.
+    Raises StoreError: a commit cannot be read.
     """
     for ancestor in islice(commits, _READ_MAX):
         files = store.snapshot(ancestor, subdir).files
@@ -350,10 +346,6 @@ def _collect_good(
 
 
 def good_in(store: GitStore, commit: str, subdir: str, is_wanted: Callable[[str], bool]) -> dict[str, ParsedFile]:
-    """By path the wanted files of a commit that are good.
-
-    Raises:
-        StoreError: it cannot be read.
-    """
+    """By path the wanted files of a commit that are good. Raises StoreError: it cannot be read."""
     files = (file for file in store.snapshot(commit, subdir).files if is_wanted(file.path))
     return {file.path: file for file in map(parse_file, files) if not file.frozen}

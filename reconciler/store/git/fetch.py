@@ -36,9 +36,7 @@ def locked(folder: Path, tell: Callable[[str], None], stop: threading.Event) -> 
     """Return the file descriptor of the lock: the clone is ours until it and its copies in other processes are closed.
 
     `tell`: called after each second of waiting, with the process that has it where that is known.
-
-    Raises:
-        StoreError: `stop` was set.
+    Raises StoreError: `stop` was set.
     """
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

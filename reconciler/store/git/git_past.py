@@ -56,9 +56,7 @@ class SnapshotReader:
         """An older commit, which shares its files with the last one. The next `read` begins where the last one ended.
 
         It may be called in another thread than `read`.
-
-        Raises:
-            RevisionNotFound, StoreError: as `read`.
+        Raises RevisionNotFound, StoreError: as `read`.
         """
         last, is_plain = self._last, self._is_plain
         snapshot = self._patched(store, commit, last) if last is not None and is_plain else None

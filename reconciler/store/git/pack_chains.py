@@ -44,11 +44,7 @@ class Pack:
     """A pack and its index, of which only headers are read."""
 
     def __init__(self, index: Path) -> None:
-        """Map both files.
-
-        Raises:
-            OSError, ValueError: one cannot be read, or the index is not of version 2.
-        """
+        """Map both files. Raises OSError, ValueError: one cannot be read, or the index is not of version 2."""
         self._index, self._data = _mapped(index), _mapped(index.with_suffix(".pack"))
         if self._index[:_FAN] != _VERSION_2:
             raise ValueError(f"{index.name} is no index of version 2; `git repack -adf` writes one")
@@ -66,11 +62,7 @@ class Pack:
         return place
 
     def entry(self, place: int) -> PackedEntry:
-        """Return the entry at a place.
-
-        Raises:
-            IndexError, zlib.error: it is cut off or corrupt.
-        """
+        """Return the entry at a place. Raises IndexError, zlib.error: it is cut off or corrupt."""
         header = self._data[place : place + _HEADER_BYTES]
         rest, at = _varint(header, 1) if header[0] & 0x80 else (0, 1)
         size, kind = header[0] & 0x0F | rest << 4, header[0] >> 4 & 7
@@ -108,8 +100,7 @@ class Pack:
 def packs_of(objects: str) -> Iterator[Pack]:
     """Yield the packs of a folder of objects and of those that it borrows from.
 
-    Raises:
-        OSError, ValueError: one cannot be read.
+    Raises OSError, ValueError: one cannot be read.
     """
     pending, visited = [objects], set[str]()
     while pending:

@@ -76,8 +76,7 @@ class FetchTimeouts(NamedTuple):
 def programs_on(environ: Mapping[str, str], url: GitUrl) -> tuple[str, str]:
     """The absolute paths of git and ssh on the PATH that fetch from a URL; that of ssh is empty where none is needed.
 
-    Raises:
-        StoreError: one is missing; the message says what to install.
+    Raises StoreError: one is missing; the message says what to install.
     """
     path = environ.get("PATH", os.defpath)
     git, ssh = shutil.which("git", path=path), shutil.which("ssh", path=path)
@@ -141,8 +140,7 @@ class Remote:
     ) -> None:
         """Write what git and ssh read into the empty home. `tell`: called with what has come.
 
-        Raises:
-            StoreError: the path of a key cannot be written for OpenSSH, or its passphrase cannot be given.
+        Raises StoreError: the path of a key cannot be written for OpenSSH, or its passphrase cannot be given.
         """
         self._url, self._clone, self._access = url, clone, access
         self._git, self._ssh = programs
@@ -183,8 +181,7 @@ class Remote:
     def heads(self) -> str:
         """The references of the server, as `git ls-remote --symref` lists them.
 
-        Raises:
-            StoreError: it cannot be asked, or sends to another one.
+        Raises StoreError: it cannot be asked, or sends to another one.
         """
         ran = self._run("ls-remote", "--symref", "--", self._address, output_bytes=256 * 2**20)
         complaint = ran.error.decode(errors="replace")
@@ -195,11 +192,7 @@ class Remote:
         return ran.output.decode(errors="surrogateescape")
 
     def bring(self, specs: Iterable[str]) -> None:
-        """Write references of the server, and all that they lead to, into the clone.
-
-        Raises:
-            StoreError: it failed.
-        """
+        """Write references of the server, and all that they lead to, into the clone. Raises StoreError: it failed."""
         self._tell("0.0 MB have come")
         options = ("--progress", "--no-tags", "--no-recurse-submodules", "--refmap=")
         self._run("-c", "http.followRedirects=false", "fetch", *options, "--", self._address, *specs)

@@ -43,11 +43,7 @@ class CountedRepository(pygit2.Repository):
 
 @contextmanager
 def using_repository(path: Path) -> Iterator[CountedRepository]:
-    """The repository until the block ends.
-
-    Raises:
-        pygit2.GitError: there is none, or it cannot be opened.
-    """
+    """The repository until the block ends. Raises pygit2.GitError: there is none, or it cannot be opened."""
     repository = open_repository(path)
     try:
         yield repository
@@ -67,8 +63,7 @@ def close(repository: pygit2.Repository) -> None:
 def open_repository(path: Path) -> CountedRepository:
     """The repository whose work tree `path` is; where it has no `.git`, the bare one that `path` itself is.
 
-    Raises:
-        pygit2.GitError: it is none, or cannot be opened.
+    Raises pygit2.GitError: it is none, or cannot be opened.
     """
     own = path / ".git"
     return CountedRepository(str(own if os.path.lexists(own) else path), _EXACTLY)
@@ -84,8 +79,7 @@ def missing_object(repository: pygit2.Repository, what: str, error: Exception) -
 def oid_of(repository: Any, revision: str) -> Any:
     """The object id that a revision's full name stands for: that of the commit, for a digest of an artifact.
 
-    Raises:
-        ValueError: it is no full name.
+    Raises ValueError: it is no full name.
     """
     reference = repository.references.get(ARTIFACTS + revision) if is_digest(revision) else None
     return reference.target if reference is not None else pygit2.Oid(hex=revision)
@@ -125,8 +119,7 @@ _UNCOUNTED_BYTES: Final = 2**16
 def refuse_bomb(repository: Any, oid: Any) -> None:
     """Nothing, when an object may be unpacked. Headers alone are read.
 
-    Raises:
-        StoreError: it is larger than any tree, commit or tag of a store, or is unpacked with such objects.
+    Raises StoreError: it is larger than any tree, commit or tag of a store, or is unpacked with such objects.
     """
     refuse_large_bases(repository, oid)
     kind, size = repository.odb.read_header(oid)
@@ -154,8 +147,7 @@ def peeled(repository: Any, oid: Any) -> Any:
 def refuse_large_bases(repository: Any, oid: Any) -> None:
     """Nothing, when libgit2 unpacks little beside an object: of a delta, its data even for a header, and all bases.
 
-    Raises:
-        StoreError: more than that, or a pack that cannot be read.
+    Raises StoreError: more than that, or a pack that cannot be read.
     """
     try:
         for pack in packs_of(_objects(repository.path)):
@@ -193,9 +185,7 @@ def changed_entries(repository: Any, before: Any, after: Any, most: int = 2 * MA
     """Yield paths of non-folders that differ below two trees; either may be None. Equal subtrees are not entered.
 
     `most`: so many names of both are compared.
-
-    Raises:
-        StoreError: more differs than a store can hold, or a name is none that Git writes.
+    Raises StoreError: more differs than a store can hold, or a name is none that Git writes.
     """
     pending: list[tuple[str, Any, Any]] = [("", before, after)]
     count = 0
@@ -301,8 +291,7 @@ _WALKED_MAX: Final = 50_000
 def is_ancestor(repository: Any, one: Any, other: Any) -> bool:
     """Return whether a commit is another one or comes before it, by their ids.
 
-    Raises:
-        StoreError: a commit between them is too large, or none.
+    Raises StoreError: a commit between them is too large, or none.
     """
     return bool(descendants(repository, [other, one])[one] & 1)
 
@@ -344,8 +333,7 @@ def _queued(repository: Any, oid: Any) -> tuple[int, str, Any, Any]:
 def newest_first(repository: Any, commit: str) -> Iterator[Any]:
     """Yield a commit and those before it, the newest first as their times tell.
 
-    Raises:
-        StoreError: one is too large, or none.
+    Raises StoreError: one is too large, or none.
     """
     head = pygit2.Oid(hex=commit)
     queued, queue = {head}, [_queued(repository, head)]

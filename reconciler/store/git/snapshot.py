@@ -57,11 +57,7 @@ class GitStore:
     """A repository: the folder of a work tree, or a bare one."""
 
     def __init__(self, path: Path) -> None:
-        """Open it.
-
-        Raises:
-            StoreError: it is no repository, or not one that libgit2 opens.
-        """
+        """Open it. Raises StoreError: it is no repository, or not one that libgit2 opens."""
         try:
             self._repository = open_repository(path)
         except FAULTS as error:
@@ -111,8 +107,7 @@ class GitStore:
     def first_parents(self, commit: str) -> Iterator[str]:
         """The ancestors of a commit along first parents, the newest first.
 
-        Raises:
-            StoreError: one of them is missing or corrupt.
+        Raises StoreError: one of them is missing or corrupt.
         """
         parents = self._commit(commit).parent_ids
         while parents:

@@ -111,8 +111,7 @@ def is_git_url(text: str) -> bool:
 def parse_git_url(text: str) -> GitUrl:
     """The parts of a URL. `//` inside the path begins the folder of the store: `https://host/fleet.git//clusters`.
 
-    Raises:
-        ConfigurationError: it is none that is read; the message never holds its user and password.
+    Raises ConfigurationError: it is none that is read; the message never holds its user and password.
     """
     if not text.isprintable() or " " in text:
         raise ConfigurationError("the Git URL holds a blank or a character that does not print; check its spelling")
@@ -173,9 +172,7 @@ def check_revision(rev: str, url: GitUrl) -> str:
     """The branch, tag or full commit id, as it was given; of an artifact the tag, or the hex digits of the digest.
 
     A short digest keeps its `sha256:`, which no tag has.
-
-    Raises:
-        RevisionNotFound: no server has a revision of that name.
+    Raises RevisionNotFound: no server has a revision of that name.
     """
     if url.is_artifact:
         digits = rev.removeprefix(DIGEST)
@@ -261,8 +258,7 @@ class GitAccess:
 def access_from(environ: Mapping[str, str], url: GitUrl) -> GitAccess:
     """The credentials, known hosts, authorities and proxies for one URL.
 
-    Raises:
-        StoreError: a file that was named cannot be read.
+    Raises StoreError: a file that was named cannot be read.
     """
     named = {
         name: credential_file(Path(environ[variable]) if environ.get(variable) else None, name, environ)

@@ -25,8 +25,7 @@ class ArchivedFile(NamedTuple):
 def archived_files(data: bytes, *, bytes_max: int, entries_max: int) -> Iterator[ArchivedFile]:
     """Yield the files of an archive. `bytes_max`: of it when it is unpacked.
 
-    Raises:
-        ValueError: it is no archive or too large, or an entry is neither file nor folder, or leads out of it.
+    Raises ValueError: it is no archive or too large, or an entry is neither file nor folder, or leads out of it.
     """
     try:
         plain = decompressed(data, bytes_max, is_gzip=True)

@@ -125,8 +125,7 @@ _PAGES_MAX: Final = 100
 async def tags_of(image: str, access: RegistryAccess) -> tuple[str, ...]:
     """Return every tag of an image.
 
-    Raises:
-        StoreError: the registry cannot be asked, refuses, has no such image, or more tags than are read.
+    Raises StoreError: the registry cannot be asked, refuses, has no such image, or more tags than are read.
     """
     tags: dict[str, None] = {}
     async with open_session() as session:
@@ -147,8 +146,7 @@ async def tags_of(image: str, access: RegistryAccess) -> tuple[str, ...]:
 async def digest_of_tag(image: str, tag: str, access: RegistryAccess) -> str:
     """Return the digest that a tag names now, as `sha256:…`.
 
-    Raises:
-        StoreError: the registry cannot be asked, or has no such tag.
+    Raises StoreError: the registry cannot be asked, or has no such tag.
     """
     async with open_session() as session:
         return f"sha256:{await RegistryClient(session, _url(image), access, lambda _: None).digest(tag)}"

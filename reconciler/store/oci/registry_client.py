@@ -59,8 +59,7 @@ class RegistryAccess(NamedTuple):
 def registry_access(environ: Mapping[str, str]) -> RegistryAccess:
     """The logins, authorities and keys that the operator named; read at each pull.
 
-    Raises:
-        StoreError: a file that was named cannot be read, or has another form.
+    Raises StoreError: a file that was named cannot be read, or has another form.
     """
     logins, keys = (_file_content(environ, name) for name in (_AUTH_FILE, _VERIFY_KEY))
     own = authorities(environ, "RECONCILER_OCI_CA")

@@ -36,8 +36,7 @@ PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublic
 async def verify(registry: RegistryClient, digest: str, pem: bytes) -> None:
     """Nothing, when one of the keys has signed the artifact of a digest (64 hex digits).
 
-    Raises:
-        StoreError: none has, or no key can be read.
+    Raises StoreError: none has, or no key can be read.
     """
     keys = _keys(pem)
     count = 0
