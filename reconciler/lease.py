@@ -297,7 +297,6 @@ def read_placements(text: str) -> dict[Identity, PreviousPlacement]:
 
 
 def _pack(tree: Any) -> str:
-    """A JSON tree as text for a field of an object."""
     return base64.b64encode(zlib.compress(orjson.dumps(tree))).decode()
 
 

@@ -173,7 +173,6 @@ def _verbs(level: Level, *, may_go: bool) -> tuple[str, ...]:
 
 
 def _own(level: Level, holder: str) -> Iterator[Right]:
-    """Yield the rights for the program's own objects in each cluster, and for its identity."""
     yield Right("", "namespaces", ("kube-system",), ("get",))
     yield Right("", "configmaps", (holder,), ("get",))
     if level.has(Level.APPLY):
@@ -189,7 +188,6 @@ def _lease(level: Level, fleet: str) -> Iterator[Right]:
 
 
 def _beside(fleet: Fleet, interpreters: Registry, written: Mapping[Identity, GroupKind]) -> Iterator[Right]:
-    """Yield the rights for reads beside the store's own objects."""
     if wants_capacity(fleet):
         yield from (Right(group, resource, (), ("list",)) for group, resource in _CAPACITY)
     if any(

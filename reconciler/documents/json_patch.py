@@ -166,7 +166,6 @@ def _finish(copy: Any, token: str, operation: _Operation) -> bool:
 
 
 def _step(tree: Json, token: str) -> Step | None:
-    """The step that a token takes in this container, None when there is nothing."""
     if isinstance(tree, Mapping):
         return token if token in tree else None
     return _index(token, len(tree)) if isinstance(tree, list) else None

@@ -117,8 +117,6 @@ _WORDS: Final[Mapping[Any, SchemaNode]] = {
 
 
 class _Bundle:
-    """The bundled table; definitions become nodes when a kind first needs them."""
-
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.kinds: Mapping[str, int] = table["kinds"]
         self._types: list[Any] = table["types"]

@@ -35,8 +35,6 @@ _RENDERED: Final = ("Chart.yaml", "kustomization.yaml", "kustomization.yml", "Ku
 
 
 class _Collected(Struct):
-    """The content of all files, in the order of their paths."""
-
     templates: list[Template] = field(default_factory=list)
     propagation: list[PropagationPolicy] = field(default_factory=list)
     overrides: list[OverridePolicy] = field(default_factory=list)
@@ -138,7 +136,6 @@ def _is_of_chart(file: ParsedFile, charts: list[str]) -> bool:
 
 
 def _custom_kinds(templates: Iterable[Template]) -> dict[tuple[str, str], bool]:
-    """Kinds whose definition is in the store, with whether they are namespaced."""
     kinds: dict[tuple[str, str], bool] = {}
     for template in templates:
         if template.gvk.kind != "CustomResourceDefinition" or template.gvk.group != "apiextensions.k8s.io":
@@ -150,7 +147,6 @@ def _custom_kinds(templates: Iterable[Template]) -> dict[tuple[str, str], bool]:
 
 
 def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], bool]) -> list[Template]:
-    """The templates with the namespaces that the definitions of their kinds ask for."""
     if not custom_kinds:
         return collected.templates
     settled = []

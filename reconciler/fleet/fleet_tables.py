@@ -123,7 +123,6 @@ def _values(table: Table[_Key, _Value], before: tuple[_Value, ...]) -> tuple[_Va
 
 
 def _differing(before: Sequence[ParsedFile], after: Sequence[ParsedFile]) -> list[_Pair]:
-    """Files that came, went or changed: the version before and the one after."""
     if len(before) == len(after):
         pairs = list(compress(zip(before, after, strict=True), map(is_not, before, after)))
         if all(old.path == new.path for old, new in pairs):

@@ -80,8 +80,6 @@ class InventoryEdits(Struct, frozen=True, kw_only=True):
 
 
 class _Owned(Struct, frozen=True):
-    """A document that follows the inventory, and its file."""
-
     body: JsonObject
     file: StoreFile
     is_alone: bool
@@ -241,7 +239,6 @@ def _document(profile: Profile, origin: InventoryOrigin, before: JsonObject) -> 
 
 
 def _checked(edit: DocumentEdit) -> DocumentEdit | str:
-    """Return the edit, if its document parses as this one cluster and nothing else; else the reason."""
     assert edit.data is not None, "a file is written"
     if len(edit.data) > DOCUMENT_MAX_BYTES:
         return f"its document would have {len(edit.data):,} bytes; at most {DOCUMENT_MAX_BYTES:,} are written"

@@ -196,7 +196,6 @@ class FolderCheckout(RenderFiles):
         return {path: one for path, one in listed if not (self._ignore_file and self._is_ignored(path))}
 
     def _is_ignored(self, path: str) -> bool:
-        """Return whether patterns leave a file or a folder above it out."""
         folders = [path[:at] for at, letter in enumerate(path) if letter == "/"]
         rules = self._rules_of("", None)
         for folder in folders:

@@ -236,7 +236,6 @@ class ToolRenderer:
                 yield problem_of(render, "render-api-not-named", message, severity=Severity.HINT)
 
     def _texts(self, render: Render, tool: Tool, name: str, bodies: Sequence[JsonObject]) -> dict[str, bytes]:
-        """Return the files of some of the objects by name."""
         made_by = ", ".join(f"{name} {version}" for name, version in sorted(tool.versions.items()))
         header = (
             f"# Made by `reconciler hydrate` from {render.source.path} with {made_by}.\n"

@@ -26,8 +26,6 @@ USUAL: Final = Limits(
 
 
 class _Side(NamedTuple):
-    """The differences between the first and the second run."""
-
     name: str
     offset_s: int
     host: str

@@ -118,8 +118,6 @@ def read_kustomization(
 
 
 class _KustomizationReader:
-    """One kustomization while it is read."""
-
     def __init__(
         self, document: Document, standing: Callable[[str], StorePathKind], read: Callable[[str], bytes | None]
     ) -> None:
@@ -213,7 +211,6 @@ def named_files(body: JsonObject) -> Iterator[tuple[str, tuple[Step, ...]]]:
 
 
 def _files_of(entry: Json, steps: tuple[Step, ...]) -> Iterator[tuple[str, tuple[Step, ...]]]:
-    """Yield the files that a generator or a chart names; those of a generator may begin with `key=`."""
     for name in ("files", "envs", "additionalValuesFiles"):
         for number, text in enumerate(_list(dig(entry, name))):
             if isinstance(text, str):

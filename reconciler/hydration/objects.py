@@ -304,7 +304,6 @@ def _subject(body: JsonObject) -> str:
 
 
 def _scopes(documents: list[Document]) -> Iterator[tuple[tuple[str, str], bool]]:
-    """Yield whether each kind that is defined in the output is namespaced."""
     for document in documents:
         spec = document.body.get("spec")
         if document.body.get("kind") == "CustomResourceDefinition":

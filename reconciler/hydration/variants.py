@@ -79,7 +79,6 @@ def compile_variants(render: Render, base: Bodies, variants: Mapping[str, Bodies
 def _holders(
     render: Render, base: Bodies, variants: Mapping[str, Bodies]
 ) -> dict[tuple[str, ...], list[Identity]]:  # fmt: skip
-    """Return objects that the base lacks, by the variants that have them."""
     return by_key(
         (tuple(variant.name for variant in render.variants if identity in variants[variant.name]), identity)
         for identity in sorted({identity for bodies in variants.values() for identity in bodies} - base.keys())
@@ -150,7 +149,6 @@ def _selector(identity: Identity, body: JsonObject) -> dict[str, str]:
 
 
 def _name(render: Render, identity: Identity) -> str:
-    """Return a name unique among all objects of all renders; an end distinguishes names with replaced letters."""
     parts = (render.name, identity.kind.lower(), identity.namespace, identity.name)
     readable = _UNFIT.sub("-", "-".join(part for part in parts if part))[: _NAME_MAX - 9].strip("-.")
     return f"{readable}-{digest_of([render.name, *identity])[:8]}"
@@ -190,7 +188,6 @@ def _union(variants: list[RenderVariant]) -> JsonObject | None:
 
 
 def _label_in(affinity: ClusterAffinity) -> tuple[str, frozenset[str]] | None:
-    """The one label that an affinity looks at, and its values."""
     if affinity.cluster_names or affinity.exclude or affinity.fields or affinity.labels is None:
         return None
     if len(affinity.labels.requirements) != 1:

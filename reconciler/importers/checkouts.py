@@ -121,7 +121,6 @@ class Checkouts:
 
 
 def _address(url: str) -> str:
-    """Host and path of a repository, however it is fetched."""
     text = checked_url(url.strip())
     scp = _SCP.fullmatch(text)
     text = f"{scp[1]}/{scp[2]}" if scp and "://" not in text else text.partition("://")[2] or text

@@ -210,8 +210,6 @@ def _without(name: str, cluster: str) -> str:
 
 
 class _Composing:
-    """One Render while it is written."""
-
     def __init__(self, name: str, copies: Sequence[App]) -> None:
         self._name, self._copies = name, copies
         self.files: dict[str, Content] = {}

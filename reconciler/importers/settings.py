@@ -107,7 +107,6 @@ def values_of(text: str) -> dict[str, Any]:
 
 
 def _steps(name: str) -> list[str | int]:
-    """Return the keys and indices of a name."""
     steps: list[str | int] = []
     at = 0
     while at < len(name) and (match := _KEY.match(name, at)) is not None:

@@ -184,7 +184,6 @@ def _weights(first: LiveObject, bodies: Mapping[str, JsonObject], interpreters: 
 
 
 def _operations(before: Json, after: Json, at: tuple[str, ...] = ()) -> Iterator[JsonObject]:
-    """Yield the operations of a `plaintext` override that turn one body into the other."""
     if before == after:
         return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
@@ -221,7 +220,6 @@ def _override_policy(one: Imported) -> dict[str, Any]:
 
 
 def _words(identity: Identity) -> tuple[str, ...]:
-    """Kind and name, with the group where that is not obvious."""
     group = () if identity.group in OBVIOUS_GROUPS else (identity.group,)
     return (identity.kind, *group, identity.name)
 
@@ -241,7 +239,6 @@ def _adopting(namespace: str, selectors: list[dict[str, str]], placement: JsonOb
 
 
 def _policy(kind: str, namespace: str, name: str, spec: JsonObject) -> dict[str, Any]:
-    """Return a policy; without a namespace a cluster policy."""
     return {
         "apiVersion": POLICY_API,
         "kind": kind if namespace else f"Cluster{kind}",

@@ -272,7 +272,6 @@ class RecordTables:
 
 
 def _rows(table: SqlTable, recorded: Any) -> list[Row]:
-    """The rows that have the form of this version; those of another one are left out."""
     rows = [tuple(row) for row in recorded if isinstance(row, list)] if isinstance(recorded, list) else []
     return [row for row in rows if len(row) == len(table.columns) and _is_read(table, row)]
 

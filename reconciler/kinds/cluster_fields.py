@@ -256,7 +256,6 @@ def _values_at(tree: Json, path: tuple[str, ...], steps: tuple[Step, ...]) -> It
 
 
 def _without(tree: Json, steps: tuple[Step, ...]) -> Json:
-    """Return the tree without the value at the steps. A field whose value becomes empty goes as well."""
     head, rest = steps[0], steps[1:]
     copy: Any = [*tree] if isinstance(tree, list) else {**tree}
     below = _without(tree[head], rest) if rest else None

@@ -73,7 +73,6 @@ def credentials(tree: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
 
 
 def _kind(field: str, value: Mapping[str, Any]) -> str:
-    """Return the kind that a mapping names by its `name`; empty: it is no selector."""
     if not isinstance(value.get("name"), str):
         return ""
     if field in _ACCOUNTS:

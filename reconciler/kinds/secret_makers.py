@@ -220,7 +220,6 @@ def _vaultsecret_health(live: JsonObject) -> Health:
 
 
 def _is_empty(live: JsonObject) -> bool:
-    """Return whether its status reports that nothing was read."""
     status = mapping(live.get("status"))
     if live.get("kind") == "VaultPKISecret":
         return status.get("valid") is False
@@ -237,7 +236,6 @@ VAULT_SECRET = Interpreter(
 
 
 def _certificate_references(body: JsonObject) -> Iterator[PodReference]:
-    """Yield its issuer, and the Secrets with passwords of keystores."""
     yield from issuer_of(dig(body, "spec", "issuerRef"), ("spec", "issuerRef"))
     yield from credentials(dig(body, "spec", "keystores"), ("spec", "keystores"))
 

@@ -61,7 +61,6 @@ def parse_cron(text: str) -> Cron | str:
 
 
 def _values(field: str, least: int, most: int, names: tuple[str, ...]) -> frozenset[int] | str:
-    """Return the values that a field allows, or its fault."""
     values: set[int] = set()
     for item in field.split(","):
         match = _ITEM.fullmatch(item)
@@ -81,7 +80,6 @@ def _values(field: str, least: int, most: int, names: tuple[str, ...]) -> frozen
 
 
 def _number(text: str, least: int, names: tuple[str, ...]) -> int:
-    """The number of a value or of its name; -1 when it is neither."""
     if text in names:
         return names.index(text) + least
     return int(text) if text.isdecimal() and len(text) <= 4 else -1

@@ -185,7 +185,6 @@ class TemplateIndex:
         return set(place) if selector.labels is None else self._labelled(place, kind, selector.labels)
 
     def _labelled(self, place: _Templates, kind: _Kind, labels: LabelSelector) -> set[Identity]:
-        """Those of a place that meet all requirements, beginning with the one that the fewest templates meet."""
         having = [(one, self._having(kind, one)) for one in labels.requirements if one.operator in _ASKS]
         having.sort(key=lambda each: sum(map(len, each[1])))
         identities = set(place)

@@ -195,7 +195,6 @@ class Bucket(Generic[Selecting]):
 
 
 def _required_labels(labels: LabelSelector) -> Iterator[LabelRequirement]:
-    """Return the labels that a selector requires."""
     return (one for one in labels.requirements if one.operator in (Operator.IN, Operator.EXISTS))
 
 

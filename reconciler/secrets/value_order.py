@@ -87,7 +87,6 @@ def _of_node(node: Node, names: tuple[str, ...], visited: set[int]) -> Iterator[
 
 
 def _clear_bytes(node: ScalarNode) -> bytes | None:
-    """Return the bytes of a scalar that sops authenticates; None for null."""
     text: str = node.value
     tag: str | None = node.tag  # The composer resolves nothing.
     if tag is not None:

@@ -175,7 +175,6 @@ class ClusterServer:
 
 
 def _next_bookmark_s(now_s: float, ends_s: float) -> float:
-    """Return the time of a watch's next bookmark: now and then, and once before its end."""
     last_s = ends_s - _LAST_BOOKMARK_S
     return min(now_s + _BOOKMARK_S, last_s) if now_s < last_s else ends_s
 

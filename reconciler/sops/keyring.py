@@ -148,7 +148,6 @@ class Attempts:
             threading.Thread(target=self._work, args=(line,), name="sops", daemon=True).start()
 
     def _work(self, line: _KeyQueue) -> None:
-        """Ask about the files of a line until there is none."""
         while (part := self._next(line)) is not None:
             answer = _answer(part, self._program.decrypt(part.data, is_json=part.is_json))
             with self._changed:

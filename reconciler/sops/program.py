@@ -129,7 +129,6 @@ def unfit(data: bytes, environ: Mapping[str, str], *, is_json: bool) -> str:
 
 
 def _several(block: Mapping[str, Any], name: str) -> list[Any]:
-    """The entries of a list that may be null, or missing."""
     entries = block.get(name)
     return entries if isinstance(entries, list) else []
 
@@ -167,7 +166,6 @@ def _is_tagged(node: Node) -> bool:
 
 
 def _plain(node: Node, visited: set[int]) -> Any:
-    """The block as a tree of texts."""
     if id(node) in visited or _is_tagged(node):
         raise _AmbiguousError("what sops says of it has aliases or tags")
     visited.add(id(node))

@@ -302,7 +302,6 @@ def resolved(tree: StoreTree, path: str) -> tuple[str, FolderEntry] | None:
 
 
 def _resolve(tree: StoreTree, link: str, target: str) -> tuple[str, FolderEntry]:
-    """The real path that a link leads to, within the store."""
     done = link.split("/")[:-1]
     todo = deque(_parts(target))
     here = FolderEntry("", EntryKind.FOLDER)

@@ -177,7 +177,6 @@ class ImageReference(NamedTuple):
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    """Name with registry, tag and digest as far as they are there."""
     rest, _, digest = text.partition("@")
     name, colon, tag = rest.rpartition(":")
     return (name, tag, digest) if colon and "/" not in tag else (rest, "", digest)

@@ -18,8 +18,6 @@ from reconciler.regex import regex
 
 
 class _Form(Struct, frozen=True):
-    """A form of text, and the numbers that may stand in its place."""
-
     says: str
     text: re.Pattern[str]
     numbers: range | None = None

@@ -86,7 +86,6 @@ def check_name(metadata: JsonObject, group_kind: tuple[str, str], findings: Find
 
 
 def _broken_name_rule(name: str, group_kind: tuple[str, str]) -> str:
-    """The rule that a name breaks, empty when it is legal."""
     if group_kind in _FREELY_NAMED or group_kind[0].endswith(_FREELY_NAMED_GROUPS):
         is_legal = name not in (".", "..") and "/" not in name and "%" not in name
         return "" if is_legal else "it must not be . or .. or hold / or %"
@@ -121,7 +120,6 @@ def check_namespace(metadata: JsonObject, namespaced: bool | None, findings: Fin
 
 
 def _are_usual(labels: dict[str, Json]) -> bool:
-    """Return whether no label has a problem."""
     for key, value in labels.items():  # noqa: SIM110  # A generator costs as much as the look.
         if value.__class__ is not str or not _is_usual_label(key, value):
             return False

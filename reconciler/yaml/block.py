@@ -226,7 +226,6 @@ def _new_key(text: str) -> str:
 
 
 def _new_value(text: str) -> Any:
-    """Return the value after a key or a dash on its line."""
     if text in _LATE or text[0] == "#":
         return _LATE.get(text, _NESTED)
     value: Any

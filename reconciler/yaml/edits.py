@@ -44,8 +44,6 @@ Write = Callable[[Json], str]
 
 
 class _Span(NamedTuple):
-    """A part of the text that is replaced."""
-
     start: int
     end: int
     text: str
@@ -105,8 +103,6 @@ def _spliced(path: str, text: str, spans: list[_Span]) -> str:
 
 
 class _Editor:
-    """The edits of one document."""
-
     def __init__(self, path: str, text: str, before: int, write: Write, *, is_first: bool) -> None:
         """`before`: lines of the text above the part that the nodes were read from.
 
@@ -210,7 +206,6 @@ class _Editor:
         return None
 
     def _aliases(self, node: SequenceNode) -> set[int]:
-        """Return the places of items that are written above, and only named here."""
         aliases, last = set(), self._at(node.start_mark) - 1
         for index, item in enumerate(node.value):
             start = self._at(item.start_mark)
@@ -318,7 +313,6 @@ class _Editor:
         return self._alias(key)[1] if self._at(value.start_mark) < self._at(key.start_mark) else self._end(value)
 
     def _alias(self, key: Node) -> tuple[int, int]:
-        """Return the place of the alias that is the value of a key."""
         match = _ALIAS.match(self._text, self._at(key.end_mark))
         if match is None:
             raise self._refused(key, "its value is written elsewhere")

@@ -148,7 +148,6 @@ def write_embedded(value: Json, syntax: str) -> str:
 
 
 def _levels(value: Json) -> Iterator[list[Json]]:
-    """Yield the values of each level of lists and mappings, from the top."""
     level = [value]
     while level:
         yield level

@@ -144,8 +144,6 @@ def read_yaml(path: str, data: bytes) -> YamlFile:
 
 
 class _FileReader:
-    """One file while it is being read."""
-
     def __init__(self, path: str, data: bytes) -> None:
         self.path = path
         self.data = data

@@ -110,7 +110,6 @@ def _sources(spec: Reading) -> tuple[Reading, ...]:
 
 
 def _rendered(source: Reading, references: Mapping[str, str], names: Names, context: Context) -> dict[str, Any]:
-    """Return the fields of an application about rendering."""
     source.refuse("plugin", "a plugin is a program that nothing here runs; commit what it makes")
     url = source.text("repoURL")
     if not source.has("chart"):
@@ -132,7 +131,6 @@ def _rendered(source: Reading, references: Mapping[str, str], names: Names, cont
 
 
 def _kind(source: Reading, checkouts: Checkouts) -> str:
-    """Return the renderer of a source, by the rules of Argo CD."""
     for kind in ("helm", "kustomize", "directory"):
         if isinstance(source.body.get(kind), Mapping):
             return kind
@@ -146,7 +144,6 @@ def _kind(source: Reading, checkouts: Checkouts) -> str:
 
 
 def _sync(spec: Reading) -> None:
-    """Report sync options without a counterpart here."""
     policy = spec.child("syncPolicy")
     automated = policy.child("automated")
     automated.leave("prune", PRUNE)

@@ -202,7 +202,6 @@ def _yaml(text: str, where: str) -> list[dict[str, Any]]:
 
 
 def _chosen(paths: list[str], wanted: tuple[Reading, ...], fits: Callable[[str, str], bool]) -> list[str]:
-    """Return the paths of the patterns that none excludes."""
     patterns = [(entry.text("path"), entry.flag("exclude")) for entry in wanted]
     for entry in wanted:
         entry.rest()

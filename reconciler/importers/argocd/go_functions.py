@@ -184,7 +184,6 @@ def _replace_all(form: str, text: str, new: str, filled: Any) -> str:
 
 
 def _replacement(text: str) -> Callable[[re.Match[str]], str]:
-    """`$1` and `${name}` as Go's regexp reads them."""
     names = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))")
 
     def filled(match: re.Match[str]) -> str:
@@ -212,7 +211,6 @@ def _dig(*arguments: Any) -> Any:
 
 
 def _merged(*maps: Any, over: bool) -> dict[str, Any]:
-    """Return the maps merged into the first: with `over` later ones win."""
     result: dict[str, Any] = {}
     for each in maps if over else reversed(maps):
         result = merged(result, each)

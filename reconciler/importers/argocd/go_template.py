@@ -66,22 +66,17 @@ def render(text: str, params: Mapping[str, Any], *, is_strict: bool) -> str:
 
 
 class _Action(NamedTuple):
-    """The text between `{{` and `}}`, with its tokens."""
-
     text: str
     tokens: list[_Token]
 
 
 class _Parser:
-    """A text into texts, pipelines and blocks."""
-
     def __init__(self, text: str) -> None:
         self._parts = list(self._split(text))
         self._at = 0
         self._depth = 0
 
     def _split(self, text: str) -> Iterator[str | _Action]:
-        """Yield texts and actions."""
         place, trims = 0, False
         while (match := _OPEN.search(text, place)) is not None:
             before = text[place : match.start()]

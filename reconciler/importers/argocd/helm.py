@@ -78,8 +78,6 @@ def charted(source: Reading, references: Mapping[str, str], names: Names, checko
 
 
 class _Values:
-    """The values of one chart while they are read."""
-
     def __init__(
         self,
         block: Reading,

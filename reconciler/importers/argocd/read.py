@@ -64,7 +64,6 @@ def _synced(document: Document) -> tuple[str, tuple[str, ...]]:
 
 
 def _place(body: JsonObject) -> tuple[str, str]:
-    """Return the namespace and the name of a document."""
     return str(dig(body, "metadata", "namespace") or ""), str(dig(body, "metadata", "name"))
 
 
@@ -75,8 +74,6 @@ def _makers(body: JsonObject) -> set[tuple[str, str]]:
 
 
 class _Reading:
-    """The applications read so far."""
-
     def __init__(self, context: Context, notes: Notes) -> None:
         self._context = context
         self.notes = notes

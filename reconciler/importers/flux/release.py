@@ -108,7 +108,6 @@ def _running(document: Document) -> str:
 
 
 def _with_crds(spec: Reading) -> bool:
-    """Return whether the definitions of a chart are installed; report the other options as left out."""
     policies = []
     for key in ("install", "upgrade"):
         block = spec.child(key)
@@ -184,7 +183,6 @@ class _Chart:
 
 
 def _values_from(spec: Reading, namespace: str, context: Context) -> list[Inline]:
-    """Return the values from ConfigMaps among the documents, in their order."""
     layers: list[Inline] = []
     below: dict[str, Any] = {}
     for reference in spec.children("valuesFrom"):

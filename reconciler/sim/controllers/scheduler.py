@@ -135,7 +135,6 @@ def _lack(wanted: Amounts, allocatable: Amounts, used: Counter[str]) -> str:
 
 
 def _load(wanted: Amounts, allocatable: Amounts, used: Counter[str]) -> int:
-    """Return the load of the node, in thousandths of its tightest of CPU, memory and pods."""
     names = [name for name in ("cpu", "memory", "pods") if allocatable.get(name)]
     return max((1000 * (used[n] + wanted.get(n, 0)) // allocatable[n] for n in names), default=0)
 

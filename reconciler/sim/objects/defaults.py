@@ -8,7 +8,6 @@ from reconciler.sim.objects.status import Body, Json
 
 
 def _filled(body: Body, values: Body) -> Body:
-    """Return the map with missing values filled in."""
     return {**body, **{name: value for name, value in values.items() if name not in body}}
 
 
@@ -223,7 +222,6 @@ def _definition(body: Body) -> Body:
 
 
 def _pod(body: Body) -> Body:
-    """Return a pod with admission's additions: priority, service account and the two usual tolerations."""
     spec = pod_spec(body.get("spec") or {})
     spec = _filled(spec, {"enableServiceLinks": True, "priority": 0, "preemptionPolicy": "PreemptLowerPriority",
                           "serviceAccountName": "default", "serviceAccount": "default"})  # fmt: skip

@@ -45,7 +45,6 @@ class State:
         self.store.listeners.append(self._index)
 
     def _index(self, event: Event) -> None:
-        """Keep the index of dependents by owner uid."""
         key = (*event.kept_as, *name_of(event.body))
         for body, is_there in ((event.previous, False), (event.body, event.type != "DELETED")):
             for reference in (body or event.body)["metadata"].get("ownerReferences") or ():

@@ -57,7 +57,6 @@ def _ssh_fault(failure: Failure) -> str:
 
 
 def _http_fault(failure: Failure) -> str:
-    """Return the fault from curl, and from git about a web server's answers; empty: none."""
     # Lines of the server could say anything.
     output = "\n".join(line for line in _lines(failure.said) if not line.startswith("remote: "))
     for address in re.findall(r"(?:^warning: redirecting to |could not read \w+ for ')([^\s']+)", output, re.MULTILINE):

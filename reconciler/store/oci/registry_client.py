@@ -98,7 +98,6 @@ def _logins(data: bytes) -> dict[str, str]:
 
 
 def _host(name: str) -> str:
-    """Return the host, and port, of an entry; those of Docker Hub are one."""
     host = name.partition("://")[2] or name
     host = host.partition("/")[0].lower()
     return _HUB if host in _HUB_HOSTS else host
@@ -155,7 +154,6 @@ class RegistryClient:
         return _checked(await self._body(f"blobs/{digest}", bytes_max), match[1])
 
     async def _body(self, path: str, bytes_max: int, named: str = "") -> bytes:
-        """Return what a path has. `named`: the manifest that it is."""
         answer = await self._got("GET", path, bytes_max)
         if named and answer.status == HTTPStatus.NOT_FOUND:
             raise RevisionNotFound(f"there is no {named}, or it is hidden from this login (404)")
