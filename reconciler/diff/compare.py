@@ -181,8 +181,7 @@ class Comparer:
             if manifest.identity[:2] == ("", "Namespace") and manifest.policy is None:
                 # It only follows its objects: it must exist, but need not be ours.
                 return Comparison(problem=namespace_remark(manifest, live), live=live)
-            policy = self.schedule.policies.get(manifest.identity)
-            problem = refusal(manifest, live, ownership, policy, lost)
+            problem = refusal(manifest, live, ownership, self.schedule.policies.get(manifest.identity), lost)
             return self._adoption(manifest, live, bodies) if problem is None else Comparison(problem=problem, live=live)
         if (other := other_release(manifest.body, live.body)) is not None:
             body = bodies.wanted(manifest.body, manifest.leaves).body
@@ -289,8 +288,7 @@ class Comparer:
         if row is not None and row.uid == live.uid:
             stripped = missing_marks(row.recorded, name, names) if row.recorded is not None else ()
             return tuple([mark for mark in missing if mark not in stripped])
-        is_marked = len(missing) == 1 and holds_field(live, managers_of_fleet(name, names))
-        return missing if is_marked else ()
+        return missing if len(missing) == 1 and holds_field(live, managers_of_fleet(name, names)) else ()
 
     def _difference(
         self,

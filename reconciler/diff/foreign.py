@@ -205,8 +205,7 @@ def _holders(live: JsonObject, place: FieldPath) -> list[JsonObject]:
 def refused_beside(entries: Collection[FieldChange], refused: Collection[str]) -> tuple[FieldChange, ...]:
     """Return the removed entries in whose list an API server refused something. `refused`: paths by position."""
     places = [_named_steps(parse_path(path) or ()) for path in refused]
-    lists = [_named_steps((parse_path(entry.path) or ())[:-1]) for entry in entries]
-    pairs = zip(entries, lists, strict=True)
+    pairs = zip(entries, [_named_steps((parse_path(entry.path) or ())[:-1]) for entry in entries], strict=True)
     return tuple(entry for entry, steps in pairs if any(place[: len(steps)] == steps for place in places))
 
 

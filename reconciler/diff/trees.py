@@ -226,5 +226,4 @@ class Bodies:
 
     def recorded(self, sent: JsonObject, leaves: tuple[tuple[Step, ...], ...] = ()) -> JsonObject:
         """Return a body that is sent, as the journal may keep it."""
-        hidden = hashed_leaves(sent, leaves, self._record_key) if leaves else sent
-        return recorded_form(hidden, self._record_key)
+        return recorded_form(hashed_leaves(sent, leaves, self._record_key) if leaves else sent, self._record_key)

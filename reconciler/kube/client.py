@@ -88,8 +88,7 @@ class MemberCluster:
 
     async def version(self) -> str:
         """Return the API server's version, e.g. `v1.36.3`."""
-        answer = await self._send(requests.read("/version"))
-        return self._read(answer, Version, "version").git_version
+        return self._read(await self._send(requests.read("/version")), Version, "version").git_version
 
     async def identity(self, *, is_anew: bool = False) -> str:
         """Return the uid of kube-system, the cluster's identity. `is_anew`: over a new connection, past the breaker."""
@@ -112,8 +111,7 @@ class MemberCluster:
             return listing(self.name, [page(self.name, answer.body, "meta.k8s.io/v1", gvk.kind)], gvk).resource_version
 
     async def _presence(self) -> None:
-        answer = await self._send(replace(_ITSELF, deadline_s=PRESENCE_DEADLINE_S))
-        self._object(answer, _NAMESPACE, _KUBE_SYSTEM)
+        self._object(await self._send(replace(_ITSELF, deadline_s=PRESENCE_DEADLINE_S)), _NAMESPACE, _KUBE_SYSTEM)
 
     async def fault_of(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
         """Return the error of a request about a kind: a KindFault if the cluster answers otherwise."""

@@ -232,8 +232,7 @@ def apply(
 
 def json_patch(target: Target, operations: Sequence[JsonObject], *, manager: str) -> Request:
     """Return an RFC 6902 patch; its preconditions are `test` operations at the beginning."""
-    parameters = {"fieldManager": manager} if manager else {}
-    return _write(target, operations, parameters, Purpose.PATCH)
+    return _write(target, operations, {"fieldManager": manager} if manager else {}, Purpose.PATCH)
 
 
 def delete(target: Target, *, uid: str) -> Request:

@@ -53,8 +53,7 @@ def path_text(path: FieldPath) -> str:
     >>> path_text(("spec", "ports", Keyed((("port", 80), ("protocol", "TCP"))), "nodePort"))
     'spec.ports[port=80,protocol=TCP].nodePort'
     """
-    text = "".join(_step_text(step) for step in path)
-    return text.removeprefix(".")
+    return "".join(_step_text(step) for step in path).removeprefix(".")
 
 
 def _step_text(step: FieldStep) -> str:

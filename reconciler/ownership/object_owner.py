@@ -92,8 +92,7 @@ def is_marked(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()
 
 def missing_marks(body: JsonObject, fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return our marks that the object lacks or that cannot be read, as they are to be put back."""
-    names = (fleet, *previous_names)
-    is_labelled = dig(body, "metadata", "labels", FLEET_LABEL) in names
+    is_labelled = dig(body, "metadata", "labels", FLEET_LABEL) in (fleet, *previous_names)
     lacks_label = () if is_labelled else (f"the label {FLEET_LABEL}",)
     return lacks_label if read_owner(body) is not None else (*lacks_label, f"the annotation {OWNER_ANNOTATION}")
 

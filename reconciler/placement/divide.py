@@ -130,8 +130,7 @@ def divide_by_capacity(
 
 def _grow(replicas: int, previous: Mapping[str, int], room: Room, *, aggregated: bool) -> Share:
     wanted = replicas - sum(previous.values())
-    total = sum([free for _, free in room])
-    missing = max(0, wanted - total)
+    missing = max(0, wanted - sum([free for _, free in room]))
     chosen = [(name, free) for name, free in room if free > 0]
     if aggregated:
         in_use = [entry for entry in chosen if previous.get(entry[0], 0) > 0]

@@ -142,8 +142,7 @@ def new_in_no_policy(base: Fleet, schedule: Schedule) -> Iterator[Problem]:
     used = {name for binding in schedule.bindings.values() for name in binding.clusters} if new else set()
     for name in sorted(new - used):
         message = "no policy places anything in this new cluster; name it in one, or give it a label that one selects"
-        source = schedule.fleet.clusters[name].source
-        yield warning(source, "", CLUSTER_IN_NO_POLICY, message, name)
+        yield warning(schedule.fleet.clusters[name].source, "", CLUSTER_IN_NO_POLICY, message, name)
 
 
 _SECOND_AT: Final = regex(rb"://[^\s\"'<>/@\\]*+@[^\s\"'<>/@\\]*+@")
@@ -180,8 +179,7 @@ def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObserva
     """Yield the problems of clusters as a whole: unreachable, or with kinds that could not be read."""
     for member in members:
         if isinstance(member, NotRead):
-            message = f"{member.why}; nothing is changed there"
-            yield warning(NOWHERE, "", CLUSTER_NOT_READ, message, member.name)
+            yield warning(NOWHERE, "", CLUSTER_NOT_READ, f"{member.why}; nothing is changed there", member.name)
         observation = observed.get(member.name)
         listed = member.unlisted if isinstance(member, Read) else ()
         yield from (not_listed(member.name, kind) for kind in (*(observation.unlisted if observation else ()), *listed))

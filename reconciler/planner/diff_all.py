@@ -159,8 +159,7 @@ class _Inputs:
             if planned is not None:
                 more = [fault_of(fleet, identity, one, cluster) for cluster, one in faults.items()]
                 return replace(planned, problems=(*planned.problems, *more), is_sound=False)
-        problems = (fault_of(fleet, identity, fault),)
-        return ObjectPlan(instead=dict.fromkeys(left), problems=problems, is_sound=False)
+        return ObjectPlan(instead=dict.fromkeys(left), problems=(fault_of(fleet, identity, fault),), is_sound=False)
 
     def _plan_without(self, identity: Identity, clusters: list[str]) -> TryResult[ObjectPlan]:
         members: dict[str, Member] = dict(self._manifests.snapshot.members)

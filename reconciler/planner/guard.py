@@ -220,8 +220,7 @@ def _too_many(
 
 
 def _begin(moments: Iterable[str], guards: Guards) -> datetime:
-    first = min(instant(moment) or _EPOCH for moment in moments)
-    return first - timedelta(seconds=guards.window_s)
+    return min(instant(moment) or _EPOCH for moment in moments) - timedelta(seconds=guards.window_s)
 
 
 def _reasons(

@@ -77,8 +77,7 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
             # Its owner is released with it: were that done first, a crash in between would leave one to be deleted.
             grouped[0, _LAST_RANK, 0].append(index)
         elif change.action in (Action.DELETE, Action.RELEASE):
-            is_space = change.identity[:2] == ("", "Namespace")
-            turn = last if is_space else phase.get(change.copy, 0)
+            turn = last if change.identity[:2] == ("", "Namespace") else phase.get(change.copy, 0)
             grouped[1 + turn, -rank, -below].append(index)
         else:
             grouped[0, rank, below].append(index)

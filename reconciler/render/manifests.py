@@ -172,8 +172,7 @@ def _outcomes(tables: RenderTables, identity: Identity, binding: Binding) -> Ite
             quiet[id(rules)] = is_quiet
         if not is_quiet:
             subject = tables.subject(identity)
-            terms = _terms(tables, subject, cluster, replicas)
-            yield cluster, outcome_of(tables, subject, terms)
+            yield cluster, outcome_of(tables, subject, _terms(tables, subject, cluster, replicas))
 
 
 def _groups(tables: RenderTables, subject: RenderSubject, binding: Binding) -> Groups:

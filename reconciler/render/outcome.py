@@ -79,8 +79,7 @@ def _overridden(tables: RenderTables, subject: RenderSubject, terms: RenderTerms
     problems = (*problems, *unfit)
     if any(problem.severity is Severity.ERROR for problem in unfit):
         return Common(None, problems, trace)
-    annotations = dig(body, "metadata", "annotations") or {}
-    policy, written = _owner(tables, subject, terms, annotations)
+    policy, written = _owner(tables, subject, terms, dig(body, "metadata", "annotations") or {})
     added = added_references(tables, subject, terms, declared, body, trace)
     content = Content(tree=mark(body, tables.schedule.fleet.settings.name, written, terms.release))
     return Common((template.gvk, template.identity, content, template.source, policy, names), problems, trace, added)

@@ -61,8 +61,7 @@ class SelectedTables:
             is_other = known.rollouts.get(identity) != selection.rollouts.get(identity)
             if is_other and identity in before.bindings and identity in schedule.bindings:
                 return None  # What it brings along may go with another Rollout, too.
-        changes = {identity: selection.rollouts.get(identity) for identity in dirty}
-        rollouts = patched(known.rollouts, changes)
+        rollouts = patched(known.rollouts, {identity: selection.rollouts.get(identity) for identity in dirty})
         return known if rollouts is known.rollouts else replace(known, rollouts=rollouts)
 
 
@@ -82,8 +81,7 @@ def selected_of(schedule: Schedule, identities: Collection[Identity] | None = No
         fleet = replace(fleet, templates={identity: fleet.templates[identity] for identity in wanted})
     policies = schedule.policies
     governing = {identity: policies[identity].ref for identity in fleet.templates if identity in policies}
-    definitions = definitions_of(schedule) if identities is None else {}
-    return select(fleet, governing, owners, definitions)
+    return select(fleet, governing, owners, definitions_of(schedule) if identities is None else {})
 
 
 def differing(

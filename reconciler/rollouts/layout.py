@@ -43,8 +43,7 @@ def lay_out(rollout: Rollout, clusters: Mapping[str, Cluster]) -> Layout:
         names = chosen.get(stage.name, rest)
         layouts.append(StageLayout(stage, tuple(sorted(names, key=lambda name: _order(stage, clusters[name])))))
         problems.extend(_remarks(stage, [clusters[name] for name in names]))
-    has_rest = len(chosen) < len(rollout.stages)
-    outside = () if has_rest else tuple(sorted(rest))
+    outside = () if len(chosen) < len(rollout.stages) else tuple(sorted(rest))
     errors = []
     for name in outside:
         message = f"no stage of the Rollout {rollout.name} has the cluster {name}; add a stage with clusters: {{}}"

@@ -57,8 +57,7 @@ def parse_rollout(document: Document) -> tuple[Rollout | None, tuple[Problem, ..
     check_own_api_version(fields)
     metadata, spec = fields.child("metadata"), fields.child("spec")
     name = _name(metadata) if metadata else ""
-    rollout = _rollout(fields, spec, name) if spec else None
-    return fields.result(rollout)
+    return fields.result(_rollout(fields, spec, name) if spec else None)
 
 
 def _name(metadata: Fields) -> str:

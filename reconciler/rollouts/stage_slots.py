@@ -117,8 +117,7 @@ def take_turns(members: StageMembers) -> StageState:
         return StageState(StageKind.DONE)
     if until is not None and not any(members.is_flying(name) for name in members.names):
         return StageState(StageKind.WAITS_FOR_WINDOW, until=until)
-    done = sum(map(members.is_done, members.names))
-    return StageState(StageKind.RUNNING, done=done, total=len(members.names))
+    return StageState(StageKind.RUNNING, done=sum(map(members.is_done, members.names)), total=len(members.names))
 
 
 def _begin(members: StageMembers) -> str | None:

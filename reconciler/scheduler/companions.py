@@ -48,8 +48,7 @@ class Autoscaling:
             # Few kinds scale others, and few templates carry the label.
             retains = template is not None and template.labels.get(_RETAIN_REPLICAS) == "true"
             if template is not None and (identity[:2] in kinds or retains):
-                target = scale_target_of(template, interpreters)
-                targets = (target, identity if retains else None)
+                targets = (scale_target_of(template, interpreters), identity if retains else None)
                 self._scalers.put(identity, [one for one in targets if one is not None])
             else:
                 self._scalers.drop(identity)

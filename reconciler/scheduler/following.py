@@ -131,8 +131,7 @@ class DependencyPath(NamedTuple):
         """Return why a dependency is placed with its owner, as a sentence about "it"."""
         refers, with_owner = (owner, "") if self.by is None else (self.by, f", which travels with {owner},")
         if self.product is None:
-            is_granted = dependency[:2] == _GRANT
-            return f"{refers}{with_owner} refers {'by' if is_granted else 'to'} it in {self.path}"
+            return f"{refers}{with_owner} refers {'by' if dependency[:2] == _GRANT else 'to'} it in {self.path}"
         return f"it makes {self.product}, which {refers}{with_owner} refers to in {self.path}"
 
 

@@ -60,8 +60,7 @@ def propose(
     failing = {exclusion.identity for exclusion in wanted}
     back = handed_back(schedule, observations, restored, now)
     others = (*caps, *staying, *(one for one in back if one.identity not in failing), *orders)
-    previous = {**observations.previous, **restored}
-    proposed = replace(observations, previous=previous, constraints=(*others, *wanted))
+    proposed = replace(observations, previous={**observations.previous, **restored}, constraints=(*others, *wanted))
     return Proposal(observations=proposed, wanted=wanted, due=due, restored=restored)
 
 

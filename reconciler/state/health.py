@@ -88,8 +88,7 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
         return Degraded(_why(live, interpreter), is_over=True)
     kind = Degraded if is_stuck or _is_past_deadline(live) else Progressing
     unmade, why = _unmade(live), _why(live, interpreter)
-    waits = (text(waiting["reason"]) for waiting in _waiting(live))
-    reason = next(waits, UNMADE_REASON if unmade else "")
+    reason = next((text(waiting["reason"]) for waiting in _waiting(live)), UNMADE_REASON if unmade else "")
     if kind is Degraded and live.get("kind") in ("StatefulSet", "DaemonSet"):
         is_a_count = _COUNTED.match(_NUMBER.sub("#", why)) is not None
         return Degraded(why, unmade, _lacks_pods_of(live, interpreter), reason, is_a_count=is_a_count)
@@ -120,8 +119,7 @@ def _lacks_pods_of(live: JsonObject, interpreter: Interpreter) -> str:
     if not interpreter.lacking_pods(live) > 0 or dig(live, "metadata", "deletionTimestamp"):
         return ""
     # What a status says of an older spec is no lack of the newest one. That of a Job names no generation.
-    is_current = is_observed(live) or not has_report(live)
-    return text(dig(live, "metadata", "uid")) if is_current else ""
+    return text(dig(live, "metadata", "uid")) if is_observed(live) or not has_report(live) else ""
 
 
 def says_more(before: str, why: str) -> bool:

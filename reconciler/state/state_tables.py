@@ -159,8 +159,7 @@ class StateTables:
 
     def _cluster(self, facts: StateFacts, name: str) -> ClusterState:
         table, why_away, is_left = self._tables[name], facts.why_away(name), facts.is_left(name)
-        is_read = why_away is None and not is_left
-        nominal = len(facts.manifests.get(name, _NOTHING)) - table.wanted if is_read else 0
+        nominal = len(facts.manifests.get(name, _NOTHING)) - table.wanted if why_away is None and not is_left else 0
         return ClusterState(
             name=name,
             kept=table.rows,

@@ -121,8 +121,7 @@ class Credentials:
 
     def refused(self, error: CredentialsRejected) -> CredentialsRejected:
         """Return the error of a 401, with the fault of the credentials and the remedy."""
-        authorization = dict(self._headers or ()).get("Authorization", "")
-        why = why_rejected(self._config, authorization, self._clock.now())
+        why = why_rejected(self._config, dict(self._headers or ()).get("Authorization", ""), self._clock.now())
         fault = CredentialsRejected(error.cluster, f"{error.message}: {why}", status=error.status)
         fault.changed_nothing = error.changed_nothing
         return fault

@@ -152,8 +152,7 @@ class FleetRoom:
             for cluster in clusters:
                 if cluster in self._queues:
                     self._work_off(cluster)
-            totals = self._nodes.totals(shape, clusters)
-            free = list(map(totals.get, clusters))
+            free = list(map(self._nodes.totals(shape, clusters).get, clusters))
             if None in free:
                 self.unknown.update(name for name, pods in zip(clusters, free, strict=True) if pods is None)
             if not self._limited.isdisjoint(clusters):
@@ -213,8 +212,7 @@ def _missing(situation: PlacementContext, observation: ClusterObservation, clust
         if workload.assigned is None:
             return max(0, item.sent(cluster, replicas) - workload.replicas) + workload.missing
         # The mark of another assignment: it was seen before it was written last.
-        later = item.sent(cluster, replicas) - item.sent(cluster, workload.assigned)
-        return max(0, later) + workload.missing
+        return max(0, item.sent(cluster, replicas) - item.sent(cluster, workload.assigned)) + workload.missing
     if observation.pods is None or cluster not in situation.written:
         return 0
     pods = observation.pods.get(item.identity, 0)
