@@ -265,9 +265,8 @@ class Comparer:
             return False
         # A Job that ran to its end does not run again because this version sends other labels than an earlier one.
         wanted = bodies.wanted(manifest.body, manifest.leaves).recorded
-        return strip_marks(wanted) == self.snapshot.interpreters.of(*manifest.identity[:2]).sanitize(
-            strip_marks(row.recorded)
-        )
+        sanitize = self.snapshot.interpreters.of(*manifest.identity[:2]).sanitize
+        return strip_marks(wanted) == sanitize(strip_marks(row.recorded))
 
     def _adoption(
         self, manifest: Manifest, live: LiveObject, bodies: Bodies, reason: Reason | None = None

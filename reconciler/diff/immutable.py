@@ -42,9 +42,7 @@ IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
         "spec.nodeAffinity",
     ),
     ("", "ResourceQuota"): ("spec.scopes",),
-    ("storage.k8s.io", "StorageClass"): (
-        "provisioner", "parameters", "reclaimPolicy", "volumeBindingMode",
-    ),
+    ("storage.k8s.io", "StorageClass"): ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
     ("storage.k8s.io", "VolumeAttributesClass"): ("driverName", "parameters"),
     ("storage.k8s.io", "CSIDriver"): ("spec.attachRequired", "spec.volumeLifecycleModes"),
     ("certificates.k8s.io", "CertificateSigningRequest"): ("spec",),
@@ -66,23 +64,15 @@ IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
 """Paths by (group, kind): they and everything below them."""
 
 POD_MUTABLE: Final = (
-    "spec.containers[*].image",
-    "spec.initContainers[*].image",
-    "spec.activeDeadlineSeconds",
-    "spec.tolerations",
-)
+    "spec.containers[*].image", "spec.initContainers[*].image", "spec.activeDeadlineSeconds", "spec.tolerations",
+)  # fmt: skip
 """All that may change in the spec of a Pod (tolerations may only grow)."""
 
 _OF_A_SUSPENDED_JOB: Final = (
-    "spec.template.metadata.annotations",
-    "spec.template.metadata.labels",
-    "spec.template.spec.affinity",
-    "spec.template.spec.containers[*].resources",
-    "spec.template.spec.initContainers[*].resources",
-    "spec.template.spec.nodeSelector",
-    "spec.template.spec.schedulingGates",
-    "spec.template.spec.tolerations",
-)
+    "spec.template.metadata.annotations", "spec.template.metadata.labels", "spec.template.spec.affinity",
+    "spec.template.spec.containers[*].resources", "spec.template.spec.initContainers[*].resources",
+    "spec.template.spec.nodeSelector", "spec.template.spec.schedulingGates", "spec.template.spec.tolerations",
+)  # fmt: skip
 """All that may change in the pod template of a Job that is suspended and has not begun."""
 
 _DEFAULTS: Final[Mapping[str, Json]] = {

@@ -157,9 +157,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         held, policy = self.old.get(cluster) or 0, self.schedule.policies.get(self.identity)
         is_shared = policy is None or policy.placement.scheduling.division is not Division.DUPLICATED
         is_known = self.was_at_rest and not isinstance(availability, UnknownAvailability)
-        if not is_shared or is_known:
-            return held
-        return max(move.base or 0, move.established or 0)
+        return held if not is_shared or is_known else max(move.base or 0, move.established or 0)
 
     def _is_written(self, cluster: str) -> bool:
         """Return whether it is there as desired. A doubt is resolved after the plan, and would else last for ever."""

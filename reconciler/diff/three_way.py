@@ -240,9 +240,8 @@ def _vanished(was: Json, now: Json, node: SchemaNode, path: FieldPath) -> Iterat
             if not node.is_set:
                 assert isinstance(value, dict), "a list whose items have no keys is a leaf"
                 names, defaults = key_names(node)
-                step = Keyed(
-                    tuple([(name, value.get(name, other)) for name, other in zip(names, defaults, strict=True)])
-                )
+                pairs = [(name, value.get(name, other)) for name, other in zip(names, defaults, strict=True)]
+                step = Keyed(tuple(pairs))
             elif not isinstance(value, (dict, list)):
                 step = Member(value)
             if step is not None:

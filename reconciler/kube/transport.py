@@ -166,9 +166,8 @@ class Transport:
     @asynccontextmanager
     async def stream(self, request: Request, user_agent: str) -> AsyncIterator[StreamReader]:
         """Yield the body of a watch until it ends or falls silent. It takes no slot: hundreds idle."""
-        async with self._respond(
-            request, user_agent, self._settings.connect_deadline_s + request.deadline_s
-        ) as response:
+        deadline_s = self._settings.connect_deadline_s + request.deadline_s
+        async with self._respond(request, user_agent, deadline_s) as response:
             yield response.content
 
     async def _renew(self, generation: int, *, is_certain: bool) -> None:
@@ -188,9 +187,7 @@ class Transport:
             return asked_s * (1 + jitter() / 2) if asked_s <= self._settings.retry_after_max_s else None
         is_lost = isinstance(error, ClusterUnreachable | BadAnswer) and not isinstance(error, AnswerTooLarge)
         is_lost = is_lost and not self._breakers(request).is_open(request.part)
-        if not (is_lost and request.may_repeat and attempt == 1):
-            return None
-        return back_off.pause_s(1, jitter)
+        return back_off.pause_s(1, jitter) if is_lost and request.may_repeat and attempt == 1 else None
 
     @asynccontextmanager
     async def _respond(self, request: Request, user_agent: str, deadline_s: float) -> AsyncIterator[ClientResponse]:

@@ -15,12 +15,12 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
-from reconciler.api.content import Json, JsonObject, dig, with_value
+from reconciler.api.content import JsonObject, dig, with_value
 from reconciler.api.fleet import FleetSettings
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.policies import Flavor
 from reconciler.api.refs import GVK, Identity, PolicyRef
-from reconciler.kinds.body_fields import count
+from reconciler.kinds.body_fields import count, mapping
 
 FLEET_LABEL: Final = "fleet.reconciler/fleet"
 """Label with the name of the fleet."""
@@ -72,14 +72,14 @@ def mark(body: JsonObject, fleet: str, terms: str, release: str = "") -> dict[st
     """Return the body with our label and the annotation `terms`; itself without a fleet name. `release`: of a hook."""
     if not fleet:
         return dict(body)
-    metadata = _mapping(body.get("metadata"))
+    metadata = mapping(body.get("metadata"))
     labels, annotations = {FLEET_LABEL: fleet}, {OWNER_ANNOTATION: terms}
     if release:
         annotations[RELEASE] = release
     if "labels" in metadata:
-        labels = {**_mapping(metadata["labels"]), **labels}
+        labels = {**mapping(metadata["labels"]), **labels}
     if "annotations" in metadata:
-        annotations = {**_mapping(metadata["annotations"]), **annotations}
+        annotations = {**mapping(metadata["annotations"]), **annotations}
     return {**body, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
@@ -126,8 +126,8 @@ def _read_terms(text: str) -> OwnershipRecord | None:
 
 def strip_marks(body: JsonObject) -> JsonObject:
     """Return the body without our marks and maps that they alone filled; the body itself if it has none."""
-    metadata = _mapping(body.get("metadata"))
-    if FLEET_LABEL not in _mapping(metadata.get("labels")) and "annotations" not in metadata:
+    metadata = mapping(body.get("metadata"))
+    if FLEET_LABEL not in mapping(metadata.get("labels")) and "annotations" not in metadata:
         return body  # Nearly all that is in a store.
     stripped = metadata
     for field, key in (
@@ -171,10 +171,6 @@ def policy_ref(text: str) -> PolicyRef | None:
     kind, _, subject = text.partition(" ")
     namespace, _, name = subject.rpartition("/")
     return PolicyRef(kind, namespace, name) if kind and name else None
-
-
-def _mapping(value: Json) -> Mapping[str, Any]:
-    return value if isinstance(value, (dict, Mapping)) else {}
 
 
 RELEASE: Final = "fleet.reconciler/release"

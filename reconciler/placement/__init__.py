@@ -26,5 +26,4 @@ from reconciler.placement.divide import webster
 from reconciler.placement.job_parts import WORK_QUEUE, completions, fixed_share, has_completions, missing_completions
 from reconciler.placement.place import SHORTFALLS, place
 from reconciler.placement.placement_tables import PlacementTables, concerned_by, essentials
-from reconciler.placement.spread import select
 from reconciler.placement.values import LazyReasons, PlacementItem, PlacementRequest, PlacementResult

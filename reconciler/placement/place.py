@@ -145,10 +145,9 @@ class _Round:
         for identity in order:
             placed = tables.placed[identity]
             if identity in tables.by_room:
-                assignment = with_subject(
-                    identity, self._decide_anew, placed.situation, by_capacity=placed.situation.needs_room
-                )
-                placed = tables.placed[identity] = Placed(placed.situation, assignment)
+                situation = placed.situation
+                assignment = with_subject(identity, self._decide_anew, situation, situation.needs_room)
+                placed = tables.placed[identity] = Placed(situation, assignment)
             if needs_room:
                 self._take(placed.situation, placed.assignment)
 

@@ -159,9 +159,6 @@ class LazyReasons(Mapping[str, Reason]):
     def __len__(self) -> int:
         return len(self._clusters)
 
-    def __repr__(self) -> str:
-        return repr(dict(self))
-
 
 class PolicyReasons(LazyReasons):
     """The reasons of all clusters for one policy, before any is chosen. `clusters`: rule and text, shared ones."""

@@ -27,14 +27,10 @@ from reconciler.policy import named_windows
 from reconciler.rollouts import approved_since
 from reconciler.templates import replicas_moved
 
-ALWAYS_CONFIRMED = frozenset(
-    {
-        ("", "Namespace"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition"),
-        ("", "PersistentVolume"),
-        ("", "PersistentVolumeClaim"),
-    }
-)
+ALWAYS_CONFIRMED = frozenset({
+    ("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("", "PersistentVolume"), ("", "PersistentVolumeClaim"),
+})  # fmt: skip
 """Kinds whose deletion takes data or other objects with it."""
 
 _GOES_ALONG: Final[Mapping[tuple[str, str], str]] = {

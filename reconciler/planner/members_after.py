@@ -216,6 +216,4 @@ def _observed_health(observation: ClusterObservation | None, live: LiveObject, i
 def _established(observation: ClusterObservation | None, row: AppliedRow) -> int | None:
     """Return the number of replicas that a copy has served with, as observed; a healthy one with all of them."""
     workload = observation.workloads.get(row.identity) if observation is not None else None
-    if workload is None or workload.health is Health.HEALTHY:
-        return row.replicas or 0
-    return workload.established
+    return row.replicas or 0 if workload is None or workload.health is Health.HEALTHY else workload.established

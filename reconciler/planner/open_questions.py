@@ -92,12 +92,10 @@ class _Differences:
         elif was is None:
             notes.append("its template is new")
         policy_fields = self._policy(identity, notes)
-        if identity in self._before.bindings:
-            notes += (
-                self._surroundings(identity)
-                if identity in self._after.bindings
-                else [self._effect_of_removal(identity)]
-            )
+        if identity in self._before.bindings and identity in self._after.bindings:
+            notes += self._surroundings(identity)
+        elif identity in self._before.bindings:
+            notes.append(self._effect_of_removal(identity))
         if not notes:
             return None
         return NotEvaluated(

@@ -162,9 +162,7 @@ class TurnOrder:
     ) -> None:
         """`manifests`: those in force, by cluster."""
         self._changes, self._schedule, self._snapshot, self._manifests = changes, schedule, snapshot, manifests
-        self._due: defaultdict[tuple[str, str], defaultdict[Identity, list[Change]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        self._due = defaultdict[tuple[str, str], defaultdict[Identity, list[Change]]](lambda: defaultdict(list))
         for change in changes:
             package = schedule.packaged.get(change.identity)
             if package is None and change.action in (Action.DELETE, Action.RELEASE):

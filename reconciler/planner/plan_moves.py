@@ -83,11 +83,8 @@ def _run(copies: Copies, cluster: str) -> JobProgress:
     run, ticked = run_of(live.body), copies.schedule.ticked.get((copies.identity, cluster))
     if run is JobProgress.FINISHED and ticked is not None and ticked.tick is Tick.FAILOVER:
         # Its cluster interrupted it (or failover would have left it alone): it is to run to its end elsewhere.
-        return (
-            JobProgress.FINISHED
-            if copies.interpreter.outcome(live.body) is RunOutcome.SUCCEEDED
-            else JobProgress.STARTED
-        )
+        has_succeeded = copies.interpreter.outcome(live.body) is RunOutcome.SUCCEEDED
+        return JobProgress.FINISHED if has_succeeded else JobProgress.STARTED
     return run
 
 

@@ -193,6 +193,4 @@ class RenderTables:
 def template_of(fleet: Fleet, identity: Identity) -> Template | None:
     """Return the template of the store, a bare Namespace where a Namespace has none, else None."""
     template = fleet.templates.get(identity)
-    if template is None and identity[:2] == ("", "Namespace"):
-        return bare_namespace(identity.name)
-    return template
+    return bare_namespace(identity.name) if template is None and identity[:2] == ("", "Namespace") else template

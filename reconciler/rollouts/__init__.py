@@ -1,6 +1,6 @@
 """Rollout documents, stage slots, gates, pins, and the revision in force in each cluster."""
 
-from reconciler.rollouts.differing import SelectedTables, changed_by_staging, differing, selected_of
+from reconciler.rollouts.differing import SelectedTables, changed_by_staging, selected_of
 from reconciler.rollouts.gate import (
     ANSWER_BYTES_MAX,
     GatedCopy,

@@ -7,7 +7,6 @@ objects. Source: ADR 18: staged are bodies, their overrides, and dependencies wi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -27,8 +26,6 @@ from reconciler.rollouts.layout import best_of, lay_out
 from reconciler.rollouts.progress import adopted, progress
 from reconciler.rollouts.release import release_of_head, rollback_revisions
 from reconciler.scheduler import Schedule
-
-Value = TypeVar("Value")
 
 Records = Mapping[str, Mapping[str, Record]]
 """By Rollout and cluster."""
@@ -135,15 +132,11 @@ def staged(
     fleet = schedule.fleet
     return replace(
         schedule,
-        fleet=replace(fleet, templates=_sorted({**templates, **fleet.templates})),
-        bindings=_sorted({**schedule.bindings, **bound}),
-        policies=_sorted({**policies, **schedule.policies}),
+        fleet=replace(fleet, templates=dict(sorted({**templates, **fleet.templates}.items()))),
+        bindings=dict(sorted({**schedule.bindings, **bound}.items())),
+        policies=dict(sorted({**policies, **schedule.policies}.items())),
         staging=staging,
     )
-
-
-def _sorted(mapping: dict[Identity, Value]) -> dict[Identity, Value]:
-    return {identity: mapping[identity] for identity in sorted(mapping)}
 
 
 def _lingering(

@@ -13,7 +13,6 @@ from reconciler.state.health import (
 from reconciler.state.judge import (
     Condition,
     ConditionEnd,
-    Verdict,
     degraded,
     frozen,
     held_for_person,
@@ -26,7 +25,6 @@ from reconciler.state.state_values import (
     HEALTHY,
     MISSING,
     NOMINAL,
-    SYNCED,
     THE_SERVER,
     Degraded,
     Failed,
@@ -37,7 +35,6 @@ from reconciler.state.state_values import (
     Healthy,
     Held,
     Lag,
-    Left,
     Missing,
     NotKnown,
     ObjectState,

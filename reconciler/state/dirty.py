@@ -13,7 +13,7 @@ from reconciler.api.refs import Copy, Identity
 from reconciler.incremental import changed_keys
 from reconciler.state.state_values import StateFacts
 
-_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 Keys = Mapping[str, frozenset[Identity]]
 
@@ -58,10 +58,10 @@ def _everything(facts: StateFacts, names: Iterable[str]) -> Keys:
         if cluster in copies:
             copies[cluster].add(identity)
     for name, keys in copies.items():
-        keys.update(facts.journal.ledger.get(name, _NOTHING).keys() - quiet[name])
-        keys.update(facts.manifests.get(name, _NOTHING).keys() - quiet[name])
+        keys.update(facts.journal.ledger.get(name, NOTHING).keys() - quiet[name])
+        keys.update(facts.manifests.get(name, NOTHING).keys() - quiet[name])
         # What a cluster reported unhealthy, or not at all.
-        keys.update(facts.health.get(name, _NOTHING))
+        keys.update(facts.health.get(name, NOTHING))
         if isinstance(member := facts.members.get(name), Read):
             keys.update(member.under_way, member.unread)
     return {name: frozenset(keys) for name, keys in copies.items()}
@@ -71,7 +71,7 @@ def _quiet(facts: StateFacts, cluster: str) -> AbstractSet[Identity]:
     """Return desired, unfrozen objects of a cluster that was read."""
     if facts.why_away(cluster) is not None or facts.is_left(cluster):
         return frozenset()
-    wanted = facts.manifests.get(cluster, _NOTHING).keys()
+    wanted = facts.manifests.get(cluster, NOTHING).keys()
     frozen = facts.schedule.frozen
     if not frozen and not facts.frozen:
         return wanted
@@ -122,7 +122,7 @@ def _copies(before: StateFacts, now: StateFacts) -> set[Copy]:
 
 def _in_member(before: StateFacts, now: StateFacts, name: str) -> set[Identity]:
     """Return the objects that a cluster reports differently: pending reads, failed reads, and health."""
-    changed: set[Identity] = changed_keys(before.health.get(name, _NOTHING), now.health.get(name, _NOTHING))
+    changed: set[Identity] = changed_keys(before.health.get(name, NOTHING), now.health.get(name, NOTHING))
     for facts, other in ((before, now), (now, before)):
         member = facts.members.get(name)
         if isinstance(member, Read):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -19,11 +17,9 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Staging
 from reconciler.incremental import Table
 from reconciler.placement import SHORTFALLS
-from reconciler.state.dirty import dirty_keys, turned
+from reconciler.state.dirty import NOTHING, dirty_keys, turned
 from reconciler.state.judge import state_of
 from reconciler.state.state_values import NOMINAL, HealthWord, Held, Lag, ObjectState, StateFacts
-
-_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class ClusterState(Struct, frozen=True, kw_only=True):
@@ -71,7 +67,7 @@ class FleetState(Struct, frozen=True, kw_only=True):
         state = there.kept.get(identity)
         if state is not None or there.why_away is not None or there.is_left:
             return state
-        return NOMINAL if identity in self.facts.manifests.get(cluster, _NOTHING) else None
+        return NOMINAL if identity in self.facts.manifests.get(cluster, NOTHING) else None
 
     def unread_kinds(self, cluster: str) -> frozenset[GVK]:
         """Return the kinds that cannot be read in a cluster that answers."""
@@ -79,8 +75,8 @@ class FleetState(Struct, frozen=True, kw_only=True):
 
     def gvk(self, cluster: str, identity: Identity) -> GVK | None:
         """Return the kind of a copy, as it is wanted, changed or recorded; None: none of these."""
-        manifest = self.facts.manifests.get(cluster, _NOTHING).get(identity)
-        row = self.facts.journal.ledger.get(cluster, _NOTHING).get(identity)
+        manifest = self.facts.manifests.get(cluster, NOTHING).get(identity)
+        row = self.facts.journal.ledger.get(cluster, NOTHING).get(identity)
         due = self.facts.changes.get((cluster, identity), ())
         template = self.facts.schedule.fleet.templates.get(identity)
         return next((one.gvk for one in (manifest, row, *due, template) if one is not None), None)
@@ -159,7 +155,7 @@ class StateTables:
 
     def _cluster(self, facts: StateFacts, name: str) -> ClusterState:
         table, why_away, is_left = self._tables[name], facts.why_away(name), facts.is_left(name)
-        nominal = len(facts.manifests.get(name, _NOTHING)) - table.wanted if why_away is None and not is_left else 0
+        nominal = len(facts.manifests.get(name, NOTHING)) - table.wanted if why_away is None and not is_left else 0
         return ClusterState(
             name=name,
             kept=table.rows,
