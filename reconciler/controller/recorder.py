@@ -95,7 +95,7 @@ class Recorder:
         if only is not None and state.picture is not None:
             placed = only | changed_keys(state.picture.schedule.bindings, planned.schedule.bindings)
         told = self._told.news(results)
-        remember(parts.journal, planned, snapshot, results, placed=placed, told=told)
+        remember(parts.journal, planned, snapshot, results, placed=placed, unrecorded=told)
         self._inbox.send(*map(ClusterChanged, self._memory.kind_faults.take_in(snapshot.members)))
         picture = merged(state.picture, planned, results, snapshot, self._memory.kind_faults.problems)
         known_timers = parts.journal.timers()

@@ -106,8 +106,8 @@ class WriteContext(Struct, frozen=True, kw_only=True):
 
 def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[ChangeResult, ...]:
     """Changes that are due in a cluster where the fleet could not be held, as failures."""
-    said = f"the fleet cannot be held there: {error.message}"
-    return tuple(ChangeResult(change=change, error=said, todo=error.todo, is_sent=False) for change in changes)
+    text = f"the fleet cannot be held there: {error.message}"
+    return tuple(ChangeResult(change=change, error=text, todo=error.todo, is_sent=False) for change in changes)
 
 
 def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = True) -> tuple[ChangeResult, ...]:
@@ -136,11 +136,11 @@ Waves = tuple[tuple[Change, ...], ...]
 
 def waves_by_cluster(plan: Plan) -> dict[str, Waves]:
     """The waves of a plan, cluster by cluster."""
-    found: dict[str, list[tuple[Change, ...]]] = {}
+    by_cluster: dict[str, list[tuple[Change, ...]]] = {}
     for wave in plan.waves:
         for cluster, changes in by_key((plan.changes[index].cluster, plan.changes[index]) for index in wave).items():
-            found.setdefault(cluster, []).append(tuple(changes))
-    return {cluster: tuple(waves) for cluster, waves in sorted(found.items())}
+            by_cluster.setdefault(cluster, []).append(tuple(changes))
+    return {cluster: tuple(waves) for cluster, waves in sorted(by_cluster.items())}
 
 
 def as_confirmed(plan: Plan, acting: WriteContext) -> WriteContext:
@@ -166,8 +166,8 @@ async def act(plan: Plan, acting: WriteContext) -> tuple[ChangeResult, ...]:
     acting, due = as_confirmed(plan, acting), waves_by_cluster(plan).items()
 
     async def work(cluster: str, waves: Waves) -> None:
-        async for made in act_in(acting.members[cluster], waves, acting):
-            results.extend(made)
+        async for group in act_in(acting.members[cluster], waves, acting):
+            results.extend(group)
 
     await asyncio.gather(*(work(cluster, waves) for cluster, waves in due))
     order = {id(change): index for index, change in enumerate(plan.changes)}
@@ -290,15 +290,15 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: W
         ),
         losses,
     )
-    found: dict[int, tuple[ChangeResult, AppliedRow | None]] = {}
+    results: dict[int, tuple[ChangeResult, AppliedRow | None]] = {}
     waiting = iter(enumerate(changes))
 
     async def work() -> None:
         for index, change in waiting:
-            found[index] = await _tried(member, change, acting, masker)
+            results[index] = await _tried(member, change, acting, masker)
 
     await asyncio.gather(*(work() for _ in range(min(AT_ONCE, len(changes)))))
-    ended = [found[index] for index in range(len(changes))]
+    ended = [results[index] for index in range(len(changes))]
     acting.journal.finish(
         [
             IntentOutcome(
@@ -351,10 +351,10 @@ async def _tried(
             health = health_of(live, acting.interpreters.of(*change.identity[:2]))
             result = replace(result, resource_version=live.resource_version, health=health)
             if row is not None and acting.comparer is not None and (altered := acting.comparer.altered(change, live)):
-                shown = masker.change(replace(change, fields=altered)).fields
+                masked = masker.change(replace(change, fields=altered)).fields
                 lost = " and ".join(missing_marks(live.body, acting.fleet))
-                told = altered_text(shown) + (f"; without {lost} it is not known as ours" if lost else "")
-                result = replace(result, error=masker.text(told), is_paced=True, altered=altered)
+                text = altered_text(masked) + (f"; without {lost} it is not known as ours" if lost else "")
+                result = replace(result, error=masker.text(text), is_paced=True, altered=altered)
                 # A round has to read its availability first.
                 row = replace(row, established=None, recorded=row.recorded and as_marked(row.recorded, live.body))
     tell_each(acting, [result])

@@ -88,8 +88,8 @@ async def dry_run(
         return answer if is_doubtful or is_replacing else (change, None)
 
     answers = await asyncio.gather(*(ask(change) for change in planned.plan.changes))
-    kept = [index for index, (change, _) in enumerate(answers) if change is not None]
-    position = {index: at for at, index in enumerate(kept)}
+    left = [index for index, (change, _) in enumerate(answers) if change is not None]
+    position = {index: at for at, index in enumerate(left)}
     changes = tuple(change for change, _ in answers if change is not None)
     waves = tuple(tuple(position[index] for index in wave if index in position) for wave in planned.plan.waves)
     problems = dict(planned.problems)
@@ -108,8 +108,8 @@ async def dry_run(
 async def _ask(
     change: Change, member: MemberCluster, snapshot: FleetSnapshot, planned: Round
 ) -> tuple[Change | None, Problem | None]:
-    seen = snapshot.members[change.cluster]
-    live = seen.objects.get(change.identity) if isinstance(seen, Read) else None
+    observed = snapshot.members[change.cluster]
+    live = observed.objects.get(change.identity) if isinstance(observed, Read) else None
     assert change.manifest is not None, "an update has a manifest"
     if live is None:
         return change, None
@@ -128,8 +128,8 @@ async def _ask(
             dry_run=True,
         )
     except InvalidObject as error:
-        said = error.causes or (RefusedField("", "", error.message),)
-        if (at := refused_in_place(said, schema)) is not None:
+        causes = error.causes or (RefusedField("", "", error.message),)
+        if (at := refused_in_place(causes, schema)) is not None:
             path = replicas_path(change.identity, snapshot.interpreters)
             replacing = as_replacement(change, at, path)
             return replacing, _would_be_refused(change, error) if replacing.held else None
@@ -137,8 +137,8 @@ async def _ask(
             # Entries of others are taken away, too. Source: design#replaced-entries.
             removed = tuple(sorted((*change.removed_paths, *(entry.path for entry in beside))))
             fields = tuple(sorted((*change.fields, *beside), key=lambda field: field.path))
-            taken = replace(change, fields=fields, removed_paths=removed, in_the_way=(), engine=Engine.SERVER_SIDE)
-            return taken, None
+            update = replace(change, fields=fields, removed_paths=removed, in_the_way=(), engine=Engine.SERVER_SIDE)
+            return update, None
         # The dry run does not cover fields that are taken over first, and that may be the cause of its refusal.
         if change.removed_paths:
             return change, None
@@ -150,14 +150,14 @@ async def _ask(
     if not is_write_needed(fields) and not change.removed_paths:
         return (change if comparer.altered(change, result) else None), None
     # A field that was told keeps its cause, and one that is taken over stays shown.
-    told, shown = {field.path: field for field in change.fields}, {field.path for field in fields}
+    before, paths = {field.path: field for field in change.fields}, {field.path for field in fields}
     answered = [
-        replace(field, cause=told[field.path].cause)
-        if field.path in told and field.cause is not Cause.SIDE_EFFECT
+        replace(field, cause=before[field.path].cause)
+        if field.path in before and field.cause is not Cause.SIDE_EFFECT
         else field
         for field in fields
     ]
-    answered += [told[path] for path in change.removed_paths if path in told and path not in shown]
+    answered += [before[path] for path in change.removed_paths if path in before and path not in paths]
     fields = tuple(sorted(answered, key=lambda field: field.path))
     return replace(change, fields=fields, cause=overall_cause(fields), engine=Engine.SERVER_SIDE), None
 
@@ -216,22 +216,22 @@ class Contents:
         self._known = {key: self._known[key] for change in due if (key := (change.cluster, change.uid)) in self._known}
         if not due:
             return planned
-        found = [await self._of(change, members[change.cluster], fleet_names(settings), within_s) for change in due]
+        counted = [await self._of(change, members[change.cluster], fleet_names(settings), within_s) for change in due]
         problems = dict(planned.problems)
-        told: dict[int, Change] = {}
-        for change, contents in zip(due, found, strict=True):
+        warned: dict[int, Change] = {}
+        for change, contents in zip(due, counted, strict=True):
             text = _deleted_along(change, contents, planned.plan.changes)
             if text:
                 why = change.reason
                 # The reason goes to history. The hold stays as it is: a changing number must not cause a new report.
                 reason = replace(why, text=f"{why.text}; it {text}") if why is not None else None
-                told[id(change)] = replace(change, reason=reason)
+                warned[id(change)] = replace(change, reason=reason)
                 problem = Problem(
                     source=change.source, code="deletes-others", message=f"deleting {change.identity} {text}",
                     severity=Severity.WARNING, cluster=change.cluster,
                 )  # fmt: skip
                 problems[change.identity] = (*problems.get(change.identity, ()), problem)
-        changes = tuple(told.get(id(change), change) for change in planned.plan.changes)
+        changes = tuple(warned.get(id(change), change) for change in planned.plan.changes)
         plan = replace(planned.plan, changes=changes, problems=with_problems(planned.plan.problems, *problems.values()))
         return replace(planned, plan=plan, problems=problems)
 
@@ -262,9 +262,9 @@ async def _listed(change: Change, member: MemberCluster, fleet_names: Collection
     discovery = await member.discover()
     if change.identity[:2] == _DEFINITION:
         group, kind = dig(change.before or {}, "spec", "group"), dig(change.before or {}, "spec", "names", "kind")
-        wanted = {found.group_kind for found in discovery.served() if found.group_kind == (group, kind)}
+        wanted = {gvk.group_kind for gvk in discovery.served() if gvk.group_kind == (group, kind)}
     else:
-        namespaced = {found.group_kind for found, is_namespaced in discovery.served().items() if is_namespaced}
+        namespaced = {gvk.group_kind for gvk, is_namespaced in discovery.served().items() if is_namespaced}
         wanted = namespaced - _OF_THE_CLUSTER
     kinds = [served.gvk for one in sorted(wanted) if (served := discovery.preferred(*one)) is not None]
     namespace = change.identity.name if change.identity[:2] == _NAMESPACE else ""
@@ -276,27 +276,27 @@ async def _listed(change: Change, member: MemberCluster, fleet_names: Collection
                 listing = await member.list_metadata(gvk, namespace=namespace)
         except MemberClusterError as error:
             return _Counted(errors=(error.message,))
-        found = [
+        listed_here = [
             (one.identity, dig(one.body, "metadata", "labels", FLEET_LABEL) in fleet_names)
             for one in listing.objects
             if (one.identity.kind, one.identity.name) not in _IN_EVERY_NAMESPACE
             and not dig(one.body, "metadata", "ownerReferences")
         ]
-        return _Counted(frozenset((*found, *((identity, False) for identity in listing.unread))))
+        return _Counted(frozenset((*listed_here, *((identity, False) for identity in listing.unread))))
 
     each = await asyncio.gather(*map(listed, kinds))
     errors = tuple(error for one in each for error in one.errors)
-    return _Counted(frozenset(found for one in each for found in one.objects), errors)
+    return _Counted(frozenset(each_object for one in each for each_object in one.objects), errors)
 
 
 def _deleted_along(change: Change, contents: _Counted, changes: Collection[Change]) -> str:
     """Return the objects that are deleted along; empty: only those that the plan deletes there anyway."""
     deleted = {other.identity for other in changes if other.action is Action.DELETE and other.cluster == change.cluster}
-    left = sorted(found for found in contents.objects if found[0] not in deleted)
+    left = sorted(entry for entry in contents.objects if entry[0] not in deleted)
     foreign = [identity for identity, is_ours in left if not is_ours]
-    kept = [identity for identity, is_ours in left if is_ours]
+    ours = [identity for identity, is_ours in left if is_ours]
     parts = [f"{_counted(foreign)} that are not ours"] if foreign else []
-    parts += [f"{_counted(kept)} of ours that nothing else deletes"] if kept else []
+    parts += [f"{_counted(ours)} of ours that nothing else deletes"] if ours else []
     if contents.errors:
         parts.append(f"objects that could not be counted ({contents.errors[0]})")
     return f"deletes {' and '.join(parts)} with it" if parts else ""

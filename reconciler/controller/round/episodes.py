@@ -74,26 +74,26 @@ class Episodes:
         """
         known = self._open[kind]
         ended = known.keys() & set(over) - holding.keys()
-        found = [self._end_event(kind, known.pop(subject), now) for subject in sorted(ended)]
-        for subject, given in sorted(holding.items()):
-            data = {key: scrub_text(value) if isinstance(value, str) else value for key, value in given.items()}
+        events = [self._end_event(kind, known.pop(subject), now) for subject in sorted(ended)]
+        for subject, raw in sorted(holding.items()):
+            data = {key: scrub_text(value) if isinstance(value, str) else value for key, value in raw.items()}
             before = known.get(subject)
             if before is not None and kind in _GROWING:
                 data["since"] = begun_at(before)
             if before is None or _is_news(kind, before, data):
                 known[subject] = self._event(kind, subject, now, data)
-                found.append(known[subject])
-        if found:
-            self._journal.record_events(found)
-        return tuple(found)
+                events.append(known[subject])
+        if events:
+            self._journal.record_events(events)
+        return tuple(events)
 
-    def forget(self, kind: EventKind, kept: Iterable[str]) -> None:
+    def forget(self, kind: EventKind, subjects: Iterable[str]) -> None:
         """Drop episodes that are not among these: they neither go on nor end."""
-        self._open[kind] = {subject: self._open[kind][subject] for subject in set(kept) & self._open[kind].keys()}
+        self._open[kind] = {subject: self._open[kind][subject] for subject in set(subjects) & self._open[kind].keys()}
 
     def _end_event(self, kind: EventKind, begun: Event, now: str) -> Event:
-        kept = {key: begun.data[key] for key in ("why", "who") if key in begun.data}
-        return self._event(_END_OF[kind], begun.subject, now, {**kept, "since": begun_at(begun)})
+        cause = {key: begun.data[key] for key in ("why", "who") if key in begun.data}
+        return self._event(_END_OF[kind], begun.subject, now, {**cause, "since": begun_at(begun)})
 
     def _event(self, kind: EventKind, subject: str, now: str, data: Mapping[str, Any]) -> Event:
         return Event(round=self._journal.complete_rounds(), time=now, kind=kind, subject=subject, data=data)
@@ -154,17 +154,17 @@ class OngoingConditions(Generic[State]):
             self._unsure.add(copy)
 
 
-def hold_of(found: Mapping[Identity, Held], since: Mapping[Identity, str]) -> dict[str, Any]:
+def hold_of(held: Mapping[Identity, Held], since: Mapping[Identity, str]) -> dict[str, Any]:
     """Return a hold of a cluster for history: holder, number of objects, the first of them, and the reason.
 
     `since`: the revision with which each began. Those of the named objects are there where they differ.
     """
-    names = sorted(found, key=str)
+    names = sorted(held, key=str)
     revisions = {str(name): since[name] for name in names[:OBJECTS_MAX]}
     return {
-        "why": found[names[0]].why,
-        "by": ", ".join(sorted({str(one.by) for one in found.values()})),
-        "held": len(found),
+        "why": held[names[0]].why,
+        "by": ", ".join(sorted({str(one.by) for one in held.values()})),
+        "held": len(held),
         "objects": [str(name) for name in names[:OBJECTS_MAX]],
         **({"revisions": revisions} if len(set(revisions.values())) > 1 else {}),
     }
@@ -172,7 +172,7 @@ def hold_of(found: Mapping[Identity, Held], since: Mapping[Identity, str]) -> di
 
 def freeze(frozen: Mapping[Copy, Frozen]) -> Mapping[str, Any]:
     """Return the frozen objects of the fleet for history: files, number of copies, clusters, the first objects."""
-    files = [by for by, _ in Counter(found.by for found in frozen.values()).most_common(_FILES_MAX)]
+    files = [by for by, _ in Counter(one.by for one in frozen.values()).most_common(_FILES_MAX)]
     return {
         "why": "; ".join(sorted(files)),
         "frozen": len(frozen),
@@ -203,9 +203,9 @@ class PlacementReasons(Struct, frozen=True, kw_only=True):
     def of(self, identity: Identity, before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Behind | None:
         """Return the reason of a move; None: it follows something else, or the clusters' state."""
         for cluster in _lost(before, after):
-            taken = self.ticked.get((identity, cluster))
-            if taken is not None:
-                return self._behind(taken)
+            constraint = self.ticked.get((identity, cluster))
+            if constraint is not None:
+                return self._behind(constraint)
         if self.is_advanced or not before:
             return _COMMIT
         for cluster in _lost(after, before):
@@ -223,19 +223,19 @@ class PlacementReasons(Struct, frozen=True, kw_only=True):
             return sorted(each for each in placed if each.namespace == identity.name)
         return self.bindings[identity].owners if identity in self.bindings else ()
 
-    def _behind(self, taken: Constraint) -> Behind:
-        if taken.tick is not Tick.EVICTION:
-            return {"who": str(taken.tick), "why": taken.reason}
-        order = self._order(taken.identity, taken.cluster)
+    def _behind(self, constraint: Constraint) -> Behind:
+        if constraint.tick is not Tick.EVICTION:
+            return {"who": str(constraint.tick), "why": constraint.reason}
+        order = self._order(constraint.identity, constraint.cluster)
         if order is not None:
-            return {"who": order.who or "a person", "why": taken.reason}
+            return {"who": order.who or "a person", "why": constraint.reason}
         # The order is gone already: it was undone during the round.
-        evicted = self._newest(taken.identity, taken.cluster, (EventKind.EVICTED,))
-        return {"who": (str(evicted.data.get("who", "")) if evicted else "") or "a person", "why": taken.reason}
+        evicted = self._newest(constraint.identity, constraint.cluster, (EventKind.EVICTED,))
+        return {"who": (str(evicted.data.get("who", "")) if evicted else "") or "a person", "why": constraint.reason}
 
     def _newest(self, identity: Identity, cluster: str, kinds: tuple[EventKind, ...]) -> Event | None:
-        found = self.journal.newest_events(EventFilter(subject=f"{identity} @ {cluster}", kinds=kinds), 1)
-        return found[0].event if found else None
+        newest = self.journal.newest_events(EventFilter(subject=f"{identity} @ {cluster}", kinds=kinds), 1)
+        return newest[0].event if newest else None
 
     def _order(self, identity: Identity, cluster: str) -> EvictionRecord | None:
         return next((one for one in self.evictions if (one.identity, one.cluster) == (identity, cluster)), None)
@@ -250,23 +250,23 @@ def placed_events(
     number: int, time: str, plan: Plan, recorded: Collection[Identity], origins: PlacementReasons
 ) -> Iterator[Event]:
     """Yield the new placements: recorded ones that differ from before."""
-    placed = [found for found in plan.placements if found.identity in recorded]
-    behind = {found.identity: origins.of(found.identity, found.before, found.after) for found in placed}
-    for found in placed:
-        origin = behind[found.identity]
+    placed = [placement for placement in plan.placements if placement.identity in recorded]
+    behind = {each.identity: origins.of(each.identity, each.before, each.after) for each in placed}
+    for placement in placed:
+        origin = behind[placement.identity]
         if origin is None:
-            led = (behind.get(owner) for owner in origins.followed(found.identity, behind))
+            led = (behind.get(owner) for owner in origins.followed(placement.identity, behind))
             origin = next((one for one in led if one is not None), _CLUSTERS)
         yield Event(
             round=number,
             time=time,
             kind=EventKind.PLACED,
-            subject=str(found.identity),
+            subject=str(placement.identity),
             data={
                 "revision": plan.head,
-                "before": placement_part(found.before),
-                "after": placement_part(found.after),
-                "reasons": reasons_part(found.reasons),
+                "before": placement_part(placement.before),
+                "after": placement_part(placement.after),
+                "reasons": reasons_part(placement.reasons),
                 **origin,
             },
         )
@@ -293,10 +293,10 @@ class Steps:
         self.fresh_s = None
         if step.revision != self._revision:
             newest = self._journal.newest_events(EventFilter(kinds=_KINDS), 2)
-            told = [found.event for found in newest if found.event.data.get("revision") == step.revision]
+            events = [each.event for each in newest if each.event.data.get("revision") == step.revision]
             self._revision = step.revision
-            self.is_told = bool(told) and told[0] is newest[0].event and told[0].kind == EventKind.IN_STEP
-            self.seen_at = next((event.time for event in told if event.kind == EventKind.ADVANCED), "")
+            self.is_told = bool(events) and events[0] is newest[0].event and events[0].kind == EventKind.IN_STEP
+            self.seen_at = next((event.time for event in events if event.kind == EventKind.ADVANCED), "")
         if self.is_told or not step.is_complete:
             return ()
         self.is_told = True

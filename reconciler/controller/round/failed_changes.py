@@ -40,20 +40,20 @@ def failures_after(
 
     `fought`: copies in conflict back-off, which explains more than one altered write.
     """
-    found = dict(before)
+    failures = dict(before)
     for result in results:
         copy = result.change.copy
-        known = found.pop(copy, None)
+        known = failures.pop(copy, None)
         if result.error and not (result.altered and copy in fought):
             is_altered, at = bool(result.altered), picture.plan.head
             failed = Failed(result.error, is_altered=is_altered, todo=result.todo, revision=at, fault=result.fault)
             # The revision with which it began to fail so: later ones are not behind it.
             is_same = known is not None and known.why == failed.why
-            found[copy] = replace(failed, revision=known.revision) if known is not None and is_same else failed
-    if not found:
+            failures[copy] = replace(failed, revision=known.revision) if known is not None and is_same else failed
+    if not failures:
         return {}
     due = {change.copy for change in picture.plan.changes if change.held is None}
-    return {copy: failed for copy, failed in found.items() if copy in due}
+    return {copy: failed for copy, failed in failures.items() if copy in due}
 
 
 def with_holders(planned: Round, held_elsewhere: Mapping[str, str]) -> Round:
@@ -61,13 +61,13 @@ def with_holders(planned: Round, held_elsewhere: Mapping[str, str]) -> Round:
 
     `held_elsewhere`: by cluster the owner and the remedy.
     """
-    found = {
+    problems = {
         Problem(source=NOWHERE, code="fleet-held-elsewhere", message=why, severity=Severity.ERROR, cluster=cluster)
         for cluster, why in held_elsewhere.items()
     }
-    if not found:
+    if not problems:
         return planned
-    return replace(planned, plan=replace(planned.plan, problems=with_problems(planned.plan.problems, found)))
+    return replace(planned, plan=replace(planned.plan, problems=with_problems(planned.plan.problems, problems)))
 
 
 def merged(
@@ -101,7 +101,7 @@ def merged(
         is_away = cluster in unread and planned.schedule.is_bound(identity, cluster)
         return snapshot.is_asked(cluster, identity) and not is_away
 
-    kept = tuple(
+    pending = tuple(
         change
         for change in before.plan.changes
         if not is_evaluated(change.cluster, change.identity)
@@ -109,13 +109,13 @@ def merged(
         or (change.cluster in unread and change.action not in ARRIVES)
     )
     # What is wrong with the store or with a whole cluster comes anew with every round.
-    found = _problems(before.problems, planned.problems, only, is_evaluated)
+    by_identity = _problems(before.problems, planned.problems, only, is_evaluated)
     # But what cannot be listed is only known to rounds that ask for it.
-    told = unlisted if only is not None else ()
-    problems = with_problems(planned.plan.problems, told, *found.values())
-    plan = _plan(planned.plan, (*kept, *due), problems)
+    missing = unlisted if only is not None else ()
+    problems = with_problems(planned.plan.problems, missing, *by_identity.values())
+    plan = _plan(planned.plan, (*pending, *due), problems)
     manifests = _manifests(before.manifests, planned.manifests, only, is_evaluated)
-    return replace(planned, plan=plan, manifests=manifests, problems=found, frozen=frozen)
+    return replace(planned, plan=plan, manifests=manifests, problems=by_identity, frozen=frozen)
 
 
 def _missed(
@@ -128,8 +128,8 @@ def _missed(
         for identity in manifests.keys() if only is None else only & manifests.keys():
             if identity not in fleet.templates and identity not in schedule.bindings:
                 manifest = manifests[identity]
-                seen = Template(gvk=manifest.gvk, identity=identity, body=manifest.body, source=NOWHERE, digest="")
-                reach = broken.by(seen)
+                template = Template(gvk=manifest.gvk, identity=identity, body=manifest.body, source=NOWHERE, digest="")
+                reach = broken.by(template)
                 yield (cluster, identity), reach.why if reach is not None else INCOMPLETE
 
 
@@ -140,14 +140,14 @@ def _problems(
     is_evaluated: Callable[[str, Identity], bool],
 ) -> dict[Identity, tuple[Problem, ...]]:
     """Return the problems, keeping those of unevaluated objects, also of objects evaluated in other clusters alone."""
-    found = dict(before)
+    kept_problems = dict(before)
     for identity in before.keys() if only is None else only & before.keys():
-        found[identity] = tuple(
+        kept_problems[identity] = tuple(
             problem for problem in before[identity] if problem.cluster and not is_evaluated(problem.cluster, identity)
         )
     for identity, problems in now.items():
-        found[identity] = tuple(sorted({*found.get(identity, ()), *problems}))
-    return {identity: problems for identity, problems in found.items() if problems}
+        kept_problems[identity] = tuple(sorted({*kept_problems.get(identity, ()), *problems}))
+    return {identity: problems for identity, problems in kept_problems.items() if problems}
 
 
 def with_completeness(picture: Round, members: Mapping[str, Member]) -> Round:
@@ -156,14 +156,14 @@ def with_completeness(picture: Round, members: Mapping[str, Member]) -> Round:
     `members`: how each of them was seen last.
     """
     is_seen = all(isinstance(member, Read) and not member.unread for member in members.values())
-    has_faults = any(found.code == INTERNAL_ERROR for found in chain(*picture.problems.values()))
+    has_faults = any(problem.code == INTERNAL_ERROR for problem in chain(*picture.problems.values()))
     is_complete = is_seen and not has_faults and picture.schedule.fleet.is_complete
     return replace(picture, plan=replace(picture.plan, is_complete=is_complete))
 
 
 def with_faults(picture: Round, before: Failures, now: Failures) -> Round:
     """The picture with the faults of the program that changes failed for. `before`: those that it may show."""
-    known, faults = ({found.fault for found in each.values() if found.fault is not None} for each in (before, now))
+    known, faults = ({failed.fault for failed in each.values() if failed.fault is not None} for each in (before, now))
     others = without_problems(picture.plan.problems, known - faults)
     return replace(picture, plan=replace(picture.plan, problems=with_problems(others, faults)))
 
@@ -175,8 +175,8 @@ def log_faults(before: Iterable[Problem], after: Iterable[Problem]) -> None:
     known = {problem for problem in before if problem.code == INTERNAL_ERROR}
     for problem in after:
         if problem.code == INTERNAL_ERROR and problem not in known:
-            told = {"error": f"{problem.message}\n{problem.trace}"}
-            extra = fault_fields(problem.cluster, problem.source) | told
+            error_text = {"error": f"{problem.message}\n{problem.trace}"}
+            extra = fault_fields(problem.cluster, problem.source) | error_text
             log.error("a fault of the program; what it concerns stays as it is", extra=extra)
 
 
@@ -196,17 +196,17 @@ def _manifests(
     only: frozenset[Identity] | None,
     is_evaluated: Callable[[str, Identity], bool],
 ) -> dict[str, Mapping[Identity, Manifest]]:
-    found = dict(before)
+    manifests = dict(before)
     for cluster in before.keys() | now.keys():
-        known, seen = before.get(cluster, {}), now.get(cluster, {})
+        known, new = before.get(cluster, {}), now.get(cluster, {})
         over = {
             identity
             for identity in (known.keys() if only is None else only & known.keys())
             if is_evaluated(cluster, identity)
         }
-        if seen or over:
-            found[cluster] = {identity: one for identity, one in known.items() if identity not in over} | dict(seen)
-    return {cluster: found.get(cluster, {}) for cluster in sorted(before.keys() | now.keys())}
+        if new or over:
+            manifests[cluster] = {identity: one for identity, one in known.items() if identity not in over} | dict(new)
+    return {cluster: manifests.get(cluster, {}) for cluster in sorted(before.keys() | now.keys())}
 
 
 Healths = Mapping[str, Mapping[Identity, HealthState]]
@@ -222,39 +222,39 @@ def facts_of(picture: Round, members: Mapping[str, Member]) -> StateFacts:
         schedule=picture.schedule,
         manifests=picture.manifests,
         members=members,
-        changes={copy: tuple(found) for copy, found in changes.items()},
+        changes={copy: tuple(pending) for copy, pending in changes.items()},
         problems=picture.problems,
         frozen=picture.frozen,
         unlisted={
-            name: found.unlisted for name, found in members.items() if isinstance(found, Read) and found.unlisted
+            name: member.unlisted for name, member in members.items() if isinstance(member, Read) and member.unlisted
         },
     )
 
 
 def looked_health(planned: Round, snapshot: FleetSnapshot) -> Looked:
     """Return the health of desired and of frozen objects that a round read, by cluster."""
-    found: Looked = {}
+    health: Looked = {}
     frozen = planned.schedule.frozen | {identity for _, identity in planned.frozen}
     for cluster, manifests in planned.manifests.items():
         member = snapshot.members.get(cluster)
         if isinstance(member, Read):
             # What is frozen is not compared, but how it fares can be seen.
-            kept = frozen & snapshot.journal.ledger.get(cluster, {}).keys() - member.unasked if frozen else frozen
-            seen = found[cluster] = {}
-            for identity in (*manifests, *kept - manifests.keys()):
+            rows = snapshot.journal.ledger.get(cluster, {}) if frozen else {}
+            here = health[cluster] = {}
+            for identity in (*manifests, *frozen & rows.keys() - member.unasked - manifests.keys()):
                 live = member.objects.get(identity)
                 if live is not None:
-                    seen[identity] = health_of(live, snapshot.interpreters.of(*identity[:2]))
+                    here[identity] = health_of(live, snapshot.interpreters.of(*identity[:2]))
                 elif identity in member.absent:
-                    seen[identity] = MISSING
-    return found
+                    here[identity] = MISSING
+    return health
 
 
-def not_healthy(found: Mapping[str, Mapping[Identity, HealthState]]) -> Healths:
+def not_healthy(looked: Healths) -> Healths:
     """Return unhealthy objects."""
     return {
-        cluster: {identity: health for identity, health in seen.items() if not isinstance(health, Healthy)}
-        for cluster, seen in found.items()
+        cluster: {identity: health for identity, health in states.items() if not isinstance(health, Healthy)}
+        for cluster, states in looked.items()
     }
 
 

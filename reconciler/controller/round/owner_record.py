@@ -60,16 +60,16 @@ class OwnerRecord(Struct, frozen=True, kw_only=True):
 def read_mark(live: LiveObject) -> OwnerRecord:
     """The mark that an object carries. What is no epoch counts as none."""
     data = dig(live.body, "data")
-    found = {key: value for key, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
+    texts = {key: value for key, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
     return OwnerRecord(
-        journal=found.get("journal", ""),
-        epoch=_number(found.get("epoch", "")) or 0,
+        journal=texts.get("journal", ""),
+        epoch=_number(texts.get("epoch", "")) or 0,
         # A term of a Lease of a shard says nothing beside one of the fleet's: a person has to take over from it.
-        term=read_term(_number(found.get("term", "")) or 0) or None if _SHARD not in found else None,
-        token=found.get("instance", ""),
-        host=found.get("host", ""),
-        since=found.get("since") or str(dig(live.body, "metadata", "creationTimestamp") or ""),
-        entries={key: value for key, value in found.items() if key not in _OWN_KEYS},
+        term=read_term(_number(texts.get("term", "")) or 0) or None if _SHARD not in texts else None,
+        token=texts.get("instance", ""),
+        host=texts.get("host", ""),
+        since=texts.get("since") or str(dig(live.body, "metadata", "creationTimestamp") or ""),
+        entries={key: value for key, value in texts.items() if key not in _OWN_KEYS},
     )
 
 
@@ -92,7 +92,7 @@ def is_hook_record(row: AppliedRow) -> bool:
 
 def hook_entries(rows: Iterable[AppliedRow]) -> dict[str, str]:
     """Key to text for the owner record of one cluster. `rows`: those of the cluster, by identity."""
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for row in islice(filter(is_hook_record, rows), _HOOKS_MAX):
         entry = _HookEntry(
             apiVersion=row.gvk.api_version,
@@ -104,8 +104,8 @@ def hook_entries(rows: Iterable[AppliedRow]) -> dict[str, str]:
             failed=row.failed,
         )
         key = f"{_HOOK_PREFIX}{digest_of([*row.identity])[:_KEY_DIGITS]}"
-        found[key] = msgspec.json.encode(entry).decode()
-    return found
+        entries[key] = msgspec.json.encode(entry).decode()
+    return entries
 
 
 def record_hooks(changes: Iterable[Change], acting: WriteContext) -> None:
@@ -171,8 +171,8 @@ def is_own(mark: OwnerRecord, known: tuple[HoldRecord, ...]) -> bool:
     An older one is of an earlier version, or of a cluster that was restored; a newer one, or another one of the same
     epoch, was written with a copy of the journal.
     """
-    confirmed = max((found.epoch for found in known if found.is_confirmed), default=0)
-    is_known = any((found.epoch, found.token) == (mark.epoch, mark.token) for found in known)
+    confirmed = max((hold.epoch for hold in known if hold.is_confirmed), default=0)
+    is_known = any((hold.epoch, hold.token) == (mark.epoch, mark.token) for hold in known)
     return mark.epoch == 0 or is_known or mark.epoch < confirmed
 
 

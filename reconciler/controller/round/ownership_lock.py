@@ -147,9 +147,9 @@ class OwnershipLock:
 
         async def one(member: MemberCluster) -> None:
             holding = self._hold(member, fleet, take_over=take_over)
-            found = await try_await(holding if within_s is None else within(holding, within_s))
-            if found.fault is not None:
-                failed[member.name] = _error_of(member, found.fault)
+            held = await try_await(holding if within_s is None else within(holding, within_s))
+            if held.fault is not None:
+                failed[member.name] = _error_of(member, held.fault)
 
         await asyncio.gather(*(one(member) for member in members))
         return failed
@@ -169,25 +169,25 @@ class OwnershipLock:
         pending.update(begun)
         is_entered = False
         try:
-            found = await try_await(self._hold(member, fleet, begun=begun))
-            is_entered = found.fault is None
+            held = await try_await(self._hold(member, fleet, begun=begun))
+            is_entered = held.fault is None
         finally:
             for name in [] if is_entered else [name for name in begun if pending.get(name) is begun[name]]:
                 del pending[name]
-        return None if is_entered else _error_of(member, found.fault)
+        return None if is_entered else _error_of(member, held.fault)
 
     async def read_back(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, MemberClusterError]:
         """Take the records' rollouts into the journal, whoever wrote them; no record is written.
 
         Return per cluster the error of reading its record. A cluster without a record adds nothing.
         """
-        found = await _marks_in(members, fleet)
+        marks = await _marks_in(members, fleet)
         with self._journal.transaction():
-            for name, mark in found.items():
+            for name, mark in marks.items():
                 if isinstance(mark, OwnerRecord):
                     self._take_in(name, mark)
                     self._take_in_hooks(name, mark)
-        return {name: why for name, why in found.items() if not isinstance(why, OwnerRecord | ObjectNotFound)}
+        return {name: why for name, why in marks.items() if not isinstance(why, OwnerRecord | ObjectNotFound)}
 
     async def _hold(
         self, member: MemberCluster, fleet: str, *, take_over: bool = False, begun: Mapping[str, Record] = _NOTHING
@@ -241,7 +241,7 @@ class OwnershipLock:
     ) -> None:
         """Raise the epoch: from now on this process holds the fleet there."""
         known = self._journal.holds(member.name)
-        confirmed = max((found.epoch for found in known if found.is_confirmed), default=0)
+        confirmed = max((hold.epoch for hold in known if hold.is_confirmed), default=0)
         epoch = max(mark.epoch, confirmed) + 1
         if live is not None and mark.journal == self._journal.uuid and mark.epoch < confirmed:
             # A later mark of ours was there: only a backup that was put back has the one before.
@@ -259,29 +259,28 @@ class OwnershipLock:
     def _take_in(self, cluster: str, mark: OwnerRecord) -> frozenset[str]:
         """Record the trusted rollouts of an owner record; return their names."""
         records, news = self._journal.rollout_records(), set()
-        for name, told in records_of_entries(mark.entries, self._clock.now()).items():
-            found = believed(records.get(name, {}).get(cluster), told)
-            if found is not None:
-                self._journal.record_rollouts(name, {cluster: found})
+        for name, marked in records_of_entries(mark.entries, self._clock.now()).items():
+            record = believed(records.get(name, {}).get(cluster), marked)
+            if record is not None:
+                self._journal.record_rollouts(name, {cluster: record})
                 news.add(name)
         return frozenset(news)
 
     def _take_in_hooks(self, cluster: str, mark: OwnerRecord) -> bool:
         """Record the runs of hooks in an owner record; return whether any is news."""
         known = self._journal.ledger().get(cluster, {})
-        told = ((row, known.get(row.identity)) for row in hook_rows(cluster, mark.entries))
-        news = [row for row, other in told if other is None or hook_entries([row]) != hook_entries([other])]
+        pairs = ((row, known.get(row.identity)) for row in hook_rows(cluster, mark.entries))
+        news = [row for row, other in pairs if other is None or hook_entries([row]) != hook_entries([other])]
         if news:
             self._journal.record_applied(news)
         return bool(news)
 
     def _entries(self, cluster: str, overtaken: Iterable[str]) -> dict[str, str]:
-        records = {name: found[cluster] for name, found in self._journal.rollout_records().items() if cluster in found}
+        records = {name: each[cluster] for name, each in self._journal.rollout_records().items() if cluster in each}
         pending = self._pending.setdefault(cluster, {})
-        for name in [
-            name for name, record in pending.items() if name in overtaken or is_past(records.get(name), record)
-        ]:
-            del pending[name]
+        for name, record in tuple(pending.items()):
+            if name in overtaken or is_past(records.get(name), record):
+                del pending[name]
         return entries_of({**records, **pending}) | hook_entries(self._journal.ledger().get(cluster, {}).values())
 
     def _is_told(self, cluster: str, mark: OwnerRecord, entries: Mapping[str, str]) -> bool:
@@ -327,10 +326,10 @@ class OwnershipLock:
 
     async def lost(self, member: MemberCluster, fleet: str) -> MemberClusterError | None:
         """Return why this process no longer owns a member; None: it does. Only reads."""
-        found = await try_await(_mark_in(member, fleet))
-        if found.value is None:
-            return _error_of(member, found.fault)
-        mark, term = found.value, self._term()
+        read = await try_await(_mark_in(member, fleet))
+        if read.value is None:
+            return _error_of(member, read.fault)
+        mark, term = read.value, self._term()
         if self._is_this(member.name, mark):
             return None
         if term is not None and mark.term is not None and mark.term > term:
@@ -339,9 +338,9 @@ class OwnershipLock:
 
     async def held_by(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, OwnerRecord]:
         """Per member the mark of somebody else; only read. A member that cannot be asked is left out."""
-        found = await marks_of(members, fleet)
+        marks = await marks_of(members, fleet)
         others: dict[str, OwnerRecord] = {}
-        for name, mark in found.items():
+        for name, mark in marks.items():
             is_ours = mark.journal == self._journal.uuid and is_own(mark, self._journal.holds(name))
             if not (is_ours or self._is_past_leader(mark)):
                 others[name] = mark
@@ -353,11 +352,11 @@ class OwnershipLock:
         Raises:
             FleetHeld: another journal holds it in any of the members; it is named.
         """
-        found = await self.held_by(members, fleet)
-        for name, mark in found.items():
+        marks = await self.held_by(members, fleet)
+        for name, mark in marks.items():
             if mark.journal != self._journal.uuid:
                 self._refuse(name, fleet, mark)
-        return {name: copy_refusal(fleet, mark) for name, mark in found.items()}
+        return {name: copy_refusal(fleet, mark) for name, mark in marks.items()}
 
     async def refuse_others(self, members: Iterable[MemberCluster], fleet: str) -> None:
         """Nothing, when nobody else holds the fleet in any of the members.
@@ -388,7 +387,7 @@ async def _marks_in(members: Iterable[MemberCluster], fleet: str) -> dict[str, O
     """The mark of each member, or why there is none to be read; in the order of their names."""
 
     async def one(member: MemberCluster) -> tuple[str, OwnerRecord | MemberClusterError]:
-        found = await try_await(within(_mark_in(member, fleet), timing.PROMPT_S))
-        return member.name, found.value or _error_of(member, found.fault)
+        read = await try_await(within(_mark_in(member, fleet), timing.PROMPT_S))
+        return member.name, read.value or _error_of(member, read.fault)
 
     return dict(sorted(await asyncio.gather(*map(one, members)), key=lambda each: each[0]))

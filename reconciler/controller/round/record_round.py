@@ -33,12 +33,12 @@ def remember(
     results: Sequence[ChangeResult],
     *,
     placed: Collection[Identity] | None = None,
-    told: Sequence[ChangeResult] | None = None,
+    unrecorded: Sequence[ChangeResult] | None = None,
 ) -> int:
     """Record the round; return its number, 0 before the first complete one.
 
-    `placed`: objects whose placement may differ from the journal's; None: any. `told`: the results that history does
-    not have yet; None: all of them.
+    `placed`: objects whose placement may differ from the journal's; None: any. `unrecorded`: results
+    that history does not have yet; None: all of them.
     """
     plan, fleet, now = planned.plan, snapshot.fleet, snapshot.now
     with journal.transaction():
@@ -47,8 +47,8 @@ def remember(
             journal.remove_applied(cluster, gone)
         # New facts of copies at rest; also of those written since.
         learnt, ledger = list[AppliedRow](), journal.ledger()
-        for cluster, seen in planned.at_rest.items():
-            for identity, rest in seen.items():
+        for cluster, resting in planned.at_rest.items():
+            for identity, rest in resting.items():
                 row = ledger.get(cluster, {}).get(identity)
                 if row is not None and (fresh := with_rest(row, rest)) != row:
                     learnt.append(fresh)
@@ -73,7 +73,7 @@ def remember(
             number = journal.record_round(fleet.revision, now, summary(plan.changes))
         journal.keep_losses(_losses(journal, planned, snapshot))
         journal.record_events(placed_events(number, now, plan, recorded, origins))
-        remember_results(journal, fleet.revision, now, results if told is None else told)
+        remember_results(journal, fleet.revision, now, results if unrecorded is None else unrecorded)
     return number
 
 
@@ -89,9 +89,9 @@ def _losses(journal: Journal, planned: Round, snapshot: FleetSnapshot) -> Losses
     return losses_after(journal.losses(), planned.plan.changes, planned.guards, snapshot.now, read, planned.plan.left)
 
 
-def record_picture(journal: Journal, shown: StateOfFleet, tables: StatusTables | None = None) -> dict[str, Json]:
+def record_picture(journal: Journal, state: StateOfFleet, tables: StatusTables | None = None) -> dict[str, Json]:
     """Replace the picture that `status` shows. The document as recorded."""
-    document = state_document(shown, journal.state(), tables)
+    document = state_document(state, journal.state(), tables)
     journal.record_state(document)
     return document
 
@@ -113,20 +113,20 @@ def _placements(
     before, schedule = snapshot.observations.previous, planned.schedule
     if schedule.fleet.settings.observe_only:
         return {}
-    found: dict[Identity, PreviousPlacement | None] = {}
-    run_elsewhere = {name for name, found in planned.problems.items() if any(p.code == RUNS_ELSEWHERE for p in found)}
-    unsettled = run_elsewhere | snapshot.undecided.keys()
+    placements: dict[Identity, PreviousPlacement | None] = {}
+    codes = {name: {problem.code for problem in problems} for name, problems in planned.problems.items()}
+    unsettled = {name for name in codes if RUNS_ELSEWHERE in codes[name]} | snapshot.undecided.keys()
     for identity in {*before, *schedule.bindings} if placed is None else placed:
         binding = schedule.bindings.get(identity)
         if identity in unsettled:
             continue  # Where it is to be is not where it is, or is not known.
         if binding is not None and binding.targets:
-            found[identity] = PreviousPlacement(
+            placements[identity] = PreviousPlacement(
                 identity=identity, targets=binding.targets, affinity_name=binding.affinity_name
             )
         elif identity in before and schedule.fleet.is_complete and identity not in schedule.frozen:
-            found[identity] = None
-    return found
+            placements[identity] = None
+    return placements
 
 
 def _confirmed(planned: Round, snapshot: FleetSnapshot, written: set[tuple[str, Identity]]) -> Iterable[AppliedRow]:
@@ -145,8 +145,8 @@ def _confirmed(planned: Round, snapshot: FleetSnapshot, written: set[tuple[str, 
             row = _row(cluster, manifest, live, snapshot, known)
             if row is None:
                 continue
-            said = (known.uid, known.manifest_digest, known.finished) if known is not None else None
-            is_news = said != (row.uid, row.manifest_digest, row.finished)
+            recorded = (known.uid, known.manifest_digest, known.finished) if known is not None else None
+            is_news = recorded != (row.uid, row.manifest_digest, row.finished)
             if is_news and is_marked(live, names[0], names[1:]):
                 yield row
 

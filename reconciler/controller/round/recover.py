@@ -96,11 +96,11 @@ async def answered(known: JournalSnapshot, reachable: Reachable, fleet: Fleet) -
             rows.pop(identity, None)
         if each.row is not None:
             rows[identity] = each.row
-    seen = {each.outcome.intent_id for each in judged}
+    closed = {each.outcome.intent_id for each in judged}
     return replace(
         known,
         ledger={name: dict(sorted(ledger[name].items())) for name in sorted(ledger) if ledger[name]},
-        unanswered=tuple(intent for number, intent in enumerate(known.unanswered) if number not in seen),
+        unanswered=tuple(intent for number, intent in enumerate(known.unanswered) if number not in closed),
     )
 
 
@@ -113,16 +113,16 @@ async def _all_seen(due: Iterable[tuple[int, Intent]], reachable: Reachable, tel
     return [each for each in await asyncio.gather(*looks) if each is not None]
 
 
-def _judged(seen: list[_IntentObject], ledger: Ledger, fleet: Fleet, tell: TellFault) -> list[_IntentOutcome]:
+def _judged(objects: list[_IntentObject], ledger: Ledger, fleet: Fleet, tell: TellFault) -> list[_IntentOutcome]:
     """Return the outcomes of intents. Of one with a fault of ours nothing is known."""
-    found = []
-    for each in seen:
+    outcomes = []
+    for each in objects:
         judged = try_call(_outcome, each, ledger, fleet)
         if judged.value is not None:
-            found.append(judged.value)
+            outcomes.append(judged.value)
         elif judged.fault is not None:
             tell(each.intent, judged.fault)
-    return found
+    return outcomes
 
 
 def _outcome(each: _IntentObject, ledger: Ledger, fleet: Fleet) -> _IntentOutcome:

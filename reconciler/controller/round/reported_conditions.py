@@ -95,8 +95,8 @@ class ReportedConditions:
                     self._healed_now.add(copy)
                 fresh.append(result)
             else:
-                known, shown = self._failures.get(copy), masker_of([result.change]).text(result.error)
-                if known is None and self._last_failure(_subject(copy)) == shown:
+                known, masked = self._failures.get(copy), masker_of([result.change]).text(result.error)
+                if known is None and self._last_failure(_subject(copy)) == masked:
                     known = result.error
                 self._failures[copy] = result.error
                 fresh += [result] if known != result.error else []
@@ -105,7 +105,7 @@ class ReportedConditions:
     def _last_failure(self, subject: str) -> str:
         """Return the error of a copy, where a failure is the last thing that history has of it; else nothing."""
         wanted = EventFilter(subject=subject, kinds=(EventKind.FAILED, *MADE))
-        last = next((found.event for found in self._journal.newest_events(wanted, 1)), None)
+        last = next((recorded.event for recorded in self._journal.newest_events(wanted, 1)), None)
         return str(last.data.get("error") or "") if last is not None else ""
 
     def take_in(
@@ -118,7 +118,7 @@ class ReportedConditions:
         """
         facts = state.facts
         with self._journal.transaction():
-            found = (
+            events = (
                 *self._clusters(facts, now),
                 *self._kinds(facts, now),
                 *self._refused(state, turns, now),
@@ -128,7 +128,7 @@ class ReportedConditions:
                 *self._not_computed(state, turns, now),
             )
             self._drifted(facts, now)
-            return (*found, *self.steps.take_in(step_of(state), now))
+            return (*events, *self.steps.take_in(step_of(state), now))
 
     def going_on(self, news: Collection[Event]) -> tuple[Event, ...]:
         """Return unfinished episodes, without the new ones."""
@@ -138,19 +138,19 @@ class ReportedConditions:
     def _clusters(self, facts: StateFacts, now: str) -> tuple[Event, ...]:
         kind, members = EventKind.CLUSTER_AWAY, facts.members
         for each in _KINDS:
-            kept = [one for one in self._episodes.open(each) if one == STORE or not facts.is_left(_cluster_of(one))]
-            self._episodes.forget(each, kept)
-        away = {f"cluster {name}": {"why": found.why} for name, found in members.items() if isinstance(found, NotRead)}
-        over = [f"cluster {name}" for name, found in members.items() if not isinstance(found, NotRead)]
+            subjects = [one for one in self._episodes.open(each) if one == STORE or not facts.is_left(_cluster_of(one))]
+            self._episodes.forget(each, subjects)
+        away = {f"cluster {name}": {"why": one.why} for name, one in members.items() if isinstance(one, NotRead)}
+        over = [f"cluster {name}" for name, one in members.items() if not isinstance(one, NotRead)]
         return self._episodes.update(kind, away, now, over=over)
 
     def _kinds(self, facts: StateFacts, now: str) -> tuple[Event, ...]:
         """Kinds that cannot be read. Of a cluster that is away it is not known whether they can be again."""
         kind = EventKind.KIND_UNREAD
         unread = {
-            f"{found.what.gvk.text} @ {name}": {"why": found.why, "code": str(found.cause)}
+            f"{kind_fault.what.gvk.text} @ {name}": {"why": kind_fault.why, "code": str(kind_fault.cause)}
             for name, each in facts.unlisted.items()
-            for found in each
+            for kind_fault in each
         }
         read = {name for name, member in facts.members.items() if isinstance(member, Read)}
         over = [subject for subject in self._episodes.open(kind) if _cluster_of(subject) in read]
@@ -166,21 +166,21 @@ class ReportedConditions:
 
     def _degraded(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
         kind = EventKind.DEGRADED
-        found = dict(_holding(degraded, state, turns))
+        conditions = dict(_holding(degraded, state, turns))
         for copy in self._settling:
             verdict = degraded(state.facts, copy, state.last_state(*copy))
             if not isinstance(verdict, ConditionEnd):
-                found[copy] = verdict
+                conditions[copy] = verdict
         # A copy that is healed again and again is spared no longer by that.
         new = dict.fromkeys(self._healed_now - self._healed_at.keys(), now)
         self._healed_at = {copy: at for copy, at in self._healed_at.items() if age_s(at, now) < timing.SETTLING_S} | new
         self._healed_now = set()
         known = self._episodes.open(kind).keys()
-        spared = [copy for copy in found if copy in self._healed_at and _subject(copy) not in known]
+        spared = [copy for copy in conditions if copy in self._healed_at and _subject(copy) not in known]
         self._settling = {copy: self._settling.get(copy, later(now, timing.SETTLING_S)) for copy in spared}
         holding = {
             _subject(copy): {"why": one.why, **_behind(state, copy, one), **_group(copy)}
-            for copy, one in found.items()
+            for copy, one in conditions.items()
             if copy not in self._settling
         }
         for subject in holding.keys() - known:
@@ -228,12 +228,12 @@ class ReportedConditions:
             for subject, event in self._episodes.open(EventKind.HELD).items()
             if subject not in held and _is_evaluated_there(state, subject.removeprefix("cluster "), event)
         ]
-        found = self._episodes.update(EventKind.HELD, held, now, over=over)
+        events = self._episodes.update(EventKind.HELD, held, now, over=over)
         still = {STORE: freeze(self._frozen.found)} if self._frozen.found else {}
         # After a start, frozen objects of an unreachable cluster are unknown.
-        is_known = all(found.why_away is None for found in state.clusters.values())
+        is_known = all(cluster.why_away is None for cluster in state.clusters.values())
         is_whole = is_known or state.facts.schedule.fleet.is_complete
-        return (*found, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
+        return (*events, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
 
     def _held_before(self, copy: Copy) -> str:
         """Return the revision that history has for a hold from before the start of this process; empty: for none."""
@@ -246,11 +246,11 @@ class ReportedConditions:
         """Fights that began; and those that are over: nobody fights any more, and the copy was seen as it is wanted."""
         facts, kind = state.facts, EventKind.FIGHT_DETECTED
         holding = {
-            _subject(copy): {"why": f"{found.changes} are undone again and again",
-                             "until": found.until, "fields": list(found.fields),
-                             **_behind(state, copy, found), "who": ", ".join(found.managers) or "somebody",
+            _subject(copy): {"why": f"{conflict.changes} are undone again and again",
+                             "until": conflict.until, "fields": list(conflict.fields),
+                             **_behind(state, copy, conflict), "who": ", ".join(conflict.managers) or "somebody",
                              **_group(copy)}
-            for copy, found in facts.fights.items()
+            for copy, conflict in facts.fights.items()
         }  # fmt: skip
         over = []
         if fighting is not None:
@@ -264,7 +264,7 @@ class ReportedConditions:
 
     def _not_computed(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
         """Return the failures of changes that cannot be computed, such as for want of a key: nobody tried them."""
-        number, found = self._journal.complete_rounds(), []
+        number, events = self._journal.complete_rounds(), []
         for turn in turns:
             failed, copy = turn.after.sync if turn.after is not None else None, (turn.cluster, turn.identity)
             if not isinstance(failed, Failed) or failed.is_evaluated or self._failures.get(copy) == failed.why:
@@ -272,18 +272,18 @@ class ReportedConditions:
             self._failures[copy] = failed.why
             data = {"cause": "problem", "error": failed.why, **_behind(state, copy, failed), **_group(copy)}
             if self._last_failure(_subject(copy)) != failed.why:
-                found.append(Event(round=number, time=now, kind=EventKind.FAILED, subject=_subject(copy), data=data))
-        self._journal.record_events(found)
-        return tuple(found)
+                events.append(Event(round=number, time=now, kind=EventKind.FAILED, subject=_subject(copy), data=data))
+        self._journal.record_events(events)
+        return tuple(events)
 
     def _drifted(self, facts: StateFacts, now: str) -> None:
         """Update drifts by others that are not healed: they wait, or stay."""
-        found: dict[Copy, tuple[Change, Event]] = {}
+        drifts: dict[Copy, tuple[Change, Event]] = {}
         revision, number = facts.schedule.fleet.revision, self._journal.complete_rounds()
         for copy, change, outcome, why in _left(facts):
             known = self._drifts.get(copy)
             if known is not None and known[0] is change and known[1].data["outcome"] == outcome:
-                found[copy] = known  # Nobody has looked at it since.
+                drifts[copy] = known  # Nobody has looked at it since.
                 continue
             altered = last_altered(self._journal, change)
             event = drift_event(number, revision, now, change, outcome, why, altered)
@@ -293,8 +293,8 @@ class ReportedConditions:
                 before = next(iter(self._journal.events(subject=event.subject, kind=EventKind.DRIFT, limit=1)), None)
             if before is None or _essence(before) != _essence(event):
                 self._journal.record_events([event])
-            found[copy] = (change, event)
-        self._drifts = found
+            drifts[copy] = (change, event)
+        self._drifts = drifts
 
 
 def _left(facts: StateFacts) -> Iterator[tuple[Copy, Change, DriftOutcome, str]]:
@@ -356,9 +356,9 @@ def _copy_of(event: Event) -> Copy:
     return cluster, Identity(str(event.data.get("group", "")), kind, namespace, name)
 
 
-def _behind(state: FleetState, copy: Copy, found: Refused | Degraded | Held | Fought | Failed) -> dict[str, str]:
-    told: dict[str, str] = to_builtins(behind(state.facts, *copy, found))
-    return {key: value for key, value in told.items() if value}
+def _behind(state: FleetState, copy: Copy, condition: Refused | Degraded | Held | Fought | Failed) -> dict[str, str]:
+    reason: dict[str, str] = to_builtins(behind(state.facts, *copy, condition))
+    return {key: value for key, value in reason.items() if value}
 
 
 def _essence(event: Event) -> list[Any]:

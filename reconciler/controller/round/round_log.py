@@ -100,7 +100,7 @@ class RoundLog:
             )
             for change in planned.plan.changes
         ]
-        unread = tuple(sorted(name for name, found in snapshot.members.items() if isinstance(found, NotRead)))
+        unread = tuple(sorted(name for name, member in snapshot.members.items() if isinstance(member, NotRead)))
         self._write(RoundPlanned(unread=unread, changes=tuple(changes)))
 
     def tried(self, result: ChangeResult) -> None:

@@ -143,8 +143,8 @@ async def _applied(attempt: _WriteAttempt, version: str) -> LiveObject:
     One that was written since must be ours still, and have the replicas that are sent only so that they stay.
     """
     change = attempt.change
-    if taken := change.removed_paths:
-        version = await _patched(attempt, lambda live: takeover_operations(live, attempt.manager, taken)) or version
+    if paths := change.removed_paths:
+        version = await _patched(attempt, lambda live: takeover_operations(live, attempt.manager, paths)) or version
     for number in range(_ATTEMPTS_MAX):
         try:
             return await _send(attempt, change.uid, version)
@@ -152,8 +152,8 @@ async def _applied(attempt: _WriteAttempt, version: str) -> LiveObject:
             if number == _ATTEMPTS_MAX - 1:
                 raise
             # A status that moved on is nothing; another number of replicas, or a mark taken off, is somebody's choice.
-            found = await _planned_for(attempt)
-            version = _unscaled_version(attempt, found) if change.steady_path else found.resource_version
+            live = await _planned_for(attempt)
+            version = _unscaled_version(attempt, live) if change.steady_path else live.resource_version
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -255,16 +255,16 @@ _VALUE_MAX: Final = 60
 
 def altered_text(fields: Sequence[FieldChange]) -> str:
     """The fields that a cluster made something else of, in words. `fields`: as they may be shown."""
-    told = [
+    texts = [
         f"{field.path} was dropped"
         if field.before is MISSING
         else f"{field.path} is {_value(field.before)}, not {_value(field.after)}"
         for field in fields
     ]
-    more = f", and {len(told) - _FIELDS_MAX} more" if len(told) > _FIELDS_MAX else ""
+    more = f", and {len(texts) - _FIELDS_MAX} more" if len(texts) > _FIELDS_MAX else ""
     dropped = " or a schema without the field" if any(field.before is MISSING for field in fields) else ""
     return (
-        f"the cluster changed what was written (an admission webhook{dropped}?): {', '.join(told[:_FIELDS_MAX])}{more}"
+        f"the cluster changed what was written (an admission webhook{dropped}?): {', '.join(texts[:_FIELDS_MAX])}{more}"
     )
 
 

@@ -38,7 +38,7 @@ def write_events(journal: Journal | None, revision: str, time: str, results: Seq
         change = result.change
         is_drift = change.cause is Cause.DRIFT
         kind = EventKind.FAILED if result.error else EventKind.DRIFT if is_drift else EventKind(change.action.done)
-        altered = [found.path for found in result.altered]
+        altered = [field.path for field in result.altered]
         behind: Behind = {}
         failed = Failed(result.error, is_altered=bool(result.altered), todo=result.todo)
         todo = remedy(*change.copy, failed, str(change.source), revision) if result.error else ""
@@ -78,12 +78,12 @@ def last_altered(journal: Journal, change: Change) -> Collection[str]:
 
     Empty if every differing field has a manager.
     """
-    if all(found.owner is not None for found in change.fields):
+    if all(field.owner is not None for field in change.fields):
         return ()
     wanted = EventFilter(
         subject=f"{change.identity} @ {change.cluster}", kinds=(EventKind.FAILED, EventKind.DRIFT, *MADE)
     )
-    newest = (found.event for found in journal.newest_events(wanted, _NEWEST) if not _is_left(found.event))
+    newest = (recorded.event for recorded in journal.newest_events(wanted, _NEWEST) if not _is_left(recorded.event))
     last = next(newest, None)
     return last.data.get("altered", ()) if last is not None else ()
 
@@ -120,42 +120,42 @@ def drift_event(
 
 def managers_of(change: Change) -> tuple[str, ...]:
     """Return the other field managers of the changed fields, sorted."""
-    return tuple(sorted({found.owner.manager for found in change.fields if found.owner is not None}))
+    return tuple(sorted({field.owner.manager for field in change.fields if field.owner is not None}))
 
 
 def _behind_drift(change: Change, altered: Collection[str]) -> Behind:
     # A field that was taken away, or a whole object, has nobody's name on it any more.
-    is_server = any(found.owner is None and found.path in altered for found in change.fields)
+    is_server = any(field.owner is None and field.path in altered for field in change.fields)
     who = [*managers_of(change), *([THE_SERVER] if is_server else [])]
     return {"who": ", ".join(who) or "somebody"}
 
 
 def _about(change: Change, masker: Masker) -> dict[str, Any]:
-    shown = masker.change(change) if change.fields else change
-    fields = of_interest(shown.fields)
-    found: dict[str, Any] = {
+    masked = masker.change(change) if change.fields else change
+    fields = of_interest(masked.fields)
+    data: dict[str, Any] = {
         "action": str(change.action),
         "cause": str(change.cause),
         "source": str(change.source),
         "fields": [field.path for field in fields],
     }
     if change.action in (Action.UPDATE, Action.REPLACE) and fields:
-        found["values"] = [_value(field) for field in fields[:_VALUES_MAX]]
-    return found
+        data["values"] = [_value(field) for field in fields[:_VALUES_MAX]]
+    return data
 
 
-def _value(found: FieldChange) -> dict[str, Json]:
-    values = [None if value is MISSING else value for value in (found.before, found.after)]
+def _value(field: FieldChange) -> dict[str, Json]:
+    values = [None if value is MISSING else value for value in (field.before, field.after)]
     if any(len(value if isinstance(value, str) else compact_json(value)) > _VALUE_CHARACTERS for value in values):
         values = [
             None if value is None else text
-            for value, text in zip(values, value_texts(found.before, found.after, _VALUE_CHARACTERS), strict=True)
+            for value, text in zip(values, value_texts(field.before, field.after, _VALUE_CHARACTERS), strict=True)
         ]
-    value: dict[str, Json] = {"path": found.path, "before": values[0], "after": values[1]}
-    if found.owner is not None:
+    value: dict[str, Json] = {"path": field.path, "before": values[0], "after": values[1]}
+    if field.owner is not None:
         value["owner"] = {
-            "manager": found.owner.manager,
-            "operation": found.owner.operation or None,
-            "time": found.owner.time or None,
+            "manager": field.owner.manager,
+            "operation": field.owner.operation or None,
+            "time": field.owner.time or None,
         }
     return value
