@@ -61,11 +61,11 @@ class EventHandler(PollHandler):
         """Enqueue the objects skipped during a cluster's writes, and handle the events kept meanwhile."""
         self._inbox.changed(ended.skipped, ended.cluster)
         # The event of the write itself was not kept; dependents may go on all the same.
-        made = {result.change.identity for result in ended.results if not result.error}
+        written = {result.change.identity for result in ended.results if not result.error}
         if self._passed is not None:
-            self._passed |= made
+            self._passed |= written
         else:
-            self._inbox.changed(filter(self._is_awaited, made))
+            self._inbox.changed(filter(self._is_awaited, written))
         for event in ended.events:
             self.object_changed(ended.cluster, event)
 
@@ -141,10 +141,10 @@ class EventHandler(PollHandler):
             return False
         schedule = now.schedule
         snapshot = now.snapshot(schedule.fleet, schedule.interpreters, self._parts.access.clock.now())
-        found = Comparer(schedule, snapshot).compare(manifest, Present(object=live))
+        comparison = Comparer(schedule, snapshot).compare(manifest, Present(object=live))
         if pause_s:
-            return found.change is not None and self._is_left(found.change, pause_s)
-        if not found.in_sync:
+            return comparison.change is not None and self._is_left(comparison.change, pause_s)
+        if not comparison.in_sync:
             return False
         self._memory.beliefs.confirm(cluster, identity, live.uid, live.resource_version)
         self._established.note(now, cluster, live)
@@ -276,6 +276,6 @@ class EventHandler(PollHandler):
         return {
             name
             for progress in self._latest.value.rollouts
-            for name, found in progress.clusters.items()
-            if found.phase is Phase.RUNNING
+            for name, cluster in progress.clusters.items()
+            if cluster.phase is Phase.RUNNING
         }

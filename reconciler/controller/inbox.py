@@ -164,7 +164,7 @@ def work_of(events: Iterable[LoopEvent]) -> PendingWork:
     return PendingWork(
         everything=LoopTimer.RESYNC in timers or bool(orders & {LoopOrder.LOOK, LoopOrder.RELOAD}),
         identities=frozenset(identities),
-        copies={cluster: frozenset(found) for cluster, found in copies.items() if found},
+        copies={cluster: frozenset(objects) for cluster, objects in copies.items() if objects},
         clusters=frozenset().union(*scopes.values()),
         answering=frozenset(scopes[ClusterScope.ANSWERS_AGAIN]),
         restored=frozenset(scopes[ClusterScope.RESTORED]),
@@ -189,8 +189,8 @@ class Inbox:
 
     def changed(self, identities: Iterable[Identity], cluster: str = "") -> None:
         """Have these be looked at in a cluster; empty: wherever they are. Of no identities nothing is sent."""
-        if found := frozenset(identities):
-            self.send(ClusterChanged(cluster, found) if cluster else ObjectsChanged(found))
+        if chosen := frozenset(identities):
+            self.send(ClusterChanged(cluster, chosen) if cluster else ObjectsChanged(chosen))
 
     def __contains__(self, event: LoopEvent) -> bool:
         return event in self._events

@@ -18,6 +18,7 @@ from reconciler.api.ledger import EventKind
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
 from reconciler.controller.cluster_reads.clusters_needed import causes
+from reconciler.controller.cluster_reads.members import answered_by
 from reconciler.controller.cluster_reads.read_clusters import ReadExtent, remembered, with_objects
 from reconciler.controller.cluster_reads.scope import ReadScope, joined, scope_of
 from reconciler.controller.cluster_reads.slow_clusters import LateReadings
@@ -291,13 +292,13 @@ class ControlLoop:
 
     def _with_observed(self, before: State, state: State, work: PendingWork) -> PendingWork:
         """Return the work with what this reading asks for in this round; what it asks for in the next one is sent."""
-        seen, known = state.observations.clusters, before.observations.clusters
+        observed, known = state.observations.clusters, before.observations.clusters
         # What could not be observed since it was identified is identified again.
-        silent = [found.name for found in seen.values() if not found.reachable]
+        silent = [cluster.name for cluster in observed.values() if not cluster.reachable]
         fell_silent = [name for name in silent if isinstance(state.reachable.get(name), MemberCluster)]
         self._inbox.send(*map(ClusterChanged, fell_silent))
         # With other unlistable kinds, the reported problems of a cluster change.
-        otherwise = {name for name, found in seen.items() if name in known and causes(found) != causes(known[name])}
+        otherwise = {name for name in observed.keys() & known.keys() if causes(observed[name]) != causes(known[name])}
         work = replace(work, clusters=work.clusters | otherwise)
         if work.clusters and not state.known.has_history and not state.is_anybody_away:
             # Deletions wait for one round over everything, in which nobody is away: this can be it.
@@ -355,8 +356,7 @@ class ControlLoop:
         health = await in_thread(looked_health, planned, snapshot)
         asking = partial(parts.beat, RoundPhase.DRY_RUN)
         busy = self._memory.lanes.busy
-        met = {name: member for name, member in state.reachable.items() if not isinstance(member, str)}
-        free = {name: member for name, member in met.items() if name not in busy}
+        free = {name: member for name, member in answered_by(state.reachable).items() if name not in busy}
         is_asked_first = self._memory.unfinished.is_asked_first
         planned = await dry_run(planned, free, snapshot, is_asked_first, progress=asking, within_s=timing.PROMPT_S)
         planned = await self._contents.add(planned, free, fleet.settings, timing.PROMPT_S)

@@ -66,8 +66,8 @@ class LoopParts(Struct, frozen=True, kw_only=True):
 
     def configs_of(self, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
         """Return how the clusters that this process applies to are reached, or why they are not; as `configs_of`."""
-        found = configs_of(self.access.clusters.cut(fleet), self.access)
-        return {name: self.left_alone.get(name, config) for name, config in found.items()}
+        configs = configs_of(self.access.clusters.cut(fleet), self.access)
+        return {name: self.left_alone.get(name, config) for name, config in configs.items()}
 
     def access_stamp(self) -> Hashable:
         """Return another value once the files were written that say how clusters are reached."""
@@ -207,13 +207,13 @@ class Established:
 
     def record(self, state: State, journal: Journal) -> State:
         """Return the state after updating the journal. Copies written or removed since do not count."""
-        seen, self._seen = self._seen, {}
-        if not seen:
+        noted_now, self._seen = self._seen, {}
+        if not noted_now:
             return state
         ledger = journal.ledger()
         rows = [
             with_rest(row, rest)
-            for (cluster, identity), rest in sorted(seen.items())
+            for (cluster, identity), rest in sorted(noted_now.items())
             if (row := ledger.get(cluster, {}).get(identity)) is not None
             and row.uid == rest.uid
             and (row.replicas or 0) == rest.replicas

@@ -17,6 +17,7 @@ from reconciler.api.refs import Identity
 from reconciler.containment import fault_fields
 from reconciler.controller import timing
 from reconciler.controller.cluster_reads.clusters_needed import is_news, is_room_needed, scaled_by
+from reconciler.controller.cluster_reads.members import answered_by
 from reconciler.controller.cluster_reads.read_clusters import answering, observe_members, remembered
 from reconciler.controller.cluster_reads.scope import Copies, copies_since, joined, left_since
 from reconciler.controller.inbox import LoopEvent, LoopTimer, ObjectsChanged, PendingWork, TimerDue
@@ -86,14 +87,14 @@ class Reader:
     ) -> tuple[State, frozenset[Identity], Arriving]:
         """Return the state with a schedule, the rescheduled objects, and those that only come to a cluster."""
         changed, before = set[Identity](), self._decided
-        found: Mapping[str, Collection[Identity]] = {}
+        recovered: Mapping[str, Collection[Identity]] = {}
         if work.everything or work.clusters:
             names = None if work.everything else work.clusters & self._parts.access.clusters.own(fleet)
             state = await self._meet(state, fleet, now, names)
             if names is None:
                 self._next_resync_s = self._parts.access.clock.monotonic_s() + fleet.settings.resync_s
         if not work.everything:
-            state, found, left = await self._recover(state, fleet)
+            state, recovered, left = await self._recover(state, fleet)
             changed |= left
             is_void = work.store and state.schedule is None
             if LoopTimer.CAPACITY in work.timers or (is_void and is_room_needed(fleet, self._decided)):
@@ -121,7 +122,7 @@ class Reader:
                 for cluster in clusters:
                     copies.setdefault(cluster, set()).add(identity)
             changed -= arriving.keys()
-        return state, frozenset(changed), joined(copies, found)
+        return state, frozenset(changed), joined(copies, recovered)
 
     def _next_recovery_s(self, state: State) -> float:
         """Return when unanswered writes are inspected; those of an unreachable cluster wait for it."""
@@ -158,8 +159,8 @@ class Reader:
         subject = (intent.cluster, intent.identity)
         self._told.fault(subject, fault, text, **fault_fields(*subject))
 
-    def _decide_under(self, fleet: Fleet, now: str, state: State, given: Observations) -> tuple[State, set[Identity]]:
-        known = replace(state.known.observations, constraints=given.constraints, previous=given.previous)
+    def _decide_under(self, fleet: Fleet, now: str, state: State, under: Observations) -> tuple[State, set[Identity]]:
+        known = replace(state.known.observations, constraints=under.constraints, previous=under.previous)
         return self._schedule(replace(state, known=replace(state.known, observations=known)), fleet, now)
 
     async def _meet(self, state: State, fleet: Fleet, now: str, names: Collection[str] | None) -> State:
@@ -171,9 +172,9 @@ class Reader:
         reachable, uids = await answering(fleet, state.members, known.cluster_uids, own if names is None else names)
         held = state.held_elsewhere
         if not fleet.settings.observe_only:
-            met = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
+            members = list(answered_by(reachable).values())
             left = {name: why for name, why in held.items() if names is not None and name not in names}
-            held = left | await self._hold(met, fleet, known, now)
+            held = left | await self._hold(members, fleet, known, now)
             known = remembered(parts.journal)  # The marks may have told it something.
         else:
             # Nothing is held, so what another journal recorded there is read with the first meeting.
@@ -185,7 +186,7 @@ class Reader:
         parts.journal.record_clusters(uids)
         known = replace(known, cluster_uids={**uids, **known.cluster_uids})
         if names is not None:
-            left_alone = {name: found for name, found in state.reachable.items() if name in own}
+            left_alone = {name: member for name, member in state.reachable.items() if name in own}
             reachable = dict(sorted({**left_alone, **reachable}.items()))
         state = replace(state, known=known, reachable=reachable, held_elsewhere=held)
         if names is None:
@@ -202,7 +203,7 @@ class Reader:
         """
         name, holder = fleet.settings.name, self._parts.holder
         copies = await holder.copies(members, name)
-        scopes = {found.scope for found in in_force(known.suspensions, now)}
+        scopes = {suspension.scope for suspension in in_force(known.suspensions, now)}
         free = [member for member in members if not {"fleet", f"cluster {member.name}"} & scopes]
         unheld = [member for member in free if member.name not in copies]
         # No other waits for one that hangs here: a lane holds its cluster before it writes, however long it takes.
@@ -219,19 +220,19 @@ class Reader:
         `names`: in these clusters alone; None: in all.
         """
         self._parts.beat(RoundPhase.OBSERVE, len(fleet.templates))
-        interpreters, asked = self._parts.access.interpreters, state.reachable
+        interpreters, members = self._parts.access.interpreters, state.reachable
         if names is not None:
-            asked = {name: member for name, member in asked.items() if name in names}
-        seen = await observe_members(fleet, asked, state.known, interpreters, now, decided=self._decided)
+            members = {name: member for name, member in members.items() if name in names}
+        observed = await observe_members(fleet, members, state.known, interpreters, now, decided=self._decided)
         if names is not None:
-            others = {name: found for name, found in state.observations.clusters.items() if name in fleet.clusters}
-            seen = replace(seen, clusters=dict(sorted({**others, **seen.clusters}.items())))
-        self._memory.kind_faults.observed(seen.clusters)
-        schedule = None if is_news(seen, state.observations) else state.schedule
-        state = replace(state, observations=seen, schedule=schedule)
+            others = {name: cluster for name, cluster in state.observations.clusters.items() if name in fleet.clusters}
+            observed = replace(observed, clusters=dict(sorted({**others, **observed.clusters}.items())))
+        self._memory.kind_faults.observed(observed.clusters)
+        schedule = None if is_news(observed, state.observations) else state.schedule
+        state = replace(state, observations=observed, schedule=schedule)
         state = self._ticks.with_times(state) if self._parts.access.clusters.is_whole else state
-        has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
-        causes = {found.cause for cluster in seen.clusters.values() for found in cluster.unlisted}
+        has_capacity = any(cluster.nodes is not None for cluster in observed.clusters.values())
+        causes = {one.cause for cluster in observed.clusters.values() for one in cluster.unlisted}
         is_soon = has_capacity or causes - {UnlistedCause.RIGHT_MISSING}
         pause_s = timing.CAPACITY_S if is_soon else timing.RIGHTS_S if causes else float("inf")
         due_s = self._parts.access.clock.monotonic_s() + pause_s

@@ -64,8 +64,8 @@ class Recorder:
         """Share what the rounds know. `inbox`: is sent what later rounds have to look at."""
         self._parts, self._memory = parts, memory
         self._inbox = inbox
-        told = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
-        events = [event for _, event in reversed(told)]
+        newest = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
+        events = [event for _, event in reversed(newest)]
         self._memory.fights.remember(events, parts.access.clock.now(), parts.access.clock.monotonic_s())
         self._told = ReportedConditions(parts.journal)
         self._members: Mapping[str, Member] = {}
@@ -94,8 +94,8 @@ class Recorder:
         placed, only = None, snapshot.only
         if only is not None and state.picture is not None:
             placed = only | changed_keys(state.picture.schedule.bindings, planned.schedule.bindings)
-        told = self._told.news(results)
-        remember(parts.journal, planned, snapshot, results, placed=placed, unrecorded=told)
+        news = self._told.news(results)
+        remember(parts.journal, planned, snapshot, results, placed=placed, unrecorded=news)
         self._inbox.send(*map(ClusterChanged, self._memory.kind_faults.take_in(snapshot.members)))
         picture = merged(state.picture, planned, results, snapshot, self._memory.kind_faults.problems)
         known_timers = parts.journal.timers()
@@ -114,10 +114,10 @@ class Recorder:
         state = self._with_absent(state, snapshot)
         state = self._with_left(state, before.ledger)
         self._follow_retries(planned, snapshot, results, timers)
-        for name, found in health.items():
+        for name, states in health.items():
             member = snapshot.members[name]
             assert isinstance(member, Read), "health was read there"
-            self._memory.healths.read(member, found, None if only is None else only - member.unasked)
+            self._memory.healths.read(member, states, None if only is None else only - member.unasked)
         if only is None:
             self.keep_versions()
         parts.vitals.rounds += 1
@@ -166,9 +166,9 @@ class Recorder:
         before = self._members.get(member.name)
         if not isinstance(before, Read) or only is None:
             return Read(name=member.name, under_way=member.under_way, unread=member.unread)
-        asked = only - member.unasked
-        unread = {identity: why for identity, why in before.unread.items() if identity not in asked}
-        under_way = (before.under_way - asked) | member.under_way
+        evaluated = only - member.unasked
+        unread = {identity: why for identity, why in before.unread.items() if identity not in evaluated}
+        under_way = (before.under_way - evaluated) | member.under_way
         return Read(name=member.name, under_way=under_way, unread={**unread, **member.unread})
 
     def record_ended(self, state: State, ended: Sequence[ApplyResult], now: str) -> State:
@@ -177,8 +177,8 @@ class Recorder:
         results = tuple(chain.from_iterable(each.results for each in ended))
         with parts.journal.transaction():
             for each in ended:
-                told = self._told.news(each.results)
-                remember_results(parts.journal, each.revision, each.now, told)
+                news = self._told.news(each.results)
+                remember_results(parts.journal, each.revision, each.now, news)
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger)
         self._memory.beliefs.take_in_results(results)
         now_s = parts.access.clock.monotonic_s()
@@ -188,16 +188,16 @@ class Recorder:
         for result in results:
             self._after(result, now_s)
         for each in ended:
-            shown = self._members.get(each.cluster)
-            if isinstance(shown, Read):
-                under_way = shown.under_way - each.identities
-                self._members = {**self._members, shown.name: replace(shown, under_way=under_way)}
+            member = self._members.get(each.cluster)
+            if isinstance(member, Read):
+                under_way = member.under_way - each.identities
+                self._members = {**self._members, member.name: replace(member, under_way=under_way)}
         if state.picture is None:
             return state
         clusters = [each.cluster for each in ended]
         looked = frozenset(chain.from_iterable(each.identities for each in ended))
-        made, plan = {result.change.copy for result in results if not result.error}, state.picture.plan
-        left = tuple(change for change in plan.changes if change.held or change.copy not in made)
+        written, plan = {result.change.copy for result in results if not result.error}, state.picture.plan
+        left = tuple(change for change in plan.changes if change.held or change.copy not in written)
         picture = replace(state.picture, plan=replace(plan, changes=left))
         return self._store_status(state, picture, results, now, clusters, looked)
 
@@ -206,11 +206,11 @@ class Recorder:
         clock = self._parts.access.clock
         begun_s = clock.monotonic_s()
         now, due_at = clock.now(), self._told.due_at()
-        shown = state.shown.facts.fights if state.shown is not None else {}
+        fights = state.shown.facts.fights if state.shown is not None else {}
         # When the pause of a fight is over, no round may have anything to look at.
-        is_over = bool(shown) and shown.keys() != self._memory.fights.current(begun_s, now).keys()
+        is_over = bool(fights) and fights.keys() != self._memory.fights.current(begun_s, now).keys()
         if state.picture is None or not (self._memory.healths.has_news or is_over or (due_at and due_at <= now)):
-            return state, timing.TICK_S if due_at or shown else float("inf")
+            return state, timing.TICK_S if due_at or fights else float("inf")
         if begun_s < self._next_news_s:
             return state, self._next_news_s - begun_s
         state = self.tell_rollouts(state)
@@ -263,7 +263,7 @@ class Recorder:
             unlisted=self._memory.kind_faults.unlisted_by_cluster,
         )
         fleet_state = self._states.update(facts, only)
-        shown = StateOfFleet(
+        status = StateOfFleet(
             round=picture,
             state=fleet_state,
             time=now,
@@ -272,7 +272,7 @@ class Recorder:
             source_error=parts.vitals.source_error,
             rollouts=state.rollouts,
         )
-        document = record_picture(parts.journal, shown, self._tables)
+        document = record_picture(parts.journal, status, self._tables)
         log_faults(parts.vitals.snapshot.problems, picture.plan.problems)
         going_on = self._memory.fights.going_on(parts.access.clock.monotonic_s())
         events = self._told.take_in(fleet_state, self._states.turns, now, going_on)
@@ -280,7 +280,7 @@ class Recorder:
             tell_events(self._told.going_on(events), parts.commits.words, goes_on=True)
         tell_events(events, parts.commits.words)
         self._syncs.tell(fleet_state, now)
-        self._publish(shown, state, document["since"], heard)
+        self._publish(status, state, document["since"], heard)
         ends_s = parts.access.clock.monotonic_s()
         self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
         return replace(state, picture=picture, shown=fleet_state)
@@ -296,7 +296,7 @@ class Recorder:
             revision_seen_at=steps.seen_at,
             is_told_in_step=steps.is_told,
             last_round_at=state.last_round_at,
-            suspended=tuple(found.scope for found in in_force(state.known.suspensions, picture.time)),
+            suspended=tuple(suspension.scope for suspension in in_force(state.known.suspensions, picture.time)),
         )
         vitals.status.publish(snapshot)
         self._memory.doubted.difference_update(heard)

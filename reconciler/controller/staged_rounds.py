@@ -76,14 +76,14 @@ class StagedRounds:
         closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now), former)
         turned = {name for name in {*closed, *self._closed} if closed.get(name) != self._closed.get(name)}
         self._closed = closed
-        opens_in_s = wait_s((found.until for found in closed.values()), now)
+        opens_in_s = wait_s((window.until for window in closed.values()), now)
         self._opens_s = self._parts.access.clock.monotonic_s() + opens_in_s + timing.SURELY_OVER_S
         look = RolloutInputs(
             reachable=state.reachable,
             journal=state.known,
             copies=reader.copies,
             away=away_in(state.reachable, state.held_elsewhere, state.observations.closed),
-            closed={name: found.until for name, found in self._closed.items()},
+            closed={name: window.until for name, window in self._closed.items()},
             shown=state.shown,
         )
         schedule = await self._stager.stage(decided, look, now)
@@ -94,8 +94,8 @@ class StagedRounds:
         number, events = journal.complete_rounds(), list[Event]()
         for each in self._stager.progress:
             about = (f"rollout {each.rollout}/", f"rollout {each.rollout} @ ")
-            told = [begun for begun in self._lasting if begun[1].startswith(about)]
-            events += rollout_events(known.get(each.rollout), each, now, number=number, begun=told)
+            begun_before = [begun for begun in self._lasting if begun[1].startswith(about)]
+            events += rollout_events(known.get(each.rollout), each, now, number=number, begun=begun_before)
         if events:
             journal.record_events(events)
         changed = changed_by_staging(self._before, schedule)

@@ -90,11 +90,11 @@ class StoreFollower:
 
     async def changed(self) -> None:
         """Return when the store is to be read again; a server that is followed is asked meanwhile."""
-        told = await try_await(self._parts.source.changed())
-        if told.fault is not None:
+        change = await try_await(self._parts.source.changed())
+        if change.fault is not None:
             # Whether it changed is not known then, so it is read.
             text = "the store cannot be watched for a fault of the program; it is read now and then"
-            self._told.fault("store", told.fault, text, **fault_fields())
+            self._told.fault("store", change.fault, text, **fault_fields())
             await self._parts.access.clock.sleep(timing.CHECK_S)
 
     async def at(self, revision: str) -> Fleet | None:
@@ -102,11 +102,11 @@ class StoreFollower:
 
         What is in force stays in force, whatever becomes of this. A fault of ours is logged once.
         """
-        found = await try_await(in_thread(self._fleet_at, revision))
-        if found.fault is not None:
+        fleet = await try_await(in_thread(self._fleet_at, revision))
+        if fleet.fault is not None:
             message = "an older revision of the store cannot be read for a fault of the program"
-            self._told.fault(revision, found.fault, message, rev=revision, **fault_fields())
-        return found.value
+            self._told.fault(revision, fleet.fault, message, rev=revision, **fault_fields())
+        return fleet.value
 
     def _fleet_at(self, revision: str) -> Fleet | None:
         snapshot = self._parts.source.recall(revision)
@@ -198,9 +198,9 @@ class StoreFollower:
         vitals.fleet, vitals.revision, vitals.is_ready = name, fleet.revision, True
         parts.agent.take_up(name, fleet.revision)
         good_blobs = parts.store.good_blobs
-        kept = await try_await(in_thread(parts.source.accept, fleet.revision, good_blobs))
-        if kept.fault is not None:
-            why = self._why_not(kept.fault, parts.source.name)
+        accepted = await try_await(in_thread(parts.source.accept, fleet.revision, good_blobs))
+        if accepted.fault is not None:
+            why = self._why_not(accepted.fault, parts.source.name)
             log.warning("the revision in force cannot be kept for a restart",
                         extra={"event": "SourceNotKept", "rev": fleet.revision, "error": why})  # fmt: skip
         if parts.journal.revision_in_force != fleet.revision:
@@ -256,7 +256,7 @@ class StoreFollower:
 
     def _say_what_is_broken(self, fleet: Fleet) -> None:
         """Once for the same errors, with the first of them; `validate` and `status` list them all."""
-        errors = tuple([found for found in fleet.problems if found.severity is Severity.ERROR])
+        errors = tuple([problem for problem in fleet.problems if problem.severity is Severity.ERROR])
         # Its author is behind it, also where other commits came in the same moment.
         culprit = self._parts.commits.last_change(fleet.revision, errors[0].source.path) if errors else ""
         held = {STORE: {"why": str(errors[0]), "code": errors[0].code, "revision": culprit,
@@ -264,7 +264,7 @@ class StoreFollower:
         if errors and errors != self._errors:
             commit = self._parts.commits.words(culprit)
             # The last good content of a file stays active, and is maintained in the clusters.
-            has_last_good = any(found.code == LAST_GOOD for found in fleet.problems)
+            has_last_good = any(problem.code == LAST_GOOD for problem in fleet.problems)
             effect = "what they concern stays as it is"
             if has_last_good:
                 effect = "the last good content of files stays in force, and what else they concern stays as it is"

@@ -143,11 +143,11 @@ class StoreInForce:
             # The first start of all, or a journal that was lost.
             read = {path for path in broken if not is_ignore_file(path)}
             return self._past.earlier(revision, {file.path for file in self._parsed}, read)
-        taken = self._past.in_the_way(revision, sorted(self._gone)) if self._gone else {}
+        in_the_way = self._past.in_the_way(revision, sorted(self._gone)) if self._gone else {}
         new = broken - self._remembered.keys()
-        kept = (broken - new) | (self._gone if new else taken.keys())
-        good = {path: found for path in sorted(kept) if (found := self._recalled(path)) is not None}
-        return Earlier(good=good, new=new, in_the_way=taken)
+        doubtful = (broken - new) | (self._gone if new else in_the_way.keys())
+        good = {path: file for path in sorted(doubtful) if (file := self._recalled(path)) is not None}
+        return Earlier(good=good, new=new, in_the_way=in_the_way)
 
     def _remember(self, fresh: Collection[ParsedFile], earlier: Earlier) -> None:
         if not (fresh or self._gone or earlier.good):
@@ -169,11 +169,11 @@ class StoreInForce:
         The last good content of broken files is that of the revisions before it. It may be called in a thread of its
         own, beside `parse`.
         """
-        files: Iterable[ParsedFile] = (found := self.files_at(snapshot))
-        broken = {file.path for file in found if file.frozen and not is_ignore_file(file.path)}
+        files: Iterable[ParsedFile] = (parsed := self.files_at(snapshot))
+        broken = {file.path for file in parsed if file.frozen and not is_ignore_file(file.path)}
         if broken:
-            earlier = self._past.earlier(snapshot.revision, {file.path for file in found}, broken)
-            files = with_last_good(found, earlier)
+            earlier = self._past.earlier(snapshot.revision, {file.path for file in parsed}, broken)
+            files = with_last_good(parsed, earlier)
         return assemble(snapshot.revision, files, snapshot.problems)
 
     def files_at(self, snapshot: Snapshot) -> list[ParsedFile]:
@@ -183,16 +183,16 @@ class StoreInForce:
         lacking = [file for file in stored if (file.path, file.blob) not in in_force and memo_key(file) not in cached]
         if self._cache is not None and len(lacking) > _UNSAVED_MAX:
             cached = {**cached, **self._cache.load(lacking)}
-        found, beside = [], {}
+        parsed_now, beside = [], {}
         for file in stored:
             same = in_force.get((file.path, file.blob))
             if same is None:
                 key = memo_key(file)
                 same = beside[key] = cached.get(key) or parse_file(file)
-            found.append(same)
+            parsed_now.append(same)
         older = {key: file for key, file in self._older.items() if key not in beside} | beside
         self._older = dict(list(older.items())[-_OLDER_MAX:])
-        return found
+        return parsed_now
 
     def reject(self) -> None:
         """Discard the last parsed snapshot and restore the state of the active revision."""
@@ -215,11 +215,11 @@ class StoreInForce:
         known = {file.path: file for file in self._parsed}
         parsed, fresh = [], []
         for file in files:
-            found = known.get(file.path)
-            if found is None or found.blob != file.blob:
-                found = self._parse_file(file)
-                fresh.append(found)
-            parsed.append(found)
+            known_file = known.get(file.path)
+            if known_file is None or known_file.blob != file.blob:
+                known_file = self._parse_file(file)
+                fresh.append(known_file)
+            parsed.append(known_file)
         paths = {file.path for file in files}
         self._broken &= paths
         self._gone = frozenset(self._remembered.keys() - paths)

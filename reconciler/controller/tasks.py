@@ -107,10 +107,10 @@ async def beside(works: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterato
 
 async def end_tasks(tasks: Iterable[asyncio.Future[Any]]) -> None:
     """End tasks, whatever they do."""
-    found = list(tasks)
-    for task in found:
+    ending = list(tasks)
+    for task in ending:
         task.cancel()
-    await asyncio.gather(*found, return_exceptions=True)
+    await asyncio.gather(*ending, return_exceptions=True)
 
 
 async def first_of(*works: Coroutine[Any, Any, object]) -> None:

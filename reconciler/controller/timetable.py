@@ -45,8 +45,8 @@ def events_of(before: Iterable[Constraint], after: Iterable[Constraint], now: st
     old, new = set(before), set(after)
     places = {_by_place(constraint) for constraint in new}
     gone = {constraint for constraint in old - new if _by_place(constraint) not in places}
-    for kind, found in (("constrained", new - old), ("freed", gone)):
-        for constraint in sorted(found, key=_by_place):
+    for kind, constraints in (("constrained", new - old), ("freed", gone)):
+        for constraint in sorted(constraints, key=_by_place):
             data = {
                 "tick": str(constraint.tick),
                 "replicasMax": constraint.replicas_max,
@@ -133,21 +133,21 @@ class Ticks:
             return state
 
         known = state.known.observations
-        seen = replace(state.observations, constraints=known.constraints, previous=known.previous)
-        holding = frozenset(in_force(seen.constraints, now))
+        under = replace(state.observations, constraints=known.constraints, previous=known.previous)
+        holding = frozenset(in_force(under.constraints, now))
         if not holding >= self._in_force:
             # An exclusion whose time is up is no event either.
-            state = await decided_under(state, seen)
+            state = await decided_under(state, under)
         self._in_force, before = holding, _decided(state)
         # Asked once: what falls due from here on is for the next round.
         deschedules = self.is_due
         if deschedules:
             self._parts.beat(RoundPhase.TICK)
         look = partial(propose, deschedules=deschedules, tried=self._tried)
-        proposed = await try_await(in_thread(look, before, seen, now))
+        proposed = await try_await(in_thread(look, before, under, now))
         self._has_just_looked = deschedules
         proposal, fault = proposed.value, proposed.fault
-        if proposal is not None and proposal.observations.constraints != seen.constraints:
+        if proposal is not None and proposal.observations.constraints != under.constraints:
             state = await decided_under(state, proposal.observations)
         ticked = None
         if proposal is not None:
@@ -157,12 +157,12 @@ class Ticks:
             text = "a fault of the program: nothing is moved by time, and nothing that was is moved back"
             self._faults.fault("ticks", fault, text, **fault_fields())
             # Constraints may have been tried: those from before stay in force.
-            return await decided_under(state, seen), frozenset(changed)
+            return await decided_under(state, under), frozenset(changed)
         if ticked.constraints != proposal.observations.constraints:
             accepted = replace(proposal.observations, constraints=ticked.constraints)
             state = await decided_under(state, accepted)
         self._faults.leave("ticks", "what moves by time is looked at again", event="TicksMended")
-        state = self._take_in(state, fleet, seen.constraints, ticked, now)
+        state = self._take_in(state, fleet, under.constraints, ticked, now)
         if deschedules and not self._has_looked:
             # Once a start is enough: what follows comes an interval later each, and a restart goes on from there.
             self._has_looked = True
@@ -172,9 +172,9 @@ class Ticks:
     def _take_in(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
         event = "FailoverNowhere" if fleet.settings.failover_act else "FailoverAdvised"
         state = self._told_once(state, event, ticked.left, now)
-        self._tried.update((found.identity, found.cluster) for found in ticked.left)
-        for found in ticked.excluded:
-            self._tried.pop((found.identity, found.cluster), None)
+        self._tried.update((constraint.identity, constraint.cluster) for constraint in ticked.left)
+        for constraint in ticked.excluded:
+            self._tried.pop((constraint.identity, constraint.cluster), None)
         if ticked.constraints == before and not ticked.restored:
             return state
         journal = self._parts.journal
@@ -185,10 +185,10 @@ class Ticks:
         tell(before, ticked.constraints)
         return state
 
-    def _told_once(self, state: State, event: str, found: Iterable[Constraint], now: str) -> State:
+    def _told_once(self, state: State, event: str, left: Iterable[Constraint], now: str) -> State:
         """Log that something was not done, once for as long as an application is broken, restarts or not."""
         timers = state.known.timers
-        fresh = {key: each for each in found if (key := reported_key(event, each.identity, each.cluster)) not in timers}
+        fresh = {key: each for each in left if (key := reported_key(event, each.identity, each.cluster)) not in timers}
         if not fresh:
             return state
         for constraint in fresh.values():

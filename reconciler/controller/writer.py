@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import Copy
 from reconciler.controller import timing
-from reconciler.controller.cluster_reads.members import Reachable
+from reconciler.controller.cluster_reads.members import Reachable, answered_by
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.conflicts import differing_fields
@@ -133,10 +133,10 @@ class Writer:
         if not plan.waves:
             return
         parts, name = self._parts, fleet.settings.name
-        met = {name: member for name, member in reachable.items() if not isinstance(member, str)}
+        members = answered_by(reachable)
         parts.beat(RoundPhase.WRITE, text=f"making {sum(map(len, plan.waves))} changes")
         acting = WriteContext(
-            members=met,
+            members=members,
             journal=parts.journal,
             fleet=name,
             revision=fleet.revision,
@@ -148,14 +148,14 @@ class Writer:
             turns=self._turns,
         )
         acting = as_confirmed(plan, acting)
-        found, busy = waves_by_cluster(plan), self._memory.lanes.busy
-        locks = _RoundLocks(parts.holder, name, found.keys() - busy)
-        for cluster, waves in found.items():
+        due, busy = waves_by_cluster(plan), self._memory.lanes.busy
+        locks = _RoundLocks(parts.holder, name, due.keys() - busy)
+        for cluster, waves in due.items():
             identities = frozenset(change.identity for change in chain.from_iterable(waves))
             if cluster in busy:
                 self._memory.lanes.skip(cluster, identities)
                 continue
-            writing = act_in(met[cluster], waves, acting, partial(locks.take, waves, acting))
+            writing = act_in(members[cluster], waves, acting, partial(locks.take, waves, acting))
             self._memory.lanes.begin(cluster, writing, revision=fleet.revision, now=snapshot.now, identities=identities)
 
     def _report_result(self, revision: str, result: ChangeResult) -> None:
@@ -185,8 +185,8 @@ class Writer:
             return {}
         (event,) = write_events(None, revision, "", [result])
         entry = history_entry(event, self._parts.commits.words)
-        found = {"author": entry["author"], "todo": entry.get("todo")}
-        return found if result.error else {**found, "why": event_detail(entry)}
+        behind = {"author": entry["author"], "todo": entry.get("todo")}
+        return behind if result.error else {**behind, "why": event_detail(entry)}
 
 
 def unmade(planned: Round, results: Iterable[ChangeResult], awaited: Collection[Copy] = ()) -> set[Copy]:

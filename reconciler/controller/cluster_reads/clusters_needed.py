@@ -85,8 +85,8 @@ async def autoscaled(
             failed.add(unlisted(Listed(gvk, namespace), error, why))
             return False
         interpreter = interpreters.of(*gvk.group_kind)
-        found = (interpreter.scale_target(scaler.body) for scaler in listing.objects)
-        targets.update(target for target in found if target is not None)
+        scaled = (interpreter.scale_target(scaler.body) for scaler in listing.objects)
+        targets.update(target for target in scaled if target is not None)
         return not listing.unread
 
     were_read = await asyncio.gather(*(one(gvk, namespace) for gvk in kinds for namespace in places))
@@ -125,7 +125,7 @@ def is_room_needed(fleet: Fleet, decided: Schedule | None) -> bool:
         return False
     if decided is None or decided.fleet.propagation != fleet.propagation:
         return True
-    return any(may_need_room(found, decided) for found in changed_keys(decided.fleet.templates, fleet.templates))
+    return any(may_need_room(each, decided) for each in changed_keys(decided.fleet.templates, fleet.templates))
 
 
 def may_need_room(identity: Identity, decided: Schedule) -> bool:
@@ -184,36 +184,36 @@ def is_to_observe(identity: Identity, interpreters: Registry, decided: Schedule 
     return may_fail_over and may_run
 
 
-def causes(seen: ClusterObservation) -> frozenset[tuple[Listed, UnlistedCause]]:
+def causes(observed: ClusterObservation) -> frozenset[tuple[Listed, UnlistedCause]]:
     """Return the failed lists with their causes; the words may differ from one time to the next."""
-    return frozenset((found.what, found.cause) for found in seen.unlisted)
+    return frozenset((one.what, one.cause) for one in observed.unlisted)
 
 
-def is_news(seen: Observations, before: Observations) -> bool:
+def is_news(now: Observations, before: Observations) -> bool:
     """Return whether placement may change; the time of the observation does not matter."""
-    return _placing(seen) != _placing(before)
+    return _placing(now) != _placing(before)
 
 
 def _placing(observations: Observations) -> dict[str, object]:
     return {
         name: replace(
-            seen,
+            observed,
             observed_at="",
             # Without what changes while pods come and go; ticks read the rest.
             workloads={
                 identity: Workload(
-                    gvk=found.gvk,
+                    gvk=workload.gvk,
                     identity=identity,
-                    replicas=found.replicas,
-                    assigned=found.assigned,
-                    missing=found.missing,
-                    of_fleet=found.of_fleet,
+                    replicas=workload.replicas,
+                    assigned=workload.assigned,
+                    missing=workload.missing,
+                    of_fleet=workload.of_fleet,
                 )
-                for identity, found in seen.workloads.items()
+                for identity, workload in observed.workloads.items()
             },
-            pending=tuple(replace(group, names=()) for group in seen.pending),
+            pending=tuple(replace(group, names=()) for group in observed.pending),
         )
-        for name, seen in observations.clusters.items()
+        for name, observed in observations.clusters.items()
     }
 
 
@@ -243,7 +243,7 @@ class ClusterFilter(Struct, frozen=True):
     def cut(self, fleet: Fleet) -> Fleet:
         """Return the fleet without the clusters of others, for tasks that ask each cluster and place nothing."""
         own = self.own(fleet)
-        return replace(fleet, clusters={name: found for name, found in fleet.clusters.items() if name in own})
+        return replace(fleet, clusters={name: cluster for name, cluster in fleet.clusters.items() if name in own})
 
     def check(self, fleet: Fleet) -> None:
         """Raise unless the fleet has the chosen clusters.

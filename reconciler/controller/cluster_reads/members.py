@@ -71,6 +71,12 @@ log = logging.getLogger("reconciler")
 Reachable = Mapping[str, MemberCluster | str]
 """The clients that answered, and why the others did not."""
 
+
+def answered_by(reachable: Reachable) -> dict[str, MemberCluster]:
+    """Return the clients that answered, by name in order."""
+    return {name: member for name, member in sorted(reachable.items()) if not isinstance(member, str)}
+
+
 _READ_BY_NAME_MAX = 8
 """Above so many missing objects of one kind and namespace, one list of names is cheaper than a read of each."""
 _LIST_SHARE = 4
@@ -143,7 +149,7 @@ class _MemberRead(Struct):
         except KindFault as error:
             self.fail(gvk, error)
             return
-        self.objects.update({found.identity: found for found in listing.objects})
+        self.objects.update({live.identity: live for live in listing.objects})
         self.unread.update(listing.unread)
         if listing.is_complete:
             self.kinds.add(gvk.group_kind)
@@ -171,18 +177,18 @@ class _MemberRead(Struct):
     async def _left_to_read(self, gvk: GVK, namespace: str, names: Collection[str]) -> Collection[str]:
         """Return those of the names that a list did not show. Forbidden: nothing of the kind may be listed."""
         listing = await self.member.list_metadata(gvk, namespace=namespace)
-        present = {found.identity.name for found in listing.objects} | {found.name for found in listing.unread}
+        present = {one.identity.name for one in listing.objects} | {one.name for one in listing.unread}
         left = {name for name in names if name in present or not listing.is_complete}
         self.absent |= {Identity(*gvk.group_kind, namespace, name) for name in names if name not in left}
         labels = ("metadata", "labels", FLEET_LABEL)
-        labelled = {found.identity.name for found in listing.objects if dig(found.body, *labels)}
+        labelled = {live.identity.name for live in listing.objects if dig(live.body, *labels)}
         if len(left & labelled) > max(_READ_BY_NAME_MAX, len(labelled) // _LIST_SHARE):
             # The objects of one list share equal parts, also with those of other clusters.
             ours = await self.member.list_objects(gvk, namespace=namespace, label_selector=self.selector)
-            for found in ours.objects:
-                if found.identity.name in left:
-                    self.objects[found.identity] = found
-                    left.discard(found.identity.name)
+            for live in ours.objects:
+                if live.identity.name in left:
+                    self.objects[live.identity] = live
+                    left.discard(live.identity.name)
         return sorted(left)
 
     async def _read_one(self, gvk: GVK, namespace: str, name: str) -> None:
@@ -207,8 +213,8 @@ async def read_members(members: Reachable, interest: Mapping[str, ReadRequest], 
             return NotRead(name=name, why=member)
         return await read_one(member, interest.get(name, ReadRequest()))
 
-    found = await asyncio.gather(*(read(name, member) for name, member in sorted(members.items())))
-    return {member.name: member for member in found}
+    read_now = await asyncio.gather(*(read(name, member) for name, member in sorted(members.items())))
+    return {member.name: member for member in read_now}
 
 
 async def read_member(
@@ -221,9 +227,9 @@ async def read_member(
     """One cluster as it was read, or why it was not. `fleet_names`: the fleet's name and its previous ones."""
     reading = _read(member, wanted, fleet_names, interpreters)
     # Lists of a large cluster may take their time; single objects may not.
-    found = await try_await(reading if wanted.kinds else unless_silent(member, reading, timing.SILENCE_S))
+    answer = await try_await(reading if wanted.kinds else unless_silent(member, reading, timing.SILENCE_S))
     progress()
-    return found.value or NotRead(name=member.name, why=why_unread(member.name, found.fault))
+    return answer.value or NotRead(name=member.name, why=why_unread(member.name, answer.fault))
 
 
 async def _read(
@@ -231,39 +237,39 @@ async def _read(
 ) -> Read:
     discovery = await member.discover()
     served = discovery.served()
-    found = _MemberRead(member, interest, our_label(fleet_names), faults=dict(interest.at_fault))
-    kinds = sorted(gvk for gvk in interest.kinds if gvk in served and gvk not in found.faults)
-    await asyncio.gather(*map(found.list, kinds))
-    known = found.objects.keys() | found.unread.keys()
+    reading = _MemberRead(member, interest, our_label(fleet_names), faults=dict(interest.at_fault))
+    kinds = sorted(gvk for gvk in interest.kinds if gvk in served and gvk not in reading.faults)
+    await asyncio.gather(*map(reading.list, kinds))
+    known = reading.objects.keys() | reading.unread.keys()
     missing = [ref for ref in interest.wanted if ref.identity not in known]
-    asked = [ref for ref in missing if ref.gvk in served and ref.gvk not in found.faults]
+    served_refs = [ref for ref in missing if ref.gvk in served and ref.gvk not in reading.faults]
     # What is there in a namespace or in none cannot be there otherwise.
-    fitting = [ref for ref in asked if bool(ref.namespace) == served[ref.gvk]]
+    fitting = [ref for ref in served_refs if bool(ref.namespace) == served[ref.gvk]]
     groups = by_key(((ref.gvk, ref.namespace), ref.name) for ref in sorted(fitting))
-    await asyncio.gather(*(found.look_up(*place, names) for place, names in groups.items()))
-    found.absent |= {ref.identity for ref in asked if bool(ref.namespace) != served[ref.gvk]}
+    await asyncio.gather(*(reading.look_up(*place, names) for place, names in groups.items()))
+    reading.absent |= {ref.identity for ref in served_refs if bool(ref.namespace) != served[ref.gvk]}
     # A kind that is not served has no objects: unless it was, or the API server that should serve it is silent.
     for gvk in sorted(interest.applied.union(ref.gvk for ref in interest.wanted) - served.keys()):
         if gvk.api_version in discovery.stale:
-            found.fail(gvk, KindNotRead(member.name, silent_api(gvk)))
+            reading.fail(gvk, KindNotRead(member.name, silent_api(gvk)))
         elif gvk in interest.applied:
-            found.fail(gvk, KindNotServed(member.name, not_served(gvk, served)))
+            reading.fail(gvk, KindNotServed(member.name, not_served(gvk, served)))
         else:
-            found.absent |= {ref.identity for ref in interest.wanted if ref.gvk == gvk}
-    known = found.objects.keys() | found.absent | found.unread.keys()
-    left = (ref for ref in missing if ref.gvk in found.faults and ref.identity not in known)
-    found.unread.update({ref.identity: found.faults[ref.gvk].why for ref in left})
-    scaled, asked_for, failed = await autoscaled(member, discovery, found.objects, interpreters, interest.at_fault)
+            reading.absent |= {ref.identity for ref in interest.wanted if ref.gvk == gvk}
+    known = reading.objects.keys() | reading.absent | reading.unread.keys()
+    left = (ref for ref in missing if ref.gvk in reading.faults and ref.identity not in known)
+    reading.unread.update({ref.identity: reading.faults[ref.gvk].why for ref in left})
+    scaled, asked_for, failed = await autoscaled(member, discovery, reading.objects, interpreters, interest.at_fault)
     return Read(
         name=member.name,
-        objects=found.objects,
-        absent=frozenset(found.absent),
-        kinds=frozenset(found.kinds | interest.complete),
+        objects=reading.objects,
+        absent=frozenset(reading.absent),
+        kinds=frozenset(reading.kinds | interest.complete),
         served=served,
-        unread=found.unread,
+        unread=reading.unread,
         autoscaled=scaled,
         listed=asked_for.union(map(Listed, kinds)),
-        unlisted=tuple(sorted({*found.faults.values(), *found.forbidden, *failed})),
+        unlisted=tuple(sorted({*reading.faults.values(), *reading.forbidden, *failed})),
         silent=discovery.stale,
         is_whole=interest.is_whole,
     )

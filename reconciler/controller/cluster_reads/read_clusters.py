@@ -95,8 +95,8 @@ def with_unanswered(ledger: Ledger, intents: Iterable[Intent]) -> Ledger:
     if not missing:
         return ledger
     # Clusters without such objects keep the same mapping, by which they are compared.
-    found = {name: dict(sorted({**ledger.get(name, {}), **rows}.items())) for name, rows in missing.items()}
-    return dict(sorted({**ledger, **found}.items()))
+    patched = {name: dict(sorted({**ledger.get(name, {}), **rows}.items())) for name, rows in missing.items()}
+    return dict(sorted({**ledger, **patched}.items()))
 
 
 def constraints_in(journal: Journal) -> tuple[Constraint, ...]:
@@ -197,23 +197,23 @@ async def with_objects(
     }
     scope = extent.scope
     interest = {
-        name: replace(found, at_fault=extent.at_fault[name]) if name in extent.at_fault else found
-        for name, found in interest_in(schedule, snapshot.journal.ledger, scope).items()
+        name: replace(request, at_fault=extent.at_fault[name]) if name in extent.at_fault else request
+        for name, request in interest_in(schedule, snapshot.journal.ledger, scope).items()
     }
-    asked = {name: member for name, member in chosen.items() if name in interest}
+    due = {name: member for name, member in chosen.items() if name in interest}
     read_one = partial(
         read_member,
         fleet_names=fleet_names(snapshot.fleet.settings),
         interpreters=snapshot.interpreters,
         progress=extent.progress,
     )
-    read = await extent.read(asked, interest, read_one)
-    found = read if scope is None else with_unasked(chosen, read, scope)
+    read = await extent.read(due, interest, read_one)
+    objects = read if scope is None else with_unasked(chosen, read, scope)
     only = scope.only if scope is not None else None
     schemas = await described_kinds(schedule, chosen, extent.schemas, only)
     return replace(
         snapshot,
-        members=found,
+        members=objects,
         only=only,
         schemas=schemas,
         opened=await opened_for(schedule, only, extent.open),
@@ -241,11 +241,11 @@ async def described_kinds(
         for member in reachable.values():
             if isinstance(member, str):
                 continue
-            found = await try_await(unless_silent(member, _described(member, gvk), timing.PROMPT_S))
-            if found.fault is not None:
-                why_unread(member.name, found.fault, gvk)
-            elif found.value is not None:
-                schemas[gvk] = found.value
+            answer = await try_await(unless_silent(member, _described(member, gvk), timing.PROMPT_S))
+            if answer.fault is not None:
+                why_unread(member.name, answer.fault, gvk)
+            elif answer.value is not None:
+                schemas[gvk] = answer.value
                 break
     return schemas
 
@@ -261,23 +261,23 @@ async def answering(
 
     `names`: of these clusters alone; None: of all of the fleet.
     """
-    asked = [name for name in fleet.clusters if names is None or name in names]
+    chosen = [name for name in fleet.clusters if names is None or name in names]
     reachable: dict[str, MemberCluster | str] = {
-        name: str(members.failed[name]) if name in members.failed else "no access is configured" for name in asked
+        name: str(members.failed[name]) if name in members.failed else "no access is configured" for name in chosen
     }
     uids: dict[str, str] = {}
 
     async def meet(name: str) -> None:
-        found = await try_await(within(members[name].identity(), timing.PROMPT_S))
-        if found.value is None:
-            reachable[name] = why_unread(name, found.fault)
-        elif recorded.get(name, found.value) != found.value:
+        answer = await try_await(within(members[name].identity(), timing.PROMPT_S))
+        if answer.value is None:
+            reachable[name] = why_unread(name, answer.fault)
+        elif recorded.get(name, answer.value) != answer.value:
             reachable[name] = ANOTHER_CLUSTER
         else:
-            reachable[name], uids[name] = members[name], found.value
+            reachable[name], uids[name] = members[name], answer.value
 
-    await asyncio.gather(*(meet(name) for name in asked if name in members))
-    others = {name: uid for name, uid in recorded.items() if name in fleet.clusters and name not in asked}
+    await asyncio.gather(*(meet(name) for name in chosen if name in members))
+    others = {name: uid for name, uid in recorded.items() if name in fleet.clusters and name not in chosen}
     for name, first in second_names({**others, **uids}, recorded).items():
         if name not in uids:
             continue
@@ -320,10 +320,10 @@ async def observe_members(
         if isinstance(member, str):
             return unreachable
         # All others wait: a silent one must not hold them up to its deadlines.
-        found = await try_await(unless_silent(member, seen_in(member), timing.PROMPT_S))
-        if found.value is None:
-            why_unread(name, found.fault)
-        return found.value or unreachable
+        answer = await try_await(unless_silent(member, seen_in(member), timing.PROMPT_S))
+        if answer.value is None:
+            why_unread(name, answer.fault)
+        return answer.value or unreachable
 
     async def seen_in(member: MemberCluster) -> ClusterObservation:
         if member.name in with_room:
@@ -337,5 +337,5 @@ async def observe_members(
         apis = frozenset(discovery.served())
         return ClusterObservation(name=member.name, observed_at=now, apis=apis, silent=discovery.stale)
 
-    seen = await asyncio.gather(*(one(name, member) for name, member in sorted(reachable.items())))
-    return replace(known.observations, clusters={observation.name: observation for observation in seen})
+    observed = await asyncio.gather(*(one(name, member) for name, member in sorted(reachable.items())))
+    return replace(known.observations, clusters={observation.name: observation for observation in observed})

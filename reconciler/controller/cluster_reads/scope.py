@@ -95,29 +95,29 @@ def scope_of(
     for cluster, rows in ledger.items():
         for identity in rows.keys() & narrow:
             held[identity][cluster] = rows[identity].replicas
-    found: dict[str, set[Identity]] = {}
+    narrowed: dict[str, set[Identity]] = {}
     for identity in narrow:
         binding = schedule.bindings.get(identity)
         target = dict(binding.targets) if binding is not None else {}
         if where[identity] <= target.keys() and is_at_rest_beside(where[identity], target, held[identity]):
             for cluster in where[identity]:
-                found.setdefault(cluster, set()).add(identity)
+                narrowed.setdefault(cluster, set()).add(identity)
         else:
             wide.add(identity)
     return ReadScope(
         identities=frozenset(wide),
-        copies={cluster: frozenset(there) for cluster, there in sorted(found.items())},
+        copies={cluster: frozenset(there) for cluster, there in sorted(narrowed.items())},
         clusters=frozenset(clusters),
     )
 
 
 def joined(*each: Mapping[str, Collection[Identity]]) -> dict[str, frozenset[Identity]]:
     """Return the union, by cluster."""
-    found: dict[str, frozenset[Identity]] = {}
+    union: dict[str, frozenset[Identity]] = {}
     for copies in each:
         for cluster, identities in copies.items():
-            found[cluster] = found.get(cluster, _NONE).union(identities)
-    return found
+            union[cluster] = union.get(cluster, _NONE).union(identities)
+    return union
 
 
 def _where(
@@ -167,14 +167,14 @@ def _differing(before: Ledger, after: Ledger) -> Iterator[tuple[str, _Rows, _Row
 
 def with_unasked(members: Reachable, read: Mapping[str, Member], scope: ReadScope) -> dict[str, Member]:
     """All members: of those that were not asked anything nothing new is known, but that they answered the last time."""
-    found: dict[str, Member] = {}
+    every: dict[str, Member] = {}
     for name, member in sorted(members.items()):
-        seen = read.get(name)
-        if seen is None:
-            seen = NotRead(name=name, why=member) if isinstance(member, str) else Read(name=name)
+        last = read.get(name)
+        if last is None:
+            last = NotRead(name=name, why=member) if isinstance(member, str) else Read(name=name)
         unasked = scope.unasked_in(name)
-        found[name] = replace(seen, unasked=unasked) if unasked and isinstance(seen, Read) else seen
-    return found
+        every[name] = replace(last, unasked=unasked) if unasked and isinstance(last, Read) else last
+    return every
 
 
 def _bound(schedule: Schedule, only: frozenset[Identity]) -> frozenset[Identity]:
@@ -201,11 +201,11 @@ def interest_in(schedule: Schedule, ledger: Ledger, scope: ReadScope | None) -> 
                 is_whole=True,
             )
             continue
-        asked = scope.asked_in(name)
-        left = {ResourceRef(rows[i].gvk, i.namespace, i.name) for i in asked if i in rows}
+        here = scope.asked_in(name)
+        left = {ResourceRef(rows[i].gvk, i.namespace, i.name) for i in here if i in rows}
         if refs or left:
-            applied = {rows[i].gvk for i in asked if i in rows}
-            complete = frozenset(i[:2] for i in asked)
+            applied = {rows[i].gvk for i in here if i in rows}
+            complete = frozenset(i[:2] for i in here)
             interest[name] = ReadRequest(wanted=frozenset(refs | left), complete=complete, applied=frozenset(applied))
     return interest
 
@@ -236,7 +236,7 @@ Opener = Callable[[Collection[Template], bool], Mapping[Identity, DecryptedValue
 class LaterKeys(Protocol):
     """A decryption with later results, since others have to be asked."""
 
-    def listen(self, told: Callable[[Collection[Identity]], None]) -> None:
+    def listen(self, arrived: Callable[[Collection[Identity]], None]) -> None:
         """Register a callback, from any thread, for objects with a new result."""
         ...
 
@@ -257,15 +257,15 @@ async def opened_for(
 
     Those of older active revisions are among them: a value depends on its place and ciphertext.
     """
-    found = dict(await _decrypted(schedule.fleet, schedule, only, opener, is_newest=True))
+    values = dict(await _decrypted(schedule.fleet, schedule, only, opener, is_newest=True))
     for fleet in schedule.staging.fleets.values() if schedule.staging is not None else ():
         for identity, older in (await _decrypted(fleet, schedule, only, opener, is_newest=False)).items():
-            newest = found.get(identity)
+            newest = values.get(identity)
             if isinstance(older, DecryptedValues) and isinstance(newest, DecryptedValues):
-                found[identity] = DecryptedValues(values={**older.values, **newest.values})
+                values[identity] = DecryptedValues(values={**older.values, **newest.values})
             elif newest is None:
-                found[identity] = older
-    return found
+                values[identity] = older
+    return values
 
 
 async def _decrypted(

@@ -66,25 +66,25 @@ class LateReadings:
 
         `connected`: number of all clusters, asked or not.
         """
-        found: dict[str, Member] = {}
+        read: dict[str, Member] = {}
         begun: dict[str, tuple[asyncio.Task[Member], ReadRequest]] = {}
         for name, member in sorted(members.items()):
             wanted = interest.get(name, ReadRequest())
             if isinstance(member, str):
-                found[name] = NotRead(name=name, why=member)
+                read[name] = NotRead(name=name, why=member)
                 continue
             if name in self._late and self._late[name].member is not member:
                 # It is reached in another way now.
                 self._late.pop(name).task.cancel()
             known = self._answered(name, wanted)
             if known is not None:
-                found[name] = known
+                read[name] = known
                 wanted = _without(wanted, known)
             if isinstance(known, NotRead) or (known is not None and not (wanted.wanted or wanted.kinds)):
                 continue
             if name in self._late:
                 self._late[name].want(wanted)
-                found[name] = await _unknown(member, wanted, known)
+                read[name] = await _unknown(member, wanted, known)
                 continue
             begun[name] = start(read_one(member, wanted), f"reading {name}"), wanted
         tasks, began_s = [task for task, _ in begun.values()], asyncio.get_running_loop().time()
@@ -95,17 +95,17 @@ class LateReadings:
         if pending:
             await asyncio.wait(pending, timeout=max(timing.GRACE_S, asyncio.get_running_loop().time() - began_s))
         for name, (task, wanted) in begun.items():
-            member, known = members[name], found.get(name)
+            member, known = members[name], read.get(name)
             assert not isinstance(member, str), "a reading was begun"
             if task.done():
-                found[name] = _joined(known, task.result())
+                read[name] = _joined(known, task.result())
             else:
                 self._late[name] = _LateReading(
                     member=member, task=task, identities=_identities(wanted), kinds=wanted.kinds
                 )
                 task.add_done_callback(partial(self._read_ended, name))
-                found[name] = await _unknown(member, wanted, known)
-        return dict(sorted(found.items()))
+                read[name] = await _unknown(member, wanted, known)
+        return dict(sorted(read.items()))
 
     def _answered(self, name: str, wanted: ReadRequest) -> Member | None:
         """Return the result of a reading from an earlier round, once; None: none, or still running."""
@@ -159,8 +159,8 @@ def _of(member: Member, identities: frozenset[Identity]) -> Member:
 def _without(wanted: ReadRequest, known: Member) -> ReadRequest:
     if isinstance(known, NotRead):
         return wanted
-    told = known.objects.keys() | known.absent | known.unread.keys()
-    left = frozenset(ref for ref in wanted.wanted if ref.identity not in told)
+    answered = known.objects.keys() | known.absent | known.unread.keys()
+    left = frozenset(ref for ref in wanted.wanted if ref.identity not in answered)
     return replace(wanted, wanted=left, kinds=frozenset())
 
 
@@ -168,11 +168,12 @@ async def _unknown(member: MemberCluster, wanted: ReadRequest, known: Member | N
     identities = _identities(wanted)
     if isinstance(known, Read):
         return replace(known, under_way=identities)
-    found = await try_await(within(member.discover(), timing.MOMENT_S))
-    if found.value is not None:
-        return Read(name=member.name, served=found.value.served(), under_way=identities)
-    is_late = isinstance(found.fault, MemberClusterError | TimeoutError)
-    return NotRead(name=member.name, why="it has not answered yet" if is_late else why_unread(member.name, found.fault))
+    answer = await try_await(within(member.discover(), timing.MOMENT_S))
+    if answer.value is not None:
+        return Read(name=member.name, served=answer.value.served(), under_way=identities)
+    if isinstance(answer.fault, MemberClusterError | TimeoutError):
+        return NotRead(name=member.name, why="it has not answered yet")
+    return NotRead(name=member.name, why=why_unread(member.name, answer.fault))
 
 
 def _joined(known: Member | None, more: Member) -> Member:

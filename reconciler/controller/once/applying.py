@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Event, EventKind
+from reconciler.controller.cluster_reads.members import answered_by
 from reconciler.controller.cluster_reads.read_clusters import answering, remembered
 from reconciler.controller.once.marked_objects import documents_of, placements_of, rows_of_all
 from reconciler.controller.once.planning import Access, check_fleet, open_members, read_and_plan
@@ -131,7 +132,7 @@ def _record_picture(
         last_contact={**last_contacts(journal.state()), **read},
     )
     states = StateTables()
-    shown = StateOfFleet(
+    status = StateOfFleet(
         round=picture,
         state=states.update(facts),
         time=snapshot.now,
@@ -139,8 +140,8 @@ def _record_picture(
         source=access.store,
         rollouts=planned.rollouts,
     )
-    record_picture(journal, shown)
-    ReportedConditions(journal).take_in(shown.state, states.turns, snapshot.now)
+    record_picture(journal, status)
+    ReportedConditions(journal).take_in(status.state, states.turns, snapshot.now)
 
 
 async def _act(
@@ -199,35 +200,35 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         check_fleet(journal, fleet)
         holder = OwnershipLock(journal, access.clock)
         async with open_members(fleet, access) as members:
-            asked = access.clusters.own(fleet)
-            reachable, uids = await answering(fleet, members, journal.cluster_uids(), asked)
-            met = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
-            failed = {name: found for name, found in reachable.items() if isinstance(found, str)}
+            own = access.clusters.own(fleet)
+            reachable, uids = await answering(fleet, members, journal.cluster_uids(), own)
+            answered = answered_by(reachable).values()
+            failed = {name: why for name, why in reachable.items() if isinstance(why, str)}
             # Of every cluster before any mark is written.
-            unread = await holder.read_back(met, fleet.settings.name)
+            unread = await holder.read_back(answered, fleet.settings.name)
             failed |= {name: error.message for name, error in unread.items()}
             if take_over:
-                refused = await holder.hold(met, fleet.settings.name, take_over=True)
+                refused = await holder.hold(answered, fleet.settings.name, take_over=True)
                 failed |= {name: error.message for name, error in refused.items()}
-            marks = await holder.held_by(met, fleet.settings.name)
+            marks = await holder.held_by(answered, fleet.settings.name)
             held_by_others = {name: str(mark) for name, mark in marks.items()}
-            rows = await rows_of_all(met, fleet, failed)
+            rows = await rows_of_all(answered, fleet, failed)
             if is_stock:
                 with journal.transaction(durable=True):
                     take_stock(journal, rows, failed)
                 # Runs of hooks that were deleted count as far as the clusters themselves tell of them.
-                await holder.read_back(met, fleet.settings.name)
-        placements = placements_of(row for found in rows.values() for row in found)
+                await holder.read_back(answered, fleet.settings.name)
+        placements = placements_of(row for listed in rows.values() for row in listed)
         with journal.transaction(durable=True):
             journal.record_clusters(uids)
             if not is_stock:
-                journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
+                journal.record_applied(row for _, listed in sorted(rows.items()) for row in listed)
                 journal.record_bindings(fleet.revision, placements)
                 journal.record_rollout_documents(documents_of(journal.rollout_records()))
-            found = sum(map(len, rows.values()))
-            journal.record_events([_event(access, fleet, found, is_taken=take_over, is_broken=set_aside is not None)])
+            count = sum(map(len, rows.values()))
+            journal.record_events([_event(access, fleet, count, is_taken=take_over, is_broken=set_aside is not None)])
     return RebuiltFromMarks(
-        objects={name: len(found) for name, found in rows.items()},
+        objects={name: len(listed) for name, listed in rows.items()},
         placements=len(placements),
         is_stock=is_stock,
         failed=failed,
@@ -242,11 +243,11 @@ def take_stock(journal: Journal, rows: Mapping[str, Sequence[AppliedRow]], faile
 
     `failed`: clusters that were not read whole; nothing of them is deleted.
     """
-    for name, found in sorted(rows.items()):
+    for name, listed in sorted(rows.items()):
         known = journal.applied(name)
         if name not in failed:
-            journal.remove_applied(name, known.keys() - {row.identity for row in found})
-        journal.record_applied(row for row in found if row.identity not in known or known[row.identity].uid != row.uid)
+            journal.remove_applied(name, known.keys() - {row.identity for row in listed})
+        journal.record_applied(row for row in listed if row.identity not in known or known[row.identity].uid != row.uid)
 
 
 def _event(access: Access, fleet: Fleet, objects: int, *, is_taken: bool, is_broken: bool) -> Event:

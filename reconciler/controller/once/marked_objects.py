@@ -30,16 +30,16 @@ async def journal_in_marks(members: Iterable[MemberCluster], fleet: Fleet, now: 
     `now`: RFC 3339; no record of a mark is later. A cluster that cannot be read adds nothing. Kinds of which the store
     has nothing are not asked for: an account that may read those of the store is enough.
     """
-    met = list(members)
-    marks, rows = await asyncio.gather(marks_of(met, fleet.settings.name), rows_of_all(met, fleet, {}, of_store=True))
+    members, name = list(members), fleet.settings.name
+    marks, rows = await asyncio.gather(marks_of(members, name), rows_of_all(members, fleet, {}, of_store=True))
     rollouts: dict[str, dict[str, Record]] = {}
     for cluster, mark in marks.items():
         for name, record in records_of_entries(mark.entries, now).items():
             rollouts.setdefault(name, {})[cluster] = record
     hooks = {name: {row.identity: row for row in hook_rows(name, mark.entries)} for name, mark in marks.items()}
     return JournalSnapshot(
-        ledger={name: {**hooks.get(name, {}), **{row.identity: row for row in found}} for name, found in rows.items()},
-        observations=Observations(previous=placements_of(row for found in rows.values() for row in found)),
+        ledger={name: {**hooks.get(name, {}), **{row.identity: row for row in rows[name]}} for name in rows},
+        observations=Observations(previous=placements_of(row for listed in rows.values() for row in listed)),
         rollouts=rollouts,
         rollout_documents=documents_of(rollouts),
     )
@@ -51,7 +51,7 @@ def documents_of(rollouts: Mapping[str, Mapping[str, Record]]) -> dict[str, str]
     A cluster that is behind has a revision from before its document was removed or loosened.
     """
     begun = {name: [one for one in records.values() if one.revision] for name, records in rollouts.items()}
-    return {name: min(found, key=lambda one: one.begun_at).revision for name, found in begun.items() if found}
+    return {name: min(each, key=lambda one: one.begun_at).revision for name, each in begun.items() if each}
 
 
 def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacement]:
@@ -60,8 +60,8 @@ def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacemen
     for row in rows:
         targets.setdefault(row.identity, []).append(TargetCluster(cluster=row.cluster, replicas=row.replicas))
     return {
-        identity: PreviousPlacement(identity=identity, targets=tuple(sorted(found, key=lambda target: target.cluster)))
-        for identity, found in sorted(targets.items())
+        identity: PreviousPlacement(identity=identity, targets=tuple(sorted(placed, key=lambda target: target.cluster)))
+        for identity, placed in sorted(targets.items())
     }
 
 
@@ -72,11 +72,11 @@ async def rows_of_all(
 
     `of_store`: of kinds that the store has, and Namespaces; else of every kind.
     """
-    asked = {template.gvk.group_kind for template in fleet.templates.values()} | {("", "Namespace")}
+    wanted = {template.gvk.group_kind for template in fleet.templates.values()} | {("", "Namespace")}
 
     async def one(member: MemberCluster) -> tuple[str, list[AppliedRow]]:
         try:
-            return member.name, await _rows(member, fleet, failed, asked if of_store else None)
+            return member.name, await _rows(member, fleet, failed, wanted if of_store else None)
         except MemberClusterError as error:
             failed[member.name] = error.message
             return member.name, []
@@ -85,11 +85,11 @@ async def rows_of_all(
 
 
 async def _rows(
-    member: MemberCluster, fleet: Fleet, failed: dict[str, str], asked: Collection[tuple[str, str]] | None
+    member: MemberCluster, fleet: Fleet, failed: dict[str, str], wanted: Collection[tuple[str, str]] | None
 ) -> list[AppliedRow]:
     discovery = await member.discover(refresh=True)
     selector = our_label(fleet_names(fleet.settings))
-    kinds = [gvk for gvk in kinds_to_list(discovery, fleet) if asked is None or gvk.group_kind in asked]
+    kinds = [gvk for gvk in kinds_to_list(discovery, fleet) if wanted is None or gvk.group_kind in wanted]
     missing = [f"{group_version} does not answer" for group_version in sorted(discovery.stale)]
 
     async def listed(gvk: GVK) -> tuple[LiveObject, ...]:
@@ -106,11 +106,11 @@ async def _rows(
             missing.append(error.message)
             return ()
 
-    found = await asyncio.gather(*(listed(gvk) for gvk in kinds))
+    listings = await asyncio.gather(*(listed(gvk) for gvk in kinds))
     if missing:
         failed[member.name] = "; ".join(missing)
     names = fleet.settings.name, fleet.settings.previous_names
-    owners = ((live, ownership_of(live, *names).owner) for objects in found for live in objects)
+    owners = ((live, ownership_of(live, *names).owner) for objects in listings for live in objects)
     rows = [marked_row(member.name, live.gvk, live, owner) for live, owner in owners if owner is not None]
     return sorted(rows, key=lambda row: row.identity)
 

@@ -22,6 +22,7 @@ from reconciler.clock import Clock, SystemClock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.cluster_reads.clusters_needed import ClusterFilter, pulling
+from reconciler.controller.cluster_reads.members import answered_by
 from reconciler.controller.cluster_reads.read_clusters import ReadExtent, RoundReading, answering, read, remembered
 from reconciler.controller.cluster_reads.scope import LaterKeys, Opener, no_keys, opened_for
 from reconciler.controller.once.marked_objects import journal_in_marks
@@ -196,22 +197,22 @@ async def observe_once(fleet: Fleet, access: Access) -> Observations:
         reading = await read(fleet, members, known, access.clock, access.interpreters, ReadExtent(deep=True))
         snapshot = reading.snapshot
         clusters: dict[str, ClusterObservation] = {}
-        for name, seen in snapshot.observations.clusters.items():
+        for name, observed in snapshot.observations.clusters.items():
             rows = snapshot.journal.ledger.get(name, {})
             workloads = {
                 identity: replace(workload, established=rows[identity].established) if identity in rows else workload
-                for identity, workload in seen.workloads.items()
+                for identity, workload in observed.workloads.items()
             }
-            clusters[name] = replace(seen, workloads=workloads)
-        versions = await asyncio.gather(*(_version(members.get(name), seen) for name, seen in clusters.items()))
-    told = zip(clusters.items(), versions, strict=True)
-    found = {name: replace(seen, kube_version=version) for (name, seen), version in told}
-    return replace(snapshot.observations, clusters=found)
+            clusters[name] = replace(observed, workloads=workloads)
+        versions = await asyncio.gather(*(_version(members.get(name), cluster) for name, cluster in clusters.items()))
+    pairs = zip(clusters.items(), versions, strict=True)
+    versioned = {name: replace(cluster, kube_version=version) for (name, cluster), version in pairs}
+    return replace(snapshot.observations, clusters=versioned)
 
 
-async def _version(member: MemberCluster | None, seen: ClusterObservation) -> str:
+async def _version(member: MemberCluster | None, observed: ClusterObservation) -> str:
     """Return the version of an API server; empty: it does not tell it now."""
-    if member is None or not seen.reachable:
+    if member is None or not observed.reachable:
         return ""
     return (await try_await(within(member.version(), timing.PATIENCE_S))).value or ""
 
@@ -220,8 +221,7 @@ async def _journal_snapshot(fleet: Fleet, members: MemberClusters, access: Acces
     path = access.journal
     if path is None or not path.exists():
         reachable, _ = await answering(fleet, members, {})
-        met = [member for member in reachable.values() if isinstance(member, MemberCluster)]
-        return await journal_in_marks(met, fleet, access.clock.now())
+        return await journal_in_marks(answered_by(reachable).values(), fleet, access.clock.now())
     with Journal.open(path, read_only=True) as journal, journal.transaction():
         known = remembered(journal)
     if not known.unanswered:
@@ -259,8 +259,8 @@ class StagedOnce:
             ConfigurationError: the store has Rollouts and no revisions, or none of them has such a stage.
         """
         now = reading.snapshot.now
-        asked = frozenset(reading.snapshot.members)
-        only = asked & _clusters_of(reading, stage) if stage else asked
+        asked_names = frozenset(reading.snapshot.members)
+        only = asked_names & _clusters_of(reading, stage) if stage else asked_names
         if self._stager is None:
             raise ConfigurationError(
                 "the store has documents of kind Rollout and no revisions: a directory cannot stage changes; "
@@ -302,10 +302,10 @@ class StagedOnce:
         if stager is None or self._last is None or self._staged is None:
             return frozenset()
         try:
-            made = await stager.stage(*self._last)
+            recorded = await stager.stage(*self._last)
         finally:
             await stager.close()
-        planned, done = _in_force(self._staged), _in_force(made)
+        planned, done = _in_force(self._staged), _in_force(recorded)
         return frozenset(cluster for _, cluster, _ in planned ^ done)
 
     async def _decrypted(self, snapshot: FleetSnapshot, schedule: Schedule) -> FleetSnapshot:
@@ -316,31 +316,31 @@ class StagedOnce:
         former = former_windows(snapshot.journal.losses.guards, fleet)
         closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment, former)
         reachable = {
-            name: members[name] if isinstance(seen, Read) else getattr(seen, "why", "it was not read")
-            for name, seen in sorted(snapshot.members.items())
+            name: members[name] if isinstance(member, Read) else getattr(member, "why", "it was not read")
+            for name, member in sorted(snapshot.members.items())
         } | {name: "it was not asked" for name in fleet.clusters if name not in snapshot.members}
         return RolloutInputs(
             reachable=reachable,
             copies=copies_in(snapshot.journal.ledger),
             journal=replace(snapshot.journal, observations=snapshot.observations),
             away=away_in(reachable, {}, snapshot.observations.closed),
-            closed={name: found.until for name, found in closed.items()},
+            closed={name: window.until for name, window in closed.items()},
         )
 
 
 def _in_force(schedule: Schedule) -> set[tuple[str, str, str]]:
-    found = schedule.staging.in_force if schedule.staging is not None else {}
-    return {(name, cluster, revision) for name, each in found.items() for cluster, revision in each.items()}
+    revisions = schedule.staging.in_force if schedule.staging is not None else {}
+    return {(name, cluster, revision) for name, each in revisions.items() for cluster, revision in each.items()}
 
 
 def _clusters_of(reading: RoundReading, stage: str) -> frozenset[str]:
     fleet = reading.snapshot.fleet
     layouts = [lay_out(rollout, fleet.clusters) for rollout in fleet.rollouts]
-    found = [each for layout in layouts for each in layout.stages if each.stage.name == stage]
-    if not found:
+    matching = [each for layout in layouts for each in layout.stages if each.stage.name == stage]
+    if not matching:
         known = sorted({each.stage.name for layout in layouts for each in layout.stages})
         raise ConfigurationError(
             f"no Rollout of the store has a stage {stage}; "
             + (f"there are {', '.join(known)}" if known else "the store has no document of kind Rollout")
         )
-    return frozenset(cluster for each in found for cluster in each.clusters)
+    return frozenset(cluster for each in matching for cluster in each.clusters)

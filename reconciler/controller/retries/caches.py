@@ -139,16 +139,16 @@ class SyncedVersions:
 
         An object synced since the list was requested is left out if the list is older; the watch reports the rest.
         """
-        seen = {live.identity: live for live in listed}
+        there = {live.identity: live for live in listed}
         believed = self._versions.get(cluster, {})
-        gone = {identity for identity in believed if identity[:2] == group_kind and identity not in seen}
-        contrary = gone | {identity for identity, live in seen.items() if not self.holds(cluster, live)}
+        gone = {identity for identity in believed if identity[:2] == group_kind and identity not in there}
+        contrary = gone | {identity for identity, live in there.items() if not self.holds(cluster, live)}
         fresh = self._since_list.get(cluster, {}).pop(group_kind, set())
         # For newer objects the list is the only report: the watch begins behind it.
         return {
             identity
             for identity in contrary
-            if identity not in fresh or (identity in seen and self._is_newer(cluster, seen[identity]))
+            if identity not in fresh or (identity in there and self._is_newer(cluster, there[identity]))
         }
 
     def _is_newer(self, cluster: str, live: LiveObject) -> bool:

@@ -94,11 +94,11 @@ class WriteConflicts:
         Their back-off ends, and setting them right is counted already.
         """
         fields = self._of(cluster, identity)
-        found = frozenset(path for path in paths if path in fields and fields[path].is_altered)
-        for path in found:
+        altered = frozenset(path for path in paths if path in fields and fields[path].is_altered)
+        for path in altered:
             fields[path].is_altered = False
             fields[path].end_pause(now_s)
-        return found
+        return altered
 
     def compared(self, copy: Copy, differing: Collection[str], now_s: float) -> None:
         """End the back-off of fields that were left alone and are as the store wants them now.
@@ -139,18 +139,18 @@ class WriteConflicts:
 
     def current(self, now_s: float, now: str) -> dict[Copy, Fought]:
         """Return the copies with a field in back-off. `now`: the time of day (RFC 3339), for the report."""
-        found: dict[Copy, Fought] = {}
+        fought: dict[Copy, Fought] = {}
         for copy, fields in self._fields.items():
             paused = {path: one for path, one in fields.items() if one.until_s > now_s}
             if paused:
                 managers = sorted({name for one in paused.values() for name in one.managers})
                 until = later(now, max(one.until_s for one in paused.values()) - now_s)
-                found[copy] = Fought(tuple(managers), until, tuple(sorted(filter(None, paused))))
-        return found
+                fought[copy] = Fought(tuple(managers), until, tuple(sorted(filter(None, paused))))
+        return fought
 
     def paused(self, now_s: float) -> tuple[Copy, ...]:
         """Return the copies with a field in back-off."""
-        return tuple(copy for copy, found in self._fields.items() if any(one.until_s > now_s for one in found.values()))
+        return tuple(copy for copy, each in self._fields.items() if any(one.until_s > now_s for one in each.values()))
 
     def pause_left_s(self, cluster: str, identity: Identity, now_s: float) -> float:
         """Return the remaining back-off of the copy's fields; 0 without a conflict."""
@@ -189,8 +189,8 @@ def differing_fields(change: Change) -> tuple[str, ...]:
 def _count(fields: dict[str, _Field], undone: Undone, now_s: float) -> bool:
     begun = False
     for path, managers in undone.items():
-        found = fields.setdefault(path, _Field())
-        found.managers = managers or found.managers
-        found.is_altered = managers == (THE_SERVER,)
-        begun |= found.undone(now_s)
+        one = fields.setdefault(path, _Field())
+        one.managers = managers or one.managers
+        one.is_altered = managers == (THE_SERVER,)
+        begun |= one.undone(now_s)
     return begun

@@ -22,6 +22,7 @@ from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.clock import Clock, within
 from reconciler.containment import TryResult, fault_fields, try_await, try_call
 from reconciler.controller import timing
+from reconciler.controller.cluster_reads.members import answered_by
 from reconciler.controller.inbox import HealthChanged, Inbox, Published
 from reconciler.controller.loop_state import State
 from reconciler.controller.retries.restores import number_of
@@ -55,10 +56,10 @@ class _HealthEntry(NamedTuple):
         own = self.own
         if self.is_starting and _is_a_count(own):
             own = Progressing(own.why, lacks_pods_of=own.lacks_pods_of)
-        found = beside_pods(own, self.trouble, self.refusal)
-        if self.is_asked and found.unmade and isinstance(found, Progressing):
-            return Degraded(found.why, found.unmade, found.lacks_pods_of, found.reason)
-        return found
+        joint = beside_pods(own, self.trouble, self.refusal)
+        if self.is_asked and joint.unmade and isinstance(joint, Progressing):
+            return Degraded(joint.why, joint.unmade, joint.lacks_pods_of, joint.reason)
+        return joint
 
 
 def _is_a_count(health: Degraded | Progressing) -> bool:
@@ -91,24 +92,24 @@ class HealthCache:
 
     def unhealthy(self) -> Iterator[Copy]:
         """Yield existing, unhealthy copies."""
-        for cluster, found in self._found.items():
-            for identity, health in found.items():
+        for cluster, healths in self._found.items():
+            for identity, health in healths.items():
                 if isinstance(health, Progressing | Degraded):
                     yield cluster, identity
 
     def lacking_pods(self, copies: Iterable[Copy]) -> Mapping[str, Identity]:
         """Return those of the copies that lack pods without a reason in their status, by uid."""
-        shown = ((identity, self._found.get(cluster, {}).get(identity)) for cluster, identity in copies)
+        known = ((identity, self._found.get(cluster, {}).get(identity)) for cluster, identity in copies)
         return {
             health.lacks_pods_of: identity
-            for identity, health in shown
+            for identity, health in known
             if isinstance(health, Progressing | Degraded) and health.lacks_pods_of
         }
 
     def explain(
         self,
         cluster: str,
-        found: Mapping[Identity, Degraded | Progressing | None],
+        troubles: Mapping[Identity, Degraded | Progressing | None],
         refusals: Mapping[Identity, str] = NONE_REFUSED,
         starting: Collection[Identity] = (),
     ) -> None:
@@ -116,13 +117,13 @@ class HealthCache:
 
         `starting`: those that have new pods.
         """
-        for identity, trouble in found.items():
+        for identity, trouble in troubles.items():
             copy = (cluster, identity)
-            shown = self._found.get(cluster, {}).get(identity)
-            if not isinstance(shown, Progressing | Degraded):
+            known = self._found.get(cluster, {}).get(identity)
+            if not isinstance(known, Progressing | Degraded):
                 continue  # It is well by now.
-            told = self._told.pop(copy, None)
-            own = told.own if told is not None else shown
+            before = self._told.pop(copy, None)
+            own = before.own if before is not None else known
             refusal = refusals.get(identity, "")
             if trouble is not None or refusal or own.unmade or _is_a_count(own):
                 self._told[copy] = _HealthEntry(own, trouble, refusal, identity in starting, is_asked=True)
@@ -171,17 +172,17 @@ class HealthCache:
         self._versions.pop((cluster, identity), None)
         self._put(cluster, identity, health)
 
-    def read(self, member: Read, found: Mapping[Identity, HealthState], asked: Iterable[Identity] | None) -> None:
-        """Handle a round's reading: entries it asked for and did not find are dropped. `asked` None: everything.
+    def read(self, member: Read, healths: Mapping[Identity, HealthState], wanted: Iterable[Identity] | None) -> None:
+        """Handle a round's reading: entries it asked for and did not find are dropped. `wanted` None: everything.
 
         For later writes their own answer counts.
         """
         known = self._found.get(member.name, {})
         written = self._written.get(member.name, set())
-        for identity in set(known) - found.keys() if asked is None else set(asked) & known.keys() - found.keys():
+        for identity in set(known) - healths.keys() if wanted is None else set(wanted) & known.keys() - healths.keys():
             if identity not in member.under_way and identity not in member.unread and identity not in written:
                 self._put(member.name, identity, None)
-        for identity, health in found.items():
+        for identity, health in healths.items():
             if identity in written:
                 continue
             live = member.objects.get(identity)
@@ -192,27 +193,27 @@ class HealthCache:
 
     def _put(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
         copy = (cluster, identity)
-        told = self._told.pop(copy, None)
-        if isinstance(health, Progressing | Degraded) and (told or health.unmade or _is_a_count(health)):
+        before = self._told.pop(copy, None)
+        if isinstance(health, Progressing | Degraded) and (before or health.unmade or _is_a_count(health)):
             # Until its pods are listed again, their last diagnostics count.
             self.stirred.add(copy)
-            self._told[copy] = (told or _HealthEntry(health, None, ""))._replace(own=health)
+            self._told[copy] = (before or _HealthEntry(health, None, ""))._replace(own=health)
             health = self._told[copy].together()
         self._set(cluster, identity, health)
 
     def _set(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
-        kept = None if isinstance(health, Healthy) else health
+        new = None if isinstance(health, Healthy) else health
         known = self._found.setdefault(cluster, {})
-        if known.get(identity) == kept:
+        if known.get(identity) == new:
             return
         if cluster in self._shared:
             # What was handed out stays as it was.
             known = self._found[cluster] = dict(known)
             self._shared.discard(cluster)
-        if kept is None:
+        if new is None:
             del known[identity]
         else:
-            known[identity] = kept
+            known[identity] = new
         self.has_news = True
         self._inbox.send(HealthChanged())
 
@@ -243,8 +244,7 @@ class PodDiagnostics:
         """Look now and then, without end, in the clusters that can be reached by then."""
         while True:
             await self._clock.sleep(timing.TICK_S)
-            there = {name: member for name, member in latest.value.reachable.items() if not isinstance(member, str)}
-            await self.list_due(there)
+            await self.list_due(answered_by(latest.value.reachable))
 
     async def list_due(self, members: Mapping[str, MemberCluster]) -> int:
         """List the pods of unhealthy workloads that are due; return the number of lists."""
@@ -268,7 +268,7 @@ class PodDiagnostics:
         for copy, since_s in self._since.items():
             if now_s - since_s >= timing.AILS_S and copy[0] in members:
                 places.setdefault((copy[0], copy[1].namespace), set()).add(copy)
-        self._asked = {place: asked for place, asked in self._asked.items() if place in places}
+        self._asked = {place: copies for place, copies in self._asked.items() if place in places}
         self._queue.keep(places.keys())
         stirred, self._healths.stirred = self._healths.stirred, set()
         for place, copies in sorted(places.items()):
@@ -289,22 +289,22 @@ class PodDiagnostics:
     async def _ask(self, member: MemberCluster, namespace: str) -> None:
         copies = [copy for copy in self._since if copy[0] == member.name and copy[1].namespace == namespace]
         lacking = self._healths.lacking_pods(copies)
-        asked = await try_await(within(member.pods(namespace=namespace), timing.PROMPT_S))
-        pods = asked.value or ()
-        said = within(_refusals(member, namespace, pods, lacking), timing.PROMPT_S) if lacking else None
-        refused = await try_await(said) if said is not None else NOT_ASKED
-        found = try_call(pod_troubles, pods)
-        for fault in filter(None, (asked.fault, refused.fault, found.fault)):
+        listing = await try_await(within(member.pods(namespace=namespace), timing.PROMPT_S))
+        pods = listing.value or ()
+        reading = within(_refusals(member, namespace, pods, lacking), timing.PROMPT_S) if lacking else None
+        refused = await try_await(reading) if reading is not None else NOT_ASKED
+        explained = try_call(pod_troubles, pods)
+        for fault in filter(None, (listing.fault, refused.fault, explained.fault)):
             if isinstance(fault, MemberClusterError | TimeoutError):
                 told_fault = {"cluster": member.name, "error": str(fault)}
                 log.debug("it could not be asked why pods do not run", extra=told_fault)
             else:
                 extra = fault_fields(member.name, f"pods of {namespace}")
                 log.error("pods could not be understood", exc_info=fault, extra=extra)
-        troubles, why = found.value or {}, refused.value or {}
-        told: dict[Identity, Trouble | None] = {identity: troubles.get(identity) for _, identity in copies}
+        troubles, why = explained.value or {}, refused.value or {}
+        by_identity: dict[Identity, Trouble | None] = {identity: troubles.get(identity) for _, identity in copies}
         new = starting(pods, self._clock.now())
-        self._healths.explain(member.name, told, {lacking[uid]: text for uid, text in why.items()}, new)
+        self._healths.explain(member.name, by_identity, {lacking[uid]: text for uid, text in why.items()}, new)
 
 
 async def _refusals(

@@ -25,7 +25,7 @@ from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
-from reconciler.controller.cluster_reads.members import why_unread
+from reconciler.controller.cluster_reads.members import answered_by, why_unread
 from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Published
 from reconciler.controller.loop_state import State
 from reconciler.controller.tasks import WorkQueue, end_tasks, start
@@ -79,14 +79,14 @@ class UnreachableClusters:
 
     async def close(self) -> None:
         """Ask nobody any more."""
-        asked, self._asked = self._asked, {}
-        await end_tasks(asked.values())
+        tasks, self._asked = self._asked, {}
+        await end_tasks(tasks.values())
 
 
 async def _is_back(name: str, members: Mapping[str, MemberCluster], uids: Mapping[str, str]) -> bool:
-    found = await try_await(within(members[name].identity(is_anew=True), timing.PROMPT_S))
-    if (uid := found.value) is None:
-        why_unread(name, found.fault)
+    answer = await try_await(within(members[name].identity(is_anew=True), timing.PROMPT_S))
+    if (uid := answer.value) is None:
+        why_unread(name, answer.fault)
         return False
     others = {uids.get(other) for other in members if other != name}
     return uids.get(name, uid) == uid and uid not in others
@@ -124,7 +124,7 @@ class KindFaults:
 
     def take_in(self, members: Mapping[str, Member]) -> set[str]:
         """Record a round's reading; return the clusters to read as a whole: a kind newly fails there."""
-        found: set[str] = set()
+        clusters: set[str] = set()
         for name, member in members.items():
             if isinstance(member, Read) and member.served:
                 self._served[name] = _Served(member.served, member.silent)
@@ -135,15 +135,15 @@ class KindFaults:
                         if not (member.is_whole or {one.what, Listed(one.what.gvk)} & member.listed))  # fmt: skip
                 fresh = {one.what.gvk for one in member.unlisted} - {one.what.gvk for one in known}
                 if fresh and not member.is_whole:
-                    found.add(name)
+                    clusters.add(name)
                 self._put(name, {*left, *member.unlisted})
-        return found
+        return clusters
 
     def keep(self, names: frozenset[str]) -> None:
         """Forget clusters that have left the fleet."""
-        self._faults = {name: found for name, found in self._faults.items() if name in names}
-        self._observed = {name: found for name, found in self._observed.items() if name in names}
-        self._served = {name: found for name, found in self._served.items() if name in names}
+        self._faults = {name: faults for name, faults in self._faults.items() if name in names}
+        self._observed = {name: faults for name, faults in self._observed.items() if name in names}
+        self._served = {name: served for name, served in self._served.items() if name in names}
 
     def of(self, cluster: str) -> tuple[Unlisted, ...]:
         """Return the kinds that could not be listed there."""
@@ -153,23 +153,23 @@ class KindFaults:
     def unlisted_by_cluster(self) -> Mapping[str, tuple[Unlisted, ...]]:
         """By cluster what could not be listed, also while free capacity was looked at."""
         names = self._faults.keys() | self._observed.keys()
-        return {name: found for name in sorted(names) if (found := (*self.of(name), *self._observed.get(name, ())))}
+        return {name: faults for name in sorted(names) if (faults := (*self.of(name), *self._observed.get(name, ())))}
 
     def is_known(self, cluster: str, gvk: GVK) -> bool:
         """Return whether a kind could not be listed the last time."""
-        return any(found.what.gvk == gvk for found in self.of(cluster))
+        return any(one.what.gvk == gvk for one in self.of(cluster))
 
     def heard(self, cluster: str, gvk: GVK) -> bool:
         """A kind was listed by somebody else. Whether it could not be the last time: the next round asks for it."""
-        found = {(cluster, one.what) for one in self.of(cluster) if one.what == Listed(gvk)}
-        self._answered |= found
-        return bool(found)
+        subjects = {(cluster, one.what) for one in self.of(cluster) if one.what == Listed(gvk)}
+        self._answered |= subjects
+        return bool(subjects)
 
     def at_fault(self) -> dict[str, dict[GVK, Unlisted]]:
         """By cluster the kinds that gave no answer, and none since: rounds do not ask for them."""
         return {
-            name: {one.what.gvk: one for one in found if self._is_silent(name, one)}
-            for name, found in self._faults.items()
+            name: {one.what.gvk: one for one in faults if self._is_silent(name, one)}
+            for name, faults in self._faults.items()
         }
 
     def is_at_fault(self, cluster: str, gvk: GVK) -> bool:
@@ -183,19 +183,19 @@ class KindFaults:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Return their problems."""
-        return tuple(not_listed(name, one) for name, found in self._faults.items() for one in found)
+        return tuple(not_listed(name, one) for name, faults in self._faults.items() for one in faults)
 
     def _put(self, name: str, faults: Iterable[Unlisted]) -> None:
-        before, found = self.of(name), tuple(sorted(faults))
-        if found:
-            self._faults[name] = found
+        before, after = self.of(name), tuple(sorted(faults))
+        if after:
+            self._faults[name] = after
         else:
             self._faults.pop(name, None)
-        self._answered -= {(name, one.what) for one in (*before, *found)}
+        self._answered -= {(name, one.what) for one in (*before, *after)}
 
     def observed(self, clusters: Mapping[str, ClusterObservation]) -> None:
         """Record kinds that could not be listed for free capacity: the observation itself retries them."""
-        self._observed |= {name: seen.unlisted for name, seen in clusters.items() if seen.reachable}
+        self._observed |= {name: cluster.unlisted for name, cluster in clusters.items() if cluster.reachable}
 
     async def watch(self, latest: Published[State], inbox: Inbox) -> None:
         """Retry for ever; nothing waits for it. A new answer of a cluster is sent."""
@@ -204,8 +204,8 @@ class KindFaults:
                 await self._clock.sleep(timing.TICK_S)
                 now, again = latest.value, self.answered()
                 if now.fleet is not None:
-                    there = {name: found for name, found in now.reachable.items() if isinstance(found, MemberCluster)}
-                    again |= self.ask(there, now.fleet, our_label(fleet_names(now.fleet.settings)))
+                    selector = our_label(fleet_names(now.fleet.settings))
+                    again |= self.ask(answered_by(now.reachable), now.fleet, selector)
                 for name in again:
                     inbox.send(ClusterChanged(name, ClusterScope.ANSWERS_AGAIN))
         finally:
@@ -244,19 +244,19 @@ class KindFaults:
         ended = {subject: task for subject, task in self._asked.items() if task.done()}
         for subject in ended:
             del self._asked[subject]
-        found = {subject for subject, task in ended.items() if not task.cancelled() and task.result()}
-        self._answered |= {subject for subject in found if subject[1] is not None}
-        return {name for name, _ in found}
+        answered = {subject for subject, task in ended.items() if not task.cancelled() and task.result()}
+        self._answered |= {subject for subject in answered if subject[1] is not None}
+        return {name for name, _ in answered}
 
     async def close(self) -> None:
         """Cancel running retries."""
-        asked, self._asked = self._asked, {}
-        await end_tasks(asked.values())
+        tasks, self._asked = self._asked, {}
+        await end_tasks(tasks.values())
 
     async def _is_answered(self, member: MemberCluster, what: Listed | None, selector: str) -> bool:
         """Return whether a list succeeds, or discovery has changed. Another fault is no success."""
         if what is None:
-            found = (await try_await(member.discover(refresh=True))).value
-            return found is not None and _Served(found.served(), found.stale) != self._served.get(member.name)
-        asked = member.list_metadata(what.gvk, namespace=what.namespace, label_selector=selector)
-        return (await try_await(asked)).fault is None
+            now = (await try_await(member.discover(refresh=True))).value
+            return now is not None and _Served(now.served(), now.stale) != self._served.get(member.name)
+        listing = member.list_metadata(what.gvk, namespace=what.namespace, label_selector=selector)
+        return (await try_await(listing)).fault is None

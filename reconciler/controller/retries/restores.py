@@ -71,14 +71,14 @@ class Restores:
 
     def saw(self, cluster: str, gvk: GVK, resource_version: str) -> None:
         """An event, or the answer to a write, has this version. An older one says nothing: it may have come late."""
-        seen = self._seen.setdefault(cluster, {})
-        seen[gvk] = max(number_of(resource_version), seen.get(gvk, 0))
+        newest = self._seen.setdefault(cluster, {})
+        newest[gvk] = max(number_of(resource_version), newest.get(gvk, 0))
 
     def listed(self, cluster: str, gvk: GVK, resource_version: str) -> None:
         """A list is as of this version."""
-        number, seen = number_of(resource_version), self._seen.get(cluster, {}).get(gvk, 0)
-        if 0 < number < seen:
-            self.suspect(cluster, VersionDecrease(gvk, "", "", seen))
+        number, newest = number_of(resource_version), self._seen.get(cluster, {}).get(gvk, 0)
+        if 0 < number < newest:
+            self.suspect(cluster, VersionDecrease(gvk, "", "", newest))
         else:
             self.saw(cluster, gvk, resource_version)
 
@@ -132,17 +132,17 @@ class Restores:
 
     async def confirmed(self, members: Mapping[str, tuple[MemberCluster, str]]) -> list[str]:
         """Those of the suspected clusters that went back. What could not be asked is asked the next time."""
-        asked = {name: members[name] for name in self._suspected if name in members}
-        self._suspected = {name: self._suspected[name] for name in asked}
-        looks = (try_await(_went_back(*at, tuple(self._suspected[name]))) for name, at in asked.items())
+        due = {name: members[name] for name in self._suspected if name in members}
+        self._suspected = {name: self._suspected[name] for name in due}
+        looks = (try_await(_went_back(*at, tuple(self._suspected[name]))) for name, at in due.items())
         went_back = []
-        for name, found in zip(asked, await asyncio.gather(*looks), strict=True):
-            if found.fault is not None:
+        for name, answer in zip(due, await asyncio.gather(*looks), strict=True):
+            if answer.fault is not None:
                 text = "whether a cluster went back could not be found out by a fault of this program"
-                self._told.fault(name, found.fault, text, **fault_fields(name))
-            elif found.value:
+                self._told.fault(name, answer.fault, text, **fault_fields(name))
+            elif answer.value:
                 went_back.append(name)
-            if found.fault is not None or found.value is not None:
+            if answer.fault is not None or answer.value is not None:
                 self._suspected.pop(name, None)
         return went_back
 
@@ -152,9 +152,9 @@ async def _went_back(member: MemberCluster, uid: str, suspicions: Iterable[Versi
     try:
         # Another cluster is told and left alone.
         for suspicion in suspicions if await within(member.identity(), timing.PROMPT_S) == uid else ():
-            found = await _is_older(member, suspicion)
-            if found is not None:
-                return found
+            is_older = await _is_older(member, suspicion)
+            if is_older is not None:
+                return is_older
     except (MemberClusterError, TimeoutError):
         return None
     return False
@@ -165,8 +165,8 @@ async def _is_older(member: MemberCluster, suspicion: VersionDecrease) -> bool |
     gvk, namespace, name, version = suspicion
     try:
         for _ in range(ANSWERS):
-            asked = member.current_version(gvk, namespace=namespace, name=name)
-            if number_of(await within(asked, timing.PROMPT_S)) >= version:
+            version_now = member.current_version(gvk, namespace=namespace, name=name)
+            if number_of(await within(version_now, timing.PROMPT_S)) >= version:
                 return False
     except (KindNotServed, ObjectNotFound):
         return None

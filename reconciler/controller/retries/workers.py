@@ -61,8 +61,8 @@ class _Lane(Struct, kw_only=True):
 
 
 async def _collect(writing: AsyncIterable[Sequence[ChangeResult]], results: list[ChangeResult]) -> None:
-    async for made in writing:
-        results += made
+    async for group in writing:
+        results += group
 
 
 class ClusterWorkers:
@@ -178,16 +178,16 @@ class ClusterWorkers:
 
     def without(self, snapshot: FleetSnapshot) -> FleetSnapshot:
         """Return the snapshot with pending objects unknown."""
-        found = dict(snapshot.members)
+        members = dict(snapshot.members)
         for name, lane in self._lanes.items():
-            member, writes = found.get(name), lane.identities
+            member, writes = members.get(name), lane.identities
             if isinstance(member, Read):
                 objects = {identity: live for identity, live in member.objects.items() if identity not in writes}
-                found[name] = replace(
+                members[name] = replace(
                     member, objects=objects, absent=member.absent - writes, under_way=member.under_way | writes
                 )
             lane.skipped.update(identity for identity in writes if snapshot.is_asked(name, identity))
-        return replace(snapshot, members=found)
+        return replace(snapshot, members=members)
 
     def collect(self, *, of_this_round: bool = False, parts: bool = True) -> list[ApplyResult]:
         """Return new results, in the order of the clusters.
@@ -199,7 +199,7 @@ class ClusterWorkers:
             FleetHeld: another journal holds the fleet.
             JournalError: nothing is sent that could not be journaled first.
         """
-        found = []
+        ended = []
         for name, lane in sorted(self._lanes.items()):
             if lane.is_of_this_round < of_this_round:
                 continue
@@ -207,11 +207,11 @@ class ClusterWorkers:
                 del self._lanes[name]
                 if not lane.writing.cancelled():
                     lane.writing.result()
-                    found.append(_part(lane, lane.identities))
+                    ended.append(_part(lane, lane.identities))
                     continue
             if lane.results and (parts or lane.writing.done()):
-                found.append(_part(lane, frozenset(result.change.identity for result in lane.results)))
-        return found
+                ended.append(_part(lane, frozenset(result.change.identity for result in lane.results)))
+        return ended
 
     def round_ends(self) -> None:
         """End the round: running jobs no longer belong to it."""
@@ -241,7 +241,7 @@ def _part(lane: _Lane, identities: frozenset[Identity]) -> ApplyResult:
     for identity in identities:
         lane.versions.pop(identity, None)
         lane.listed.pop(identity, None)
-    found = ApplyResult(
+    part = ApplyResult(
         cluster=lane.cluster,
         revision=lane.revision,
         now=lane.now,
@@ -252,4 +252,4 @@ def _part(lane: _Lane, identities: frozenset[Identity]) -> ApplyResult:
     )
     lane.identities = left
     lane.skipped -= skipped
-    return found
+    return part

@@ -66,8 +66,8 @@ class Entering:
         """Clusters that cannot be begun now, and why: they have not answered yet, or could not be written to."""
         for name in self.queue.due():
             self.queue.take(name)  # It may be tried; how often it was is kept.
-        found = {name: why for name, why in self._refused.items() if self.queue.is_waiting(name)}
-        return found | {name: "it does not answer" for name, (_, task) in self._tasks.items() if not task.done()}
+        refused = {name: why for name, why in self._refused.items() if self.queue.is_waiting(name)}
+        return refused | {name: "it does not answer" for name, (_, task) in self._tasks.items() if not task.done()}
 
     async def enter(
         self, fleet: str, members: Mapping[str, MemberCluster], begun: Mapping[str, Begun]
@@ -82,11 +82,11 @@ class Entering:
                 entering = self._enter(members[name], fleet, records)
                 answered = partial(self._inbox.send, RolloutEntered(name))
                 self._tasks[name] = (records, start(entering, f"entering {name}", answered))
-        asked = {name: self._tasks[name] for name in begun if name in self._tasks}
-        if asked:
-            await asyncio.wait([task for _, task in asked.values()], timeout=self._within_s)
+        due = {name: self._tasks[name] for name in begun if name in self._tasks}
+        if due:
+            await asyncio.wait([task for _, task in due.values()], timeout=self._within_s)
         entered = {}
-        for name, (records, task) in asked.items():
+        for name, (records, task) in due.items():
             if task.done():
                 del self._tasks[name]
                 if self._is_entered(name, task.result()) and _revisions(records) == _revisions(begun[name]):
@@ -158,10 +158,10 @@ class Prometheus:
         """
         try:
             async with asyncio.timeout(timing.PATIENCE_S):
-                found = await asyncio.gather(*(self._ask(check, cluster, begun_at, now) for check in checks))
+                statuses = await asyncio.gather(*(self._ask(check, cluster, begun_at, now) for check in checks))
         except TimeoutError:
             return GateUnknown(f"the Prometheus {self.name} gives no answer within {timing.PATIENCE_S:g} s")
-        return next((each for each in found if each is not None), None)
+        return next((each for each in statuses if each is not None), None)
 
     async def _ask(self, check: MetricCheck, cluster: str, begun_at: str, now: str) -> GateStatus | None:
         now_s = int(epoch_s(now))

@@ -28,7 +28,7 @@ from reconciler.controller.rollouts.rollout_inputs import (
     Writing,
     asks_conditions,
     followed_in,
-    sights_of,
+    probes_of,
     with_conditions,
 )
 from reconciler.kube.client import MemberCluster
@@ -100,13 +100,13 @@ class RolloutController:
         """Return the time of the next change by time alone, by the monotonic clock."""
         return min(self._next_s, self._entering.queue.next_s if self._entering is not None else inf)
 
-    def is_news(self, shown: FleetState | None) -> bool:
+    def is_news(self, state: FleetState | None) -> bool:
         """Return whether the clusters' probes differ from the last evaluation."""
         if not self.progress:
             return False
         if self._entering is not None and self._entering.has_ended:
             return True
-        return self._see(shown) != self._seen
+        return self._see(state) != self._seen
 
     async def stage(
         self, schedule: Schedule, look: RolloutInputs, now: str, only: Collection[str] | None = None
@@ -121,7 +121,7 @@ class RolloutController:
         if self._journal is not None:
             # A cluster's record, read when it was locked, may be in the journal by now.
             self._records, self._documents = self._journal.rollout_records(), self._journal.rollout_documents()
-        schedule, staging, found = await self._stand(schedule, look, now)
+        schedule, staging, progresses = await self._stand(schedule, look, now)
         fleet = schedule.fleet
         self._documents = {rollout.name: self._kept.get(rollout.name, fleet.revision) for rollout in fleet.rollouts}
         if self._journal is not None and not fleet.settings.observe_only:
@@ -131,8 +131,8 @@ class RolloutController:
             self._selected, self._followed, self._seen = (), (), {}
             self.progress, self._next_s = (), inf
             return schedule
-        records = await self._record(schedule, found, look, now, only)
-        progress = {name: _with_recorded(each, records[name]) for name, each in found.items()}
+        records = await self._record(schedule, progresses, look, now, only)
+        progress = {name: _with_recorded(each, records[name]) for name, each in progresses.items()}
         if self._entering is not None:
             self._entering.drop_ended()
         self.progress = tuple(progress.values())
@@ -164,17 +164,17 @@ class RolloutController:
         while True:
             guards = look.journal.losses.guards
             since = approved_since(guards.approved if guards is not None else {}, schedule.fleet, now)
-            found = await self._with_documents(schedule, over, since)
-            if not found.fleet.rollouts:
-                return found, None, {}
-            staging, progress = await self._stand_by(found, look, now)
+            current = await self._with_documents(schedule, over, since)
+            if not current.fleet.rollouts:
+                return current, None, {}
+            staging, progress = await self._stand_by(current, look, now)
             done = {name for name in self._kept if progress[name].is_done}
             if not done:
-                for rollout in found.fleet.rollouts:
-                    if kept := self._kept.get(name := rollout.name):
-                        problem = kept_problem(rollout, schedule.fleet, kept)
+                for rollout in current.fleet.rollouts:
+                    if older := self._kept.get(name := rollout.name):
+                        problem = kept_problem(rollout, schedule.fleet, older)
                         progress[name] = replace(progress[name], problems=(*progress[name].problems, problem))
-                return found, staging, progress
+                return current, staging, progress
             over |= done
 
     async def _with_documents(self, schedule: Schedule, over: frozenset[str], since: Mapping[str, str]) -> Schedule:
@@ -185,15 +185,15 @@ class RolloutController:
         older = {name: at for name, at in self._documents.items() if at != head.revision and name not in over}
         fleets = {revision: await self._revisions.fleet(revision) for revision in sorted(set(older.values()))}
         written_in = {name: fleet for name, at in older.items() if (fleet := fleets[at]) is not None}
-        found = rollout_documents(head, written_in)
+        documents = rollout_documents(head, written_in)
         own = {rollout.name: rollout for rollout in head.rollouts}
-        self._kept = {name: older[name] for name, rollout in found.items() if rollout is not own.get(name)}
-        made = schedule
+        self._kept = {name: older[name] for name, rollout in documents.items() if rollout is not own.get(name)}
+        current = schedule
         if self._kept or since:
-            rollouts = tuple(with_ends(found[name], since) for name in sorted(found))
-            made = replace(schedule, fleet=replace(head, rollouts=rollouts))
-        self._given = schedule, over, made
-        return made
+            rollouts = tuple(with_ends(documents[name], since) for name in sorted(documents))
+            current = replace(schedule, fleet=replace(head, rollouts=rollouts))
+        self._given = schedule, over, current
+        return current
 
     async def _stand_by(
         self, schedule: Schedule, look: RolloutInputs, now: str
@@ -203,8 +203,8 @@ class RolloutController:
         selection = self._follow(schedule)
         late = self._entering.not_ready() if self._entering is not None else {}
         former = look.journal.former or fleet.revision
-        found = begun_with(schedule, selection, self._records, look.copies, former, now)
-        for name, records in found.items():
+        begun_now = begun_with(schedule, selection, self._records, look.copies, former, now)
+        for name, records in begun_now.items():
             begun = {cluster: {name: record} for cluster, record in records.items()}
             if self._entering is not None and not schedule.fleet.settings.observe_only:
                 # Where it cannot be written now, the journal alone knows it until something begins there.
@@ -222,15 +222,15 @@ class RolloutController:
     def _follow(self, schedule: Schedule) -> Staging:
         """Return the templates of Rollouts, computed once: each event needs them."""
         fleet, selection = schedule.fleet, self._tables.update(schedule)
-        found = (selection, fleet.rollouts, fleet.clusters)
-        if not self._selected or self._selected[0] is not selection or self._selected[1:] != found[1:]:
+        inputs = (selection, fleet.rollouts, fleet.clusters)
+        if not self._selected or self._selected[0] is not selection or self._selected[1:] != inputs[1:]:
             self._followed = followed_in(fleet, selection)
-        self._selected = found
+        self._selected = inputs
         return selection
 
-    def _see(self, shown: FleetState | None) -> GateStatuses:
+    def _see(self, state: FleetState | None) -> GateStatuses:
         return {
-            each.name: sights_of(each, self._records.get(each.name, {}), shown, self._met) for each in self._followed
+            each.name: probes_of(each, self._records.get(each.name, {}), state, self._met) for each in self._followed
         }
 
     async def _probe(self, look: RolloutInputs, prometheus: str, now: str) -> GateStatuses:
@@ -243,14 +243,14 @@ class RolloutController:
             return await known.verdict(checks, cluster, begun_at, now)
 
         self._seen = self._see(look.shown)
-        found: GateStatuses = dict(self._seen)
+        statuses: GateStatuses = dict(self._seen)
         self._asks_conditions = False
         for each in self._followed:
             known, plain = self._records.get(each.name, {}), self._seen[each.name]
             if asks_conditions(each.layout, known):
                 self._asks_conditions = True
-                found[each.name] = await with_conditions(each, known, plain, look, metrics)
-        return found
+                statuses[each.name] = await with_conditions(each, known, plain, look, metrics)
+        return statuses
 
     def _staged_by(
         self, schedule: Schedule, staging: Staging, progress: Mapping[str, RolloutProgress], look: RolloutInputs
@@ -262,11 +262,11 @@ class RolloutController:
         known = self._staged
         if known is None or any(map(is_not, known[0][:3], same)) or known[0][3:] != alike:
             journal = look.journal
-            made = staged(schedule, staging, progress, journal.ledger, look.copies, journal.observations.previous)
+            result = staged(schedule, staging, progress, journal.ledger, look.copies, journal.observations.previous)
         else:
-            made = known[1]
-        self._staged = ((*same, *alike), made)
-        return made
+            result = known[1]
+        self._staged = ((*same, *alike), result)
+        return result
 
     def _take(self, name: str, after: Mapping[str, Record]) -> None:
         before = self._records.get(name, {})
@@ -279,38 +279,38 @@ class RolloutController:
     def _forget_all_but(self, names: Collection[str]) -> None:
         for name in self._records.keys() - set(names):
             self._take(name, {})
-        self._records = {name: found for name, found in self._records.items() if name in names}
+        self._records = {name: records for name, records in self._records.items() if name in names}
 
     async def _record(
         self,
         schedule: Schedule,
-        found: Mapping[str, RolloutProgress],
+        progresses: Mapping[str, RolloutProgress],
         look: RolloutInputs,
         now: str,
         only: Collection[str] | None,
     ) -> Records:
         """Return the new records. A beginning that a cluster could not record has not begun."""
         begun: dict[str, dict[str, Record]] = {}
-        for name, progress in found.items():
+        for name, progress in progresses.items():
             for change in progress.changes:
                 if isinstance(change, Begin):
                     begun.setdefault(change.cluster, {})[name] = progress.records[change.cluster]
-        known = {cluster for progress in found.values() for cluster in progress.records}
+        known = {cluster for progress in progresses.values() for cluster in progress.records}
         refused = known - set(only) if only is not None else set[str]()
         is_writing = self._entering is not None and not schedule.fleet.settings.observe_only
         entered: Mapping[str, Begun] = {}
         if is_writing:
             entering = {name: records for name, records in begun.items() if name not in refused}
             # What is recorded stays readable, whatever becomes of the branch.
-            revisions = _recorded(schedule, {name: each.records for name, each in found.items()}, now)
+            revisions = _recorded(schedule, {name: each.records for name, each in progresses.items()}, now)
             if revisions:
-                revisions |= {each.waiting for each in found.values()} | {look.journal.former}
+                revisions |= {each.waiting for each in progresses.values()} | {look.journal.former}
                 revisions |= set(self._documents.values())
             await self._revisions.keep(revisions)
             entered = await self._enter(schedule, look.reachable, entering)
             refused |= entering.keys() - entered.keys()
         records: dict[str, Mapping[str, Record]] = {}
-        for name, progress in found.items():
+        for name, progress in progresses.items():
             before = self._records.get(name, {})
             after = dict(progress.records) | {at: one[name] for at, one in entered.items() if name in one}
             for cluster in refused:
@@ -327,21 +327,21 @@ class RolloutController:
         if not begun:
             return {}
         assert self._entering is not None, "somebody holds the fleet"
-        members = {name: found for name in begun if isinstance(found := reachable.get(name), MemberCluster)}
+        members = {name: member for name in begun if isinstance(member := reachable.get(name), MemberCluster)}
         return await self._entering.enter(schedule.fleet.settings.name, members, begun)
 
 
 def _recorded(schedule: Schedule, records: Records, now: str) -> set[str]:
     """Return the revisions of all Rollouts that are in force, or to which clusters may roll back."""
-    found = (revisions_of(each, records.get(each.name, {}), now) for each in schedule.fleet.rollouts)
-    return set[str]().union(*found)
+    revisions = (revisions_of(each, records.get(each.name, {}), now) for each in schedule.fleet.rollouts)
+    return set[str]().union(*revisions)
 
 
-def _with_recorded(found: RolloutProgress, records: Mapping[str, Record]) -> RolloutProgress:
+def _with_recorded(progress: RolloutProgress, records: Mapping[str, Record]) -> RolloutProgress:
     """Return the state with the possible records; a revision that could not begin deletes nothing."""
     begun = set[str]()
-    for cluster in found.deletions_due:
-        wanted, made = found.records[cluster], records.get(cluster, Record())
-        if (wanted.revision, wanted.begun_at) == (made.revision, made.begun_at):
+    for cluster in progress.deletions_due:
+        wanted, recorded = progress.records[cluster], records.get(cluster, Record())
+        if (wanted.revision, wanted.begun_at) == (recorded.revision, recorded.begun_at):
             begun.add(cluster)
-    return replace(found, deletions_due=frozenset(begun))
+    return replace(progress, deletions_due=frozenset(begun))

@@ -75,9 +75,9 @@ class RevisionsInForce:
             self._lineage = await in_thread(self._source.ancestry, sorted(wanted), head.revision)
             self._asked = (wanted, head.revision)
         for revision in sorted(wanted - self._fleets.keys() - {head.revision}):
-            found = await self._fleet_at(revision)
-            if found is not None:
-                self._fleets[revision] = found
+            fleet = await self._fleet_at(revision)
+            if fleet is not None:
+                self._fleets[revision] = fleet
         self._fleets = {revision: fleet for revision, fleet in self._fleets.items() if revision in wanted}
         readable = {revision: fleet for revision, fleet in self._fleets.items() if revision != head.revision}
         missing = wanted - readable.keys() - {head.revision}
@@ -118,11 +118,11 @@ class RolloutInputs(Struct, frozen=True, kw_only=True):
 
 def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, str]) -> dict[str, str]:
     """Return why clusters cannot be changed now: unreachable, owned by another process, or suspended by a person."""
-    found = {name: member for name, member in reachable.items() if isinstance(member, str)}
-    found |= held
+    away = {name: member for name, member in reachable.items() if isinstance(member, str)}
+    away |= held
     if "fleet" in closed:
-        return dict.fromkeys(reachable, closed["fleet"]) | found
-    return {name: closed[f"cluster {name}"] for name in reachable if f"cluster {name}" in closed} | found
+        return dict.fromkeys(reachable, closed["fleet"]) | away
+    return {name: closed[f"cluster {name}"] for name in reachable if f"cluster {name}" in closed} | away
 
 
 Records = Mapping[str, Record]
@@ -163,38 +163,38 @@ LastMet = dict[tuple[str, str], Bindings]
 """By Rollout and cluster in progress the bindings with which its gate was last met. It is lost with the process."""
 
 
-def sights_of(followed: Followed, records: Records, shown: FleetState | None, met: LastMet) -> dict[str, GateStatus]:
-    """Return the health probes of clusters in progress. `shown`: the state of the fleet after the last round.
+def probes_of(followed: Followed, records: Records, state: FleetState | None, last: LastMet) -> dict[str, GateStatus]:
+    """Return the health probes of clusters in progress. `state`: of the fleet, after the last round.
 
-    Conditions of gates are left out: nobody watches the objects that they name. `met` is updated.
+    Conditions of gates are left out: nobody watches the objects that they name. `last` is updated.
     """
-    if shown is None or shown.facts.schedule.staging is None:
+    if state is None or state.facts.schedule.staging is None:
         return {}
-    schedule = shown.facts.schedule
-    drawn = shown.facts.schedule.staging.in_force.get(followed.name, {})
-    found: dict[str, GateStatus] = {}
+    schedule = state.facts.schedule
+    drawn = state.facts.schedule.staging.in_force.get(followed.name, {})
+    statuses: dict[str, GateStatus] = {}
     for name, of_stage in followed.layout.stage_of.items():
-        record, state = records.get(name), shown.clusters.get(name)
-        if name in shown.facts.elsewhere:
+        record, cluster = records.get(name), state.clusters.get(name)
+        if name in state.facts.elsewhere:
             # Also before it begins there: nothing that happens later makes anybody look again.
-            found[name] = GateUnknown("another process applies there")
+            statuses[name] = GateUnknown("another process applies there")
             continue
-        if record is None or not record.revision or record.completed_at or state is None:
-            met.pop((followed.name, name), None)
+        if record is None or not record.revision or record.completed_at or cluster is None:
+            last.pop((followed.name, name), None)
             continue
-        if state.why_away is not None:
-            found[name] = GateUnknown(state.why_away)
+        if cluster.why_away is not None:
+            statuses[name] = GateUnknown(cluster.why_away)
         else:
             plain, at, bindings = replace(of_stage.stage.gate, checks=()), (followed.name, name), schedule.bindings
             copies = [
-                copy._replace(is_scaling=_is_scaling(copy.identity, name, met.get(at, bindings), bindings))
-                for found_copy in copies_of(state, followed.identities)
-                if (copy := _of_hook(found_copy, schedule.fleet.templates.get(found_copy.identity))) is not None
+                copy._replace(is_scaling=_is_scaling(copy.identity, name, last.get(at, bindings), bindings))
+                for each in copies_of(cluster, followed.identities)
+                if (copy := _of_hook(each, schedule.fleet.templates.get(each.identity))) is not None
             ]
-            sight = found[name] = gate_status(plain, drawn.get(name, ""), copies, {})
-            if isinstance(sight, GateMet):
-                met[at] = bindings
-    return found
+            status = statuses[name] = gate_status(plain, drawn.get(name, ""), copies, {})
+            if isinstance(status, GateMet):
+                last[at] = bindings
+    return statuses
 
 
 def _of_hook(copy: GatedCopy, template: Template | None) -> GatedCopy | None:
@@ -205,7 +205,7 @@ def _of_hook(copy: GatedCopy, template: Template | None) -> GatedCopy | None:
 
 def _is_scaling(identity: Identity, cluster: str, before: Bindings, after: Bindings) -> bool:
     """Return whether a copy was and is in a cluster, with other replicas."""
-    was, now = (found.replicas_on(cluster) if (found := each.get(identity)) else None for each in (before, after))
+    was, now = (binding.replicas_on(cluster) if (binding := each.get(identity)) else None for each in (before, after))
     return was is not None and now is not None and was != now
 
 
@@ -217,24 +217,24 @@ async def with_conditions(
     metrics: AskMetrics,
 ) -> dict[str, GateStatus]:
     """The same with conditions and metrics of gates, which are looked up where all the rest is well."""
-    shown = look.shown
+    state = look.shown
 
-    async def ask(name: str, gate: Gate, shown: FleetState) -> GateStatus:
-        sight: GateStatus = GateMet(records[name].revision)
+    async def ask(name: str, gate: Gate, state: FleetState) -> GateStatus:
+        status: GateStatus = GateMet(records[name].revision)
         if gate.checks:
-            sight = await _checked(gate, records[name].revision, followed.identities, shown, name, look.reachable)
-        if not gate.metrics or not isinstance(sight, GateMet):
-            return sight
-        return await metrics(gate.metrics, name, records[name].begun_at) or sight
+            status = await _checked(gate, records[name].revision, followed.identities, state, name, look.reachable)
+        if not gate.metrics or not isinstance(status, GateMet):
+            return status
+        return await metrics(gate.metrics, name, records[name].begun_at) or status
 
-    asked: dict[str, Awaitable[GateStatus]] = {}
+    asking: dict[str, Awaitable[GateStatus]] = {}
     for name, of_stage in followed.layout.stage_of.items():
-        gate, sight = of_stage.stage.gate, plain.get(name)
-        is_well = isinstance(sight, GateMet) and sight.revision == records[name].revision
-        if (gate.checks or gate.metrics) and is_well and shown is not None:
-            asked[name] = ask(name, gate, shown)
-    told = await asyncio.gather(*asked.values())
-    return {**plain, **dict(zip(asked, told, strict=True))}
+        gate, status = of_stage.stage.gate, plain.get(name)
+        is_well = isinstance(status, GateMet) and status.revision == records[name].revision
+        if (gate.checks or gate.metrics) and is_well and state is not None:
+            asking[name] = ask(name, gate, state)
+    statuses = await asyncio.gather(*asking.values())
+    return {**plain, **dict(zip(asking, statuses, strict=True))}
 
 
 def asks_conditions(layout: Layout, records: Records) -> bool:
@@ -245,23 +245,23 @@ def asks_conditions(layout: Layout, records: Records) -> bool:
 
 
 async def _checked(
-    gate: Gate, revision: str, identities: Collection[Identity], shown: FleetState, name: str, reachable: Reachable
+    gate: Gate, revision: str, identities: Collection[Identity], state: FleetState, name: str, reachable: Reachable
 ) -> GateStatus:
     """A cluster whose copies are well: whether the conditions of its gate hold, too."""
     member = reachable.get(name)
     if not isinstance(member, MemberCluster):
         return GateUnknown(member or "it was not asked yet")
-    asked = await try_await(within(_read(gate, identities, shown, member), timing.PATIENCE_S))
-    if isinstance(asked.fault, MemberClusterError):
-        return GateUnknown(str(asked.fault))
-    if asked.value is None:
-        return GateUnknown(why_unread(name, asked.fault, silence=f"no answer within {timing.PATIENCE_S:g} s"))
-    copies, objects = asked.value
+    answer = await try_await(within(_read(gate, identities, state, member), timing.PATIENCE_S))
+    if isinstance(answer.fault, MemberClusterError):
+        return GateUnknown(str(answer.fault))
+    if answer.value is None:
+        return GateUnknown(why_unread(name, answer.fault, silence=f"no answer within {timing.PATIENCE_S:g} s"))
+    copies, objects = answer.value
     return gate_status(gate, revision, copies, objects)
 
 
 async def _read(
-    gate: Gate, identities: Collection[Identity], shown: FleetState, member: MemberCluster
+    gate: Gate, identities: Collection[Identity], state: FleetState, member: MemberCluster
 ) -> tuple[list[GatedCopy], dict[ResourceRef, JsonObject]]:
     limit = asyncio.Semaphore(_AT_ONCE)
 
@@ -274,13 +274,11 @@ async def _read(
 
     named = named_objects(gate)
     bodies = await asyncio.gather(*(body(each.gvk, each.namespace, each.name) for each in named))
-    objects = {each: found for each, found in zip(named, bodies, strict=True) if found is not None}
+    objects = {each: body for each, body in zip(named, bodies, strict=True) if body is not None}
     if len(named) == len(gate.checks):
         return [], objects
-    wanted = shown.facts.manifests.get(member.name, {})
+    wanted = state.facts.manifests.get(member.name, {})
     kinds = {identity: wanted[identity].gvk for identity in sorted(identities) if identity in wanted}
-    found = await asyncio.gather(*(body(gvk, each.namespace, each.name) for each, gvk in kinds.items()))
-    copies = [
-        GatedCopy(each, True, True, "", body) for each, body in zip(kinds, found, strict=True) if body is not None
-    ]
+    live = await asyncio.gather(*(body(gvk, each.namespace, each.name) for each, gvk in kinds.items()))
+    copies = [GatedCopy(each, True, True, "", body) for each, body in zip(kinds, live, strict=True) if body is not None]
     return copies, objects

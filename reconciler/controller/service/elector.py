@@ -175,9 +175,9 @@ class Elector:
         if wait_s > 0:
             return wait_s
         begun_s = self._since_boot_s()
-        taken = taken_by(self._own, self._seen.lease, self.duration_s, self._clock.now())
+        lease = taken_by(self._own, self._seen.lease, self.duration_s, self._clock.now())
         try:
-            await self._write(taken, begun_s)
+            await self._write(lease, begun_s)
         except (AlreadyExists, WriteConflict, ObjectNotFound):
             return 0.0  # Somebody was faster; what they wrote is looked at next.
         return 0.0
@@ -204,8 +204,8 @@ class Elector:
     def _held_there(self) -> Lease:
         """Return the live Lease that we hold; a person may have written another term into it."""
         assert self._seen is not None, "it was looked at"
-        found = self._seen.lease
-        return replace(found, transitions=max(found.transitions, self._held.transitions))
+        there = self._seen.lease
+        return replace(there, transitions=max(there.transitions, self._held.transitions))
 
     async def _read_lease(self) -> None:
         try:
@@ -277,7 +277,7 @@ async def who_leads(member: MemberCluster, fleet: str) -> LeaderStatus:
         known = LeaderStatus(cluster=member.name, holder=lease.holder, has_handover=has_left)
         return replace(known, term=lease.transitions, renewed=lease.renewed)
 
-    found = await try_await(within(status(), timing.PROMPT_S))
-    if found.value is not None:
-        return found.value
-    return LeaderStatus(cluster=member.name, error=why_unread(member.name, found.fault, silence="no answer in time"))
+    read = await try_await(within(status(), timing.PROMPT_S))
+    if read.value is not None:
+        return read.value
+    return LeaderStatus(cluster=member.name, error=why_unread(member.name, read.fault, silence="no answer in time"))

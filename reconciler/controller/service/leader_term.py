@@ -48,9 +48,9 @@ def reached_now(parts: LoopParts, fleet: Fleet, members: MemberClusters) -> Memb
 class LeaderTerm:
     """The time for which a leader holds the Lease. `over` is set when its control loop has to begin anew."""
 
-    def __init__(self, context: LeaderContext, parts: LoopParts, follower: StoreFollower, taken: Handover) -> None:
+    def __init__(self, context: LeaderContext, parts: LoopParts, follower: StoreFollower, handover: Handover) -> None:
         self.over = asyncio.Event()
-        self.taken = taken
+        self.taken = handover
         self.elector = context.elector
         self._context, self._parts, self._follower = context, parts, follower
         self._told = Transitions()
@@ -64,16 +64,16 @@ class LeaderTerm:
 
     async def leave(self) -> None:
         """Keep up what the next leader has to know."""
-        told, looks = "", 0
+        written, looks = "", 0
         while True:
             await self._parts.access.clock.sleep(timing.TICK_S)
             looks += 1
             if looks % _CHECKED_EVERY == 0:
                 spoiled = await try_await(within(self._context.left.is_spoiled(), timing.PROMPT_S))
-                told = "" if spoiled.value else told
+                written = "" if spoiled.value else written
             version = self._parts.journal.version
-            if version != told and await self.leave_once():
-                told = version
+            if version != written and await self.leave_once():
+                written = version
 
     async def leave_once(self) -> bool:
         """Write the present handover; return whether that is done. A failure is logged."""
@@ -102,11 +102,11 @@ class LeaderTerm:
             # It may be reached in another way by now.
             members = reached_now(parts, fleet, self._context.members)
             ours = parts.access.clusters.cut(fleet)
-            found = await try_await(read_unread(ours, parts.journal, members, self.taken.unread, parts.access.clock))
-            if found.fault is not None:
-                self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())
-            elif found.value is not None and found.value != frozenset(self.taken.unread):
-                self.taken = replace(self.taken, unread=tuple(sorted(found.value)))
+            read = await try_await(read_unread(ours, parts.journal, members, self.taken.unread, parts.access.clock))
+            if read.fault is not None:
+                self._told.fault("unread", read.fault, "marks cannot be read", **fault_fields())
+            elif read.value is not None and read.value != frozenset(self.taken.unread):
+                self.taken = replace(self.taken, unread=tuple(sorted(read.value)))
                 self.over.set()
 
     async def gives_way_to(self, error: FleetHeld) -> bool:

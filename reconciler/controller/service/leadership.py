@@ -157,8 +157,8 @@ class FleetProcess:
                 yield None
                 return
             name = fleet.settings.name
-            given = {"fleet": name, "holder": self._name}
-            elector = Elector(member, parts.access.clock, since_boot_s, **given, duration_s=ha.lease_duration_s)
+            names = {"fleet": name, "holder": self._name}
+            elector = Elector(member, parts.access.clock, since_boot_s, **names, duration_s=ha.lease_duration_s)
             try:
                 yield LeaderContext(elector=elector, left=HandoverFile(member, name), members=members)
             finally:
@@ -168,15 +168,15 @@ class FleetProcess:
     async def _standby(self, context: LeaderContext | None, stop: asyncio.Event) -> None:
         log.info("standing by", extra={"event": "StandsBy"})
         self._parts.vitals.stand_by()
-        taken, changed, known, told = asyncio.Event(), asyncio.Event(), self._fleet.clusters, ""
+        leads, changed, known, last_leader = asyncio.Event(), asyncio.Event(), self._fleet.clusters, ""
         works = {"store of a standby": self._watch_store(changed)}
         if context is not None:
-            works["campaign"] = self._campaign(context.elector, taken)
-        async with beside(works), either(stop, taken) as over:
+            works["campaign"] = self._campaign(context.elector, leads)
+        async with beside(works), either(stop, leads) as over:
             while not (over.is_set() or self._is_other_part):
                 leader = context.elector.holder if context is not None else ""
-                if leader and leader != told:
-                    told = leader
+                if leader and leader != last_leader:
+                    last_leader = leader
                     log.info("standing by", extra={"event": "StandsBy", "why": f"{leader} leads"})
                 fault = context.elector.fault if context is not None else self._no_lease
                 led_by = leader or (f"nobody; {fault}" if fault else "nobody yet")
@@ -195,13 +195,13 @@ class FleetProcess:
             await self._store_changed()
             changed.set()
 
-    async def _campaign(self, elector: Elector, taken: asyncio.Event) -> None:
+    async def _campaign(self, elector: Elector, leads: asyncio.Event) -> None:
         """Wait for the Lease; who had to give it up for an old store waits until another one could have taken it."""
         if self._is_behind:
             self._is_behind = False
             await self._parts.access.clock.sleep(elector.duration_s)
         await elector.campaign()
-        taken.set()
+        leads.set()
 
     # Leader
 
@@ -228,18 +228,18 @@ class FleetProcess:
             if self._fleet.clusters != known:
                 context = replace(context, members=reached_now(parts, self._fleet, context.members))
             ours = parts.access.clusters.cut(self._fleet)
-            taken = await take_over(
+            handover = await take_over(
                 ours, parts.journal, context.members, context.elector, context.left, parts.access.clock
             )
         except (MemberClusterError, HandoverTooLarge, StoreIsOlder) as error:
             self._is_behind = isinstance(error, StoreIsOlder)
             log.warning("this process cannot lead", extra={"event": "LeadFailed", "error": str(error)})
             return None
-        if taken is None:
+        if handover is None:
             return None
         parts.journal.record_in_force(self._fleet.revision, parts.store.good_blobs)
         log.info("leading", extra={"event": "Leads", "why": f"term {context.elector.term}"})
-        return LeaderTerm(context, parts, self._follower, taken)
+        return LeaderTerm(context, parts, self._follower, handover)
 
     async def _lead(self, term: LeaderTerm, stop: asyncio.Event, lost: asyncio.Event) -> None:
         self._follower.leave_once = term.leave_once

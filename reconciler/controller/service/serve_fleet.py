@@ -65,13 +65,13 @@ def orders_in(journal: Journal, clock: Clock) -> OrdersInForce:
 
 def tell_orders(before: OrdersInForce, now: OrdersInForce) -> None:
     """Log the orders that came and those that are over."""
-    for event, level, words, found, known in (
+    for event, level, words, orders, known in (
         ("Suspended", logging.WARNING, "a person suspends writing", now.suspensions, before.suspensions),
         ("Resumed", logging.INFO, "a suspension is over", before.suspensions, now.suspensions),
         ("Evicted", logging.WARNING, "a person evicts an object", now.evictions, before.evictions),
         ("Readmitted", logging.INFO, "an eviction is over", before.evictions, now.evictions),
     ):
-        for order in found:
+        for order in orders:
             if order in known:
                 continue
             why = " ".join(filter(None, (order.reason, f"(until {order.until})" if order.until else "")))
@@ -195,23 +195,23 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
 
 
 async def _watch_orders(journal: Journal, process: FleetProcess, clock: Clock) -> None:
-    told, known, asked = Transitions(), orders_in(journal, clock), journal.last_order
+    faults, known, last_ask = Transitions(), orders_in(journal, clock), journal.last_order
     while True:
         await clock.sleep(timing.LOOK_S)
         try:
-            found, asks = orders_in(journal, clock), journal.last_order
+            current, asks = orders_in(journal, clock), journal.last_order
         except Exception as error:
             # Only read here: a round that cannot read them either says what that means.
-            told.fault("orders", error, "orders cannot be looked for; the next round reads them", **fault_fields())
+            faults.fault("orders", error, "orders cannot be looked for; the next round reads them", **fault_fields())
             continue
-        if found == known:
+        if current == known:
             continue
-        tell_orders(known, found)
-        known = found
-        if asks != asked:
-            asked = asks
+        tell_orders(known, current)
+        known = current
+        if asks != last_ask:
+            last_ask = asks
             log.info(
-                "somebody asks to look at everything now", extra={"event": "Asked", "by": asked.rpartition(" ")[0]}
+                "somebody asks to look at everything now", extra={"event": "Asked", "by": last_ask.rpartition(" ")[0]}
             )
             _reload(process)
         elif process.loop is not None:
@@ -231,13 +231,13 @@ async def _watch_reloads(
 
 async def _watch_profiles(access: Access, process: FleetProcess, journal: Journal) -> None:
     """Live profiles say how clusters are reached; one that is gone, or a list that cannot be read, changes nothing."""
-    told = Transitions()
+    faults = Transitions()
     while access.profiles is not None:
         await access.clock.sleep(INTERVAL_S)
         try:
             is_changed = await _profiles_read(access.profiles, journal)
         except Exception as error:
-            told.fault("profiles", error, "a fault of the program kept profiles from being read", **fault_fields())
+            faults.fault("profiles", error, "a fault of the program kept profiles from being read", **fault_fields())
             continue
         if is_changed:
             _reload(process)
@@ -272,8 +272,8 @@ async def tell(service: Service, journal: Journal, vitals: Vitals) -> None:
     async with Poster.open() as poster:
         receivers: dict[str, Callable[[], Webhook | CommitStatuses]] = {}
         for hook in service.webhooks:
-            told = vitals.webhooks.setdefault(hook.address.name, Deliveries())
-            receivers[hook.address.name] = partial(Webhook, hook, journal, poster, clock, service.commits.words, told)
+            sent = vitals.webhooks.setdefault(hook.address.name, Deliveries())
+            receivers[hook.address.name] = partial(Webhook, hook, journal, poster, clock, service.commits.words, sent)
         if (forge := service.forge) is not None:
             statuses = vitals.commit_status = Deliveries()
             current = partial(_current, vitals)
@@ -293,13 +293,13 @@ def _current(vitals: Vitals) -> CommitStatus | None:
 
 async def _kept_up(name: str, begin: Callable[[], Webhook | CommitStatuses], clock: Clock) -> None:
     """Tell a receiver until that is over, and anew after a fault, also one of reading the journal."""
-    told = Transitions()
+    faults = Transitions()
     while True:
         try:
             await begin().run()
         except Exception as error:
             # Only the cursor is written here: a round that cannot write the journal either says what that means.
-            told.fault(name, error, "others cannot be told for a fault of the program; it is begun anew",
+            faults.fault(name, error, "others cannot be told for a fault of the program; it is begun anew",
                        **fault_fields(subject=name))  # fmt: skip
             await clock.sleep(timing.CHECK_S)
         else:

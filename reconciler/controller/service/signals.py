@@ -196,8 +196,8 @@ def status_line(vitals: Vitals, *, is_alive: bool = True) -> str:
         parts.append(f"revision {short_revision(vitals.revision).removeprefix('dir:')}")
     down = sorted(name for name, cluster in vitals.snapshot.clusters.items() if not cluster.is_up)
     if vitals.is_ready and down:
-        shown = ", ".join(down[:3]) + (", …" if len(down) > 3 else "")
-        parts.append(f"{len(down)} of {len(vitals.snapshot.clusters)} clusters not reachable ({shown})")
+        names = ", ".join(down[:3]) + (", …" if len(down) > 3 else "")
+        parts.append(f"{len(down)} of {len(vitals.snapshot.clusters)} clusters not reachable ({names})")
     if vitals.source_error:
         parts.append(f"store: {vitals.source_error}")
     if vitals.snapshot.suspended:

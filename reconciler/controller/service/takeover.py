@@ -22,6 +22,7 @@ from reconciler.api.refs import GVK, short_revision
 from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
+from reconciler.controller.cluster_reads.members import answered_by
 from reconciler.controller.cluster_reads.read_clusters import answering
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.marked_objects import documents_of, placements_of, rows_of_all
@@ -101,9 +102,9 @@ class HandoverFile:
             await self._write(numbered)
         except (AlreadyExists, ObjectNotFound, WriteConflict):
             # A person deleted it or restored an old one, or it is what we wrote when the answer was lost.
-            found = await self.read()
-            is_same = found is None or (found.journal, found.term) == (left.journal, left.term)
-            if found is not None and not is_same and found.term >= left.term:
+            there = await self.read()
+            is_same = there is None or (there.journal, there.term) == (left.journal, left.term)
+            if there is not None and not is_same and there.term >= left.term:
                 self._live = before  # Whoever leads later is not written over at the next attempt either.
                 raise
             await self._write(numbered)
@@ -129,9 +130,9 @@ async def take_over(
     """
     left = await left_there.read()
     reachable, uids = await answering(fleet, members, journal.cluster_uids())
-    met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster)}
+    answered = answered_by(reachable)
     holder = OwnershipLock(journal, clock)
-    marks = await marks_of(met.values(), fleet.settings.name)
+    marks = await marks_of(answered.values(), fleet.settings.name)
     # In a term that no mark has: a Lease that somebody deleted begins to count anew.
     terms = [mark.term for mark in marks.values() if mark.term is not None]
     highest = max([*terms, left.term if left is not None else 0], default=0)
@@ -140,23 +141,23 @@ async def take_over(
     if _is_known(journal, marks, left):
         unread = frozenset(left.unread if left is not None else ()) & fleet.clusters.keys()
     else:
-        unread = await _learn(fleet, journal, (met, uids), left, holder, clock)
+        unread = await _learn(fleet, journal, (answered, uids), left, holder, clock)
     led = sorted({mark.journal for mark in marks.values() if mark.term is not None})
     leaders = dict.fromkeys((journal.uuid, *(left.leaders if left is not None else ()), *led))
     term = elector.term or 0
-    taken = Handover(
+    handover = Handover(
         journal=journal.uuid, term=term, revision=fleet.revision, leaders=tuple(leaders), unread=tuple(sorted(unread))
     )
-    await left_there.write(left_by(journal, elector, taken), journal.count_left)
-    return taken
+    await left_there.write(left_by(journal, elector, handover), journal.count_left)
+    return handover
 
 
-def left_by(journal: Journal, elector: Elector, taken: Handover) -> Handover:
+def left_by(journal: Journal, elector: Elector, handover: Handover) -> Handover:
     """Return the present handover."""
     return replace(
-        taken,
+        handover,
         term=elector.term or 0,
-        revision=journal.revision_in_force or taken.revision,
+        revision=journal.revision_in_force or handover.revision,
         tables=journal.handover(),
         placements=journal.previous_placements(),
     )
@@ -168,14 +169,14 @@ async def read_unread(
     """Read the marks of clusters that could not be read when this process began to lead; those that still cannot."""
     waiting = frozenset(unread)
     reachable, uids = await answering(fleet, members, journal.cluster_uids(), waiting)
-    met = {name: member for name, member in reachable.items() if isinstance(member, MemberCluster) and name in waiting}
-    if not met:
+    answered = answered_by(reachable)
+    if not answered:
         return waiting
-    await OwnershipLock(journal, clock).read_back(met.values(), fleet.settings.name)
-    rows, failed = await _rows(met, fleet)
+    await OwnershipLock(journal, clock).read_back(answered.values(), fleet.settings.name)
+    rows, failed = await _rows(answered, fleet)
     with journal.transaction(durable=True):
         _record(journal, fleet, rows, uids)
-    return waiting - met.keys() | failed
+    return waiting - answered.keys() | failed
 
 
 def _is_known(journal: Journal, marks: Mapping[str, OwnerRecord], left: Handover | None) -> bool:
@@ -190,13 +191,13 @@ def _is_known(journal: Journal, marks: Mapping[str, OwnerRecord], left: Handover
 async def _learn(
     fleet: Fleet,
     journal: Journal,
-    met: tuple[Mapping[str, MemberCluster], Mapping[str, str]],
+    reached: tuple[Mapping[str, MemberCluster], Mapping[str, str]],
     left: Handover | None,
     holder: OwnershipLock,
     clock: Clock,
 ) -> frozenset[str]:
     """Fill the journal from the marks and the handover; return the clusters that could not be read."""
-    members, uids = met
+    members, uids = reached
     rows, failed = await _rows(members, fleet)
     journal.reset()
     if left is not None:
@@ -224,19 +225,19 @@ async def _rows(
     for name, why in failed.items():
         text = "marks of a cluster could not be read" + ("" if name in unread else "; objects may be left there")
         log.warning(text, extra={"event": "MarksUnread", "cluster": name, "error": why})
-    return {name: found for name, found in rows.items() if name not in unread}, unread
+    return {name: listed for name, listed in rows.items() if name not in unread}, unread
 
 
 def _record(journal: Journal, fleet: Fleet, rows: Mapping[str, list[AppliedRow]], uids: Mapping[str, str]) -> None:
     journal.record_clusters(uids)
-    journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
+    journal.record_applied(row for _, listed in sorted(rows.items()) for row in listed)
     before = journal.previous_placements()
-    told = placements_of(row for found in rows.values() for row in found)
-    for identity in told.keys() & before.keys():
+    placements = placements_of(row for listed in rows.values() for row in listed)
+    for identity in placements.keys() & before.keys():
         # The known one of other clusters, and its group in use, stay.
-        targets = {target.cluster: target for target in (*before[identity].targets, *told[identity].targets)}
-        told[identity] = replace(before[identity], targets=tuple(found for _, found in sorted(targets.items())))
-    journal.patch_bindings(fleet.revision, dict(told))
+        targets = {target.cluster: target for target in (*before[identity].targets, *placements[identity].targets)}
+        placements[identity] = replace(before[identity], targets=tuple(target for _, target in sorted(targets.items())))
+    journal.patch_bindings(fleet.revision, dict(placements))
 
 
 async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None:
@@ -247,8 +248,8 @@ async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None
     Raises:
         StoreIsOlder: this process must not lead by what it has.
     """
-    told = Transitions()
-    for asked in itertools.count(1):
+    transitions = Transitions()
+    for attempts in itertools.count(1):
         fault = (await try_await(parts.source.ask_now())).fault
         if fault is not None and not isinstance(fault, StoreError):
             log.error("the store cannot be asked for a fault of the program", exc_info=fault, extra=fault_fields())
@@ -260,8 +261,8 @@ async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None
             return
         what = f"it is at {short_revision(revision)}, and {short_revision(left)} was in force"
         why = f"{what}: {fault or 'nothing newer came'}"
-        if asked < _ASKED_MAX:
-            told.enter("older", why, logging.WARNING, "the store that was read is older than what was in force",
+        if attempts < _ASKED_MAX:
+            transitions.enter("older", why, logging.WARNING, "the store that was read is older than what was in force",
                        event="StoreIsOlder", rev=revision, error=why)  # fmt: skip
             await parts.access.clock.sleep(timing.LOOK_S)
             continue
@@ -280,5 +281,5 @@ def _is_older(parts: LoopParts, revision: str, left: str) -> bool | None:
         return False
     if left in parts.source.ancestry({left}, revision).order:
         return False
-    found = parts.source.ancestry({revision}, left)
-    return None if left in found.missing or not found.order else revision in found.order
+    line = parts.source.ancestry({revision}, left)
+    return None if left in line.missing or not line.order else revision in line.order

@@ -48,13 +48,13 @@ def subject_of(text: str) -> Identity | None:
     return Identity("", kind, namespace, name) if kind[:1].isupper() and name else None
 
 
-def one_subject(found: Iterable[Identity], resource: str, namespace: str | None) -> Identity:
+def one_subject(known: Iterable[Identity], resource: str, namespace: str | None) -> Identity:
     """The one that `KIND/NAME` means.
 
     Raises:
         ConfigurationError: none of them is called so, or several are.
     """
-    matches = called(found, resource, namespace)
+    matches = called(known, resource, namespace)
     if len(matches) == 1:
         return matches[0]
     where = f" in namespace {namespace}" if namespace else ""
@@ -72,7 +72,7 @@ class HistoryPage(NamedTuple):
 
     def document(self, words: Words) -> dict[str, Json]:
         """The document of `history -o json`."""
-        return history_document((found.event for found in self.events), words)
+        return history_document((recorded.event for recorded in self.events), words)
 
 
 def wanted_events(journal: Journal, question: HistoryQuery) -> EventFilter:
@@ -113,9 +113,9 @@ def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuery) -> 
     last = journal.last_event
     if question.after is None:
         return HistoryPage(journal.newest_events(wanted, question.limit), last)
-    found = journal.events_after(min(question.after, last), wanted, min(question.limit + 1, sys.maxsize))
-    shown = found[: question.limit]
-    return HistoryPage(shown, shown[-1].number if len(shown) < len(found) else last)
+    later = journal.events_after(min(question.after, last), wanted, min(question.limit + 1, sys.maxsize))
+    page = later[: question.limit]
+    return HistoryPage(page, page[-1].number if len(page) < len(later) else last)
 
 
 class JournalHistory:
@@ -134,9 +134,9 @@ class JournalHistory:
                 source = (opened.state() or {}).get("source", "")
                 self._known = _wanted_or_near(opened, question), self._commits_of(source)
             wanted, commits = self._known
-            told = events_of(opened, wanted, question)
+            page = events_of(opened, wanted, question)
         commits.look_again()
-        return told.document(commits.words), told.last
+        return page.document(commits.words), page.last
 
 
 def picture_in(journal: Journal) -> JsonObject:
@@ -172,7 +172,7 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
         no_room=lack_of_room(journal.path, LOW_BYTES),
         words=commits.words,
         last_change=commits.last_change,
-        edits=tuple(found.event for found in journal.newest_events(edits, _NEWEST)),
+        edits=tuple(recorded.event for recorded in journal.newest_events(edits, _NEWEST)),
         suspensions=in_force(journal.suspensions(), now),
         constraints=in_force(constraints_in(journal), now),
         released=journal.last_releases(),
@@ -230,8 +230,8 @@ class JournalReader:
             except ConfigurationError as error:
                 return NotFound(why=str(error), close=close_to(journal.previous_placements(), question.resource))
 
-        found = self._query(read_events)
-        return found if isinstance(found, NotFound) else (found.document(self._commits.words), found.last)
+        page = self._query(read_events)
+        return page if isinstance(page, NotFound) else (page.document(self._commits.words), page.last)
 
     def day(self, by: str) -> DayView:
         """Return the events of the last 24 hours by the hour. `by`: `cluster` or `object`.
@@ -259,10 +259,10 @@ class JournalReader:
 
     def _newest(self, wanted: EventFilter, limit: int) -> tuple[Event, ...]:
         try:
-            found = self._query(lambda journal: journal.newest_events(wanted, limit))
+            newest = self._query(lambda journal: journal.newest_events(wanted, limit))
         except NotShown:
             return ()
-        return tuple(each.event for each in found)
+        return tuple(each.event for each in newest)
 
     def _query(self, question: Callable[[Journal], _Answer]) -> _Answer:
         try:
@@ -298,7 +298,7 @@ class JournalReader:
             timers=journal.timers(),
             held_since=journal.losses().held_since,
             begun=MappingProxyType(self._begun),
-            events=tuple(found.event for found in journal.newest_events(EventFilter(), _NEWEST)),
+            events=tuple(recorded.event for recorded in journal.newest_events(EventFilter(), _NEWEST)),
         )
         return self._noted
 

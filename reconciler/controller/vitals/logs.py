@@ -59,19 +59,19 @@ def set_up_logging(form: str | None = None, *, stream: TextIO | None = None, deb
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     """The keys of a record in their order, scrubbed; absent ones are left out."""
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "ts": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
         "level": _LEVELS.get(record.levelname, record.levelname.lower()),
         "msg": _scrubbed(record.getMessage()),
     }
     if record.exc_info and record.exc_info[0] is not None:
         # The place is what a report of a fault needs; values of variables are never written.
-        found["msg"] += " | " + _scrubbed("".join(traceback.format_exception(*record.exc_info)).strip())
+        fields["msg"] += " | " + _scrubbed("".join(traceback.format_exception(*record.exc_info)).strip())
     for key in KEYS:
         value = getattr(record, key, None)
         if value is not None:
-            found[key] = value if isinstance(value, int | float) else _scrubbed(str(value))
-    return found
+            fields[key] = value if isinstance(value, int | float) else _scrubbed(str(value))
+    return fields
 
 
 def _scrubbed(text: str) -> str:
@@ -79,8 +79,8 @@ def _scrubbed(text: str) -> str:
 
 
 def _scrubbed_anew(text: str) -> str:
-    shown = scrub_text(text)
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}… ({len(shown) - _LONGEST} more characters)"
+    clean = scrub_text(text)
+    return clean if len(clean) <= _LONGEST else f"{clean[:_LONGEST]}… ({len(clean) - _LONGEST} more characters)"
 
 
 _scrubbed_once = lru_cache(maxsize=4096)(_scrubbed_anew)
@@ -99,9 +99,9 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record."""
-        found = fields_of(record)
-        moment, level, message = (found.pop(key) for key in ("ts", "level", "msg"))
-        pairs = "".join(f" {key}={_quoted(value)}" for key, value in found.items())
+        fields = fields_of(record)
+        moment, level, message = (fields.pop(key) for key in ("ts", "level", "msg"))
+        pairs = "".join(f" {key}={_quoted(value)}" for key, value in fields.items())
         return inert(f"{moment[11:19]} {level:5} {visible(message)}{pairs}")
 
 
@@ -196,48 +196,48 @@ def tell_events(events: Iterable[Event], words: Words | None = None, *, goes_on:
     """Log beginnings and ends. `words`: of revisions. `goes_on`: it began before this start of the service."""
     groups = by_key(((event.kind, _cluster(event), _reason(event)), event) for event in events)
     groups = _joined(groups, lambda key: (key[0], key[1]), _REASONS_MAX)
-    for (kind, *_), found in _joined(groups, lambda key: (key[0],), _LINES_MAX).items():
-        _tell(_WORDS[EventKind(kind)], found, words, goes_on=goes_on)
+    for (kind, *_), joined in _joined(groups, lambda key: (key[0],), _LINES_MAX).items():
+        _tell(_WORDS[EventKind(kind)], joined, words, goes_on=goes_on)
 
 
 def _joined(groups: Mapping[Any, list[Event]], wider: Any, most: int) -> dict[Any, list[Event]]:
-    found: dict[Any, list[Event]] = {}
+    joined: dict[Any, list[Event]] = {}
     for wide, keys in by_key((wider(key), key) for key in groups).items():
         if len(keys) > most:
-            found[(*wide, "")] = [event for key in keys for event in groups[key]]
+            joined[(*wide, "")] = [event for key in keys for event in groups[key]]
         else:
-            found.update({key: groups[key] for key in keys})
-    return found
+            joined.update({key: groups[key] for key in keys})
+    return joined
 
 
-def _tell(said: _Words, found: Sequence[Event], words: Words | None, *, goes_on: bool) -> None:
+def _tell(wording: _Words, events: Sequence[Event], words: Words | None, *, goes_on: bool) -> None:
     from reconciler.report.status.history_text import history_entry, no_words  # noqa: PLC0415 - commands write no history
 
-    entry, data, is_one = history_entry(found[0], words or no_words), found[0].data, len(found) == 1
-    message = said.one if is_one or "%d" not in said.many else said.many % len(found)
-    is_trouble = said.level == logging.WARNING
+    entry, data, is_one = history_entry(events[0], words or no_words), events[0].data, len(events) == 1
+    message = wording.one if is_one or "%d" not in wording.many else wording.many % len(events)
+    is_trouble = wording.level == logging.WARNING
     extra: dict[str, Any] = {
-        "event": "GoesOn" if goes_on else said.event,
-        "cluster": _few(_clusters(found)),
-        "obj": _few([name for event in found for name in _objects(event)]),
+        "event": "GoesOn" if goes_on else wording.event,
+        "cluster": _few(_clusters(events)),
+        "obj": _few([name for event in events for name in _objects(event)]),
         "rev": data.get("revision"),
         "by": data.get("who") or data.get("by"),
         "author": entry["author"],
         "err_code": data.get("code"),
-        "error" if is_trouble else "why": _why(found),
+        "error" if is_trouble else "why": _why(events),
         "todo": entry.get("todo") if is_trouble else None,
     }
     text = f"{message}, as before this start" if goes_on else message
-    log.log(said.level, text, extra={key: value for key, value in extra.items() if value})
+    log.log(wording.level, text, extra={key: value for key, value in extra.items() if value})
 
 
-def _why(found: Sequence[Event]) -> str:
-    data = found[0].data
+def _why(events: Sequence[Event]) -> str:
+    data = events[0].data
     count = next((f"{data[key]} objects: " for key in ("held", "frozen") if key in data), "")
     why = f"{count}{data.get('error') or data.get('why', '')}"
     if data.get("since"):
         why = f"since {data['since']}: {why}".removesuffix(": ")
-    others = len({_reason(event) for event in found}) - 1
+    others = len({_reason(event) for event in events}) - 1
     return f"{why}; and {others} other reasons" if others else why
 
 
@@ -250,10 +250,10 @@ def _objects(event: Event) -> Sequence[str]:
     return [named] if is_copy else event.data.get("objects", ())
 
 
-def _clusters(found: Sequence[Event]) -> Sequence[str]:
-    if found[0].kind in (EventKind.FROZEN, EventKind.FREEZE_OVER):
-        return [str(name) for name in found[0].data.get("clusters", ())]
-    return [name for name in map(_cluster, found) if name]
+def _clusters(events: Sequence[Event]) -> Sequence[str]:
+    if events[0].kind in (EventKind.FROZEN, EventKind.FREEZE_OVER):
+        return [str(name) for name in events[0].data.get("clusters", ())]
+    return [name for name in map(_cluster, events) if name]
 
 
 def _cluster(event: Event) -> str:
@@ -281,18 +281,18 @@ class SyncTransitions:
         over: dict[str, list[str]] = {}
         for name in self._deviating.keys() - state.clusters.keys():
             del self._deviating[name]
-        for name, found in state.clusters.items():
-            if found.is_left or found.why_away is not None:
+        for name, cluster in state.clusters.items():
+            if cluster.is_left or cluster.why_away is not None:
                 continue
-            if found.total == found.syncs[Lag.SYNCED]:
+            if cluster.total == cluster.syncs[Lag.SYNCED]:
                 since = self._deviating.pop(name, "")
                 if since:
                     over.setdefault(since, []).append(name)
             elif name not in self._deviating and any(
-                one.sync.is_evaluated and one.sync.sync is not Sync.SYNCED for one in found.kept.values()
+                one.sync.is_evaluated and one.sync.sync is not Sync.SYNCED for one in cluster.kept.values()
             ):
                 self._deviating[name] = now
-                lags = [f"{count} {lag}" for lag, count in found.syncs.items() if count and lag is not Lag.SYNCED]
+                lags = [f"{count} {lag}" for lag, count in cluster.syncs.items() if count and lag is not Lag.SYNCED]
                 begun.setdefault(", ".join(lags), []).append(name)
         _tell_sync("ClusterOutOfSync", "objects are not as the store says", begun)
         _tell_sync(
@@ -302,10 +302,10 @@ class SyncTransitions:
         )
 
 
-def _tell_sync(event: str, message: str, found: Mapping[str, Sequence[str]]) -> None:
+def _tell_sync(event: str, message: str, names_by_why: Mapping[str, Sequence[str]]) -> None:
     """One line for those of equal words; where words differ too much, one for all."""
-    if len(found) > _REASONS_MAX:
-        found = {next(iter(found)): [name for names in found.values() for name in names]}
-    for why, names in found.items():
-        told = message if len(names) == 1 else f"{message} in {len(names)} clusters"
-        log.info(told, extra={"event": event, "cluster": _few(names), "why": why})
+    if len(names_by_why) > _REASONS_MAX:
+        names_by_why = {next(iter(names_by_why)): [name for names in names_by_why.values() for name in names]}
+    for why, names in names_by_why.items():
+        text = message if len(names) == 1 else f"{message} in {len(names)} clusters"
+        log.info(text, extra={"event": event, "cluster": _few(names), "why": why})

@@ -66,11 +66,11 @@ class Histograms:
 
     def observe(self, labels: tuple[str, ...], seconds: float) -> None:
         """Count a value."""
-        found = self.found.get(labels)
-        if found is None:
-            found = self.found[labels] = Distribution(len(self.bounds_s))
-        found.counts[bisect_left(self.bounds_s, seconds)] += 1
-        found.sum += seconds
+        distribution = self.found.get(labels)
+        if distribution is None:
+            distribution = self.found[labels] = Distribution(len(self.bounds_s))
+        distribution.counts[bisect_left(self.bounds_s, seconds)] += 1
+        distribution.sum += seconds
 
     def keep(self, clusters: frozenset[str]) -> None:
         """Drop values with another first label: a cluster that is gone."""

@@ -95,23 +95,23 @@ def snapshot_of(picture: StateOfFleet, heard: Collection[str], before: StatusSna
     for hold in (change.hold for change in plan.changes if change.hold is not None):
         held[str(hold.by) if str(hold.by) in held else "other"] += 1
     clusters = {}
-    for name, found in state.clusters.items():
+    for name, cluster in state.clusters.items():
         known = before.clusters.get(name, _UNREAD)
-        is_asked = name in heard or found.why_away is not None
+        is_asked = name in heard or cluster.why_away is not None
         is_up, why = known.is_up, known.why
-        if found.is_left:
+        if cluster.is_left:
             is_up, why = False, "the store has no Cluster document for it"
         elif is_asked:
-            is_up, why = found.why_away is None, found.why_away or ""
+            is_up, why = cluster.why_away is None, cluster.why_away or ""
         clusters[name] = ClusterVitals(
             name=name,
             is_up=is_up,
             why=why,
-            is_left=found.is_left,
-            objects={str(lag): count for lag, count in found.syncs.items()},
-            health={str(word): count for word, count in found.healths.items()},
+            is_left=cluster.is_left,
+            objects={str(lag): count for lag, count in cluster.syncs.items()},
+            health={str(word): count for word, count in cluster.healths.items()},
             kinds_unread=len(state.unread_kinds(name)),
-            last_success=found.last_contact,
+            last_success=cluster.last_contact,
         )
     return StatusSnapshot(
         picture=picture,

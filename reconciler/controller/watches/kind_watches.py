@@ -119,15 +119,15 @@ class ClusterWatches(ClusterTasks[GVK]):
             begun_s, has_told, has_spoken = self._clock.monotonic_s(), False, False
             stream = self.member.watch(gvk, namespace=namespace, label_selector=selector, resource_version=version)
             async with aclosing(stream) as events:
-                async for found in events:
+                async for event in events:
                     has_spoken = True
                     self._lived(gvk, early_ends, begun_s)
-                    if isinstance(found, Bookmark):
-                        version = found.resource_version
+                    if isinstance(event, Bookmark):
+                        version = event.resource_version
                         continue
                     has_told = True
-                    version = found.object.resource_version
-                    self._handler.object_changed(self.member.name, found)
+                    version = event.object.resource_version
+                    self._handler.object_changed(self.member.name, event)
             if not self._lived(gvk, early_ends, begun_s):
                 await self._ended_early(gvk, early_ends, early_ends.ended_early_s(has_told=has_told))
             elif not has_spoken:

@@ -85,18 +85,18 @@ class ClusterPolls(ClusterTasks[str]):
 
     async def poll(self, ask: Callable[[], Awaitable[None]]) -> None:
         """Run one poll within the error boundary of its cluster: a failure is no news, and the next poll comes."""
-        name, told = self.member.name, self._shared.told
+        name, transitions = self.member.name, self._shared.told
         async with self._shared.slots.slot():
-            asked = await try_await(ask())
-        if isinstance(asked.fault, TimeoutError):
+            answer = await try_await(ask())
+        if isinstance(answer.fault, TimeoutError):
             self._handler.trouble(name, ClusterUnreachable(name, f"no answer within {timing.PROMPT_S:g} s"))
-        elif isinstance(asked.fault, MemberClusterError):
-            self._handler.trouble(name, asked.fault)
-        elif asked.fault is not None:
+        elif isinstance(answer.fault, MemberClusterError):
+            self._handler.trouble(name, answer.fault)
+        elif answer.fault is not None:
             text = "a cluster could not be polled by a fault of this program; it is tried again at its next turn"
-            told.fault(name, asked.fault, text, **fault_fields(name))
+            transitions.fault(name, answer.fault, text, **fault_fields(name))
         else:
-            told.leave(name, "a cluster is polled again", event="PollMended", cluster=name)
+            transitions.leave(name, "a cluster is polled again", event="PollMended", cluster=name)
 
     async def list(self) -> None:
         """Compare all of our objects in the cluster with the last seen ones."""
@@ -123,7 +123,7 @@ class ClusterPolls(ClusterTasks[str]):
         except Forbidden:
             # What was applied can be read by name; of all else nothing is known, and nothing follows.
             handler.unlisted(name, gvk)
-            refs = [_ref(identity, gvk) for identity, found in handler.applied(name).items() if found == gvk]
+            refs = [_ref(identity, gvk) for identity, kind in handler.applied(name).items() if kind == gvk]
             await asyncio.gather(*map(self._read, refs))
             return
         except KindFault:
