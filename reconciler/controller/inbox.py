@@ -1,8 +1,7 @@
 """The inbox of the control loop: typed events from everybody, and the work that a batch of them makes.
 
-Whoever sends knows the inbox alone; only `ControlLoop.reconcile` acts on what was sent. An event that waits already is
-not kept twice, so that what waits is bounded by what can change, as in the work queue of client-go.
-Source: design#events-are-nudges.
+Only `ControlLoop.reconcile` acts on events. Equal events wait once, as in the work queue of client-go, so that the
+inbox is bounded by what can change. Source: design#events-are-nudges.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Recorder:
         newest = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
         events = [event for _, event in reversed(newest)]
         self._memory.fights.remember(events, parts.access.clock.now(), parts.access.clock.monotonic_s())
-        self._told = ReportedConditions(parts.journal)
+        self._reported = ReportedConditions(parts.journal)
         self._members: Mapping[str, Member] = {}
         self._tables = StatusTables()
         self._states = StateTables()
@@ -94,7 +94,7 @@ class Recorder:
         placed, only = None, snapshot.only
         if only is not None and state.picture is not None:
             placed = only | changed_keys(state.picture.schedule.bindings, planned.schedule.bindings)
-        news = self._told.news(results)
+        news = self._reported.news(results)
         remember(parts.journal, planned, snapshot, results, placed=placed, unrecorded=news)
         self._inbox.send(*map(ClusterChanged, self._memory.kind_faults.take_in(snapshot.members)))
         picture = merged(state.picture, planned, results, snapshot, self._memory.kind_faults.problems)
@@ -177,7 +177,7 @@ class Recorder:
         results = tuple(chain.from_iterable(each.results for each in ended))
         with parts.journal.transaction():
             for each in ended:
-                news = self._told.news(each.results)
+                news = self._reported.news(each.results)
                 remember_results(parts.journal, each.revision, each.now, news)
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger)
         self._memory.beliefs.take_in_results(results)
@@ -205,7 +205,7 @@ class Recorder:
         """Return the state after reporting changes from events, and the seconds until the next report."""
         clock = self._parts.access.clock
         begun_s = clock.monotonic_s()
-        now, due_at = clock.now(), self._told.due_at()
+        now, due_at = clock.now(), self._reported.due_at()
         fights = state.shown.facts.fights if state.shown is not None else {}
         # When the pause of a fight is over, no round may have anything to look at.
         is_over = bool(fights) and fights.keys() != self._memory.fights.current(begun_s, now).keys()
@@ -257,7 +257,7 @@ class Recorder:
             fights=fights,
             journal=state.known,
             held_digest=picture.plan.held_digest,
-            held_by=self._told.held_by,
+            held_by=self._reported.held_by,
             last_contact=dict(self._memory.contacts),
             elsewhere=parts.access.clusters.elsewhere(picture.schedule.fleet),
             unlisted=self._memory.kind_faults.unlisted_by_cluster,
@@ -275,9 +275,9 @@ class Recorder:
         document = record_picture(parts.journal, status, self._tables)
         log_faults(parts.vitals.snapshot.problems, picture.plan.problems)
         going_on = self._memory.fights.going_on(parts.access.clock.monotonic_s())
-        events = self._told.take_in(fleet_state, self._states.turns, now, going_on)
+        events = self._reported.take_in(fleet_state, self._states.turns, now, going_on)
         if state.shown is None:
-            tell_events(self._told.going_on(events), parts.commits.words, goes_on=True)
+            tell_events(self._reported.going_on(events), parts.commits.words, goes_on=True)
         tell_events(events, parts.commits.words)
         self._syncs.tell(fleet_state, now)
         self._publish(status, state, document["since"], heard)
@@ -287,7 +287,7 @@ class Recorder:
 
     def _publish(self, picture: StateOfFleet, state: State, since: str, heard: Collection[str]) -> None:
         """Show it to whoever looks. How long the revision took to be in step counts once."""
-        vitals, steps = self._parts.vitals, self._told.steps
+        vitals, steps = self._parts.vitals, self._reported.steps
         snapshot = replace(
             snapshot_of(picture, heard, vitals.snapshot),
             observations=state.observations,

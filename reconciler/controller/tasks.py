@@ -169,10 +169,6 @@ class WorkQueue(Generic[Key]):
         """Tell whether the pause of a key is not over."""
         return key in self._items and self._clock.monotonic_s() < self._items[key].due_s
 
-    def add(self, key: Key) -> None:
-        """Have a key be due now."""
-        self.requeue_after(key, 0.0)
-
     def add_after(self, key: Key, pause_s: float) -> None:
         """Have a key be due after the pause at the latest: an earlier time stays."""
         item = self._items.setdefault(key, _Item(inf))

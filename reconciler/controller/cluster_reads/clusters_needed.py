@@ -1,15 +1,7 @@
-"""The read objects that an autoscaler in their cluster scales, whoever made that autoscaler.
+"""What a round needs to read: capacity only where a policy divides by it, workloads, autoscalers, and its own clusters.
 
-Source: design#autoscaled-replicas: in the store for that cluster, or seen live.
-
-Templates and clusters that need free capacity: only for these nodes, pods and workloads are read.
-
-A fleet with one policy in a hundred that divides by free capacity would else list the workloads of all others, too, in
-every namespace of every cluster, and the nodes and pods of clusters that it never places anything in.
-
-Changes of observations that matter to placement.
-
-The clusters that a process applies to. Each process plans for the whole fleet. Source: design#parts; ADR 24.
+Without this, one policy that divides by capacity would have the workloads of all others listed in every cluster.
+Source: design#autoscaled-replicas; design#parts; ADR 24 (each process plans for the whole fleet).
 """
 
 from __future__ import annotations

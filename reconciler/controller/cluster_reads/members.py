@@ -1,10 +1,6 @@
-"""Reading of members for a round: our objects by label, other wanted ones by name.
+"""Read one cluster for a round: our objects by label, other wanted ones by name; a deadline for its silence alone.
 
-Source: design#absent-from-the-list: a read decides; design#promise-3.
-
-A deadline for the silence of a cluster, not for our own work on its and others' answers.
-
-Source: design#promise-7; ADR 15.
+Source: design#absent-from-the-list: a read decides; design#promise-3; design#promise-7; ADR 15.
 """
 
 from __future__ import annotations

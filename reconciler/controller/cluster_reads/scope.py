@@ -1,10 +1,6 @@
-"""The scope of a round: events in one cluster are read there, and in no other one.
+"""The scope of a round, and what it reads in each cluster: events in one cluster are read there, and in no other one.
 
-Source: ADR 15; design#events-are-nudges.
-
-The reads of a round in each cluster, and the known state of those that it does not read.
-
-Source: ADR 15; design#absent-from-the-list.
+Source: ADR 15; design#events-are-nudges; design#absent-from-the-list.
 """
 
 from __future__ import annotations

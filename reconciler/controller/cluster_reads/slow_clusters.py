@@ -1,8 +1,7 @@
-"""Clusters that take long to answer are read beside the rounds: no round waits for its slowest cluster.
+"""Slow clusters are read beside the rounds: no round waits for its slowest cluster. Source: design#promise-7; ADR 14.
 
-What such a cluster was asked for is unknown to the round that asked. The answer is for the next one, which is marked
-when it comes. Rounds over everything wait, as they have nothing to do without the answers. Source: design#promise-7;
-ADR 14.
+What is not answered yet is unknown to the round that asked; the answer is an event for the next one. Rounds over
+everything wait, as they have nothing to do without the answers.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""The caches that rounds share: synced versions, the retry queue, and what other modules keep; collection of garbage.
+"""The caches that rounds share: synced versions, the retry queue, and those of other modules; collection of garbage.
 
-An event with exactly the last seen version of a copy in sync is an echo of our own write. Per copy only uid and
-resourceVersion are kept.
+An event with exactly the synced version of a copy is an echo of our own write.
 
-Garbage of a process with a large fleet is collected while it is idle, and nothing is frozen for ever. A fleet of 10,000
-workloads is more than a million objects, which the collector would walk through again and again. So live objects are
-frozen after a round; garbage is freed before that. A frozen cycle that dies later is found by the thorough collection.
-Memory of a round over everything is returned to the system.
+A fleet of 10,000 workloads is more than a million objects, which the collector would walk through again and again. So
+garbage is freed while the process is idle, and live objects are frozen; a thorough collection now and then finds frozen
+cycles that died. Memory of a round over everything is returned to the system.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Write conflicts: another actor keeps undoing our field; after a few times we back off and report it once.
 
-It is another field manager, or the cluster itself: an admission webhook that changes each write on its way. The time
-between two undos does not matter: an actor that undoes us with each resync, or once a day, conflicts as well. Counts
-from before a start are read from history. Source: design#fights: a fight backs off.
+The actor is a field manager, or the cluster itself (an admission webhook). The time between two undos does not matter.
+Counts from before a start are read from history. Source: design#fights: a fight backs off.
 """
 
 from __future__ import annotations

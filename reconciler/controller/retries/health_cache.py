@@ -1,12 +1,9 @@
-"""Pod diagnostics of unhealthy workloads, since their own status only counts ready replicas.
-
-Without an unhealthy workload nothing is asked. After some seconds, the pods of its namespace are listed, ever more
-rarely while no new one becomes unhealthy there; if it lacks pods and only events tell why, those events, too. Without
-the right to list them, the status has to do.
-
-The health cache of copies: fed by rounds, watch events and answers to writes; without any request.
+"""The health cache of copies, fed by rounds, events and answers to writes; and the pods of unhealthy workloads.
 
 Healthy copies are not kept. The newest version of an object counts, whatever its source.
+
+A workload's own status only counts ready replicas. So the pods of its namespace are listed after some seconds, ever
+more rarely while no new one becomes unhealthy there; if it lacks pods, the events, too. Without the right, status does.
 """
 
 from __future__ import annotations
@@ -274,7 +271,7 @@ class PodDiagnostics:
         for place, copies in sorted(places.items()):
             if not copies <= self._asked.get(place, frozenset()):
                 self._queue.reset(place)
-                self._queue.add(place)
+                self._queue.requeue_after(place, 0.0)
             elif copies & stirred:
                 self._queue.reset(place)
                 self._queue.add_after(place, timing.RETRY_BACK_OFF.least_s)

@@ -1,14 +1,9 @@
-"""Clusters that could not be read: each is asked now and then whether it answers, so that no other one is read for it.
+"""Clusters that could not be read, and kinds that could not be listed: each is retried by itself, beside the rounds.
 
-However long a cluster has been away, it is asked every few seconds, over a new connection: one from before may be open
-on our side alone. Each is asked by itself, and waits for no other. Source: design#promise-3: unknown is not absent;
-design#promise-6; design#promise-7: a bad cluster fails by itself.
-
-Kinds that could not be listed: reported until a list succeeds, and retried with back-off.
-
-A kind in a cluster fails by itself. Rounds do not ask again for one that gave no answer, so that nothing in its cluster
-waits for it; it is asked for beside them, ever more rarely, and when it answers, its cluster is read as a whole. So is
-discovery, if a kind of the store is not served. Source: design#missing-right; design#kind-not-read.
+A cluster that is away is asked every few seconds, over a new connection: an old one may be open on our side alone. A
+kind, or discovery if a kind of the store is not served, is asked for ever more rarely; when it answers, its cluster is
+read as a whole. Source: design#promise-3; design#promise-6; design#promise-7: a bad cluster fails by itself;
+design#missing-right; design#kind-not-read.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Restored clusters: somebody put back a backup of their etcd.
+"""Restored clusters: somebody put back a backup of their etcd. Source: design#restored-cluster.
 
-Versions of a kind in one cluster grow. So a list of an earlier version than seen before of its kind, or an object of an
-earlier version, is a reason for a check; but several API servers may stand behind one address, and one of them may lag,
-or answer from memory. A cluster has gone back only if it has its identity, and each of several answers, over
-connections of their own and read through to etcd, is older than seen before. Source: Kubernetes API Concepts, resource
-versions; KEP-5504 (versions of a kind are compared as numbers); design#restored-cluster.
+Versions of a kind in one cluster grow. An answer with an earlier version than seen before is a reason for a check; but
+one of several API servers may lag, or answer from memory. A cluster was restored if it has its identity, and each of
+several answers, over new connections and read through to etcd, is older than seen before. Source: Kubernetes API
+Concepts, resource versions; KEP-5504 (versions of a kind are compared as numbers).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The writes of each cluster go on by themselves: a lane for a cluster, which no other cluster and no round waits for.
+"""One worker for each cluster writes its changes; no other cluster and no round waits for it.
 
-What a lane is writing is unknown to rounds until the answers are in: such objects are neither compared nor written a
-second time. Source: design#promise-7: a bad cluster fails by itself; ADR 14.
+An object that is being written is unknown to rounds until its answer is in: it is neither compared nor written a second
+time. Source: design#promise-7: a bad cluster fails by itself; ADR 14.
 """
 
 from __future__ import annotations

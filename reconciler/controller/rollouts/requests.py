@@ -1,10 +1,7 @@
 """Requests for Rollouts: beginnings written into clusters, and metrics asked of a Prometheus.
 
-Beginnings are written concurrently, and no cluster waits for a slow one. Source: ADR 14, as for all requests to
-clusters: a late answer is handled beside the rounds.
-
-The address and token of the Prometheus that gates ask are the operator's, and never the store's. One request is bounded
-in time and size, and follows no redirect: whoever answers may lie, be slow or be away.
+Beginnings are written concurrently; a late answer is handled beside the rounds (ADR 14). The address and token of the
+Prometheus are the operator's, never the store's. A request is bounded in time and size, and follows no redirect.
 """
 
 from __future__ import annotations

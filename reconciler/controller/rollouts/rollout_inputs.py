@@ -1,8 +1,6 @@
-"""Older revisions of the store, for clusters that are behind.
+"""Inputs of Rollouts: older revisions of the store, and health probes of clusters in progress.
 
 Source: ADR 18: blobs are shared, so two revisions cost what differs; a commit that is gone freezes its clusters.
-
-Health probes of clusters in progress: the state of the copies, and the objects that gates name.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 Dry runs are by server-side apply, on request, or if engine T is in doubt. Source: design#dry-run.
 
-The deletion of a definition deletes all objects of its kind, that of a Namespace what is in it. What an object controls
-is not counted beside it, nor what every Namespace has. Source: docs/concepts/deletion.md; Kubernetes, "Extend the API
-with CustomResourceDefinitions" and "Namespaces".
+The contents are the objects of a deleted definition, or in a deleted Namespace; not those with an owner, nor what every
+Namespace has. Source: docs/concepts/deletion.md; Kubernetes on CustomResourceDefinitions and on Namespaces.
 """
 
 from __future__ import annotations

@@ -1,16 +1,7 @@
-"""New placements as events of history, with the person or reason behind them.
+"""Events of history that a round adds: placements with their reason, revisions in step, and episodes.
 
-That is not always the last committer: an evicted copy has left for a person, one that moved for a tick.
-
-Since when a revision is in force, and when everything was in step with it: once for each time it came into force.
-
-Episodes: an unreachable cluster, a write conflict, an obstacle, a store that cannot be read.
-
-History has the beginning and the end of each once, also if the service was restarted in between.
-
-Conditions of many objects, kept up from state changes, and their recent number of changes.
-
-An object that changes again and again is reported as degraded, and not as healthy in between.
+The reason of a placement is not always the last commit: an evicted copy has left for a person, a moved one for a tick.
+An episode (an unreachable cluster, a conflict, a broken store) has one beginning and one end, restarts or not.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """The ownership lock: one journal per fleet and cluster, and one process with it, by a ConfigMap in every member.
 
-Source: design#one-writer: another journal is refused, with the owner's name, until `journal rebuild --takeover`. A
-journal may have been copied, with the machine or from a backup. So the owner record has an epoch, which every process
-raises before it writes to the cluster: a process that then finds another record is not the last one and stops writing.
-The journal has the record first, so that a crash leaves no record unknown to its journal.
+Another journal is refused, with the owner's name, until `journal rebuild --takeover` (design#one-writer). A journal may
+have been copied, so the owner record has an epoch, which every process raises before it writes to the cluster: a
+process that then finds another record stops writing. The journal has the record first, so that a crash leaves no record
+unknown to its journal.
 
-The record also has the active revision of each rollout in its cluster, so that a lost journal can be built again. That
-part is in the record first, and is trusted if it began later than the journal's.
-
-It has the runs of hooks that were deleted after them, too: they are in the journal first, in the record next, and only
-then the hook is deleted. So another journal is told of them, and ours knows more. Source: ADR 26.
+The record also has the active revisions of rollouts, from which a lost journal is built again. They are in the record
+first, and are trusted if they began later than the journal's. Runs of deleted hooks are in the journal first, then in
+the record, and only then the hook is deleted: our journal knows more, another one learns of them. Source: ADR 26.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Requests whose answers never came, since a connection broke or the process died: what became of their objects.
+"""Requests without an answer (a broken connection, a crash): read each object, and close its intent.
 
-Each open intent's object is looked at, and the intent closed. Source: design#intents: an open intent means "look at
-that object first"; design#promise-4.
+Source: design#intents: an open intent means "look at that object first"; design#promise-4.
 """
 
 from __future__ import annotations
@@ -50,10 +49,6 @@ class _IntentOutcome(NamedTuple):
     is_gone: bool
 
 
-def _is_lost(_: Intent) -> bool:
-    return True
-
-
 def _log_fault(intent: Intent, fault: Exception) -> None:
     told_fault(intent.cluster, fault, intent.identity)
 
@@ -62,7 +57,7 @@ async def recover(
     journal: Journal,
     reachable: Reachable,
     fleet: Fleet,
-    is_lost: Callable[[Intent], bool] = _is_lost,
+    is_lost: Callable[[Intent], bool] = lambda intent: True,
     tell: TellFault = _log_fault,
 ) -> Mapping[str, frozenset[Identity]]:
     """Close open intents, as far as their clusters answer; return by cluster the objects that they were about.

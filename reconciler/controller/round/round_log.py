@@ -1,7 +1,6 @@
-"""A log of rounds that can be replayed: the events that each took, and what it came to.
+"""A log of rounds that can be replayed, with the events and the result of each.
 
-It names objects, fields and clusters, and holds no value of a field. So a replay has to make what was read: objects
-that others changed or deleted, and clusters that did not answer. `docs/how-to/contribute.md` says how it is used.
+It has no value of a field, so a replay makes up what was read. `docs/how-to/contribute.md` says how it is used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Holds the Lease of a fleet, or waits for it.
+"""Holds the Lease of a fleet, or waits for it. Source: ADR 20.
 
-The leader election of the `kubernetes` package is not used: it blocks a thread, and compares the wall clock of this
-machine with times that another one wrote. Source: ADR 20.
+The elector of the `kubernetes` package is not used: it blocks a thread, and compares clocks of two machines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The part of a process in its fleet: alone, standby or leader; and the control loop while it acts.
+"""The part of a process in its fleet (alone, standby or leader), and the control loop while it acts.
 
-Source: design#one-leader; ADR 20. The loop knows nothing of it: a process that leads runs one, and has ended it when
-it leads no more.
+The loop knows nothing of it: a leader runs one, and ends it before it stops leading. Source: design#one-leader; ADR 20.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The service: opens journal, source and members, runs the control loop beside what watches over it, and closes all.
 
-Notifications: webhooks and a forge, each by a task of its own beside the loop, never within a round.
-A fault of ours in one of them is that one's: it is logged, and begun anew after a pause.
+Each webhook and forge is notified by a task of its own; after a fault of ours it begins anew after a pause.
 """
 
 from __future__ import annotations

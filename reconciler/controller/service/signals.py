@@ -74,14 +74,6 @@ class Notifier:
             self._is_stopping = True
             self.send("STOPPING=1")
 
-    def watchdog(self) -> None:
-        """Something was achieved."""
-        self.send("WATCHDOG=1")
-
-    def extend_timeout(self, seconds: float) -> None:
-        """Starting or stopping will take up to so much longer from now on."""
-        self.send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1e6)}")
-
     def close(self) -> None:
         """Say no more."""
         if self._socket is not None:
@@ -182,9 +174,9 @@ async def supervise(
             is_told_reload = vitals.is_reloading
             (notifier.reloading if is_told_reload else notifier.ready)()
         if is_alive and not is_told_ready:
-            notifier.extend_timeout(timing.START_EXTENSION_S)
+            notifier.send(f"EXTEND_TIMEOUT_USEC={int(timing.START_EXTENSION_S * 1e6)}")
         if is_alive and interval_s is not None and now_s >= next_s:
-            notifier.watchdog()
+            notifier.send("WATCHDOG=1")
             next_s = now_s + interval_s
         await clock.sleep(min(timing.TICK_S, interval_s or timing.TICK_S))
 

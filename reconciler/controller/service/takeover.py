@@ -1,9 +1,8 @@
 """The takeover of a new leader before it acts: it learns the last leader's state, and raises the term above every mark.
 
-Source: ADR 20. The state in the marks of the clusters is read there; the rest is in the last leader's handover. A
-journal that led last itself has all of it, and is trusted. The store is nothing older than what was in force: a clone
-of a Git URL is as old as its last fetch, and a standby that acted by it would undo reviewed changes. A plain directory
-has no order, and is as it is.
+The state is in the marks of the clusters and in the last leader's handover; a journal that led last has all of it. The
+store must not be older than the revision in force, or a standby with an old clone would undo reviewed changes; a plain
+directory has no order. Source: ADR 20.
 """
 
 from __future__ import annotations

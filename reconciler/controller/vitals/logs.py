@@ -1,10 +1,8 @@
 """The log on stderr: one line an event, JSON without a terminal, text with one; lasting conditions at begin and end.
 
-Every line passes the scrubber of `report.mask` and is made harmless for a terminal. The keys are stable: `ts level msg
-event run rev author cluster policy obj op cause by why replicas_max dur_ms attempt err_code error todo`.
-
-Lines of lasting conditions are made from history's events, and from the state that `status` shows, so that all agree.
-Equal ones are one line with a count: ten thousand objects are no ten thousand lines. Source: design#history.
+Every line passes the scrubber of `report.mask` and is made harmless for a terminal. The keys are stable (`KEYS`).
+Conditions are logged from history's events and the state of `status`; equal ones are one line with a count.
+Source: design#history.
 """
 
 from __future__ import annotations

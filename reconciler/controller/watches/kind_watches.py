@@ -1,14 +1,8 @@
-"""The watched kinds of each cluster: those of placed or applied objects there, and no others.
+"""Watches of our objects, one per cluster and kind: only of kinds that are placed or applied there.
 
-In poll mode, nothing is watched, and lists of every placed kind serve the same purpose.
-
-A stream for each kind of the store in each cluster would mostly be of kinds that the cluster has nothing of. An object
-with our mark of a kind that is not placed or recorded there is found by the lists of the next round over everything, as
-everything else without an event. Source: design#events-are-nudges.
-
-Watches of our objects: one per cluster and kind. Events only show what may be stale; a round reads and decides.
-
-Source: design#events-are-nudges; Kubernetes: list, then watch from there, list again when the watch expires.
+In poll mode, lists of every placed kind take their place. An object with our mark of another kind is found by the lists
+of the next round over everything. Source: design#events-are-nudges; Kubernetes: list, then watch from there, list again
+when the watch expires.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Polling instead of watches: each cluster is listed periodically, and each unhealthy copy read.
 
-A list has only metadata. An object in another version than last seen is read in full, and handled as an event of a
-watch would be; a missing one is read by name by a round, so that a list that lacks items makes nothing absent. A
-cluster must have its identity before anything of it is trusted.
-
+A list has only metadata. An object in another version than last seen is read in full, as an event; a missing one is
+read by name by a round. A cluster must have its identity before anything of it is trusted.
 Source: design#events-are-nudges; design#absent-from-the-list; Kubernetes API Concepts, resourceVersion of lists.
 """
 

@@ -56,7 +56,7 @@ def test_an_earlier_time_stays_unless_it_is_requeued() -> None:
     assert queue.next_s == 3
     queue.requeue_after("a", 9)
     assert queue.next_s == 9
-    queue.add("a")
+    queue.requeue_after("a", 0.0)
     assert queue.due() == ["a"]
 
 

@@ -67,7 +67,7 @@ def test_speaks_to_a_socket_in_the_file_system(manager: Manager) -> None:
     notifier = Notifier(manager.environ)
     notifier.ready()
     notifier.stopping()
-    notifier.extend_timeout(1.5)
+    notifier.send("EXTEND_TIMEOUT_USEC=1500000")
     notifier.reloading()
     notifier.close()
     *plain, reloading = manager.told()
