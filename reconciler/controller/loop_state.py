@@ -184,7 +184,7 @@ class Established:
     """Records of copies at rest that became known between two rounds, for the journal. Source: design#moves."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, Identity], CopyAtRest] = {}
+        self._resting: dict[tuple[str, Identity], CopyAtRest] = {}
 
     def note(self, state: State, cluster: str, live: LiveObject) -> None:
         """Record the availability of a synced copy, if known and new."""
@@ -201,13 +201,13 @@ class Established:
             return
         match availability_of(live.body, schedule.interpreters.of(*identity[:2])):
             case Available():
-                self._seen[cluster, identity] = CopyAtRest(uid=live.uid, replicas=wanted, is_available=True)
+                self._resting[cluster, identity] = CopyAtRest(uid=live.uid, replicas=wanted, is_available=True)
             case NotAvailable() if replicas is not None and row.base != wanted:
-                self._seen[cluster, identity] = CopyAtRest(uid=live.uid, replicas=wanted, is_available=False)
+                self._resting[cluster, identity] = CopyAtRest(uid=live.uid, replicas=wanted, is_available=False)
 
     def record(self, state: State, journal: Journal) -> State:
         """Return the state after updating the journal. Copies written or removed since do not count."""
-        noted_now, self._seen = self._seen, {}
+        noted_now, self._resting = self._resting, {}
         if not noted_now:
             return state
         ledger = journal.ledger()

@@ -50,7 +50,7 @@ class Reader:
         self._decided_under: frozenset[Constraint] = frozenset()
         self.copies: Copies = {}
         """The clusters of each applied object, as of the last schedule."""
-        self._told = Transitions()
+        self._transitions = Transitions()
         self._ledger: Ledger = {}
         self._ticks = Ticks(parts)
         self._next_resync_s = 0.0
@@ -157,7 +157,7 @@ class Reader:
     def _tell_fault(self, intent: Intent, fault: Exception) -> None:
         text = "an unanswered request cannot be looked into for a fault of the program; it is tried again"
         subject = (intent.cluster, intent.identity)
-        self._told.fault(subject, fault, text, **fault_fields(*subject))
+        self._transitions.fault(subject, fault, text, **fault_fields(*subject))
 
     def _decide_under(self, fleet: Fleet, now: str, state: State, under: Observations) -> tuple[State, set[Identity]]:
         known = replace(state.known.observations, constraints=under.constraints, previous=under.previous)
@@ -210,7 +210,7 @@ class Reader:
         failed = await holder.hold(unheld, name, within_s=timing.PROMPT_S)
         copies |= {cluster: error.message for cluster, error in failed.items() if isinstance(error, HeldByCopy)}
         for cluster, why in copies.items():
-            self._told.enter(cluster, why, logging.ERROR, "a copy of this journal holds the fleet",
+            self._transitions.enter(cluster, why, logging.ERROR, "a copy of this journal holds the fleet",
                                     event="FleetHeld", cluster=cluster, error=why)  # fmt: skip
         return copies
 

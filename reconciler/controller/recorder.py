@@ -76,12 +76,7 @@ class Recorder:
         self._memory.contacts |= last_contacts(parts.journal.state())
 
     def record(
-        self,
-        state: State,
-        planned: Round,
-        snapshot: FleetSnapshot,
-        results: tuple[ChangeResult, ...],
-        health: Looked,
+        self, state: State, planned: Round, snapshot: FleetSnapshot, results: tuple[ChangeResult, ...], health: Looked
     ) -> State:
         """Return the state after a round. `health`: of evaluated objects, as read.
 

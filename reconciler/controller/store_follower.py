@@ -57,7 +57,7 @@ class StoreFollower:
         self._refusal = ""
         self._is_in_force = False
         self._faults = Transitions()
-        self._told = Transitions()
+        self._transitions = Transitions()
         self._episodes = Episodes(parts.journal, (EventKind.SOURCE_FAILED, EventKind.STORE_BROKEN))
 
     async def read(self) -> Fleet | None:
@@ -94,7 +94,7 @@ class StoreFollower:
         if change.fault is not None:
             # Whether it changed is not known then, so it is read.
             text = "the store cannot be watched for a fault of the program; it is read now and then"
-            self._told.fault("store", change.fault, text, **fault_fields())
+            self._transitions.fault("store", change.fault, text, **fault_fields())
             await self._parts.access.clock.sleep(timing.CHECK_S)
 
     async def at(self, revision: str) -> Fleet | None:
@@ -105,7 +105,7 @@ class StoreFollower:
         fleet = await try_await(in_thread(self._fleet_at, revision))
         if fleet.fault is not None:
             message = "an older revision of the store cannot be read for a fault of the program"
-            self._told.fault(revision, fleet.fault, message, rev=revision, **fault_fields())
+            self._transitions.fault(revision, fleet.fault, message, rev=revision, **fault_fields())
         return fleet.value
 
     def _fleet_at(self, revision: str) -> Fleet | None:

@@ -91,14 +91,7 @@ class StoreInForce:
             raise
 
     def _parse(self, snapshot: Snapshot) -> Fleet:
-        self._before = (
-            self._stored,
-            self._parsed,
-            self._broken,
-            self._gone,
-            dict(self._good),
-            dict(self._remembered),
-        )
+        self._before = (self._stored, self._parsed, self._broken, self._gone, dict(self._good), dict(self._remembered))
         if not self._remembered:
             doubtful = [file.path for file in snapshot.files if file.faults and is_ignore_file(file.path)]
             self._remembered = self._past.good_blobs(snapshot.revision, doubtful)

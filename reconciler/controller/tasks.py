@@ -134,12 +134,7 @@ class WorkQueue(Generic[Key]):
     """Keys by when they are due. A key stays, and its failures count, until it is forgotten."""
 
     def __init__(
-        self,
-        back_off: BackOff,
-        clock: Clock,
-        *,
-        jitter: Callable[[], float] | None = None,
-        per_second_max: float = inf,
+        self, back_off: BackOff, clock: Clock, *, jitter: Callable[[], float] | None = None, per_second_max: float = inf
     ) -> None:
         """Begin empty. `jitter`: as of a back-off. `per_second_max`: where more keys fail, each waits longer."""
         self._back_off, self._clock = back_off, clock

@@ -53,7 +53,7 @@ class _RoundLocks:
     def __init__(self, lock: OwnershipLock, fleet: str, clusters: Iterable[str]) -> None:
         """No lock is taken yet. `fleet`: its name."""
         self._lock, self._fleet = lock, fleet
-        self._asked = set(clusters)
+        self._awaited = set(clusters)
         self._all_asked = asyncio.Event()
         self._refusal: Exception | None = None
         self._until_s = asyncio.get_running_loop().time() + timing.SLOW_S
@@ -76,8 +76,8 @@ class _RoundLocks:
             self._all_asked.set()
             raise
         finally:
-            self._asked.discard(member.name)
-            if not self._asked:
+            self._awaited.discard(member.name)
+            if not self._awaited:
                 self._all_asked.set()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._until_s):

@@ -1,4 +1,4 @@
-"""What a round needs to read: capacity only where a policy divides by it, workloads, autoscalers, and its own clusters.
+"""The reads of a round: capacity only where a policy divides by it, workloads, autoscalers, and its own clusters.
 
 Without this, one policy that divides by capacity would have the workloads of all others listed in every cluster.
 Source: design#autoscaled-replicas; design#parts; ADR 24 (each process plans for the whole fleet).

@@ -174,13 +174,7 @@ async def read(
         schedule = ticked.schedule
         previous = {**observations.previous, **ticked.restored}
         observations = replace(observations, constraints=ticked.constraints, previous=previous)
-    snapshot = FleetSnapshot(
-        fleet=fleet,
-        interpreters=interpreters,
-        now=now,
-        observations=observations,
-        journal=known,
-    )
+    snapshot = FleetSnapshot(fleet=fleet, interpreters=interpreters, now=now, observations=observations, journal=known)
     return RoundReading(
         snapshot=await with_objects(snapshot, schedule, reachable, extent), schedule=schedule, uids=uids
     )
@@ -223,10 +217,7 @@ async def with_objects(
 
 
 async def described_kinds(
-    schedule: Schedule,
-    reachable: Reachable,
-    known: Mapping[GVK, Schema],
-    only: frozenset[Identity] | None = None,
+    schedule: Schedule, reachable: Reachable, known: Mapping[GVK, Schema], only: frozenset[Identity] | None = None
 ) -> dict[GVK, Schema]:
     """Schemas of custom kinds that the store uses and does not define, from the first member that describes them.
 

@@ -54,12 +54,7 @@ class LateReadings:
         self._late: dict[str, _LateReading] = {}
 
     async def read(
-        self,
-        members: Reachable,
-        interest: Mapping[str, ReadRequest],
-        read_one: ReadOne,
-        *,
-        connected: int,
+        self, members: Reachable, interest: Mapping[str, ReadRequest], read_one: ReadOne, *, connected: int
     ) -> dict[str, Member]:
         """Return each cluster as far as it has been read; pending objects are `under_way`. As `read_members`.
 

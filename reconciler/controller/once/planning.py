@@ -27,12 +27,7 @@ from reconciler.controller.cluster_reads.read_clusters import ReadExtent, RoundR
 from reconciler.controller.cluster_reads.scope import LaterKeys, Opener, no_keys, opened_for
 from reconciler.controller.once.marked_objects import journal_in_marks
 from reconciler.controller.rollouts.rollout_controller import RolloutController
-from reconciler.controller.rollouts.rollout_inputs import (
-    RevisionsInForce,
-    RolloutInputs,
-    Writing,
-    away_in,
-)
+from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, Writing, away_in
 from reconciler.controller.round.dry_runs import Contents, dry_run
 from reconciler.controller.round.failed_changes import facts_of, looked_health, not_healthy
 from reconciler.controller.round.recover import answered

@@ -68,10 +68,10 @@ class HealthCache:
 
     def __init__(self, inbox: Inbox) -> None:
         """Begin empty. `inbox`: is sent that a health has changed."""
-        self._found: dict[str, dict[Identity, HealthState]] = {}
+        self._states: dict[str, dict[Identity, HealthState]] = {}
         self._shared: set[str] = set()
         self._versions: dict[Copy, int] = {}
-        self._told: dict[Copy, _HealthEntry] = {}
+        self._entries: dict[Copy, _HealthEntry] = {}
         """Of what has pods that say more than its own status."""
         self._written: dict[str, set[Identity]] = {}
         """By cluster what was written since the round that goes on began to read."""
@@ -83,20 +83,20 @@ class HealthCache:
 
     def snapshot(self) -> Mapping[str, Mapping[Identity, HealthState]]:
         """Return the present state; it does not change later."""
-        self._shared.update(self._found)
+        self._shared.update(self._states)
         self.has_news = False
-        return dict(self._found)
+        return dict(self._states)
 
     def unhealthy(self) -> Iterator[Copy]:
         """Yield existing, unhealthy copies."""
-        for cluster, healths in self._found.items():
+        for cluster, healths in self._states.items():
             for identity, health in healths.items():
                 if isinstance(health, Progressing | Degraded):
                     yield cluster, identity
 
     def lacking_pods(self, copies: Iterable[Copy]) -> Mapping[str, Identity]:
         """Return those of the copies that lack pods without a reason in their status, by uid."""
-        known = ((identity, self._found.get(cluster, {}).get(identity)) for cluster, identity in copies)
+        known = ((identity, self._states.get(cluster, {}).get(identity)) for cluster, identity in copies)
         return {
             health.lacks_pods_of: identity
             for identity, health in known
@@ -116,15 +116,15 @@ class HealthCache:
         """
         for identity, trouble in troubles.items():
             copy = (cluster, identity)
-            known = self._found.get(cluster, {}).get(identity)
+            known = self._states.get(cluster, {}).get(identity)
             if not isinstance(known, Progressing | Degraded):
                 continue  # It is well by now.
-            before = self._told.pop(copy, None)
+            before = self._entries.pop(copy, None)
             own = before.own if before is not None else known
             refusal = refusals.get(identity, "")
             if trouble is not None or refusal or own.unmade or _is_a_count(own):
-                self._told[copy] = _HealthEntry(own, trouble, refusal, identity in starting, is_asked=True)
-                own = self._told[copy].together()
+                self._entries[copy] = _HealthEntry(own, trouble, refusal, identity in starting, is_asked=True)
+                own = self._entries[copy].together()
             self._set(cluster, identity, own)
 
     def note(self, cluster: str, identity: Identity, resource_version: str, health: HealthState) -> None:
@@ -158,9 +158,9 @@ class HealthCache:
 
     def forget(self, cluster: str) -> None:
         """Nothing is known of a cluster any more."""
-        for identity in tuple(self._found.get(cluster, ())):
+        for identity in tuple(self._states.get(cluster, ())):
             self._put(cluster, identity, None)
-        for copies in (self._versions, self._told):
+        for copies in (self._versions, self._entries):
             for copy in [copy for copy in copies if copy[0] == cluster]:
                 del copies[copy]
 
@@ -174,7 +174,7 @@ class HealthCache:
 
         For later writes their own answer counts.
         """
-        known = self._found.get(member.name, {})
+        known = self._states.get(member.name, {})
         written = self._written.get(member.name, set())
         for identity in set(known) - healths.keys() if wanted is None else set(wanted) & known.keys() - healths.keys():
             if identity not in member.under_way and identity not in member.unread and identity not in written:
@@ -190,22 +190,22 @@ class HealthCache:
 
     def _put(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
         copy = (cluster, identity)
-        before = self._told.pop(copy, None)
+        before = self._entries.pop(copy, None)
         if isinstance(health, Progressing | Degraded) and (before or health.unmade or _is_a_count(health)):
             # Until its pods are listed again, their last diagnostics count.
             self.stirred.add(copy)
-            self._told[copy] = (before or _HealthEntry(health, None, ""))._replace(own=health)
-            health = self._told[copy].together()
+            self._entries[copy] = (before or _HealthEntry(health, None, ""))._replace(own=health)
+            health = self._entries[copy].together()
         self._set(cluster, identity, health)
 
     def _set(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
         new = None if isinstance(health, Healthy) else health
-        known = self._found.setdefault(cluster, {})
+        known = self._states.setdefault(cluster, {})
         if known.get(identity) == new:
             return
         if cluster in self._shared:
             # What was handed out stays as it was.
-            known = self._found[cluster] = dict(known)
+            known = self._states[cluster] = dict(known)
             self._shared.discard(cluster)
         if new is None:
             del known[identity]
@@ -234,7 +234,7 @@ class PodDiagnostics:
         self._since: dict[Copy, float] = {}
         self._clock = clock
         self._queue = WorkQueue[_Place](timing.RETRY_BACK_OFF, clock)
-        self._asked: dict[_Place, frozenset[Copy]] = {}
+        self._listed: dict[_Place, frozenset[Copy]] = {}
         """Unhealthy copies of a namespace when it was asked last."""
 
     async def watch(self, latest: Published[State]) -> None:
@@ -250,7 +250,7 @@ class PodDiagnostics:
         ailing = [copy for copy in self._healths.unhealthy()
                   if copy[1][:2] != ("", "Pod") and of(*copy[1][:2]).pod_template is not own]  # fmt: skip
         if not ailing:
-            self._since, self._asked = {}, {}
+            self._since, self._listed = {}, {}
             self._queue.keep(())
             return 0
         now_s = self._clock.monotonic_s()
@@ -265,11 +265,11 @@ class PodDiagnostics:
         for copy, since_s in self._since.items():
             if now_s - since_s >= timing.AILS_S and copy[0] in members:
                 places.setdefault((copy[0], copy[1].namespace), set()).add(copy)
-        self._asked = {place: copies for place, copies in self._asked.items() if place in places}
+        self._listed = {place: copies for place, copies in self._listed.items() if place in places}
         self._queue.keep(places.keys())
         stirred, self._healths.stirred = self._healths.stirred, set()
         for place, copies in sorted(places.items()):
-            if not copies <= self._asked.get(place, frozenset()):
+            if not copies <= self._listed.get(place, frozenset()):
                 self._queue.reset(place)
                 self._queue.requeue_after(place, 0.0)
             elif copies & stirred:
@@ -279,7 +279,7 @@ class PodDiagnostics:
         for place in self._queue.due():
             if sum(cluster == place[0] for cluster, _ in due) < _AT_ONCE:
                 self._queue.requeue_rate_limited(place)
-                self._asked[place] = frozenset(places[place])
+                self._listed[place] = frozenset(places[place])
                 due.append(place)
         return due
 

@@ -37,11 +37,11 @@ class UnreachableClusters:
 
     def __init__(self, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
         self._queue = WorkQueue[str](timing.AWAY_BACK_OFF, clock, jitter=jitter, per_second_max=_PER_SECOND)
-        self._asked: dict[str, asyncio.Task[bool]] = {}
+        self._tasks: dict[str, asyncio.Task[bool]] = {}
 
     def was_not_read(self, name: str) -> None:
         """A round went without the cluster; each time in a row doubles the pause."""
-        if not self._queue.is_waiting(name) and name not in self._asked:
+        if not self._queue.is_waiting(name) and name not in self._tasks:
             self._queue.requeue_rate_limited(name)
 
     def was_read(self, name: str) -> None:
@@ -62,19 +62,19 @@ class UnreachableClusters:
         It waits for the first answer alone, and not for long: the next call returns the others.
         """
         for name in self._queue.due():
-            if name in members and name not in self._asked:
+            if name in members and name not in self._tasks:
                 # Counted from when it is asked: how long it is silent then is no pause.
                 self._queue.requeue_rate_limited(name)
-                self._asked[name] = start(_is_back(name, members, uids), f"asking {name}")
-        if self._asked:
-            await asyncio.wait(self._asked.values(), timeout=timing.SLOW_S, return_when=asyncio.FIRST_COMPLETED)
-        ended = {name: task for name, task in self._asked.items() if task.done()}
-        self._asked = {name: task for name, task in self._asked.items() if name not in ended}
+                self._tasks[name] = start(_is_back(name, members, uids), f"asking {name}")
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=timing.SLOW_S, return_when=asyncio.FIRST_COMPLETED)
+        ended = {name: task for name, task in self._tasks.items() if task.done()}
+        self._tasks = {name: task for name, task in self._tasks.items() if name not in ended}
         return [name for name, task in ended.items() if name in self._queue and not task.cancelled() and task.result()]
 
     async def close(self) -> None:
         """Ask nobody any more."""
-        tasks, self._asked = self._asked, {}
+        tasks, self._tasks = self._tasks, {}
         await end_tasks(tasks.values())
 
 
@@ -115,7 +115,7 @@ class KindFaults:
         self._answered: set[Subject] = set()
         self._clock = clock
         self._queue = WorkQueue[Subject](timing.QUESTION_BACK_OFF, clock, jitter=jitter)
-        self._asked: dict[Subject, asyncio.Task[bool]] = {}
+        self._tasks: dict[Subject, asyncio.Task[bool]] = {}
 
     def take_in(self, members: Mapping[str, Member]) -> set[str]:
         """Record a round's reading; return the clusters to read as a whole: a kind newly fails there."""
@@ -226,26 +226,26 @@ class KindFaults:
             if subject not in self._queue:
                 self._queue.requeue_rate_limited(subject)
         for subject in self._queue.due():
-            if subject in self._asked or subject in self._answered:
+            if subject in self._tasks or subject in self._answered:
                 continue
             self._queue.requeue_rate_limited(subject)
             name, what = subject
             asking = self._is_answered(members[name], what, selector)
-            self._asked[subject] = start(asking, f"asking {name} for {what.gvk.kind if what is not None else 'kinds'}")
+            self._tasks[subject] = start(asking, f"asking {name} for {what.gvk.kind if what is not None else 'kinds'}")
         return again
 
     def answered(self) -> set[str]:
         """The clusters in which something that was asked for anew has been answered since."""
-        ended = {subject: task for subject, task in self._asked.items() if task.done()}
+        ended = {subject: task for subject, task in self._tasks.items() if task.done()}
         for subject in ended:
-            del self._asked[subject]
+            del self._tasks[subject]
         answered = {subject for subject, task in ended.items() if not task.cancelled() and task.result()}
         self._answered |= {subject for subject in answered if subject[1] is not None}
         return {name for name, _ in answered}
 
     async def close(self) -> None:
         """Cancel running retries."""
-        tasks, self._asked = self._asked, {}
+        tasks, self._tasks = self._tasks, {}
         await end_tasks(tasks.values())
 
     async def _is_answered(self, member: MemberCluster, what: Listed | None, selector: str) -> bool:

@@ -49,33 +49,33 @@ class Restores:
     """The versions that were seen, what contradicts them, and the clusters that went back. All of one loop."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, dict[GVK, int]] = {}
+        self._newest: dict[str, dict[GVK, int]] = {}
         self._suspected: dict[str, dict[VersionDecrease, None]] = {}
         self._since: dict[str, str] = {}
         """Cluster to when it was noticed (RFC 3339)."""
-        self._told = Transitions()
+        self._faults = Transitions()
 
     def recall(self, events: Iterable[Event], versions: Mapping[str, Mapping[GVK, int]]) -> None:
         """Continue from history, newest first, and from the versions that the process before has seen."""
         for event in events:
             self._since.setdefault(event.subject.removeprefix("cluster "), event.time)
-        self._seen = {cluster: dict(kinds) for cluster, kinds in versions.items()}
+        self._newest = {cluster: dict(kinds) for cluster, kinds in versions.items()}
 
     def newest(self) -> dict[str, dict[GVK, int]]:
         """By cluster the newest versions that were seen, of a few kinds."""
         return {
             cluster: dict(nlargest(REMEMBERED_MAX, kinds.items(), key=itemgetter(1)))
-            for cluster, kinds in self._seen.items()
+            for cluster, kinds in self._newest.items()
         }
 
     def saw(self, cluster: str, gvk: GVK, resource_version: str) -> None:
         """An event, or the answer to a write, has this version. An older one says nothing: it may have come late."""
-        newest = self._seen.setdefault(cluster, {})
+        newest = self._newest.setdefault(cluster, {})
         newest[gvk] = max(number_of(resource_version), newest.get(gvk, 0))
 
     def listed(self, cluster: str, gvk: GVK, resource_version: str) -> None:
         """A list is as of this version."""
-        number, newest = number_of(resource_version), self._seen.get(cluster, {}).get(gvk, 0)
+        number, newest = number_of(resource_version), self._newest.get(cluster, {}).get(gvk, 0)
         if 0 < number < newest:
             self.suspect(cluster, VersionDecrease(gvk, "", "", newest))
         else:
@@ -93,7 +93,7 @@ class Restores:
     def forget(self, clusters: Iterable[str]) -> None:
         """Nothing was seen of these."""
         for cluster in clusters:
-            self._seen.pop(cluster, None)
+            self._newest.pop(cluster, None)
             self._suspected.pop(cluster, None)
 
     def went_back(self, cluster: str, now: str) -> None:
@@ -138,7 +138,7 @@ class Restores:
         for name, answer in zip(due, await asyncio.gather(*looks), strict=True):
             if answer.fault is not None:
                 text = "whether a cluster went back could not be found out by a fault of this program"
-                self._told.fault(name, answer.fault, text, **fault_fields(name))
+                self._faults.fault(name, answer.fault, text, **fault_fields(name))
             elif answer.value:
                 went_back.append(name)
             if answer.fault is not None or answer.value is not None:

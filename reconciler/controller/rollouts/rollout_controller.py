@@ -79,16 +79,16 @@ class RolloutController:
         self._clock = clock
         self._journal = writing[0] if writing is not None else None
         self._records, self._documents = known.rollouts, known.rollout_documents
-        self._kept: dict[str, str] = {}
+        self._older: dict[str, str] = {}
         """By Rollout the revision of its document, where that is not HEAD's."""
-        self._given: tuple[Schedule, frozenset[str], Schedule] | None = None
+        self._current: tuple[Schedule, frozenset[str], Schedule] | None = None
         """The last schedule, and the Rollouts whose document is HEAD's, before the one with the documents in force."""
         self._entering = Entering(writing[1], clock, within_s, inbox or Inbox()) if writing is not None else None
         self._tables = SelectedTables()
         self._selected: tuple[object, ...] = ()
         self._followed: tuple[Followed, ...] = ()
-        self._seen: GateStatuses = {}
-        self._met: LastMet = {}
+        self._statuses: GateStatuses = {}
+        self._last_met: LastMet = {}
         self._asks_conditions = False
         self._staged: tuple[tuple[object, ...], Schedule] | None = None
         """The last staged schedule, after what it rests on."""
@@ -106,7 +106,7 @@ class RolloutController:
             return False
         if self._entering is not None and self._entering.has_ended:
             return True
-        return self._see(state) != self._seen
+        return self._see(state) != self._statuses
 
     async def stage(
         self, schedule: Schedule, look: RolloutInputs, now: str, only: Collection[str] | None = None
@@ -123,12 +123,12 @@ class RolloutController:
             self._records, self._documents = self._journal.rollout_records(), self._journal.rollout_documents()
         schedule, staging, progresses = await self._stand(schedule, look, now)
         fleet = schedule.fleet
-        self._documents = {rollout.name: self._kept.get(rollout.name, fleet.revision) for rollout in fleet.rollouts}
+        self._documents = {rollout.name: self._older.get(rollout.name, fleet.revision) for rollout in fleet.rollouts}
         if self._journal is not None and not fleet.settings.observe_only:
             self._journal.record_rollout_documents(self._documents)
         if staging is None:
             self._forget_all_but(())
-            self._selected, self._followed, self._seen = (), (), {}
+            self._selected, self._followed, self._statuses = (), (), {}
             self.progress, self._next_s = (), inf
             return schedule
         records = await self._record(schedule, progresses, look, now, only)
@@ -168,10 +168,10 @@ class RolloutController:
             if not current.fleet.rollouts:
                 return current, None, {}
             staging, progress = await self._stand_by(current, look, now)
-            done = {name for name in self._kept if progress[name].is_done}
+            done = {name for name in self._older if progress[name].is_done}
             if not done:
                 for rollout in current.fleet.rollouts:
-                    if older := self._kept.get(name := rollout.name):
+                    if older := self._older.get(name := rollout.name):
                         problem = kept_problem(rollout, schedule.fleet, older)
                         progress[name] = replace(progress[name], problems=(*progress[name].problems, problem))
                 return current, staging, progress
@@ -180,19 +180,19 @@ class RolloutController:
     async def _with_documents(self, schedule: Schedule, over: frozenset[str], since: Mapping[str, str]) -> Schedule:
         """Return the schedule with the documents in force, whose approvals end. `since`: when these were written."""
         head = schedule.fleet
-        if self._given is not None and self._given[0] is schedule and self._given[1] >= over:
-            return self._given[2]
+        if self._current is not None and self._current[0] is schedule and self._current[1] >= over:
+            return self._current[2]
         older = {name: at for name, at in self._documents.items() if at != head.revision and name not in over}
         fleets = {revision: await self._revisions.fleet(revision) for revision in sorted(set(older.values()))}
         written_in = {name: fleet for name, at in older.items() if (fleet := fleets[at]) is not None}
         documents = rollout_documents(head, written_in)
         own = {rollout.name: rollout for rollout in head.rollouts}
-        self._kept = {name: older[name] for name, rollout in documents.items() if rollout is not own.get(name)}
+        self._older = {name: older[name] for name, rollout in documents.items() if rollout is not own.get(name)}
         current = schedule
-        if self._kept or since:
+        if self._older or since:
             rollouts = tuple(with_ends(documents[name], since) for name in sorted(documents))
             current = replace(schedule, fleet=replace(head, rollouts=rollouts))
-        self._given = schedule, over, current
+        self._current = schedule, over, current
         return current
 
     async def _stand_by(
@@ -230,7 +230,8 @@ class RolloutController:
 
     def _see(self, state: FleetState | None) -> GateStatuses:
         return {
-            each.name: probes_of(each, self._records.get(each.name, {}), state, self._met) for each in self._followed
+            each.name: probes_of(each, self._records.get(each.name, {}), state, self._last_met)
+            for each in self._followed
         }
 
     async def _probe(self, look: RolloutInputs, prometheus: str, now: str) -> GateStatuses:
@@ -242,11 +243,11 @@ class RolloutController:
                 return no_prometheus(prometheus)
             return await known.verdict(checks, cluster, begun_at, now)
 
-        self._seen = self._see(look.shown)
-        statuses: GateStatuses = dict(self._seen)
+        self._statuses = self._see(look.shown)
+        statuses: GateStatuses = dict(self._statuses)
         self._asks_conditions = False
         for each in self._followed:
-            known, plain = self._records.get(each.name, {}), self._seen[each.name]
+            known, plain = self._records.get(each.name, {}), self._statuses[each.name]
             if asks_conditions(each.layout, known):
                 self._asks_conditions = True
                 statuses[each.name] = await with_conditions(each, known, plain, look, metrics)

@@ -56,9 +56,9 @@ class RevisionsInForce:
         self._source = source
         self._fleet_at = fleet_at
         self._fleets: dict[str, Fleet] = {}
-        self._asked: tuple[frozenset[str], str] | None = None
+        self._wanted: tuple[frozenset[str], str] | None = None
         self._lineage = Ancestry()
-        self._kept: frozenset[str] = frozenset()
+        self._readable: frozenset[str] = frozenset()
         self._head: Fleet | None = None
 
     async def of(self, head: Fleet, recorded: Collection[str], pins: Collection[str]) -> ReleaseFacts:
@@ -69,9 +69,9 @@ class RevisionsInForce:
         self._head = head
         pinned = await in_thread(self._source.resolve, sorted(pins)) if pins else {}
         wanted = frozenset({*recorded, *pinned.values()} - {""})
-        if self._asked != (wanted, head.revision):
+        if self._wanted != (wanted, head.revision):
             self._lineage = await in_thread(self._source.ancestry, sorted(wanted), head.revision)
-            self._asked = (wanted, head.revision)
+            self._wanted = (wanted, head.revision)
         for revision in sorted(wanted - self._fleets.keys() - {head.revision}):
             fleet = await self._fleet_at(revision)
             if fleet is not None:
@@ -90,9 +90,9 @@ class RevisionsInForce:
     async def keep(self, revisions: Collection[str]) -> None:
         """Keep recorded revisions, before anything depends on them."""
         wanted = frozenset(revisions) - {""}
-        if wanted != self._kept:
+        if wanted != self._readable:
             await in_thread(self._source.keep, sorted(wanted))
-            self._kept = wanted
+            self._readable = wanted
 
 
 Writing = tuple[Journal, Enter]
@@ -208,11 +208,7 @@ def _is_scaling(identity: Identity, cluster: str, before: Bindings, after: Bindi
 
 
 async def with_conditions(
-    followed: Followed,
-    records: Records,
-    plain: Mapping[str, GateStatus],
-    look: RolloutInputs,
-    metrics: AskMetrics,
+    followed: Followed, records: Records, plain: Mapping[str, GateStatus], look: RolloutInputs, metrics: AskMetrics
 ) -> dict[str, GateStatus]:
     """The same with conditions and metrics of gates, which are looked up where all the rest is well."""
     state = look.shown

@@ -115,22 +115,13 @@ async def _ask(
     manager = field_manager(snapshot.fleet.settings.name)
     comparer = Comparer(planned.schedule, snapshot)
     schema = comparer.schemas.of(change.gvk)
+    at = (change.gvk, change.identity.namespace, change.identity.name)
     try:
-        result = await member.apply(
-            change.gvk,
-            change.identity.namespace,
-            change.identity.name,
-            change.manifest,
-            manager=manager,
-            force=True,
-            uid=live.uid,
-            dry_run=True,
-        )
+        result = await member.apply(*at, change.manifest, manager=manager, force=True, uid=live.uid, dry_run=True)
     except InvalidObject as error:
         causes = error.causes or (RefusedField("", "", error.message),)
-        if (at := refused_in_place(causes, schema)) is not None:
-            path = replicas_path(change.identity, snapshot.interpreters)
-            replacing = as_replacement(change, at, path)
+        if (fixed := refused_in_place(causes, schema)) is not None:
+            replacing = as_replacement(change, fixed, replicas_path(change.identity, snapshot.interpreters))
             return replacing, _would_be_refused(change, error) if replacing.held else None
         if beside := refused_beside(change.in_the_way, [cause.field for cause in error.causes]):
             # Entries of others are taken away, too. Source: design#replaced-entries.

@@ -22,16 +22,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import age_s
 from reconciler.report.json_parts import placement_part, reasons_part
 from reconciler.report.mask import scrub_text
-from reconciler.state import (
-    Condition,
-    ConditionEnd,
-    FleetState,
-    Frozen,
-    Held,
-    RevisionStep,
-    StateChange,
-    says_more,
-)
+from reconciler.state import Condition, ConditionEnd, FleetState, Frozen, Held, RevisionStep, StateChange, says_more
 
 Holding = Mapping[str, Mapping[str, Any]]
 """Present episodes: subject to the data of its event, with its `why`."""
@@ -119,7 +110,7 @@ class OngoingConditions(Generic[State]):
     def __init__(self, condition: Condition[State]) -> None:
         """Nothing has turned yet; the first update of the state turns all that is not nominal."""
         self._condition = condition
-        self.found: dict[Copy, State] = {}
+        self.by_copy: dict[Copy, State] = {}
         """All of it by copy."""
         self._unsure: set[Copy] = set()
         """Those of them that were not evaluated the last time."""
@@ -136,12 +127,12 @@ class OngoingConditions(Generic[State]):
         verdict = self._condition(facts, copy, state.last_state(*copy))
         self._unsure.discard(copy)
         if facts.is_left(copy[0]):
-            self.found.pop(copy, None)  # It is nobody's concern any more.
+            self.by_copy.pop(copy, None)  # It is nobody's concern any more.
         elif not isinstance(verdict, ConditionEnd):
-            self.found[copy] = verdict
+            self.by_copy[copy] = verdict
         elif verdict is ConditionEnd.OVER:
-            self.found.pop(copy, None)
-        elif copy in self.found:
+            self.by_copy.pop(copy, None)
+        elif copy in self.by_copy:
             self._unsure.add(copy)
 
 

@@ -124,12 +124,7 @@ class OwnershipLock:
         """By cluster the entries that this process ever wrote: those of others are left alone."""
 
     async def hold(
-        self,
-        members: Iterable[MemberCluster],
-        fleet: str,
-        *,
-        take_over: bool = False,
-        within_s: float | None = None,
+        self, members: Iterable[MemberCluster], fleet: str, *, take_over: bool = False, within_s: float | None = None
     ) -> dict[str, MemberClusterError]:
         """Lock every member for this process; return per cluster the error that prevented it.
 

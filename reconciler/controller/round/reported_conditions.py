@@ -17,15 +17,7 @@ from reconciler.api.plan import Cause, Change, HeldBy
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
 from reconciler.controller.round.apply_plan import ChangeResult
-from reconciler.controller.round.episodes import (
-    FLAPS_MAX,
-    STORE,
-    Episodes,
-    OngoingConditions,
-    Steps,
-    freeze,
-    hold_of,
-)
+from reconciler.controller.round.episodes import FLAPS_MAX, STORE, Episodes, OngoingConditions, Steps, freeze, hold_of
 from reconciler.controller.round.writes import drift_event, last_altered
 from reconciler.incremental import by_key
 from reconciler.journal.events import EventFilter
@@ -214,22 +206,22 @@ class ReportedConditions:
         known = {cluster for cluster, _ in before}
         self.held_by = {
             copy: before.get(copy) or ("" if copy[0] in known else self._held_before(copy)) or revision
-            for copy in self._held.found
+            for copy in self._held.by_copy
         }
         held = {}
-        for cluster, there in by_key(self._held.found).items():
+        for cluster, there in by_key(self._held.by_copy).items():
             # The first of each cluster speaks for all there.
-            found_there = {one: self._held.found[cluster, one] for one in there}
-            hold = hold_of(found_there, {one: self.held_by[cluster, one] for one in there})
+            holds = {one: self._held.by_copy[cluster, one] for one in there}
+            hold = hold_of(holds, {one: self.held_by[cluster, one] for one in there})
             first = min(there)
-            held[f"cluster {cluster}"] = {**_behind(state, (cluster, first), found_there[first]), **hold}
+            held[f"cluster {cluster}"] = {**_behind(state, (cluster, first), holds[first]), **hold}
         over = [
             subject
             for subject, event in self._episodes.open(EventKind.HELD).items()
             if subject not in held and _is_evaluated_there(state, subject.removeprefix("cluster "), event)
         ]
         events = self._episodes.update(EventKind.HELD, held, now, over=over)
-        still = {STORE: freeze(self._frozen.found)} if self._frozen.found else {}
+        still = {STORE: freeze(self._frozen.by_copy)} if self._frozen.by_copy else {}
         # After a start, frozen objects of an unreachable cluster are unknown.
         is_known = all(cluster.why_away is None for cluster in state.clusters.values())
         is_whole = is_known or state.facts.schedule.fleet.is_complete

@@ -71,7 +71,7 @@ class Elector:
         """
         self._member, self._clock, self._since_boot_s = member, clock, since_boot_s
         self._fleet, self._own, self.duration_s = fleet, holder, duration_s
-        self._seen: ObservedLease | None = None
+        self._observed: ObservedLease | None = None
         self._live: LiveObject | None = None
         self._leader: Leader | None = None
         self._writes_from_s = 0.0
@@ -81,7 +81,7 @@ class Elector:
         self._latest = 0
         """The latest term that was seen in it."""
         self._one_by_one = asyncio.Lock()
-        self._told = Transitions()
+        self._transitions = Transitions()
         self.fault = ""
         """The error for which the Lease cannot be read or written now; empty: it can be."""
 
@@ -93,7 +93,7 @@ class Elector:
     @property
     def holder(self) -> str:
         """Return the last known holder of the Lease; empty: nobody."""
-        return self._seen.lease.holder if self._seen is not None else ""
+        return self._observed.lease.holder if self._observed is not None else ""
 
     def writing_left_s(self) -> float:
         """So long a write may take that begins now; 0: none may."""
@@ -167,14 +167,14 @@ class Elector:
     async def _try(self) -> float:
         """Look at the Lease, and take it where it may be taken; how long to wait where not."""
         await self._read_lease()
-        assert self._seen is not None, "it was looked at"
+        assert self._observed is not None, "it was looked at"
         # A Lease that somebody made anew is not ours, whatever it says.
-        own = self._own if self._seen.lease.transitions >= self._latest else ""
-        wait_s = wait_for_lease_s(self._seen, own, self.duration_s, self._since_boot_s())
+        own = self._own if self._observed.lease.transitions >= self._latest else ""
+        wait_s = wait_for_lease_s(self._observed, own, self.duration_s, self._since_boot_s())
         if wait_s > 0:
             return wait_s
         begun_s = self._since_boot_s()
-        lease = taken_by(self._own, self._seen.lease, self.duration_s, self._clock.now())
+        lease = taken_by(self._own, self._observed.lease, self.duration_s, self._clock.now())
         try:
             await self._write(lease, begun_s)
         except (AlreadyExists, WriteConflict, ObjectNotFound):
@@ -202,8 +202,8 @@ class Elector:
 
     def _held_there(self) -> Lease:
         """Return the live Lease that we hold; a person may have written another term into it."""
-        assert self._seen is not None, "it was looked at"
-        there = self._seen.lease
+        assert self._observed is not None, "it was looked at"
+        there = self._observed.lease
         return replace(there, transitions=max(there.transitions, self._held.transitions))
 
     async def _read_lease(self) -> None:
@@ -213,7 +213,7 @@ class Elector:
             self._live = None
         lease = read_lease(self._live.body) if self._live is not None else Lease()
         version = self._live.resource_version if self._live is not None else ""
-        self._seen = sighted(self._seen, lease, version, self._since_boot_s())
+        self._observed = sighted(self._observed, lease, version, self._since_boot_s())
         self._latest = max(self._latest, lease.transitions)
 
     async def _write(self, lease: Lease, begun_s: float) -> None:
@@ -222,12 +222,9 @@ class Elector:
             self._writes_from_s = begun_s + self.duration_s  # Also where the answer to this is lost.
         self._live = live = await self._send(lease)
         self._held = lease
-        self._seen = ObservedLease(lease=lease, resource_version=live.resource_version, since_s=begun_s)
+        self._observed = ObservedLease(lease=lease, resource_version=live.resource_version, since_s=begun_s)
         self._leader = Leader(
-            term=lease.transitions,
-            renewed_s=begun_s,
-            duration_s=self.duration_s,
-            writes_from_s=self._writes_from_s,
+            term=lease.transitions, renewed_s=begun_s, duration_s=self.duration_s, writes_from_s=self._writes_from_s
         )
 
     async def _send(self, lease: Lease) -> LiveObject:
@@ -238,14 +235,14 @@ class Elector:
     def _tell(self, fault: Exception | None, text: str) -> None:
         if fault is None:
             self.fault = ""
-            self._told.leave("lease", "the Lease can be read and written again", event="LeaseReachable")
+            self._transitions.leave("lease", "the Lease can be read and written again", event="LeaseReachable")
             return
         is_told = isinstance(fault, (MemberClusterError, TimeoutError))
         why = str(fault) or "no answer in time"
         self.fault = f"the Lease in {self._member.name}: {why}"
         extra = {"event": "LeaseUnreachable", "cluster": self._member.name, "todo": STANDBY,
                  **({} if is_told else fault_fields())}  # fmt: skip
-        self._told.enter("lease", why, logging.WARNING, text, **extra, error=why)
+        self._transitions.enter("lease", why, logging.WARNING, text, **extra, error=why)
 
 
 class LeaderStatus(Struct, frozen=True, kw_only=True):

@@ -53,7 +53,7 @@ class LeaderTerm:
         self.taken = handover
         self.elector = context.elector
         self._context, self._parts, self._follower = context, parts, follower
-        self._told = Transitions()
+        self._transitions = Transitions()
         self._one_by_one = asyncio.Lock()
 
     @property
@@ -84,12 +84,12 @@ class LeaderTerm:
             left = left_by(journal, self.elector, self.taken)
             fault = (await try_await(self._context.left.write(left, journal.count_left))).fault
         if fault is None:
-            self._told.leave("handover", "the next leader can know everything again", event="HandoverWritten")
+            self._transitions.leave("handover", "the next leader can know everything again", event="HandoverWritten")
             return True
         is_told = isinstance(fault, (MemberClusterError, HandoverTooLarge))
         extra = {"event": "HandoverFailed", "error": str(fault), **({} if is_told else fault_fields())}
         text = "timers, orders and caps of now would be lost if another process led"
-        self._told.enter("handover", str(fault), logging.WARNING, text, **extra)
+        self._transitions.enter("handover", str(fault), logging.WARNING, text, **extra)
         return False
 
     async def read_unread(self) -> None:
@@ -104,7 +104,7 @@ class LeaderTerm:
             ours = parts.access.clusters.cut(fleet)
             read = await try_await(read_unread(ours, parts.journal, members, self.taken.unread, parts.access.clock))
             if read.fault is not None:
-                self._told.fault("unread", read.fault, "marks cannot be read", **fault_fields())
+                self._transitions.fault("unread", read.fault, "marks cannot be read", **fault_fields())
             elif read.value is not None and read.value != frozenset(self.taken.unread):
                 self.taken = replace(self.taken, unread=tuple(sorted(read.value)))
                 self.over.set()

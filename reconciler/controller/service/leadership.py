@@ -70,7 +70,7 @@ class FleetProcess:
         self._no_lease = ""
         """The error for which the cluster of the Lease could not be opened last."""
         self._follower = StoreFollower(parts)
-        self._told = Transitions()
+        self._transitions = Transitions()
         self._is_behind = False
         """True if this process had to let another one lead, since the store that it reads is older than what was."""
 
@@ -150,7 +150,7 @@ class FleetProcess:
             member = members.get(ha.cluster)
             if member is None:
                 why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
-                self._told.enter("lease", why, logging.ERROR, "nobody can lead from here",
+                self._transitions.enter("lease", why, logging.ERROR, "nobody can lead from here",
                                  event="LeaseUnreachable", cluster=ha.cluster, error=why, todo=STANDBY)  # fmt: skip
                 self._no_lease = why
                 yield None

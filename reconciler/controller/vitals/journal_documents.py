@@ -196,7 +196,7 @@ class JournalReader:
         self.words, self.last_change = commits.words, commits.last_change
         self._journal: Journal | None = None
         self._version = -1
-        self._noted = JournalRows()
+        self._rows = JournalRows()
         self._begun: dict[tuple[str, str], Event] = {}
         self._last = 0
 
@@ -205,9 +205,9 @@ class JournalReader:
         try:
             return self._query(self._read_rows)
         except NotShown as error:
-            if self._noted.error != str(error):
-                self._noted, self._version = JournalRows(error=str(error)), -1
-            return self._noted
+            if self._rows.error != str(error):
+                self._rows, self._version = JournalRows(error=str(error)), -1
+            return self._rows
 
     def status(self) -> dict[str, Any]:
         """The document of `status -o json`.
@@ -276,22 +276,22 @@ class JournalReader:
             raise NotShown(str(error)) from error
 
     def _read_rows(self, journal: Journal) -> JournalRows:
-        now, known = self._clock.now(), self._noted
+        now, known = self._clock.now(), self._rows
         version = journal.data_version
         if version == self._version:
             left = len(in_force(known.suspensions, now)) + len(in_force(known.constraints, now))
             if left < len(known.suspensions) + len(known.constraints):
-                self._noted = replace(
+                self._rows = replace(
                     known,
                     suspensions=in_force(known.suspensions, now),
                     evictions=in_force(known.evictions, now),
                     constraints=in_force(known.constraints, now),
                 )
-            return self._noted
+            return self._rows
         self._commits.look_again()
         self._follow(journal)
         self._version = version
-        self._noted = JournalRows(
+        self._rows = JournalRows(
             suspensions=in_force(journal.suspensions(), now),
             evictions=in_force(journal.evictions(), now),
             constraints=in_force(constraints_in(journal), now),
@@ -300,7 +300,7 @@ class JournalReader:
             begun=MappingProxyType(self._begun),
             events=tuple(recorded.event for recorded in journal.newest_events(EventFilter(), _NEWEST)),
         )
-        return self._noted
+        return self._rows
 
     def _follow(self, journal: Journal) -> None:
         """Read the beginnings and ends since the last call; at first, the beginnings without an end."""

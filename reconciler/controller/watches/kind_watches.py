@@ -45,7 +45,7 @@ class Watches(PerClient["ClusterWatches"]):
         """Nothing is watched before `keep`. `namespace`: empty: all of them."""
         super().__init__(lambda member: ClusterWatches(member, self))
         self.handler, self.clock, self.jitter, self.namespace = handler, clock, jitter, namespace
-        self.told = Transitions()
+        self.transitions = Transitions()
 
 
 class ClusterWatches(ClusterTasks[GVK]):
@@ -84,7 +84,7 @@ class ClusterWatches(ClusterTasks[GVK]):
             except Exception as error:
                 # The boundary of one watch: its new list shows missed changes.
                 text = "a watch failed by a fault of this program; it begins anew"
-                self._shared.told.fault((name, gvk), error, text, **fault_fields(name, gvk.kind))
+                self._shared.transitions.fault((name, gvk), error, text, **fault_fields(name, gvk.kind))
                 pause_s = early_ends.ended_early_s(has_failed=True)
                 await self._ended_early(gvk, early_ends, pause_s, INTERNAL_ERROR)
 
@@ -135,7 +135,7 @@ class ClusterWatches(ClusterTasks[GVK]):
         self._restless.discard(gvk)
         if not self._restless:
             name = self.member.name
-            self._shared.told.leave(name, "watches last again", event="WatchesLast", cluster=name)
+            self._shared.transitions.leave(name, "watches last again", event="WatchesLast", cluster=name)
         return True
 
     async def _ended_early(self, gvk: GVK, early_ends: EarlyEnds, pause_s: float, why: str = "") -> None:
@@ -143,7 +143,7 @@ class ClusterWatches(ClusterTasks[GVK]):
         self._handler.ended_early(name)
         if early_ends.is_restless:
             self._restless.add(gvk)
-            self._shared.told.enter(name, "restless", logging.WARNING,
+            self._shared.transitions.enter(name, "restless", logging.WARNING,
                                     "watches end as soon as they begin, or fail; they are opened ever more rarely, and "
                                     "what changes in the cluster is seen later", event="WatchesEndEarly", cluster=name,
                                     obj=gvk.kind, **({"error": why} if why else {}))  # fmt: skip

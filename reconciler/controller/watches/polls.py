@@ -42,7 +42,7 @@ class Polls(PerClient["ClusterPolls"]):
         super().__init__(lambda member: ClusterPolls(member, self))
         self.handler, self.clock, self.interval_s = handler, clock, float(FleetSettings().resync_s)
         self.looks, self.slots = PollSchedule(clock), SharedSlots(_AT_ONCE, timing.SLOW_S)
-        self.told = Transitions()
+        self.transitions = Transitions()
 
     def every(self, interval_s: float) -> None:
         """List each cluster so often."""
@@ -83,7 +83,7 @@ class ClusterPolls(ClusterTasks[str]):
 
     async def poll(self, ask: Callable[[], Awaitable[None]]) -> None:
         """Run one poll within the error boundary of its cluster: a failure is no news, and the next poll comes."""
-        name, transitions = self.member.name, self._shared.told
+        name, transitions = self.member.name, self._shared.transitions
         async with self._shared.slots.slot():
             answer = await try_await(ask())
         if isinstance(answer.fault, TimeoutError):
