@@ -44,17 +44,17 @@ class Lines:
         self._query, self._layout = query, layout_of(tables, query)
         self._widest: list[str] = self._layout.header if self._layout is not None else []
         self.rows: dict[Key, PrintedRow] = {}
-        for cluster, found in tables.items():
-            self.take_in(cluster, found)
+        for cluster, printed in tables.items():
+            self.take_in(cluster, printed)
 
-    def take_in(self, cluster: str, found: PrintedTable | list[Any]) -> list[str]:
+    def take_in(self, cluster: str, printed: PrintedTable | list[Any]) -> list[str]:
         """Return the lines of rows that differ from the last printed ones; the header precedes the first of all."""
         lines: list[str] = []
-        for row in getattr(found, "rows", ()):
+        for row in getattr(printed, "rows", ()):
             key = (cluster, row.namespace, row.name)
             known, self.rows[key] = self.rows.get(key), row
             if known is None or known.cells != row.cells:
-                lines += self._lines(cluster, row, found)
+                lines += self._lines(cluster, row, printed)
         return lines
 
     def gone(self, key: Key) -> list[str]:
@@ -69,13 +69,13 @@ class Lines:
         cells[first:-1] = [GONE, *("-" for _ in cells[first + 1 : -1])] if self._layout.columns else []
         return [self._aligned(self._layout, cells)]
 
-    def _lines(self, cluster: str, row: PrintedRow, found: PrintedTable | list[Any]) -> list[str]:
+    def _lines(self, cluster: str, row: PrintedRow, printed: PrintedTable | list[Any]) -> list[str]:
         layout = self._layout
         if self._query.form == "name":
             return [f"{cluster} {self._query.kind}/{row.name}"]
         heads: list[str] = []
         if layout is None:
-            layout = layout_of({cluster: found}, self._query)
+            layout = layout_of({cluster: printed}, self._query)
             assert layout is not None, "there is a row"
             self._layout, self._widest = layout, layout.header
             heads = [self._aligned(layout, layout.header)]
@@ -111,15 +111,15 @@ async def follow(
     finally:
         for task in begun:
             task.cancel()
-        await asyncio.gather(*begun, *(kept.close() for kept in watches), return_exceptions=True)
+        await asyncio.gather(*begun, *(watch.close() for watch in watches), return_exceptions=True)
 
 
 async def _served(member: MemberCluster, kind: str, clock: Clock) -> ServedKind:
     while True:
         with suppress(MemberClusterError):  # It was told of when the table was asked for.
-            found = (await member.discover(refresh=True)).find(kind)
-            if found is not None:
-                return found
+            served = (await member.discover(refresh=True)).find(kind)
+            if served is not None:
+                return served
         await clock.sleep(_AGAIN_S)
 
 
@@ -132,10 +132,10 @@ class _Changes(WatchHandler):
 
     def listed(self, cluster: str, _: GVK, objects: tuple[LiveObject, ...]) -> None:
         rows = self._lines.rows
-        there = {(cluster, found.identity.namespace, found.identity.name): found for found in objects}
-        for key, found in there.items():
+        there = {(cluster, live.identity.namespace, live.identity.name): live for live in objects}
+        for key, live in there.items():
             known = rows.get(key)
-            if known is None or known.metadata.get("resourceVersion") != found.resource_version:
+            if known is None or known.metadata.get("resourceVersion") != live.resource_version:
                 self._put(key, is_gone=False)
         for key in [key for key in rows if key[0] == cluster and key not in there]:
             self._put(key, is_gone=True)

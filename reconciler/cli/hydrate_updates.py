@@ -29,14 +29,14 @@ def update_charts(renders: tuple[Render, ...], root: Path, tools: Tools) -> bool
         chart = render.helm
         if chart is None or not chart.is_remote or not chart.update:
             continue
-        found = newest(render, tools.tool("helm"), os.environ)
-        show_problems(found.problems)
-        is_good &= not found.problems
-        if not is_newer(found.version, chart.version):
+        release = newest(render, tools.tool("helm"), os.environ)
+        show_problems(release.problems)
+        is_good &= not release.problems
+        if not is_newer(release.version, chart.version):
             continue
-        chosen = partial(_with_chart, name=render.name, version=found.version, digest=found.digest)
+        chosen = partial(_with_chart, name=render.name, version=release.version, digest=release.digest)
         _edit(root, render.source.path, chosen)
-        prose(f"{render.name}: chart {chart.version} → {found.version} ({render.source.path})\n")
+        prose(f"{render.name}: chart {chart.version} → {release.version} ({render.source.path})\n")
         used = {other.helm.path for other in renders if other.helm is not None and other is not render}
         if chart.path not in used:
             (root / chart.path).unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
-from reconciler.cli.import_tools import import_told
+from reconciler.cli.import_tools import import_from_tools
 from reconciler.cli.printing import answer, remark, run
 from reconciler.cli.store_reading import check_clusters, read_fleet
 from reconciler.errors import ConfigurationError
@@ -82,7 +82,7 @@ def command(
             raise click.UsageError("KIND is of live objects; --from-argocd and --from-flux take all that they know")
         if folder is None:
             raise click.UsageError("Missing option '--folder': say where the store is written")
-        sys.exit(import_told(folder, argocd=from_argocd, flux=from_flux, clusters=clusters, sources=sources,
+        sys.exit(import_from_tools(folder, argocd=from_argocd, flux=from_flux, clusters=clusters, sources=sources,
                              names=names, kube_version=kube_version, fleet=fleet_name, is_all=is_all))  # fmt: skip
     _import_live(kinds, (namespace, selector), clusters, store, folder, kubeconfig, include_secrets=include_secrets)
 
@@ -107,12 +107,12 @@ def _import_live(
     check_clusters(clusters, fleet)
     wanted = [kind.strip() for kind in kinds.split(",") if kind.strip()]
     access = access_to(options.Reach(kubeconfig))
-    found = run(_read(fleet, access, clusters, wanted, where))
-    if not include_secrets and any(_is_secret(identity) for identity in chain.from_iterable(found.values())):
+    answers = run(_read(fleet, access, clusters, wanted, where))
+    if not include_secrets and any(_is_secret(identity) for identity in chain.from_iterable(answers.values())):
         raise ConfigurationError(
             "Secrets are not written without --include-secrets: a store in Git keeps their values for ever"
         )
-    copies = _taken(found)
+    copies = _copies_of(answers)
     if not copies:
         remark("error: nothing is left to import")
         sys.exit(1)
@@ -138,13 +138,13 @@ def _is_secret(identity: Identity) -> bool:
     return identity[:2] == ("", "Secret")
 
 
-def _taken(found: Mapping[str, Mapping[Identity, LiveObject]]) -> dict[Identity, dict[str, LiveObject]]:
+def _copies_of(answers: Mapping[str, Mapping[Identity, LiveObject]]) -> dict[Identity, dict[str, LiveObject]]:
     """Return the objects to be written into a store, by object and cluster; print the reason for each other one."""
     from reconciler.importers import reason_to_skip
 
     copies: dict[Identity, dict[str, LiveObject]] = {}
-    for cluster, objects in sorted(found.items()):
-        where = f" @ {cluster}" if len(found) > 1 else ""
+    for cluster, objects in sorted(answers.items()):
+        where = f" @ {cluster}" if len(answers) > 1 else ""
         for identity, live in sorted(objects.items()):
             why = reason_to_skip(live)
             if why:
@@ -169,7 +169,7 @@ async def _read(
 
     async def one(member: MemberCluster) -> dict[Identity, LiveObject]:
         discovery = await member.discover()
-        found: dict[Identity, LiveObject] = {}
+        objects: dict[Identity, LiveObject] = {}
         for kind in kinds:
             served = discovery.find(kind)
             if served is None:
@@ -178,17 +178,17 @@ async def _read(
             listing = await member.list_objects(served.gvk, namespace=there, label_selector=selector)
             for why in listing.unread.values():
                 raise MalformedObject(member.name, why)
-            found |= {live.identity: live for live in listing.objects}
-        return found
+            objects |= {live.identity: live for live in listing.objects}
+        return objects
 
     wanted = replace(fleet, clusters={name: fleet.clusters[name] for name in clusters})
     async with open_members(wanted, access) as members:
         answers = await members.each(one)
     held: dict[str, dict[Identity, LiveObject]] = {}
-    for name, found in answers.items():
-        if isinstance(found, BaseException):
-            raise found
-        held[name] = found
+    for name, result in answers.items():
+        if isinstance(result, BaseException):
+            raise result
+        held[name] = result
     return held
 
 

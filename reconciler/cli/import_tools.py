@@ -19,7 +19,7 @@ _KEPT = ("fleet.yaml", "clusters/")
 """Files that a store may already have: they stay as they are."""
 
 
-def import_told(
+def import_from_tools(
     folder: Path,
     *,
     argocd: tuple[str, ...],
@@ -56,8 +56,8 @@ def import_told(
             raise ConfigurationError(message)
         for text in argocd or flux:
             cluster, path = ("", text) if argocd else _of_cluster(text, clusters)
-            found, is_read = _read(path)
-            documents.setdefault(cluster, []).extend(found)
+            part, is_read = _read(path)
+            documents.setdefault(cluster, []).extend(part)
             is_all_read &= is_read
         known = _pairs(names, "--cluster-name")
         if argocd:

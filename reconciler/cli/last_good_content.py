@@ -64,9 +64,9 @@ class LastGood:
         from reconciler.controller.store_in_force import StoreInForce
 
         store_in_force = StoreInForce({}, past, parsed=files, is_followed=False)
-        found = store_in_force.parse(snapshot)
+        active = store_in_force.parse(snapshot)
         self._keep(snapshot, store_in_force.good_blobs)
-        return found
+        return active
 
     def save(self, *, is_applied: bool) -> None:
         """Save the applied content of a directory for the next run. A failure to save is printed to stderr."""

@@ -20,13 +20,13 @@ def run_process() -> NoReturn:
     try:
         main()
     except SystemExit as ended:
-        if not isinstance(ended.code, int | None) or threading.active_count() > 1 or not _is_all_said():
+        if not isinstance(ended.code, int | None) or threading.active_count() > 1 or not _is_all_printed():
             raise
         os._exit(ended.code or 0)
     sys.exit(0)
 
 
-def _is_all_said() -> bool:
+def _is_all_printed() -> bool:
     """Run the exit handlers, flush the outputs, and return whether that worked."""
     atexit._run_exitfuncs()
     try:

@@ -110,7 +110,7 @@ def command(
     prometheus: str | None,
     prometheus_token_file: Path | None,
     log_format: str | None,
-    asked: NotifyOptions,
+    notify: NotifyOptions,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository, URL or oci://) and keep the clusters equal to it."""
     from reconciler.cli.store_reading import cache_folder, parse_cache_file
@@ -134,9 +134,9 @@ def command(
         accept_rewinds=accept_rewinds,
         parse_cache=parse_cache_file(folder, chosen.store) if folder is not None else None,
         round_log=round_log,
-        prometheus=prometheus_of(prometheus, prometheus_token_file, allows_http=asked.allow_plain_http),
-        webhooks=webhooks_of(asked),
-        forge=forge_of(asked, chosen.store),
+        prometheus=prometheus_of(prometheus, prometheus_token_file, allows_http=notify.allow_plain_http),
+        webhooks=webhooks_of(notify),
+        forge=forge_of(notify, chosen.store),
         commits=commits,
     )
     listening = Listening(address=listen, names=listen_names, token_file=listen_token_file, page_logs=page_logs)

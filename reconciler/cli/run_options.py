@@ -150,7 +150,7 @@ class NotifyOptions(NamedTuple):
     page_url: str
 
 
-telling_options = options.grouped("asked", NotifyOptions, *_TELLING_OPTIONS)
+telling_options = options.grouped("notify", NotifyOptions, *_TELLING_OPTIONS)
 
 
 def webhooks_of(options: NotifyOptions) -> tuple[WebhookOptions, ...]:

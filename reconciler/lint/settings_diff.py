@@ -137,7 +137,7 @@ def _ignored(source: Source, path: str, before: Json, after: Json) -> SettingCha
 class _FieldPlace(Struct, frozen=True):
     """A field of a document: its path for people, its path in the table, and its steps in both revisions."""
 
-    shown: str
+    path: str
     row: str
     before: tuple[Step, ...]
     after: tuple[Step, ...]
@@ -154,7 +154,7 @@ class _DocumentDiff:
         assert document is not None, "a document is in one of both revisions"
         fleet = str(dig(document.body, "metadata", "name") or "")
         self._name = fleet if self._kind == "Fleet" else "/".join(part for part in (namespace, name) if part)
-        self._given = document
+        self._document = document
         # An override without selectors, or of Secrets, may hold a value of a Secret.
         kinds = [[one.get("kind") for one in _selectors(side)] for side in (before, after) if side is not None]
         self._is_secret = "Override" in self._kind and any(not each or "Secret" in each for each in kinds)
@@ -173,14 +173,14 @@ class _DocumentDiff:
                 return
             for one in self._fields(shape, whole, before, after):
                 # Of a document that comes, what is not usual: the rest is said by the document itself.
-                if self._is_told(one):
+                if self._is_unusual(one):
                     yield one
         elif shape is None:
             yield self._change(whole, EFFECTS[self._kind].get("") or UNKNOWN, MISSING, MISSING)
         else:
             yield from self._fields(shape, whole, before, after)
 
-    def _is_told(self, one: SettingChange) -> bool:
+    def _is_unusual(self, one: SettingChange) -> bool:
         if "Override" in self._kind and one.path.startswith("spec.overrideRules"):
             return True  # It may change what is not there yet.
         if one.direction not in (Direction.LOOSENS, Direction.CONFIRMS):
@@ -195,7 +195,7 @@ class _DocumentDiff:
             if _same(was, is_now):
                 continue
             place = _FieldPlace(
-                f"{at.shown}.{name}" if at.shown else name,
+                f"{at.path}.{name}" if at.path else name,
                 f"{at.row}.{name}" if at.row else name,
                 (*at.before, key_before),
                 (*at.after, key_after),
@@ -221,7 +221,7 @@ class _DocumentDiff:
                 was, is_now = (side.get(key, MISSING) if side is not MISSING else MISSING for side in (before, after))
                 if not _same(was, is_now):
                     name = f"[{key}]"
-                    one = _FieldPlace(at.shown + name, at.row + name, (*at.before, key), (*at.after, key))
+                    one = _FieldPlace(at.path + name, at.row + name, (*at.before, key), (*at.after, key))
                     row = EFFECTS[self._kind].get(one.row) or self._row(at)
                     yield self._change(one, row, was, is_now, key)
 
@@ -230,7 +230,7 @@ class _DocumentDiff:
         row = self._row(at)
         for old, new in _pairs(before, after):
             place = _FieldPlace(
-                f"{at.shown}[{new if new is not None else old}]", f"{at.row}[]", (*at.before, old or 0),
+                f"{at.path}[{new if new is not None else old}]", f"{at.row}[]", (*at.before, old or 0),
                 (*at.after, new or 0), at.field,
             )  # fmt: skip
             if old is not None and new is not None:
@@ -264,16 +264,16 @@ class _DocumentDiff:
     def _change(self, at: _FieldPlace, row: Effect, before: Json, after: Json, key: str = "") -> SettingChange:
         words = {
             "name": self._name or "the fleet", "before": _word(before, at.field), "after": _word(after, at.field),
-            "key": key, "takes": _taken(self._given),
+            "key": key, "takes": _taken(self._document),
         }  # fmt: skip
         meaning = row.meaning
         for name, word in words.items():
             meaning = meaning.replace(f"{{{name}}}", word)
-        source = self._after.at(*at.after) if self._after is not None else self._given.at(*at.before)
+        source = self._after.at(*at.after) if self._after is not None else self._document.at(*at.before)
         return SettingChange(
             source=source,
             document=f"{self._kind} {self._name}".strip(),
-            path=at.shown,
+            path=at.path,
             before=before,
             after=after,
             meaning=meaning,

@@ -77,7 +77,7 @@ def lint_definitions(fleet: Fleet) -> Iterator[Problem]:
 
     One that no policy sends to a cluster, or that an override policy may change, says nothing of what clusters serve.
     """
-    seen: set[tuple[str, str]] = set()
+    hinted: set[tuple[str, str]] = set()
     of_policies = PROPAGATION_KINDS | OVERRIDE_KINDS
     sent, changed = PolicyIndex(fleet.propagation), PolicyIndex(fleet.overrides)
     served = {
@@ -95,9 +95,9 @@ def lint_definitions(fleet: Fleet) -> Iterator[Problem]:
             )
             yield Problem(source=template.source, path="apiVersion", code="version-not-served", message=message)
         is_known = kind in fleet.custom_kinds or is_namespaced(*kind) is not None or kind[1] in of_policies
-        if is_known or kind in seen or is_never_distributed(template.gvk, identity):
+        if is_known or kind in hinted or is_never_distributed(template.gvk, identity):
             continue
-        seen.add(kind)
+        hinted.add(kind)
         message = (
             f"the store has no CustomResourceDefinition of {kind[1]} ({kind[0]}), so its fields are not checked here, "
             "and clusters that do not serve it get none; 'reconciler doctor' names these"
@@ -152,7 +152,7 @@ _CLEAR: Final = "a value that was encrypted stands in clear in the store"
 
 def sops_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
     """Yield what changes in the encryption of objects that both revisions have, once for each file."""
-    seen: set[tuple[str, str]] = set()
+    compared: set[tuple[str, str]] = set()
     for identity, before in sorted(base.templates.items()):
         after = head.templates.get(identity)
         if before.sealed is None or after is None or before.sealed == after.sealed:
@@ -165,8 +165,8 @@ def sops_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
             if steps in old and not is_ciphertext(value):
                 yield _row(after, ".".join(map(str, steps)), "encrypted", "in clear", _CLEAR, _LOOSENS)
         pair = before.source.path, after.source.path
-        if pair not in seen:
-            seen.add(pair)
+        if pair not in compared:
+            compared.add(pair)
             yield from _of_block(before.sealed, after.sealed, after)
 
 

@@ -52,7 +52,7 @@ def commit_status(
     refused or degraded object is a failure; an unreachable cluster is pending.
     """
     count = f"{step.in_step} of {step.clusters} clusters in step"
-    stages = [(found.rollout, stage) for found in rollouts if not found.is_done for stage in found.stages]
+    stages = [(rollout.rollout, stage) for rollout in rollouts if not rollout.is_done for stage in rollout.stages]
     paused = [f"{name} paused in {stage.name}" for name, stage in stages if stage.state.kind is StageKind.PAUSED]
     troubles = [*paused, *_troubles(step)]
     if step.errors:

@@ -114,7 +114,7 @@ async def observe(
         try:
             interpreter = interpreters.of(*identity[:2])
             observed = workload(live, interpreter, waiting, now=now, held=held.get(identity), signs=signs.get(identity))
-            return counts.told_of(live, interpreter, observed) if counts is not None else observed
+            return counts.with_counts(live, interpreter, observed) if counts is not None else observed
         except Exception:
             log.exception(
                 "a workload could not be interpreted; nothing is concluded from how it is",
@@ -134,7 +134,7 @@ async def observe(
         quotas=tuple(map(quota, sorted(quotas.objects, key=lambda live: live.identity))) if quotas is not None else (),
         nodes=room,
         workloads={identity: workload_of(identity, live) for identity, live in sorted(objects.items())},
-        pods=counts.made() if counts is not None else None,
+        pods=counts.created() if counts is not None else None,
         unlisted=tuple(sorted(failed)),
     )
 

@@ -170,7 +170,7 @@ class PodCounts(Struct, frozen=True, kw_only=True):
     without_node: Mapping[Identity, int] = field(default_factory=dict)
     """Those of the running that have no node: refused by the scheduler, gated, or not looked at by it."""
 
-    def made(self) -> Mapping[Identity, int]:
+    def created(self) -> Mapping[Identity, int]:
         """Pods that count for a desired one: also ended ones without a replacement."""
         done = {identity: count for identity, count in self.finished.items() if identity.kind not in _REPLACED}
         return {**self.running, **{identity: self.running.get(identity, 0) + count for identity, count in done.items()}}
@@ -179,12 +179,12 @@ class PodCounts(Struct, frozen=True, kw_only=True):
         """Pods that a live workload wants and that its controller has not made yet."""
         if interpreter.outcome(live.body) is not RunOutcome.RUNS:
             return 0
-        has = self.running if live.identity[:2] == ("batch", "Job") else self.made()
+        has = self.running if live.identity[:2] == ("batch", "Job") else self.created()
         is_job = live.body.get("kind") == "Job"
         wanted = pods_wanted(live.body) if is_job else interpreter.demand(live.body).replicas or 0
         return max(0, wanted - has.get(live.identity, 0))
 
-    def told_of(self, live: LiveObject, interpreter: Interpreter, observed: Workload) -> Workload:
+    def with_counts(self, live: LiveObject, interpreter: Interpreter, observed: Workload) -> Workload:
         """Return the workload with the counts of its pods.
 
         For a kind without a known number of pods, such as a DaemonSet, no pods prove nothing.

@@ -196,10 +196,10 @@ def aligned(
     fit: Fit = ANY_WIDTH,
 ) -> list[str]:
     """Lines of cells padded to the widest of their column. Cells must be printable."""
-    kept = list(range(len(cells[0])))
+    columns = list(range(len(cells[0])))
     if fit.width is not None:
-        kept, cells = _fitted(cells, kept, fit, fit.width, len(gap))
-        right = frozenset(place for place, index in enumerate(kept) if index in right)
+        columns, cells = _fitted(cells, columns, fit, fit.width, len(gap))
+        right = frozenset(place for place, index in enumerate(columns) if index in right)
     widths = [max(map(text_width, column)) for column in zip(*cells, strict=True)]
     return [
         gap.join(
@@ -211,23 +211,24 @@ def aligned(
 
 
 def _fitted(
-    cells: Sequence[Sequence[str]], kept: list[int], fit: Fit, width: int, gap: int
+    cells: Sequence[Sequence[str]], columns: list[int], fit: Fit, width: int, gap: int
 ) -> tuple[list[int], Sequence[Sequence[str]]]:
     """The columns that stay, and their cells: as many as fit, the last one cut where that is enough."""
     widths = [max(map(text_width, column)) for column in zip(*cells, strict=True)]
 
     def room_for_last() -> int:
-        return width - sum(widths[index] + gap for index in kept[:-1])
+        return width - sum(widths[index] + gap for index in columns[:-1])
 
     for index in fit.drop:
-        least = min(widths[kept[-1]], _LAST_MIN) if fit.cuts_last else widths[kept[-1]]
+        least = min(widths[columns[-1]], _LAST_MIN) if fit.cuts_last else widths[columns[-1]]
         if room_for_last() >= least:
             break
-        kept.remove(index)
+        columns.remove(index)
     room = room_for_last()
-    if not fit.cuts_last or widths[kept[-1]] <= room:
-        return kept, [[row[index] for index in kept] for row in cells]
-    return kept, [[*(row[index] for index in kept[:-1]), _shortened(row[kept[-1]], max(room, 1))] for row in cells]
+    if not fit.cuts_last or widths[columns[-1]] <= room:
+        return columns, [[row[index] for index in columns] for row in cells]
+    *others, last = columns
+    return columns, [[*(row[index] for index in others), _shortened(row[last], max(room, 1))] for row in cells]
 
 
 def _shortened(text: str, width: int) -> str:
@@ -256,26 +257,26 @@ def folded(text: str, width: int) -> str:
     """Return the text with no line wider than `width` columns, but for words that are; styles take no space."""
     lines = []
     for line in text.splitlines(keepends=True):
-        shown = line.rstrip("\n")
-        is_narrow = _width(shown) <= width
-        lines.append(line if is_narrow else "\n".join(map(inert, _broken(shown, width))) + line[len(shown) :])
+        bare = line.rstrip("\n")
+        is_narrow = _width(bare) <= width
+        lines.append(line if is_narrow else "\n".join(map(inert, _broken(bare, width))) + line[len(bare) :])
     return "".join(lines)
 
 
 def _broken(line: str, width: int) -> Iterator[str]:
-    shown = _STYLES.sub("", line)
-    indent = " " * min(len(shown) - len(shown.lstrip(" ")) + _SET_IN, width // 2)
-    part, taken, gap = "", 0, ""
+    bare = _STYLES.sub("", line)
+    indent = " " * min(len(bare) - len(bare.lstrip(" ")) + _SET_IN, width // 2)
+    part, used, gap = "", 0, ""
     for piece in _PIECES.findall(line):
         if piece.startswith(" "):
             gap = piece
             continue
         needed = _width(piece)
         # A style by itself is no word, and an empty line cannot be broken.
-        if part.strip() and needed and taken + len(gap) + needed > width:
+        if part.strip() and needed and used + len(gap) + needed > width:
             yield part
-            part, taken, gap = indent, len(indent), ""
-        part, taken, gap = f"{part}{gap}{piece}", taken + len(gap) + needed, ""
+            part, used, gap = indent, len(indent), ""
+        part, used, gap = f"{part}{gap}{piece}", used + len(gap) + needed, ""
     yield part
 
 

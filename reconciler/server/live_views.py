@@ -193,7 +193,7 @@ class LiveViews:
             self._sight = before = ViewModel(
                 picture=replace(picture, source_error=signs.source_error),
                 observations=snapshot.observations,
-                noted=rows,
+                journal=rows,
                 journal_error=signs.journal_error,
                 since=snapshot.since or None,
                 servers=snapshot.servers,

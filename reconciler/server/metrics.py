@@ -196,7 +196,7 @@ class HistogramRow(Struct, frozen=True):
 
     name: str
     text: str
-    found: Histograms
+    values: Histograms
     labels: tuple[str, ...] = ()
 
 
@@ -228,10 +228,10 @@ class VitalsCollector(Collector):
             for labels, value in row.samples:
                 family.add_metric(list(labels), value)
             yield family
-        for shown in histograms(self._vitals):
-            histogram = HistogramMetricFamily(PREFIX + shown.name, shown.text, labels=shown.labels)
-            for labels, found in sorted(shown.found.found.items()):
-                histogram.add_metric(list(labels), list(shown.found.buckets(labels)), found.sum)
+        for each in histograms(self._vitals):
+            histogram = HistogramMetricFamily(PREFIX + each.name, each.text, labels=each.labels)
+            for labels, values in sorted(each.values.found.items()):
+                histogram.add_metric(list(labels), list(each.values.buckets(labels)), values.sum)
             yield histogram
 
 

@@ -264,7 +264,7 @@ def _changes(plan: Plan, groups_max: int) -> list[list[str]]:
     parts = [_described(group) for group in chosen]
     if rest := sum(group.count for group in ordered[groups_max:]):
         parts.append([f"{counted(rest, 'more change' if chosen else 'change')}"])
-    charts = [found for line in labels if (found := line.strip().partition("helm.sh/chart  ")[2])]
+    charts = [chart for line in labels if (chart := line.strip().partition("helm.sh/chart  ")[2])]
     named = [": ", Code(cut(", ".join(charts), _NAME_CHARS_MAX))] if charts else []
     return [*parts, *([["labels of charts", *named]] if labels else [])]
 

@@ -70,12 +70,12 @@ class ShownSection(Struct, frozen=True, kw_only=True):
 
     section: Section
     form: int = 0
-    kept: int | None = None
+    items_max: int | None = None
 
     @property
     def items(self) -> tuple[Lines, ...]:
         """Return the items that are shown."""
-        return self.section.forms[self.form].items[: self.kept]
+        return self.section.forms[self.form].items[: self.items_max]
 
     @property
     def left_out(self) -> int:
@@ -86,7 +86,7 @@ class ShownSection(Struct, frozen=True, kw_only=True):
     def lines(self) -> Lines:
         """Return the lines, with one about omissions."""
         lines = tuple(line for item in self.items for line in item)
-        left = Counter(self.section.subjects[self.kept :] if self.kept is not None else ())
+        left = Counter(self.section.subjects[self.items_max :] if self.items_max is not None else ())
         if left:
             subjects = [f"{count:,} × {subject}" for subject, count in left.most_common(_SUBJECTS_MAX)]
             more = ["…"] if len(left) > len(subjects) else []
@@ -129,7 +129,7 @@ def _trimmed(
     """The sections with as many items each as fit, and the text; with none where not even one does."""
 
     def with_items(count: int) -> tuple[list[ShownSection], str]:
-        tried = [replace(one, kept=count) if place in places else one for place, one in enumerate(parts)]
+        tried = [replace(one, items_max=count) if place in places else one for place, one in enumerate(parts)]
         return tried, compose(tried)
 
     low, high = 1, max(len(parts[place].items) for place in places)

@@ -59,11 +59,11 @@ def _rollout(rollout: Document, style: Style, limit: int | None) -> list[str]:
     return lines + _clusters(rollout, style, limit)
 
 
-def _clusters(found: Document, style: Style, limit: int | None) -> list[str]:
+def _clusters(rollout: Document, style: Style, limit: int | None) -> list[str]:
     """Those that are not as their stage is, equal ones once."""
     groups = Counter[tuple[str, str, str]]()
     names: dict[tuple[str, str, str], list[str]] = {}
-    for entry in found["clusters"]:
+    for entry in rollout["clusters"]:
         if entry["phase"] in _TOLD:
             key = (entry["phase"], entry["revision"] or "", entry["why"])
             groups[key] += 1
@@ -135,9 +135,9 @@ def _head(document: Document, style: Style) -> list[str]:
         ),
     ]
     if others := document.get("elsewhere"):
-        shown = ", ".join(others[:_SHOWN_MAX]) + (", …" if len(others) > _SHOWN_MAX else "")
+        names = ", ".join(others[:_SHOWN_MAX]) + (", …" if len(others) > _SHOWN_MAX else "")
         by = "is applied by another process" if len(others) == 1 else "are applied by other processes"
-        lines.append(visible(f"  others    {shown} {by}"))
+        lines.append(visible(f"  others    {names} {by}"))
     if document.get("journalError"):
         lines.append("  " + style.red(visible(f"the journal has hardly any room: {document['journalError']}")))
     if document.get("todo"):
@@ -176,12 +176,12 @@ def _effect(entry: Mapping[str, Any]) -> str:
     if entry["inForce"] == ReplacedFile.FROZEN:
         reach = ", ".join(entry["reach"]) or "nothing"
         return f"frozen is {reach}" + (f" ({whom})" if whom and whom != reach else "")
-    kept = (
+    effect = (
         "its last good content stays in force"
         if entry["inForce"] == ReplacedFile.LAST_GOOD
         else "what is placed goes on"
     )
-    return f"{kept}, and {whom} {'wait' if entry['frozen'] > 1 else 'waits'}" if whom else kept
+    return f"{effect}, and {whom} {'wait' if entry['frozen'] > 1 else 'waits'}" if whom else effect
 
 
 _ALWAYS = ("synced", "pending", "held", "failed")
@@ -200,10 +200,10 @@ def _text_clusters(clusters: Sequence[Document], rollouts: Sequence[Document], s
     states = [*_ALWAYS, *(name for name in _WHERE_ANY if any(_count(cluster, "objects", name) for cluster in clusters))]
     healths = [name for name in _HEALTHS if any(_count(cluster, "health", name) for cluster in clusters)]
     behind = {
-        (found["name"], entry["name"])
-        for found in rollouts
-        for entry in found["clusters"]
-        if entry["revision"] != (found["waiting"] or found["release"])
+        (rollout["name"], entry["name"])
+        for rollout in rollouts
+        for entry in rollout["clusters"]
+        if entry["revision"] != (rollout["waiting"] or rollout["release"])
     }
     rows = [
         [
@@ -282,12 +282,12 @@ def _cut(title: str, entries: Sequence[Entry], style: Style, limit: int | None) 
         return []
     rest = len(entries) - limit if limit is not None and len(entries) > limit else 0
     lines = [style.bold(f"{title} ({len(entries)})")]
-    shown = entries[:limit] if rest else entries
-    for number, (line, trouble) in enumerate(shown):
+    listed = entries[:limit] if rest else entries
+    for number, (line, trouble) in enumerate(listed):
         lines.append(f"  {line}")
-        told = _behind(trouble)
-        if told and (number + 1 == len(shown) or _behind(shown[number + 1][1]) != told):
-            lines += [style.dim(f"    {one}") for one in told]
+        behind = _behind(trouble)
+        if behind and (number + 1 == len(listed) or _behind(listed[number + 1][1]) != behind):
+            lines += [style.dim(f"    {one}") for one in behind]
     return [*lines, style.dim(f"  and {rest} more; -o wide shows all")] if rest else lines
 
 
@@ -378,7 +378,7 @@ def _problems(problems: Sequence[Document], style: Style) -> list[Entry]:
     lines: list[Entry] = []
     for entry in problems:
         where = " ".join(filter(None, (entry["source"], entry["path"])))
-        said = visible(f"{where}: {entry['message']}" if where else entry["message"])
-        line = f"{colours.get(entry['severity'], style.dim)(entry['severity'])} {said} [{entry['code']}]"
+        words = visible(f"{where}: {entry['message']}" if where else entry["message"])
+        line = f"{colours.get(entry['severity'], style.dim)(entry['severity'])} {words} [{entry['code']}]"
         lines.append((line, {**entry, "source": ""}))
     return lines

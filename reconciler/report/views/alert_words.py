@@ -85,7 +85,7 @@ def keys_of(model: ViewModel, cluster: str, identity: Identity, state: ObjectSta
         case NotKnown(why=why):
             yield NeedKey(NotKnown, why)
         case Held(why=why, by=HeldBy.MOVE):
-            since = model.noted.timers.get(timer_of(identity, cluster))
+            since = model.journal.timers.get(timer_of(identity, cluster))
             waits = any(map(is_waiting, model.changes(cluster, identity)))
             if waits and since is not None and age_s(since, model.now) >= PATIENCE_S:
                 yield NeedKey(HeldBy.MOVE, why, "", identity)
@@ -170,10 +170,10 @@ def _since(model: ViewModel, key: NeedKey, cluster: str, identity: Identity) -> 
     """Return the time of its start, from history or the clusters; None if unknown."""
     begins = _KINDS[key.of].begins
     if begins is not None:
-        return model.noted.since(begins, f"{identity} @ {cluster}")
+        return model.journal.since(begins, f"{identity} @ {cluster}")
     if key.of is HeldBy.MOVE:
-        return model.noted.timers.get(timer_of(identity, cluster))
+        return model.journal.timers.get(timer_of(identity, cluster))
     if key.of is HeldBy.GUARD:
-        return model.noted.held_since.get(cluster)
+        return model.journal.held_since.get(cluster)
     workload = model.workload(cluster, identity) if key.of in _HEALTHS else None
     return (workload.unhealthy_since or None) if workload is not None else None

@@ -77,16 +77,16 @@ def _of_the_store(model: ViewModel) -> Iterator[Alert]:
             what=AlertKind.SOURCE,
             title="the store cannot be read",
             why=model.text(model.picture.source_error),
-            since=model.noted.since(EventKind.SOURCE_FAILED, "store"),
+            since=model.journal.since(EventKind.SOURCE_FAILED, "store"),
             revision=model.facts.schedule.fleet.revision or None,
             todo=todo_of(EventKind.SOURCE_FAILED, "store", {}),
         )
-    if model.noted.error:
+    if model.journal.error:
         yield Alert(
             weight=Weight.ERROR,
             what=AlertKind.PROBLEM,
             title="the journal cannot be read",
-            why=model.text(model.noted.error),
+            why=model.text(model.journal.error),
             todo="history, orders and timers are not shown meanwhile",
         )
 
@@ -108,7 +108,7 @@ def _of_clusters(model: ViewModel, only: str | None, identity: Identity | None) 
                 why=f"{model.text(state.why_away)}; last read: {state.last_contact or 'never'}",
                 cluster=name,
                 count=max(1, state.total),
-                since=model.noted.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or state.last_contact or None,
+                since=model.journal.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or state.last_contact or None,
                 where=str(cluster.source) or None if cluster is not None else None,
                 todo=todo_of(EventKind.CLUSTER_AWAY, f"cluster {name}", {}),
             )
@@ -131,7 +131,7 @@ def _copies_by_need(
 
 
 def _suspensions(model: ViewModel, only: str | None) -> Iterator[Alert]:
-    for record in model.noted.suspensions:
+    for record in model.journal.suspensions:
         if only is not None and record.scope not in ("fleet", f"cluster {only}"):
             continue
         until = f"until {record.until}" if record.until else "until it is resumed"
@@ -141,14 +141,14 @@ def _suspensions(model: ViewModel, only: str | None) -> Iterator[Alert]:
             title=model.text(f"{record.scope} is suspended {until}"),
             why=model.text(record.reason),
             cluster=cluster_in(record.scope),
-            since=model.noted.since(EventKind.SUSPENDED, record.scope),
+            since=model.journal.since(EventKind.SUSPENDED, record.scope),
             who=model.text(record.who) or None,
             todo=model.text(todo_of(EventKind.SUSPENDED, record.scope, {})),
         )
 
 
 def _evictions(model: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
-    for order in model.noted.evictions:
+    for order in model.journal.evictions:
         if only not in (None, order.cluster) or identity not in (None, order.identity):
             continue
         until = f" until {order.until}" if order.until else ""

@@ -71,7 +71,7 @@ def cluster_view(model: ViewModel, name: str, offset: int = 0, events: Sequence[
         suspended=next(
             (
                 model.text(f"{one.scope} by {one.who or 'a person'}{f': {one.reason}' if one.reason else ''}")
-                for one in model.noted.suspensions
+                for one in model.journal.suspensions
                 if one.scope in ("fleet", f"cluster {name}")
             ),
             None,

@@ -101,7 +101,7 @@ def rollout_needs(model: ViewModel, cluster: str | None) -> Iterator[Alert]:
             title=title,
             why=why,
             count=count,
-            since=model.noted.since(kind, subject),
+            since=model.journal.since(kind, subject),
             who=model.author(rollout.release),
             revision=rollout.release,
             todo=todo_of(kind, subject, data),
@@ -142,12 +142,12 @@ def _running(model: ViewModel) -> Iterator[tuple[TimerKind, str, str, str | None
     leaves = "leaves" if model.facts.schedule.fleet.settings.failover_act else "would leave"
     for identity, cluster, ends in ends_of_patience(model.facts.schedule, model.observations):
         yield TimerKind.FAILOVER, f"{identity} {leaves} {cluster} unless it recovers", ends, cluster, identity
-    for record in model.noted.suspensions:
+    for record in model.journal.suspensions:
         if record.until:
             words = f"the suspension of {record.scope} by {record.who or 'a person'} ends"
             yield TimerKind.SUSPENSION, words, record.until, cluster_in(record.scope), None
     for change in filter(is_waiting, model.picture.round.plan.changes):
-        since = model.noted.timers.get(timer_of(change.identity, change.cluster))
+        since = model.journal.timers.get(timer_of(change.identity, change.cluster))
         if since:
             words = f"the move of {change.identity} out of {change.cluster} counts as stuck: it {change.held}"
             yield TimerKind.MOVE, words, later(since, PATIENCE_S), change.cluster, change.identity

@@ -53,7 +53,7 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
 
     picture: StateOfFleet
     observations: Observations = field(default_factory=Observations)
-    noted: JournalRows = field(default_factory=JournalRows)
+    journal: JournalRows = field(default_factory=JournalRows)
     words: Words = no_words
     journal_error: str = ""
     last_change: LastChange = itself
@@ -79,7 +79,7 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def constraints(self) -> tuple[Constraint, ...]:
         """Return those of the journal; if it has none or cannot be read, those of the last round."""
-        return self.noted.constraints or self.observations.constraints
+        return self.journal.constraints or self.observations.constraints
 
     def text(self, text: str) -> str:
         """Return redacted words."""
@@ -115,7 +115,7 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
 
 def heads(model: ViewModel) -> tuple[ClusterHead, ...]:
     """Every cluster by name, as a column of the matrix."""
-    scopes = {cluster.scope for cluster in model.noted.suspensions}
+    scopes = {record.scope for record in model.journal.suspensions}
     return tuple(
         ClusterHead(
             name=name,

@@ -43,7 +43,7 @@ _NOTHING = "<td></td>"
 _TROUBLES = ("bad", "warn")
 
 
-def body_of(view: MatrixView, asked: MatrixQuery) -> tuple[list[dict[str, Any]], Mapping[int, int]]:
+def body_of(view: MatrixView, query: MatrixQuery) -> tuple[list[dict[str, Any]], Mapping[int, int]]:
     """Return the rows by namespace, in the order of the view, and of each column how many copies need a look.
 
     `rows` is markup that holds no text of others that is not escaped. `asked`: a folded cell leads to what it stands
@@ -53,7 +53,7 @@ def body_of(view: MatrixView, asked: MatrixQuery) -> tuple[list[dict[str, Any]],
     names, counted, groups = [text(cluster.name) for cluster in view.clusters], Counter[int](), list[dict[str, Any]]()
     fine: dict[int, str] = {}
     for namespace, rows in by_namespace.items():
-        drawn = [_row(row, view, names, asked, fine) for row in rows]
+        drawn = [_row(row, view, names, query, fine) for row in rows]
         markup, troubled = "".join(html for html, _ in drawn), [columns for _, columns in drawn if columns]
         groups.append({"namespace": namespace, "count": len(rows), "troubled": len(troubled), "rows": markup})
         for columns in troubled:
@@ -62,17 +62,17 @@ def body_of(view: MatrixView, asked: MatrixQuery) -> tuple[list[dict[str, Any]],
 
 
 def _row(
-    row: MatrixRow, matrix: MatrixView, names: Sequence[str], asked: MatrixQuery, fine: dict[int, str]
+    row: MatrixRow, matrix: MatrixView, names: Sequence[str], query: MatrixQuery, fine: dict[int, str]
 ) -> tuple[str, list[int]]:
     """Return the markup of a row, and the columns of copies that need attention.
 
     Copies in progress or hidden by their cluster do not. `fine`: cells without troubles that rows share, as markup.
     """
     cells, troubled = fine.get(id(row.cells), ""), list[int]()
-    link, within = text(_row_link(row, asked)), text(shown_name(row.resource))
+    link, within = text(_row_link(row, query)), text(shown_name(row.resource))
     if not cells:
         cells_of, is_fine = [_NOTHING] * len(names), True
-        counted = "copies fine" if asked.rows or asked.columns else "ready"
+        counted = "copies fine" if query.rows or query.columns else "ready"
         for cell in row.cells:
             look, column = copy_look(cell.state, cell.health, cell.replicas, cell.ready, counted), cell.cluster
             if look.tone == "ok":
@@ -81,7 +81,7 @@ def _row(
             is_fine = False
             if look.tone in _TROUBLES:
                 troubled.append(column)
-            address = text(_row_link(row, asked, matrix.clusters[column]))
+            address = text(_row_link(row, query, matrix.clusters[column]))
             # Screen readers read links one by one: each has a full label.
             why = f": {text(cut(cell.why, _WHY_SHOWN))}" if cell.why else ""
             words = f"{within} in {names[column]}: {text(look.words)}{why}"
@@ -104,22 +104,22 @@ def _row(
     return html, troubled
 
 
-def _row_link(row: MatrixRow, asked: MatrixQuery, column: ClusterHead | None = None) -> str:
+def _row_link(row: MatrixRow, query: MatrixQuery, column: ClusterHead | None = None) -> str:
     """Return where a row leads, or its cell in a column: to the object, or to what is folded in it."""
     is_folded = column is not None and column.clusters
     if not row.workloads:
         return object_link(row.resource, column.name if column is not None and not is_folded else "")
-    narrowed: dict[str, Any] = {asked.rows: row.resource.name, "rows": ""}
+    narrowed: dict[str, Any] = {query.rows: row.resource.name, "rows": ""}
     if column is not None:
-        narrowed |= {asked.columns: column.name, "columns": ""} if is_folded else {"cluster": column.name}
-    return f"/?{matrix_query(asked, **narrowed)}"
+        narrowed |= {query.columns: column.name, "columns": ""} if is_folded else {"cluster": column.name}
+    return f"/?{matrix_query(query, **narrowed)}"
 
 
 def _page(template: str, fleet: FleetView, now: str, **values: Any) -> str:
     return draw(template, now=now, fleet=fleet, head=head_of(fleet), **values)
 
 
-def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuery, now: str) -> str:
+def fleet_page(fleet: FleetView, matrix: MatrixView | None, query: MatrixQuery, now: str) -> str:
     """Return the page as HTML. `matrix` answers `asked`; None: no workloads yet, while the fleet says why.
 
     `now` (RFC 3339) is the reference of relative times.
@@ -132,14 +132,14 @@ def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuery, 
         timers=coming(fleet.timers),
         events=changes(fleet.events),
         matrix=matrix,
-        body=body_of(matrix, asked) if matrix else ((), {}),
+        body=body_of(matrix, query) if matrix else ((), {}),
         choices=matrix.choices if matrix else {},
-        asked=asked,
-        has_more_filters=any(getattr(asked, name) for name in _MORE),
+        asked=query,
+        has_more_filters=any(getattr(query, name) for name in _MORE),
         # Above the rest: nobody is needed, or somebody asks something of it.
         is_matrix_first=bool(matrix and matrix.rows and head_of(fleet)["mark"] == "ok")
-        or is_narrowed(asked)
-        or asked.offset > 0,
+        or is_narrowed(query)
+        or query.offset > 0,
     )
 
 
@@ -244,10 +244,10 @@ def problems_page(fleet: FleetView, view: ProblemsView, now: str) -> str:
 
 
 def history_page(
-    fleet: FleetView, entries: Sequence[Mapping[str, Any]], asked: HistoryQuery, day: DayView, now: str
+    fleet: FleetView, entries: Sequence[Mapping[str, Any]], query: HistoryQuery, day: DayView, now: str
 ) -> str:
     """The history as HTML: the `events` of its document, newest first, that answer `asked`. `now`: RFC 3339."""
-    return _page("history.html", fleet, now, events=changes(entries), asked=asked, day=day, day_rows=day_rows(day))
+    return _page("history.html", fleet, now, events=changes(entries), asked=query, day=day, day_rows=day_rows(day))
 
 
 def not_found_page(fleet: FleetView, answer: NotFound, now: str) -> str:

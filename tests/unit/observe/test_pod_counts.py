@@ -20,7 +20,7 @@ def owned(name: str, api_version: str, kind: str, owner: str, phase: str = "Runn
 
 
 def made(*pods: Pod) -> dict[Identity, int]:
-    return dict(pod_counts(pods, owners(pods)).made())
+    return dict(pod_counts(pods, owners(pods)).created())
 
 
 def test_pods_belong_to_the_deployment_of_their_replica_set() -> None:
@@ -67,7 +67,7 @@ def test_pods_without_a_node_are_counted_where_it_is_known_which_they_are(
 ) -> None:
     interpreter = BUILT_IN_KINDS.of(*found.identity[:2])
     seen = Workload(gvk=found.gvk, identity=found.identity)
-    assert pod_counts(pods, owners(pods)).told_of(found, interpreter, seen).without_node == without_node
+    assert pod_counts(pods, owners(pods)).with_counts(found, interpreter, seen).without_node == without_node
 
 
 def job(spec: dict[str, Any], **status: Any) -> LiveObject:

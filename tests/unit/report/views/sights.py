@@ -42,7 +42,7 @@ def sight_of(
     picture = StateOfFleet(
         round=planned, state=StateTables().update(facts), time=NOW, number=7, source_error=source_error
     )
-    return ViewModel(picture=picture, noted=noted or JournalRows(), words=WORDS.get, since=NOW, now=NOW, **given)
+    return ViewModel(picture=picture, journal=noted or JournalRows(), words=WORDS.get, since=NOW, now=NOW, **given)
 
 
 def begun(*events: tuple[str, str]) -> Mapping[tuple[str, str], Event]:
