@@ -88,11 +88,7 @@ def command(
 
 
 def _stage_and_store(words: tuple[str, ...], store: str, name: str | None) -> tuple[str, str, str | None]:
-    """Return the stage, the store and the Rollout of `STAGE [STORE]`, in either order.
-
-    Raises:
-        UsageError: more is typed than these, or the store or the Rollout is given twice.
-    """
+    """Return stage, store and Rollout of `STAGE [STORE]` in either order. Raises UsageError: too many, or twice."""
     stage, *rest = words
     if len(rest) == 1 and not Path(rest[0]).is_dir() and Path(stage).is_dir():
         stage, rest = rest[0], [stage]
@@ -125,11 +121,7 @@ def _status(server: ServiceAddress | None, journal: Path | None, store: str, *, 
 
 
 def _awaiting_approval(status: Mapping[str, Any], stage: str, name: str | None) -> tuple[str, str]:
-    """Return the rollout that awaits an approval after a stage, and the revision of which.
-
-    Raises:
-        ConfigurationError: nothing does, or it is not clear which Rollout is meant.
-    """
+    """Return the rollout and revision that await an approval. Raises ConfigurationError: none, or several."""
     rollouts = [each for each in status.get("rollouts", ()) if name in (None, each["name"])]
     waiting = [(each, one) for each in rollouts for one in each["stages"] if one["name"] == stage and one["approval"]]
     if len(waiting) > 1:

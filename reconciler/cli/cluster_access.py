@@ -72,13 +72,7 @@ def access_to(
 
 
 def journal_path(journal: Path | None, store: str | None = None) -> Path:
-    """Return the named journal, else that of the store's fleet, else the one that the current folder implies.
-
-    Raises:
-        ConfigurationError: the store names no fleet, or nothing says which of several journals is meant.
-        JournalError: there is no journal to be chosen, or no state folder is known.
-        StoreError: the store cannot be read.
-    """
+    """Return the named journal, else the store's fleet's, else the folder's. Raises JournalError: there is none."""
     if journal is not None:
         return journal
     from reconciler.cli.store_reading import read_fleet
@@ -94,14 +88,7 @@ def journal_path(journal: Path | None, store: str | None = None) -> Path:
 
 
 def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -> Path | None:
-    """The journal of the fleet of a store; None when the store does not name its fleet.
-
-    `writes`: the store of a command that would begin a journal, as it is named from anywhere.
-
-    Raises:
-        ConfigurationError: the journal would be begun, and the store was another fleet's before.
-        JournalError: no state folder is known, or a journal of an earlier version cannot be read.
-    """
+    """Return the journal of a store's fleet; None: unnamed. `writes`: the store; another fleet's before is an error."""
     from reconciler.journal.journal_rebuild import journal_of, known_journals, service_journal, source_of
 
     settings = fleet.settings
@@ -121,12 +108,7 @@ def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -
 
 
 def journal_about(folder: Path, environ: Mapping[str, str]) -> Path:
-    """Return the journal for a folder: of the fleet of its store, else the only existing one.
-
-    Raises:
-        ConfigurationError: there are several, and nothing says which is meant.
-        JournalError: there is none yet, no state folder is known, or a journal cannot be read.
-    """
+    """Return the journal for a folder. Raises ConfigurationError: several; JournalError: none, or unreadable."""
     from reconciler.journal.journal_rebuild import known_journals, service_journal, source_of
 
     if service := service_journal(environ):
@@ -148,10 +130,7 @@ def journal_about(folder: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _fleet_file_above(folder: Path) -> Fleet | None:
-    """Return the fleet of the nearest `fleet.yaml`, from the folder upwards to the repository's root; None: none found.
-
-    The rest of the store is not read, so that `status` is quick in a store of any size.
-    """
+    """Return the fleet of the nearest `fleet.yaml`, up to the repository's root, reading nothing else; else None."""
     for above in (folder, *folder.parents):
         file = above / "fleet.yaml"
         if file.is_file():

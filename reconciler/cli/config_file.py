@@ -13,11 +13,7 @@ from reconciler.yaml import read_yaml
 
 
 def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
-    """Return values by option name as on the command line (`log-format`); underscores may replace dashes.
-
-    Raises:
-        ConfigurationError: the file is not a mapping of option names, or has a name that no command knows.
-    """
+    """Return values by option name; underscores may be dashes. Raises ConfigurationError: an unknown name."""
     try:
         read = read_yaml(str(path), path.read_bytes())
     except OSError as error:

@@ -44,11 +44,7 @@ TAKEN_OUT = {
 def diff_text(
     plans: Sequence[Plan], form: str, *, max_size: int, marker: str, style: Style | None = None, is_all: bool = False
 ) -> str:  # fmt: skip
-    """The plans in one of `FORMATS`, as one document. `max_size`: of Markdown, in bytes, for all of them together.
-
-    Raises:
-        ConfigurationError: two plans do not fit into a comment of that size.
-    """
+    """Return the plans in a format. `max_size`: bytes of all Markdown. Raises ConfigurationError: two do not fit."""
     match form:
         case "json" | "jsonpatch":
             from reconciler.report.json_parts import json_text

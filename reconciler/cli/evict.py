@@ -81,11 +81,7 @@ def command(
 
 
 def _there(journal: Journal, resource: str, namespace: str | None, cluster: str) -> Identity:
-    """Return the resource of this name that is in the cluster, or is kept away from it already.
-
-    Raises:
-        ConfigurationError: there is no such resource, it is not there, or it is there for others alone.
-    """
+    """Return the resource that is in the cluster, or kept out of it already. Raises ConfigurationError: it is not."""
     ledger = journal.ledger()
     where: dict[Identity, set[str]] = {
         identity: {target.cluster for target in placement.targets}

@@ -92,11 +92,7 @@ def command(
 
 
 def _moment(text: str) -> str:
-    """A span before now, or a time, as RFC 3339 in UTC.
-
-    Raises:
-        ConfigurationError: it is neither.
-    """
+    """Return a time, or a span before now, in UTC (RFC 3339). Raises ConfigurationError: it is neither."""
     from reconciler.clock import epoch_s, instant, rfc3339, seconds_in
     from reconciler.errors import ConfigurationError
 

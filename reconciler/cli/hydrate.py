@@ -108,14 +108,7 @@ def _read(
 def _on_branch(
     location: StoreLocation, branch: str, subject: str, hydrate: Callable[[StoreLocation], tuple[bool, bool]]
 ) -> tuple[bool, bool]:
-    """Hydrate a copy of the newest commit, and commit what that changes, if it is sound. Files stay as they are.
-
-    Return whether every registry answered, and whether every output is as it should be, as `hydrate` does.
-
-    Raises:
-        ConfigurationError: the store is in no repository.
-        StoreError: the branch cannot be used.
-    """
+    """Hydrate a copy of the newest commit, and commit sound changes; as `hydrate`. Raises StoreError."""
     from reconciler.store.git.branches import base_of, commit_on, copied, edits_of
     from reconciler.store.location import locate_store
 

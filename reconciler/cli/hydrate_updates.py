@@ -51,10 +51,7 @@ def _with_chart(body: Mapping[str, Any], *, name: str, version: str, digest: str
 
 
 def update_images(renders: tuple[Render, ...], root: Path) -> bool:
-    """Write the newest tags that the rules of each Render allow, and the digests of pinned ones; whether all is well.
-
-    A registry that cannot be asked is told, and its images stay.
-    """
+    """Write the newest allowed tags, and digests of pinned ones; whether all registries could be asked."""
     is_good = True
     for render in renders:
         for rule in render.images:
@@ -116,11 +113,7 @@ def _bodies(root: Path, path: str) -> list[Mapping[str, Any]]:
 
 
 def _edit(root: Path, path: str, changed: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-    """Change the documents of a file; its comments and layout stay.
-
-    Raises:
-        NotEdited: its layout does not allow it.
-    """
+    """Change the documents of a file; comments and layout stay. Raises NotEdited: its layout does not allow it."""
     from reconciler.helm.files import write_file
     from reconciler.report.render_json import dump_yaml
     from reconciler.yaml import edited

@@ -157,11 +157,7 @@ def _copies_of(answers: Mapping[str, Mapping[Identity, LiveObject]]) -> dict[Ide
 async def _read(
     fleet: Fleet, access: Access, clusters: tuple[str, ...], kinds: list[str], where: tuple[str, str]
 ) -> dict[str, dict[Identity, LiveObject]]:
-    """Return the objects of the kinds by cluster. A failed read ends the import: an unread object would look missing.
-
-    Raises:
-        ReconcilerError: a cluster cannot be read, or lacks one of the kinds.
-    """
+    """Return objects by cluster. Raises ReconcilerError on any failed read: an unread object would look missing."""
     from reconciler.controller.once.planning import open_members
     from reconciler.errors import KindNotServed, MalformedObject
 

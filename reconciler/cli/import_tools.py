@@ -31,14 +31,7 @@ def import_from_tools(
     fleet: str,
     is_all: bool,
 ) -> int:
-    """Write the store of the documents into a folder; return the exit code.
-
-    `sources`, `names`: pairs with an equals sign between.
-
-    Raises:
-        ConfigurationError: the options do not fit one another, or a file is in the way.
-        StoreError: an input cannot be read.
-    """
+    """Write the store; return the exit code. Raises ConfigurationError: options; StoreError: an unreadable input."""
     from reconciler.helm.files import checkout_of
     from reconciler.importers import Checkouts, read_argocd, read_flux, safe_name
 

@@ -101,12 +101,7 @@ def _tell(edits: InventoryEdits) -> None:
 
 
 def _write(location: StoreLocation, edits: InventoryEdits) -> None:
-    """Write and remove the files.
-
-    Raises:
-        ConfigurationError: the store has no files.
-        StoreError: a link is on the way.
-    """
+    """Write and remove the files. Raises ConfigurationError: the store has none. StoreError: a link is on the way."""
     from reconciler.helm.files import write_file
     from reconciler.store.location import StoreKind
 

@@ -33,10 +33,7 @@ class LastGood:
     def in_force(
         self, fleet: Fleet, snapshot: Snapshot, files: Mapping[str, ParsedFile], store: str, *, as_directory: bool
     ) -> Fleet:
-        """Return the fleet with the last good content of files that are broken, or gone though nobody deleted them.
-
-        `fleet`: from all files as they are. `files`: content of each, by `memo_key`.
-        """
+        """Return the fleet with last good content of broken or lost files. `files`: each content, by `memo_key`."""
         from reconciler.cli.store_reading import cache_folder, local_copy
         from reconciler.store.git.url import is_git_url
 

@@ -100,10 +100,7 @@ class LazyGroup(click.Group):
         return resolved
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the named command; an option of another tool is told with its counterpart here.
-
-        Where it fails, variables that give what the message quotes are told: nobody sees them on the typed line.
-        """
+        """Run the command; name counterparts of other tools' options, and variables that a fault quotes."""
         try:
             return super().invoke(ctx)
         except (click.UsageError, ReconcilerError) as error:

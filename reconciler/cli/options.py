@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 
 def resource_and_store(words: Sequence[str]) -> tuple[str, str]:
-    """`KIND/NAME [STORE]` or `KIND NAME [STORE]` as KIND/NAME and the store; empty: none was named.
-
-    Raises:
-        UsageError: no resource is named, or more than a resource and a store are.
-    """
+    """Return KIND/NAME and the store (empty: none) of `KIND/NAME [STORE]`. Raises UsageError: other words."""
     resource = resource_in(words)
     rest = words[1 if "/" in words[0] else 2 :]
     if len(rest) > 1:
@@ -34,11 +30,7 @@ def resource_and_store(words: Sequence[str]) -> tuple[str, str]:
 
 
 def resource_in(words: Sequence[str]) -> str:
-    """Return KIND/NAME from one word or two.
-
-    Raises:
-        UsageError: no resource is named, or only a kind.
-    """
+    """Return KIND/NAME from one word or two. Raises UsageError: no resource is named, or only a kind."""
     if not words:
         raise click.UsageError("name a resource: KIND/NAME, for example deploy/web")
     if "/" in words[0]:
@@ -64,11 +56,7 @@ def person(environ: Mapping[str, str] = os.environ) -> str:
 
 @contextmanager
 def orders_of(path: Path) -> Iterator[SharedOrdersTable]:
-    """Open the orders of a journal, to be added to.
-
-    Raises:
-        ConfigurationError: its process stands by; another one has to be told.
-    """
+    """Open the orders of a journal to add some. Raises ConfigurationError: its process stands by."""
     from reconciler.journal.journal_lock import holder
     from reconciler.journal.sqlite_journal import Journal
 

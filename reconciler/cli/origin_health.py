@@ -35,11 +35,7 @@ class StageCompleted(NamedTuple):
 
 
 def stage_completed(stage: str, journal: Path | None, store: str) -> StageCompleted:
-    """Return what the stage of a Rollout has completed. `stage`: its name, or ROLLOUT/STAGE.
-
-    Raises:
-        ConfigurationError, JournalError: it is under way, or there is no journal here.
-    """
+    """Return what a stage (or ROLLOUT/STAGE) completed. Raises ConfigurationError: it is under way; JournalError."""
     from reconciler.api.ledger import EventKind
     from reconciler.controller.vitals.journal_documents import picture_in
     from reconciler.journal.sqlite_journal import Journal
@@ -82,11 +78,7 @@ def origin_health(
     journal: Path | None,
     observations: Path | None,
 ) -> Iterator[HealthWords]:
-    """Give the words on the health of an object, by the folder that has it and its subject.
-
-    Of a Render, and of an input of one, the health is that of its objects. Nothing is read before the first question.
-    `origin`: the revision of what is promoted.
-    """
+    """Give words on an object's health, by folder and subject; a Render's are its objects'. `origin`: its state."""
 
     @cache
     def objects(subject: str) -> tuple[str, ...]:

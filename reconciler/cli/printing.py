@@ -66,10 +66,7 @@ def _folded(text: str, stream: object) -> str:
 
 
 def is_heard(say: Callable[[], None]) -> bool:
-    """Run `say` and return whether its output has a reader; if not, discard all further output.
-
-    For commands that write: `| head` must not stop an agreed change in the middle.
-    """
+    """Return whether the output of `say` has a reader; else discard all more, so that a write is not stopped."""
     try:
         say()
     except BrokenPipeError:
@@ -85,11 +82,7 @@ def is_heard(say: Callable[[], None]) -> bool:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Into a file, whole or not at all; into a pipe or a device as it is.
-
-    Raises:
-        OSError: it cannot be written; a file that was there is as it was.
-    """
+    """Write a file, whole or not at all; a pipe or device as it is. Raises OSError: the file is as it was."""
     if path.exists() and not path.is_file():
         # To take the place of /dev/stdout would take it away from everybody.
         path.write_text(text, encoding="utf-8")

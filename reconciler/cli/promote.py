@@ -124,11 +124,7 @@ def command(
 
 
 def _rule(fleet: Fleet, origin: str, target: str, only: str, namespaces: tuple[str, ...]) -> Promotion:
-    """Return the Promotion of the store between two folders, or one that is made of the options.
-
-    Raises:
-        ConfigurationError: it is not clear what is followed, or an option is wrong.
-    """
+    """Return the Promotion between two folders, or one of the options. Raises ConfigurationError: which is unclear."""
     from msgspec.structs import replace
 
     from reconciler.api.rollouts import FollowClass, Promotion

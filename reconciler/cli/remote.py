@@ -37,11 +37,7 @@ class RemoteService:
     """One service."""
 
     def __init__(self, url: str, *, token: str = "", ca: Path | None = None) -> None:
-        """Nothing is asked yet. `ca`: the authorities that its certificate may be of, instead of the machine's.
-
-        Raises:
-            ConfigurationError: the URL or the file is unusable, or the token would be sent in clear.
-        """
+        """Send nothing. `ca`: trusted instead of the machine's. Raises ConfigurationError: token in clear, bad URL."""
         self._url, self._token = url, token
         self._prefix = ""
         self._host, self._port = "localhost", 0
@@ -75,11 +71,7 @@ class RemoteService:
             raise ConfigurationError(f"--server-ca {ca}: {why}") from error
 
     def get(self, *path: str, **query: str | int) -> RemoteAnswer:
-        """Return the document at a path below `/api/v1`; empty parameters are left out.
-
-        Raises:
-            ServiceError: it cannot be had; the message says why, and what to do.
-        """
+        """Return a document below `/api/v1`, without empty parameters. Raises ServiceError with why and what to do."""
         where = "/".join((self._prefix + _BASE, *(quote(part, safe="") for part in path)))
         encoded = urlencode({name: value for name, value in query.items() if value != ""})
         status, headers, body = self._request(f"{where}?{encoded}" if encoded else where)

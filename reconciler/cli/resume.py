@@ -21,13 +21,7 @@ from reconciler.errors import ConfigurationError
 @options.store_of_fleet
 @options.journal
 def command(
-    *,
-    scope: tuple[str, ...],
-    namespace: str | None,
-    is_all: bool,
-    reason: str,
-    store: str | None,
-    journal: Path | None,
+    *, scope: tuple[str, ...], namespace: str | None, is_all: bool, reason: str, store: str | None, journal: Path | None
 ) -> None:
     """End the suspension of SCOPE: `fleet`, `cluster NAME` or KIND/NAME."""
     from reconciler.cli.options import person

@@ -28,13 +28,7 @@ GroupKind = tuple[str, str]
 
 
 async def role(fleet: Fleet, access: Access, level: str, subject: str, output: str, page: str | None = None) -> str:
-    """Return the role of the store at a level, for a subject, as YAML or JSON for `kubectl apply`.
-
-    Clusters are only asked for the names of kinds that neither Kubernetes nor the store defines.
-
-    Raises:
-        ConfigurationError: the store does not name the fleet, the subject is none, or a kind's name is not found.
-    """
+    """Return the role for `kubectl apply`. Raises ConfigurationError: no fleet's name, subject or kind's name."""
     from reconciler.fleet import why_nameless
     from reconciler.report.json_parts import json_text
     from reconciler.rights import PAGE_RIGHTS, Level, merged, resource_names
@@ -68,10 +62,7 @@ def needed(
     resources: Mapping[GroupKind, str],
     cluster: str | None = None,
 ) -> tuple[tuple[Right, ...], tuple[GroupKind, ...]]:
-    """Return the needed rights, and the kinds whose resource name for a role is unknown.
-
-    `cluster`: in this one; None: in any, as a role has them.
-    """
+    """Return the rights needed (`cluster` None: in any), and the kinds whose resource name is unknown."""
     from reconciler.controller.round.owner_record import holder_name
     from reconciler.rights import needed_rights
 
@@ -119,10 +110,7 @@ async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
 
 
 def role_documents(rights: Iterable[Right], subject: JsonObject, fleet: str) -> tuple[JsonObject, ...]:
-    """The ClusterRole and its ClusterRoleBinding; for a ServiceAccount, that and its Namespace come before them.
-
-    The role has one name at every level, so that applying another level replaces the rights of before.
-    """
+    """Return role and binding; of a ServiceAccount, Namespace and account first. One name serves all levels."""
     from reconciler.incremental import by_key
 
     name = f"fleet-reconciler-{fleet}"
@@ -165,11 +153,7 @@ def role_yaml(documents: Iterable[JsonObject], fleet: str, level: Level) -> str:
 
 
 def parse_subject(text: str) -> dict[str, Json]:
-    """Return the subject of a role from a person's text, as a binding has it.
-
-    Raises:
-        ConfigurationError: it is none.
-    """
+    """Return the subject of a role from a person's text, as a binding has it. Raises ConfigurationError."""
     kind, _, name = text.partition(":")
     namespace, _, account = name.rpartition("/")
     if kind == "ServiceAccount" and namespace and account and "/" not in namespace:

@@ -144,12 +144,7 @@ def command(
 
 
 def _journal_of(chosen: options.StoreChoice) -> Path:
-    """The journal of a service that is given none: that of its folder, else that of the fleet that the store names.
-
-    Raises:
-        ConfigurationError: the store names no fleet, or was another fleet's before.
-        StoreError: the store cannot be read.
-    """
+    """Return the journal of the service's folder or its fleet. Raises ConfigurationError: no fleet, or another's."""
     from reconciler.cli.store_reading import full_name, read_fleet
     from reconciler.fleet import why_nameless
     from reconciler.journal.journal_rebuild import service_journal

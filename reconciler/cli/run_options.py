@@ -59,11 +59,7 @@ class Keys:
     """Decryption, loaded on first use: most stores do not need it."""
 
     def __init__(self, named: KeysNamed, store: str = "") -> None:
-        """Check the named files. `store`: the folder that no program may be in, or a URL.
-
-        Raises:
-            ConfigurationError: the file of identities, or the program, is unusable.
-        """
+        """Raise ConfigurationError if a file is unusable. `store`: no program may be in it; a folder or URL."""
         self._named, self._store = named, store
         self._told: Callable[[Collection[Identity]], None] = lambda _: None
         self._made: Keyring | None = None
@@ -97,11 +93,7 @@ class Keys:
 
 
 def program_named(named: KeysNamed, store: str) -> Program | None:
-    """The sops that was named; None: none was.
-
-    Raises:
-        ConfigurationError: it is unusable.
-    """
+    """Return the sops that was named; None: none was. Raises ConfigurationError: it is unusable."""
     from reconciler.secret_files import credential_file
     from reconciler.sops.keyring import CREDENTIAL
     from reconciler.sops.program import program_of
@@ -154,11 +146,7 @@ telling_options = options.grouped("notify", NotifyOptions, *_TELLING_OPTIONS)
 
 
 def webhooks_of(options: NotifyOptions) -> tuple[WebhookOptions, ...]:
-    """Return the webhooks to tell.
-
-    Raises:
-        ConfigurationError: an option cannot be used, or one is missing beside another.
-    """
+    """Return the webhooks to tell. Raises ConfigurationError: an option is unusable, or lacks another."""
     from reconciler.api.ledger import EventKind
     from reconciler.cli.printing import remark
     from reconciler.notify.cloud_event import keys_in
@@ -183,11 +171,7 @@ def webhooks_of(options: NotifyOptions) -> tuple[WebhookOptions, ...]:
 
 
 def forge_of(options: NotifyOptions, store: str) -> ForgeOptions | None:
-    """Return the forge to tell; None: none was named.
-
-    Raises:
-        ConfigurationError: an option cannot be used, or one is missing beside another.
-    """
+    """Return the forge to tell; None: none was named. Raises ConfigurationError: an option is unusable."""
     from reconciler.notify.commit_statuses import ForgeKind, ForgeOptions, repository_of
     from reconciler.notify.post import checked_host
     from reconciler.secret_files import credential_file, token_in
@@ -233,11 +217,7 @@ def forge_pages(forge: ForgeOptions | None, store: str) -> tuple[str, str]:
 
 
 def prometheus_of(option: str | None, token: Path | None, *, allows_http: bool) -> PrometheusAddress | None:
-    """The Prometheus that gates ask; None: none was named.
-
-    Raises:
-        ConfigurationError: it has no name or no address, or its token cannot be read.
-    """
+    """Return the Prometheus that gates ask; None: none was named. Raises ConfigurationError: it is unusable."""
     from reconciler.controller.rollouts.requests import PrometheusAddress
     from reconciler.notify.post import checked_host
     from reconciler.secret_files import credential_file, token_in

@@ -25,11 +25,7 @@ class ServiceAddress(NamedTuple):
     ca: Path | None = None
 
     def open(self) -> RemoteService:
-        """The service; nothing is asked yet.
-
-        Raises:
-            ConfigurationError: the address, the token's file or the authorities are unusable.
-        """
+        """Return the service, before any request. Raises ConfigurationError: address or a file is unusable."""
         from reconciler.cli.remote import RemoteService
         from reconciler.secret_files import token_in
 
@@ -52,11 +48,7 @@ server_options = options.grouped(
 
 
 def refuse_beside(server: ServiceAddress, **values: object) -> None:
-    """Refuse options about local files beside `--server`: they would be ignored silently.
-
-    Raises:
-        UsageError: one of them was typed.
-    """
+    """Raise UsageError for a typed option about local files, which `--server` would ignore."""
     context = click.get_current_context()
     for name, value in values.items():
         source = context.get_parameter_source(name)

@@ -23,11 +23,7 @@ def with_settings(
     parsed: Mapping[str, ParsedFile],
     health: HealthWords,
 ) -> Plan:
-    """Return the plan of two revisions with the settings that differ, those held that loosen, and what is promoted.
-
-    Raises:
-        StoreError: the store cannot be read any more.
-    """
+    """Return the plan with changed settings, held loosened ones, and promotions. Raises StoreError."""
     from msgspec.structs import replace
 
     from reconciler.api.problem import with_problems
@@ -177,10 +173,7 @@ def _read(store: str, revision: str, known: Collection[str]) -> Snapshot:
 def _authors(
     history: _History | None, sides: tuple[Snapshot, Snapshot], changes: Iterable[SettingChange]
 ) -> dict[str, str]:
-    """Return the last author of each file with a confirmation, with the time: `Jo, since 2026-11-26T10:00:00Z`.
-
-    Empty where the history is not at hand: of a URL, and of files that are not committed.
-    """
+    """Return `Jo, since 2026-11-26T10:00:00Z` by file with a confirmation; empty without a history at hand."""
     from reconciler.api.plan import Direction
 
     paths = {

@@ -115,11 +115,7 @@ def read_location(location: StoreLocation, rev: str | None) -> tuple[Snapshot, F
 
 
 def check_revisions(fleet: Fleet) -> None:
-    """Refuse a store whose Rollouts would be passed over: without revisions, all of it would change at once.
-
-    Raises:
-        ConfigurationError: the store is a directory with documents of kind Rollout, which are named.
-    """
+    """Raise ConfigurationError if Rollouts are passed over: without revisions all would change at once."""
     from reconciler.rollouts import refused_without_revisions
 
     # The reader of the store chose these documents.
@@ -217,10 +213,7 @@ class _ProgressPrinter:
 
 
 def cache_folder() -> Path | None:
-    """Return our cache folder of the user, created if missing; to be deleted at will. None: there is none.
-
-    systemd names the folder that it makes for a service.
-    """
+    """Return our cache folder, made if missing; None: there is none. systemd names that of a service."""
     named, home = os.environ.get("CACHE_DIRECTORY", "").partition(":")[0], os.environ.get("HOME")
     base = os.environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else "")
     if not (named or base):
@@ -278,11 +271,7 @@ def with_files(
 
 
 def check_clusters(wanted: Collection[str], *fleets: Fleet) -> None:
-    """Refuse names that no store has: a plan without them would look like "no changes".
-
-    Raises:
-        ConfigurationError: one of the names is not in any of the fleets.
-    """
+    """Raise ConfigurationError for names that no fleet has: a plan without them would look like "no changes"."""
     known = {name for fleet in fleets for name in fleet.clusters}
     if unknown := sorted(set(wanted) - known):
         has = ", ".join(sorted(known)) or "none"
@@ -291,11 +280,7 @@ def check_clusters(wanted: Collection[str], *fleets: Fleet) -> None:
 
 
 def require_clusters(fleet: Fleet, store: str) -> None:
-    """Refuse a store without members: "no changes" would look as if all were well.
-
-    Raises:
-        ConfigurationError: no document declares a cluster, and no broken one may.
-    """
+    """Raise ConfigurationError if no cluster is declared, nor may be: "no changes" would look fine."""
     if not fleet.clusters and not fleet.frozen:
         raise ConfigurationError(
             f"{store}: the store has no Cluster document; 'reconciler init --context NAME' writes one, or name another "
@@ -314,11 +299,7 @@ def full_name(store: str) -> str:
 
 
 def read_observations(path: Path | None) -> Observations:
-    """The observations of a file; none without a path.
-
-    Raises:
-        ConfigurationError: the file is unusable; the message lists every fault with its line.
-    """
+    """Return the observations of a file; none without a path. Raises ConfigurationError with each fault."""
     from reconciler.api.clusters import Observations
 
     if path is None:

@@ -64,11 +64,7 @@ def command(
 
 
 def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str:
-    """The scope as the journal writes it.
-
-    Raises:
-        ConfigurationError: it is no scope, or names a cluster or resource that the journal does not know.
-    """
+    """Return the scope as the journal has it. Raises ConfigurationError: it is none, or the journal has no such."""
     from reconciler.controller.vitals.journal_documents import known_subjects, one_subject
     from reconciler.journal.sqlite_journal import Journal
 

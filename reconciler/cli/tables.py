@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """A question of `get`, and the form of its answer. An empty namespace: all of them.
-
-    `form`: table, wide or name. `aliases`: of the clusters. `width`: columns of the terminal, in which a table fits
-    unless it is wide.
-    """
+    """A question of `get`. `form`: table, wide or name; `width`: of the terminal; no namespace: all of them."""
 
     kind: str
     name: str = ""
@@ -35,10 +31,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
 
 class TableLayout(Struct, frozen=True, kw_only=True):
-    """The columns of a table, by their place in the API servers' tables.
-
-    CLUSTER_ALIAS is there when any of the clusters has an alias, NAMESPACE when every namespace was asked for.
-    """
+    """The columns of a table, by place; CLUSTER_ALIAS and NAMESPACE where any cluster or question has them."""
 
     columns: Mapping[int, Column]
     query: Query

@@ -121,11 +121,7 @@ _OTHER_TOOLS: Final = {
 
 
 def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) -> Iterator[Problem]:
-    """Yield a hint for each template that is placed nowhere.
-
-    A dependency (`carried`) is placed with its owner, a Namespace with its objects. Definitions of policies' kinds and
-    objects that are never distributed have hints elsewhere.
-    """
+    """Yield a hint for each template that is placed nowhere. `carried`: dependencies, placed with their owners."""
     inhabited = {identity.namespace for identity in claims.claims}
     is_unknown = _perhaps_claimed(fleet)
     for identity in claims.unclaimed:
@@ -172,10 +168,7 @@ def _perhaps_claimed(fleet: Fleet) -> Callable[[Identity], bool]:
 
 
 def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
-    """A hint for each policy that loses templates to another one, with the first few of them and why.
-
-    One line for each pair of policies: a default policy beneath many precise ones is ordinary.
-    """
+    """Hint at each pair of policies of which one loses templates to the other, with the first few and why."""
     lost = by_key(
         ((loser, claim.policy), (str(identity), why))
         for identity, claim in claims.claims.items()
@@ -190,11 +183,7 @@ def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
 
 
 def takeover_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
-    """Yield what a policy holds less strictly of the objects that it takes from another one, by pair of policies.
-
-    Both may stand as they did: another name, selector, priority or label does here what an edit of the field does.
-    Source: design#settings-plan.
-    """
+    """Yield what is looser for objects that another policy takes now. Source: design#settings-plan."""
     both = base.templates.keys() & head.templates.keys()
     if base.propagation == head.propagation and all(
         base.templates[one] is head.templates[one] or base.templates[one].labels == head.templates[one].labels

@@ -34,10 +34,7 @@ class Looser(Enum):
 
 
 class Effect(Struct, frozen=True):
-    """A row. `order`: values from the strictest; none is where any change loosens.
-
-    `is_always_held`: no setting lets it pass without a person.
-    """
+    """A row. `order`: values from the strictest; empty: any change loosens. `is_always_held`: needs a person."""
 
     meaning: str
     looser: Looser = Looser.NEVER

@@ -93,10 +93,7 @@ def held_settings(
 
 
 def confirmable(changes: Iterable[SettingChange], old: FleetSettings, new: FleetSettings) -> list[SettingChange]:
-    """Return the changes for which the `spec.review.confirm` of a review stands: all that can be held, by their texts.
-
-    What they do to clusters is left out, so that the service finds the same without a plan.
-    """
+    """Return what `spec.review.confirm` stands for, by texts alone: the service finds the same without a plan."""
     is_allowed = _is_allowed(old, new)
     return [
         change
@@ -108,21 +105,14 @@ def confirmable(changes: Iterable[SettingChange], old: FleetSettings, new: Fleet
 
 
 class HeldDifference(NamedTuple):
-    """The settings that a review of two revisions holds by their texts.
-
-    `digest`: the `spec.review.confirm` that it names; empty where it holds nothing. `loosens`: without it, limits of
-    the older one count.
-    """
+    """What a review holds. `digest`: its `spec.review.confirm`, or empty; `loosens`: older limits count without it."""
 
     digest: str
     loosens: bool
 
 
 def held_difference(sides: tuple[ReadRevision, ReadRevision], fleets: tuple[Fleet, Fleet]) -> HeldDifference:
-    """Return the settings that a review of two revisions holds, by their texts.
-
-    `sides`: the files of both with their data, each beside what was parsed of it.
-    """
+    """Return the settings that a review holds. `sides`: the files of both revisions, beside what was parsed."""
     steering = [steering_files(zip(side.files, parsed, strict=True)) for side, parsed in sides]
     differing = steering[0].keys() ^ steering[1].keys()
     before, after = (
@@ -180,11 +170,7 @@ def steering_files(files: Iterable[tuple[StoreFile, ParsedFile]]) -> dict[str, S
 
 
 def with_confirmation(fleet: Fleet, confirmation: ReviewConfirmation) -> Fleet:
-    """Return the fleet with the confirmation that counts in its revision; in later ones it has no effect.
-
-    The revision that brings one that fits nothing has an error. One that nobody has judged stays. Source:
-    design#settings-plan.
-    """
+    """Return the fleet with the confirmation that counts in its revision, or an error. Source: design#settings-plan."""
     settings, problems = fleet.settings, fleet.problems
     if settings.review_confirm != confirmation.written:
         return fleet
@@ -240,10 +226,7 @@ def _misfits(
 
 
 def _with_moves(change: SettingChange, plan: Plan, base: Fleet, head: Fleet) -> SettingChange:
-    """Return a change; one of a label or place of a cluster with what it moves.
-
-    It loosens if it takes objects from the cluster, or the cluster out of its stage or of a window.
-    """
+    """Return the change with what it moves: it loosens if it takes objects, stage or window from a cluster."""
     name = change.document.rpartition(" ")[2]
     before, after = base.clusters.get(name), head.clusters.get(name)
     if not _is_place(change) or before is None or after is None:

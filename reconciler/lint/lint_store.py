@@ -106,11 +106,7 @@ def lint(
     selection: Staging = _NOTHING_STAGED,
     makers: Makers = NO_MAKERS,
 ) -> tuple[Problem, ...]:
-    """Return warnings and hints about a store, in the order of its files, each once; of Rollouts errors as well.
-
-    `carried` are the templates that follow an owner as its dependencies: they need no policy of their own. `selection`:
-    the Rollout of each template. `makers`: objects that templates make.
-    """
+    """Return the problems, each once, by file. `carried`: dependencies; `selection`: Rollouts; `makers`: of objects."""
     staged = selection.problems
     checks: tuple[tuple[str, Callable[[], Iterable[Problem]]], ...] = (
         ("clusters", lambda: lint_clusters(fleet)),
@@ -132,10 +128,7 @@ def lint(
 
 
 def errors_of_review(base: Fleet, head: Fleet) -> Iterator[Problem]:
-    """Yield the errors of `head` that no plan meets: a review refuses what `validate` does.
-
-    A store that has named no fleet or no cluster before is no fault of the change. Rollouts are checked with stages.
-    """
+    """Yield the errors of `head` that `validate` refuses; one that had no fleet or cluster before needs none."""
     lacking = {problem.code for problem in lint_clusters(base)} & _OF_WHOLE_STORE
     problems = (*lint_clusters(head), *lint_images(head), *lint_definitions(head), *lint_secrets(head))
     for problem in known_to_be_missing(head, problems):

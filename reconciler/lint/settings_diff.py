@@ -53,10 +53,7 @@ def has_settings(file: ParsedFile) -> bool:
 
 
 def setting_changes(before: Iterable[StoreFile], after: Iterable[StoreFile]) -> tuple[SettingChange, ...]:
-    """Return the differences, those that loosen first.
-
-    `before`, `after`: the files that differ and have documents that steer, with their data, and all ignore files.
-    """
+    """Return differences, loosening ones first, of steering files that differ, with data, and of all ignore files."""
     old, new = _SteeringDocuments(before), _SteeringDocuments(after)
     changes = list(_ignore_changes(old, new))
     for key in sorted(old.documents.keys() | new.documents.keys()):

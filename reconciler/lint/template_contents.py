@@ -73,10 +73,7 @@ def annotation_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
 
 
 def lint_definitions(fleet: Fleet) -> Iterator[Problem]:
-    """A hint for each custom kind without a definition, at the first of its objects; an error for unserved versions.
-
-    One that no policy sends to a cluster, or that an override policy may change, says nothing of what clusters serve.
-    """
+    """Yield a hint for each kind without a definition, and errors for unserved versions where that is sure."""
     hinted: set[tuple[str, str]] = set()
     of_policies = PROPAGATION_KINDS | OVERRIDE_KINDS
     sent, changed = PolicyIndex(fleet.propagation), PolicyIndex(fleet.overrides)

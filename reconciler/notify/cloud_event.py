@@ -24,11 +24,7 @@ BODY_MAX_BYTES: Final = 256 * 1024
 
 
 def event_id(journal: str, number: int, event: Event) -> str:
-    """Return a unique, stable id of an event: a receiver counts each once by it.
-
-    `journal`: the uuid of the journal. A rebuilt journal counts from one again, so the event's content is part of the
-    id.
-    """
+    """Return a stable unique id: journal uuid, number and content, as a rebuilt journal counts anew."""
     content = canonical_bytes([event.time, event.kind, event.subject, dict(event.data)])
     return f"{journal}-{number}-{hashlib.sha256(content).hexdigest()[:12]}"
 

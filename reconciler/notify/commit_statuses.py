@@ -173,13 +173,7 @@ class Repository(Struct, frozen=True, kw_only=True):
 
 
 def repository_of(kind: ForgeKind, *, host: str, path: str, repository: str, api: str) -> Repository:
-    """Return the repository of a store. `host` and `path` are those of its URL, empty without a URL.
-
-    `repository` and `api` are named by the operator and win.
-
-    Raises:
-        ConfigurationError: neither tells where it is.
-    """
+    """Return the repository of a store's URL, or as the operator names it. Raises ConfigurationError: neither says."""
     name = (repository or path).strip("/").removesuffix(".git").rstrip("/")
     if name.count("/") < 1 or (kind is not ForgeKind.GITLAB and name.count("/") > 1):
         raise ConfigurationError(f"--forge-status {kind}: name the repository with --forge-repository OWNER/NAME")

@@ -65,11 +65,7 @@ class PublishedComment(Enum):
 
 
 def publish(forge: Forge, body: str, *, head: str = "", creates: bool = True) -> PublishedComment:
-    """Publish `body` as the comment. `head`: its commit; `creates`: create a missing comment.
-
-    Raises:
-        ForgeError: the body has no marker, or the forge refuses.
-    """
+    """Publish `body`, of the commit `head`; `creates`: also a missing comment. Raises ForgeError."""
     marker = marker_of(body)
     try:
         comments, known_head = forge.conversation()
@@ -93,11 +89,7 @@ def publish(forge: Forge, body: str, *, head: str = "", creates: bool = True) ->
 
 
 def marker_of(body: str) -> str:
-    """The hidden first line of a plan.
-
-    Raises:
-        ForgeError: the text does not begin with one.
-    """
+    """Return the hidden first line of a plan. Raises ForgeError: the text does not begin with one."""
     first = _first_line(body)
     if not _MARKER.fullmatch(first):
         raise ForgeError("the file is no plan: its first line is not the hidden one that 'diff -o markdown' writes")
@@ -131,11 +123,7 @@ class Requests:
     """Requests to one forge. `headers`: sent with each, the token among them; `pause`: waits so many seconds."""
 
     def __init__(self, base: str, headers: Mapping[str, str], *, pause: Callable[[float], None] = time.sleep) -> None:
-        """Check the address of the API.
-
-        Raises:
-            ForgeError: the address is none of HTTP.
-        """
+        """Check the address of the API. Raises ForgeError: it is none of HTTP."""
         if urlsplit(base).scheme not in ("http", "https"):
             raise ForgeError(f"{base}: the API of a forge has an address that begins with https://")
         self._base = base.rstrip("/")
@@ -146,13 +134,7 @@ class Requests:
     def ask(
         self, method: str, path: str, body: Any = None, *, is_repeatable: bool = True
     ) -> tuple[Any, dict[str, str]]:
-        """The JSON of the answer, and its headers, names in lower case.
-
-        `path`: below the API. `is_repeatable`: made again when the forge is briefly not well.
-
-        Raises:
-            ForgeError: no answer, a refusal, or something that is no JSON.
-        """
+        """Return JSON and headers. `path`: below the API; `is_repeatable`: tried again. Raises ForgeError."""
         pauses_s = _PAUSES_S if is_repeatable else ()
         for pause_s in (*pauses_s, None):
             try:

@@ -35,11 +35,7 @@ class GitHub:
         self, *, api: str, graphql: str, repository: str, number: int, token: str,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
-        """Check the address and the repository.
-
-        Raises:
-            ForgeError: the repository is not OWNER/NAME, or an address is none.
-        """
+        """Check address and repository. Raises ForgeError: it is not OWNER/NAME, or an address is none."""
         self._owner, slash, self._name = repository.partition("/")
         if not slash or not self._owner or not self._name:
             raise ForgeError(f"{repository!r} is not OWNER/NAME")
@@ -61,10 +57,7 @@ class GitHub:
                 )
             comments.extend(
                 Comment(
-                    key=node["id"],
-                    body=node["body"],
-                    is_ours=node["viewerDidAuthor"],
-                    is_outdated=node["isMinimized"],
+                    key=node["id"], body=node["body"], is_ours=node["viewerDidAuthor"], is_outdated=node["isMinimized"]
                 )
                 for node in pull["comments"]["nodes"]
             )
@@ -104,11 +97,7 @@ class GitLab:
     def __init__(
         self, *, api: str, project: str, number: int, token: str, pause: Callable[[float], None] = time.sleep
     ) -> None:  # fmt: skip
-        """Check the address.
-
-        Raises:
-            ForgeError: the address is none.
-        """
+        """Check the address. Raises ForgeError: it is none."""
         self._requests = Requests(api, {"PRIVATE-TOKEN": token}, pause=pause)
         self._path = f"/projects/{quote(project, safe='')}/merge_requests/{number}"
 
@@ -156,11 +145,7 @@ TOKEN = "RECONCILER_FORGE_TOKEN"  # noqa: S105 - the name of the variable
 
 
 def pull_request(environment: Mapping[str, str]) -> tuple[Forge, str]:
-    """The pull request of this job, and the commit of the job; empty: not known.
-
-    Raises:
-        ForgeError: this is no job of a pull request, or there is no token.
-    """
+    """Return the pull request of this job, and its commit; empty: not known. Raises ForgeError: no job, or no token."""
     if environment.get("GITHUB_ACTIONS") == "true":
         return _of_github(environment)
     if environment.get("GITLAB_CI") == "true":

@@ -102,11 +102,7 @@ def _reason(error: Exception) -> str:
 
 
 def pause_s(attempt: int, headers: Mapping[str, str], now: str, jitter: Callable[[], float] = random.random) -> float:
-    """Return the seconds to wait after the nth failure in a row, the first being 1.
-
-    As of `BACK_OFF`, less up to half by chance; at least the receiver's own delay, within bounds.
-    `headers`: of its answer, names in lower case; `now`: RFC 3339. Source: RFC 9110, 10.2.3.
-    """
+    """Return seconds after the nth failure (from 1): by `BACK_OFF`, at least as asked. Source: RFC 9110, 10.2.3."""
     return max(BACK_OFF.pause_s(attempt, jitter), min(_asked_s(headers, epoch_s(now)), ASKED_MAX_S))
 
 
@@ -122,11 +118,7 @@ def _asked_s(headers: Mapping[str, str], now_s: float) -> float:
 
 
 class Deliveries(Struct, kw_only=True):
-    """Counts since the start. `failed`: attempts; `dropped`: events.
-
-    `pending`: waiting events, `oldest_at`: the time of the oldest one (RFC 3339; empty: none). `is_gone`: the receiver
-    will never take any more.
-    """
+    """Counts since the start: `dropped` events, `pending` ones since `oldest_at`; `is_gone`: it takes none ever."""
 
     delivered: int = 0
     failed: int = 0
@@ -155,11 +147,7 @@ class Address(Struct, frozen=True, kw_only=True):
 
 
 def addresses(urls: Iterable[str], *, allows_http: bool) -> tuple[Address, ...]:
-    """Each URL once, with a name that no other has: its host, and a number where several have the same.
-
-    Raises:
-        ConfigurationError: one is no URL of HTTP, or leads over plain HTTP to another machine.
-    """
+    """Return each URL once, by host and number. Raises ConfigurationError: no HTTP, or plain HTTP to elsewhere."""
     by_url: dict[str, Address] = {}
     hosts: dict[str, int] = {}
     for url in urls:
@@ -172,11 +160,7 @@ def addresses(urls: Iterable[str], *, allows_http: bool) -> tuple[Address, ...]:
 
 
 def checked_host(url: str, *, allows_http: bool, option: str) -> str:
-    """The host and port of a URL.
-
-    Raises:
-        ConfigurationError: as `addresses`; the message holds no more of it than the host.
-    """
+    """Return the host and port of a URL. Raises ConfigurationError, whose message holds no more of the URL."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

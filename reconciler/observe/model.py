@@ -52,11 +52,7 @@ class PodRequests:
 
 
 def as_resized(pod: Pod) -> PodSpec:
-    """Return the spec with, for each container, the larger of its request and its allocation by the kubelet.
-
-    They differ while a container is resized in place. Source: Kubernetes, "Resize CPU and Memory Resources assigned to
-    Containers": the scheduler counts the maximum.
-    """
+    """Return the spec with what the scheduler counts while a pod is resized: the larger of request and allocation."""
     containers = _resized(pod.spec.containers, pod.status.container_statuses)
     init_containers = _resized(pod.spec.init_containers or [], pod.status.init_container_statuses)
     if containers is None and init_containers is None:
@@ -219,10 +215,7 @@ def workload(
     held: Mapping[str, Resources] | None = None,
     signs: PodSigns | None = None,
 ) -> Workload:
-    """Return the state of the workload: desired and ready replicas, unschedulable pods of its newest revision, health.
-
-    `signs`: diagnostics of its pods beyond its status; None: they could not be read, or there are none.
-    """
+    """Return the state of a workload. `signs`: diagnostics of its pods; None: not read, or there are none."""
     waiting = _waiting_of(live, pods)
     health, outcome = interpreter.health(live.body), interpreter.outcome(live.body)
     replicas = interpreter.demand(live.body).replicas or 0

@@ -14,15 +14,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from reconciler.api.clusters import (
-    ClusterNode,
-    ClusterObservation,
-    Listed,
-    LiveObject,
-    PendingPods,
-    Unlisted,
-    Workload,
-)
+from reconciler.api.clusters import ClusterNode, ClusterObservation, Listed, LiveObject, PendingPods, Unlisted, Workload
 from reconciler.api.demand import Resources
 from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.containment import fault_fields
@@ -51,10 +43,7 @@ from reconciler.placement import NAMES_MAX, refusal_of_all
 def pending_pods(
     pods: Iterable[Pod], nodes: tuple[ClusterNode, ...], requests: PodRequests
 ) -> tuple[tuple[PendingPods, ...], Resources]:
-    """Return the pods that wait for a node, by namespace and refusal, and the requests of those that a node may take.
-
-    Those behind a scheduling gate compete for nothing yet. `nodes` empty: unknown or none, and nothing is refused.
-    """
+    """Return waiting pods by namespace and refusal, and requests of those that fit. `nodes` empty: none is refused."""
     names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     total: Counter[str] = Counter()
     refusals: dict[bytes, str] = {}
@@ -85,17 +74,9 @@ RESOURCE_QUOTA = GVK("", "v1", "ResourceQuota")
 
 
 async def observe(
-    member: MemberCluster,
-    wanted: Iterable[ResourceRef],
-    interpreters: Registry,
-    *,
-    now: str,
+    member: MemberCluster, wanted: Iterable[ResourceRef], interpreters: Registry, *, now: str
 ) -> ClusterObservation:
-    """Return the free capacity of the cluster and the state of the wanted workloads that exist there.
-
-    If nodes or pods cannot be read, `nodes` is None: free capacity is unknown; `unlisted` has the reason, as for every
-    other kind. Raises MemberClusterError when the cluster cannot be read.
-    """
+    """Return free capacity and wanted workloads; `nodes` None: unknown, see `unlisted`. Raises MemberClusterError."""
     failed: set[Unlisted] = set()
     discovery, nodes, pods, quotas, objects = await asyncio.gather(
         member.discover(refresh=True),

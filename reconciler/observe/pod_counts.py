@@ -60,10 +60,7 @@ class PodSigns(Struct, frozen=True, kw_only=True):
 def pod_signs(
     objects: Iterable[LiveObject], pods: Collection[Pod], nodes: Iterable[NodeObject] | None, now: str
 ) -> Mapping[Identity, PodSigns]:
-    """Return the pod diagnostics of every workload whose own status does not cover them.
-
-    `nodes` None: they could not be read, and no pod is on a lost one.
-    """
+    """Return pod diagnostics of workloads whose status lacks them. `nodes` None: unread, and none counts as lost."""
     # The controllers of apps/v1 report ready pods, and a lost node makes its pods unready.
     identities = {live.uid: live.identity for live in objects if live.identity.group != "apps"}
     if not identities:
@@ -80,10 +77,7 @@ def pod_signs(
 
 
 def owners(pods: Collection[Pod]) -> OwnerOf:
-    """Return a function that finds the top-level owner of a pod; for a Spark executor, the owner of its driver.
-
-    None for a bare pod.
-    """
+    """Return a function: a pod to its top-level owner (of a Spark executor, its driver's); None: a bare pod."""
     leaders = {owner.uid for pod in pods if (owner := controller(pod)) is not None and owner.kind == "Pod"}
     above = {pod.metadata.uid: controller(pod) for pod in pods if pod.metadata.uid in leaders} if leaders else {}
 
@@ -185,10 +179,7 @@ class PodCounts(Struct, frozen=True, kw_only=True):
         return max(0, wanted - has.get(live.identity, 0))
 
     def with_counts(self, live: LiveObject, interpreter: Interpreter, observed: Workload) -> Workload:
-        """Return the workload with the counts of its pods.
-
-        For a kind without a known number of pods, such as a DaemonSet, no pods prove nothing.
-        """
+        """Return the workload with its pods counted; no pods prove nothing where the wanted number is unknown."""
         is_silent = live.identity not in self.without_node and interpreter.demand(live.body).replicas is None
         without_node = None if is_silent else self.without_node.get(live.identity, 0)
         return replace(observed, missing=self.missing(live, interpreter), without_node=without_node)
@@ -236,10 +227,7 @@ _SECONDS: Final = len("2026-01-31T12:00:00")
 
 
 def pod_troubles(pods: Collection[Pod]) -> Mapping[Identity, Trouble]:
-    """The worst trouble of the pods of each workload that has any; of equal ones the first by its words.
-
-    An eviction by a kubelet counts until a pod that was made after it has a node.
-    """
+    """Return the worst pod trouble of each workload. An eviction counts until a pod made later has a node."""
     owner_of = owners(pods)
     troubles: dict[Identity, Trouble] = {}
     replaced: dict[Identity, str] = {}
@@ -288,10 +276,7 @@ def _troubles(pod: Pod) -> Iterator[Trouble]:
 
 
 def refusals(events: Iterable[LiveObject], pods: Collection[Pod], lacking: Collection[str]) -> Mapping[str, str]:
-    """The reasons why pods are not made, by the uid of the workload. `lacking`: the uids of those that lack pods.
-
-    The newest event counts, unless a pod of the workload was made after it: that it was refused is over then.
-    """
+    """Return why pods are not made, by uid of the workloads in `lacking`, unless a pod was made since."""
     last: dict[str, str] = {}
     owner_of = owners(pods)
     for pod in pods:

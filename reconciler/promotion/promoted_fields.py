@@ -36,10 +36,7 @@ class PromotionRefused(ConfigurationError):
 
 
 class DocumentPair(Struct, frozen=True, kw_only=True):
-    """A document of the target with its counterpart. `subject`, `origin`: both in words, as `Deployment shop/web`.
-
-    `moved`: fields that take over the origin's value; `differing`: those that do not, with both values.
-    """
+    """A document of the target and its counterpart. `moved`: fields it takes over; `differing`: both values."""
 
     subject: str
     origin: str

@@ -36,10 +36,7 @@ def conflicts(
     result: Promoted,
     write: Callable[[Json], str],
 ) -> tuple[str, ...]:
-    """Return the fields that a promotion would write over, and that were edited in the target since the last one.
-
-    `last`: the files of the store as the last promotion left them.
-    """
+    """Return fields it would write over that were edited since the last promotion, whose files are `last`."""
     try:
         then = {pair.subject: pair for pair in promoted(rule, origin, last, write).carried}
     except (PromotionRefused, NotEdited):

@@ -34,10 +34,7 @@ _NO_LABEL: Final = re.compile(r"[^a-z0-9-]+")
 
 
 def placement_decisions(rendering: Rendering, namespaces: Mapping[str, str]) -> list[dict[str, Json]]:
-    """Return the slices of every binding, by resource and index. An unplaced one has a slice without decisions.
-
-    `namespaces`: of the ClusterProfiles, by cluster; without one, a reference names the namespace of the decision.
-    """
+    """Return the slices by resource; an unplaced one is empty. `namespaces`: of ClusterProfiles, by cluster."""
     masker = Masker()
     decisions: list[dict[str, Json]] = []
     for binding in sorted(rendering.bindings, key=lambda binding: binding.identity):

@@ -44,11 +44,7 @@ def value_text(value: Any, chars_max: int) -> str:
 
 
 def value_texts(before: Any, after: Any, chars_max: int) -> tuple[str, str]:
-    """Return two values on one line each, cut around their differences; they look different if they are.
-
-    Differences of long values, and of those that look alike, are marked `[-so-]` and `{+so+}`, as
-    `git diff --word-diff` does.
-    """
+    """Return two values, each on a line, cut around differences, which long ones mark `[-so-]` and `{+so+}`."""
     if before is MISSING or after is MISSING:
         return value_text(before, chars_max), value_text(after, chars_max)
     if not isinstance(before, str) and not isinstance(after, str):
@@ -99,10 +95,7 @@ def _rest(text: str) -> str:
 
 
 def _without_far_ends(before: str, after: str, chars_max: int) -> tuple[str, str]:
-    """Return two different texts without what is equal and too far from their difference to be shown.
-
-    To make a large text visible takes seconds.
-    """
+    """Return two texts without equal ends too far from their difference: making them visible takes seconds."""
     length_max = 2 * max(chars_max, _LINE_CHARS_MAX)
     if before == after or min(len(before), len(after)) <= length_max:
         return before, after

@@ -242,10 +242,7 @@ class Masker:
         return replace(reason, text=self.text(reason.text))
 
     def learn(self, manifest: JsonObject | None) -> None:
-        """Take note of a Secret's values, so that `text` finds them wherever they are quoted.
-
-        Of another kind, whose values were encrypted, all but its metadata counts.
-        """
+        """Learn a Secret's values, so that `text` finds quotes; of decrypted kinds, all but the metadata."""
         if manifest is not None and not is_secret_kind(manifest.get("kind")):
             for name, value in manifest.items():
                 self._hidden_below(name, value)

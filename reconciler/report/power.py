@@ -256,10 +256,7 @@ def joined_holders(all_holders: Iterable[Holders]) -> Holders:
 
 
 def gravest(holders: Holders, count: int) -> str:
-    """Return what a first line has to say of `count` objects: `webhook https://evil.example`; empty: nothing.
-
-    An image that is not from where most are, or else the first power that reaches beyond its object.
-    """
+    """Return the worst power of `count` objects: an image from elsewhere, or the first grave one; empty: none."""
     grave = {power: held for power, held in holders.items() if power.aspect in _GRAVE}
     lines = power_lines(grave, count, grave_max=_VALUES_MAX)
     return unlike_images(holders) or next(iter(lines), "").replace("  ", " ", 1)

@@ -22,10 +22,7 @@ _PLACES_MAX = 3
 
 
 def problems_text(problems: Iterable[Problem], style: Style = PLAIN, *, is_all: bool = False) -> str:
-    """`error  policies/web.yaml:14  spec.placement: message [code]` for each problem and a count; empty without any.
-
-    Unless `is_all`, many of a kind are one line.
-    """
+    """Return `error  web.yaml:14  spec.x: message [code]` lines and a count; unless `is_all`, one line a kind."""
     ordered = sorted_problems(problems)
     return joined([*problem_lines(ordered, style, is_all=is_all), "", spoken_problems(ordered)]) if ordered else ""
 

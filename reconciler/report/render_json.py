@@ -28,10 +28,7 @@ from reconciler.scheduler import Schedule
 
 
 class Rendering(Struct, frozen=True, kw_only=True):
-    """The content of `render`.
-
-    `kinds`: the version that each resource was written in; `policies`: the place of each policy.
-    """
+    """The content of `render`. `kinds`: the version of each resource as written; `policies`: their places."""
 
     revision: str
     bindings: tuple[Binding, ...] = ()
@@ -94,10 +91,7 @@ def _binding(
 
 
 def rendering(schedule: Schedule, clusters: frozenset[str] = frozenset(), *, with_bodies: bool = False) -> Rendering:
-    """Return bindings, manifests and problems; with `clusters`, only their manifests. `with_bodies`: bodies are needed.
-
-    An object that waits for an override policy has a placement and no manifest yet.
-    """
+    """Return what is rendered, of some `clusters` alone; objects that wait for an override policy have no manifest."""
     rendered = render_schedule(schedule)
     fleet = schedule.fleet
     chosen = [

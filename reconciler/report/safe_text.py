@@ -150,10 +150,7 @@ def code_span(text: str) -> str:
 
 
 def code_text(text: str) -> str:
-    """Markdown inline code outside of tables: no markup, no HTML, no mention, no link inside.
-
-    Source: CommonMark, code spans: the fence is longer than any run of backticks inside.
-    """
+    """Return inline code outside of tables. Source: CommonMark: the fence is longer than any run of backticks."""
     return _spanned(visible(text) or " ")
 
 

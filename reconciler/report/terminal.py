@@ -156,11 +156,7 @@ _LAST_MIN = 24
 
 
 class Fit(Struct, frozen=True, kw_only=True):
-    """The fit of a table to a terminal: no line is wider, so that none breaks within a cell.
-
-    `width`: columns of the terminal; None: unlimited. `drop`: columns that may go, the first ones first. `cuts_last`:
-    the last column is text that may be cut at its end.
-    """
+    """The fit of a table. `drop`: columns to drop, in order; `cuts_last`: the last may be cut. `width` None: any."""
 
     width: int | None = None
     drop: tuple[int, ...] = ()
@@ -177,10 +173,7 @@ def table(
     right: frozenset[int] = frozenset(),
     fit: Fit = ANY_WIDTH,
 ) -> str:
-    """A table with a header in capitals, three spaces between columns and nothing at the ends of lines.
-
-    `right`: columns that are aligned to the right. An empty cell shows `<none>`. Source: kubectl's printer.
-    """
+    """Return a table as kubectl's printer does, in capitals; empty cells are `<none>`. `right`: aligned columns."""
     cells = [
         [name.upper() for name in header],
         *([visible("" if value is None else str(value)) or "<none>" for value in row] for row in rows),
@@ -189,11 +182,7 @@ def table(
 
 
 def aligned(
-    cells: Sequence[Sequence[str]],
-    *,
-    right: frozenset[int] = frozenset(),
-    gap: str = _GAP,
-    fit: Fit = ANY_WIDTH,
+    cells: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(), gap: str = _GAP, fit: Fit = ANY_WIDTH
 ) -> list[str]:
     """Lines of cells padded to the widest of their column. Cells must be printable."""
     columns = list(range(len(cells[0])))

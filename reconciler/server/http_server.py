@@ -77,21 +77,13 @@ class Listening(Struct, frozen=True, kw_only=True):
     limits: ReaderLimits = ReaderLimits()
 
     def token(self) -> str:
-        """The token; empty: none is asked for.
-
-        Raises:
-            ConfigurationError: the file is unusable.
-        """
+        """Return the token; empty: none is asked for. Raises ConfigurationError: the file is unusable."""
         file = credential_file(self.token_file, CREDENTIAL)
         return token_in(file, "--listen-token-file") if file is not None else ""
 
 
 def answering(routes: Sequence[Route], names: Collection[str] | None, token: str) -> Handler:
-    """The answer to each request.
-
-    `names`: of hosts that we answer to beside localhost and addresses; None: to any, where no browser can come from.
-    `token`: that has to be given, but for the pages that are open; empty: none.
-    """
+    """Return the answer to requests. `names`: accepted hosts, None: any. `token`: of pages not open; empty: none."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         if names is not None and not is_for_us(request.headers.getall("Host", []), names):
@@ -170,11 +162,7 @@ class _Connection(web.RequestHandler):
             self.address = None
 
     def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """The answer: never a word of the request, which the library's own pages repeat."""
         self.log_exception("a request could not be answered", exc_info=exc)
@@ -207,10 +195,7 @@ class _Server(web.Server):
         return _Connection(self, keepalive_timeout=self._limits.idle_s, **self._options)
 
     def admit(self, address: str) -> None:
-        """Take a slot for a connection; if none is free, that of the oldest one that asks nothing. Raises TooMany.
-
-        Where those of the address are taken, it is one of the address: behind one may be many readers, and a probe.
-        """
+        """Take a slot, or that of the oldest idle connection (of its address if that has all). Raises TooMany."""
         try:
             self.slots.take(address)
         except TooMany as error:
@@ -267,13 +252,7 @@ async def serving(
     commits: Commits | None = None,
     stop: asyncio.Event | None = None,
 ) -> AsyncIterator[str]:
-    """Serve the pages until the block ends; yield the address (with the port that was chosen for `:0`).
-
-    `journal`, `commits`: of the service; None: nothing is shown of them. `stop`: once it is set, streams end.
-
-    Raises:
-        ConfigurationError: the address cannot be listened at, or the token's file is unusable.
-    """
+    """Serve until the block ends; yield the address. `stop`: ends streams. Raises ConfigurationError: a bad address."""
     listen = listening.address
     if not listen:
         yield ""

@@ -44,10 +44,7 @@ Answerer = Callable[[PageRequest], Awaitable[web.StreamResponse]]
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """`pattern`: `/api/v1/clusters/{name}`. `is_open`: it is answered without the token.
-
-    `slots`: one is taken while the answer is made, all of them together; None: it is always answered.
-    """
+    """A pattern (`/clusters/{name}`). `is_open`: needs no token. `slots`: taken while answering; None: no limit."""
 
     pattern: str
     answer: Answerer
@@ -97,10 +94,7 @@ def is_for_us(hosts: Sequence[str], names: Collection[str]) -> bool:
 
 
 def has_token(headers: Sequence[str], token: str) -> bool:
-    """Return whether the Authorization headers carry the token: as Bearer, or as the password of Basic with any user.
-
-    The comparison takes constant time. Source: RFC 6750, 2.1; RFC 7617.
-    """
+    """Return whether Authorization has the token, as Bearer or Basic, in constant time. Source: RFC 6750; RFC 7617."""
     if len(headers) != 1:
         return False
     scheme, _, value = headers[0].strip().partition(" ")
@@ -207,11 +201,7 @@ def tagged(
 
 
 class ReaderLimits(Struct, frozen=True, kw_only=True):
-    """The most of each, over all and of one address.
-
-    `answer_s`: an answer is taken within it, else the connection ends. `idle_s`: so does one that sends no whole
-    request. `stream_s`: a stream ends, and its reader opens the next one.
-    """
+    """The most of each, in all and of one address; seconds for an answer, for a request, and of a stream."""
 
     connections: int = 512
     connections_of_one: int = 128
@@ -266,10 +256,7 @@ class Slots:
 
 
 def address_of(transport: asyncio.BaseTransport | None) -> str:
-    """Return what counts as one reader: an IPv4 address, 64 bits of an IPv6 address; empty for a Unix socket.
-
-    It is of whoever connects: headers name anybody.
-    """
+    """Return one reader's address as the socket has it: IPv4, or 64 bits of IPv6; empty: a Unix socket."""
     peer = transport.get_extra_info("peername") if transport is not None else None
     if not isinstance(peer, tuple):
         return ""

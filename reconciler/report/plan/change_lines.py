@@ -34,10 +34,7 @@ RELEASED = "stays in the cluster and becomes UNMANAGED"
 
 
 class Detail(Struct, frozen=True, kw_only=True):
-    """Level of detail. `fields_max` 0 omits field lines; `value_chars` cuts values; `has_text_diffs`.
-
-    `name_lines_max`: lines of names for objects with equal changes. `is_whole`: diffs of texts are never cut.
-    """
+    """Level of detail. `fields_max` 0: no fields; `name_lines_max`: of equal changes; `is_whole`: diffs stay uncut."""
 
     fields_max: int = 1000
     value_chars: int = 200
@@ -57,10 +54,7 @@ def entry_lines(entry: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -
 
 
 def headlines(entry: PlanEntry, style: Style = PLAIN, *, subject: str = "") -> list[str]:
-    """Return `~ update hz-{a,b} Deployment demo/web apps/web.yaml:18` with its cause, and its reason and hold below.
-
-    `subject`: replaces the name if the entry stands for several objects.
-    """
+    """Return `~ update hz-{a,b} Deployment demo/web apps/web.yaml:18` and lines below. `subject`: of several."""
     action = style.of_action(entry.action, f"{MARKS[entry.action]} {entry.action}".ljust(11))
     cause, place = _CAUSES[entry.cause], visible(str(entry.source))
     notes = style.dim(" · ".join(note for note in (cause, place) if note))

@@ -68,10 +68,7 @@ def parts_of(plan: Plan) -> PlanParts:
 
 
 def alike(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
-    """Return the groups: losses first, those not held before the held ones; then by number of objects.
-
-    Before others that are alike come images that are not from where most are.
-    """
+    """Return groups: losses first, then by number of objects; images from rare registries before others."""
     groups = by_key((_key(entry), entry) for entry in grouped(changes))
     entries = [*map(_alike, groups.values())]
     rare = rare_registries(one.gains for one in entries)

@@ -88,11 +88,7 @@ def plain(words: Iterable[str]) -> str:
 
 
 def _stories(plan: Plan) -> list[list[str]]:
-    """Return what happened, in words, where the counts alone would not say it.
-
-    `promotion prod: 3 fields`, `policy web removed: web and api leave a, b, c (held)`, replacements, a namespace that
-    becomes another, new clusters.
-    """
+    """Return in words what counts would not say: promotions, policies removed, replacements, new namespaces."""
     rows = [one for one in plan.settings if one.direction is Direction.PROMOTES and one.path]
     promotions = Counter(one.document.partition(":")[0] for one in rows)
     stories = [[_names([document]), f": {counted(count, 'field')}"] for document, count in sorted(promotions.items())]
@@ -253,13 +249,7 @@ def _changes(plan: Plan, groups_max: int) -> list[list[str]]:
         shapes = tuple(sorted({_shape(line.path) for line in member.fields}))
         key = (member.action, member.gvk.group, member.gvk.kind, shapes)
         groups.setdefault(key, _Group(member.action, member.gvk.kind, [])).members.append(member)
-    ordered = sorted(
-        groups.values(),
-        key=lambda group: (
-            not group.gravest,
-            -group.count,
-        ),
-    )
+    ordered = sorted(groups.values(), key=lambda group: (not group.gravest, -group.count))
     chosen = ordered[:groups_max]
     parts = [_described(group) for group in chosen]
     if rest := sum(group.count for group in ordered[groups_max:]):
@@ -310,10 +300,7 @@ def _shape(path: str) -> str:
 
 
 def _values(lines: list[FieldLine]) -> list[str]:
-    """Return before and after, if they are equal in all objects and clusters, short, and not hidden.
-
-    For images that differ in their registries alone, return the common part.
-    """
+    """Return before and after, if equal everywhere, short and not hidden; of images, what their tags differ in."""
     pairs = {value_texts(line.before, line.after, _IMAGE_CHARS_MAX) for line in lines}
     if any(_HIDDEN in value for pair in pairs for value in pair):
         return []

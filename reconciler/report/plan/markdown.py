@@ -34,10 +34,7 @@ _FIRST_LINE_MAX = 700
 
 
 def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
-    """The plan as Markdown of at most `budget` UTF-8 bytes.
-
-    `marker` names the comment that a later run should edit (the fleet, when a repository holds several).
-    """
+    """Return Markdown of at most `budget` UTF-8 bytes. `marker`: names the comment that a later run edits."""
     assert budget >= BUDGET_MIN, f"a comment needs {BUDGET_MIN} bytes, {budget} were given"
     parts = parts_of(plan)
     head = _head(parts.plan, marker)

@@ -12,20 +12,8 @@ from msgspec import to_builtins
 
 from reconciler.api.content import Json
 from reconciler.api.plan import Action, Change, FieldChange, NotEvaluated, PlacementChange, Plan
-from reconciler.api.rollout_progress import (
-    RolloutPlan,
-    RolloutProgress,
-    StageKind,
-    StagePlan,
-    StageProgress,
-)
-from reconciler.report.json_parts import (
-    placement_part,
-    problems_part,
-    reasons_part,
-    resource_part,
-    values_part,
-)
+from reconciler.api.rollout_progress import RolloutPlan, RolloutProgress, StageKind, StagePlan, StageProgress
+from reconciler.report.json_parts import placement_part, problems_part, reasons_part, resource_part, values_part
 from reconciler.report.plan.equal_changes import alike, redacted
 from reconciler.report.plan.groups import PlanEntry
 from reconciler.report.plan.stages import state_words
@@ -99,10 +87,7 @@ def _after(stage: StagePlan) -> dict[str, Json]:
 
 
 def stage_part(stage: StageProgress) -> dict[str, Json]:
-    """Return `{name, clusters, state, why, done, until, approval, failed, pinned}`; null if not applicable.
-
-    `approval`: the entry under `spec.approvals` that lets the next stage begin.
-    """
+    """Return a stage; null where not applicable. `approval`: the entry of spec.approvals that opens the next one."""
     state = stage.state
     return {
         "name": stage.name,
@@ -118,10 +103,7 @@ def stage_part(stage: StageProgress) -> dict[str, Json]:
 
 
 def rollouts_part(rollouts: Iterable[RolloutProgress], scrubbed: Callable[[str], str]) -> list[Json]:
-    """Return `[{name, release, waiting, done, stages, clusters}]`, by name.
-
-    `scrubbed`: redacts messages of clusters.
-    """
+    """Return `[{name, release, waiting, done, stages, clusters}]`, by name. `scrubbed`: redacts cluster messages."""
     return [
         {
             "name": rollout.rollout,

@@ -61,10 +61,7 @@ def _summary(plan: Plan, style: Style) -> list[str]:
     base, head = visible(short_revision(plan.base)), visible(short_revision(plan.head))
     revisions = f"{base or 'the clusters'} → {head}"
     totals_text = spoken(totals(counts.values()))
-    lines = [
-        style.bold(plain(first_line(plan))),
-        "  ".join(part for part in (revisions, totals_text) if part),
-    ]
+    lines = [style.bold(plain(first_line(plan))), "  ".join(part for part in (revisions, totals_text) if part)]
     if not plan.is_complete:
         lines.append(style.red(incomplete(plan)))
     if not counts:

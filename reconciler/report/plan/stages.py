@@ -17,13 +17,7 @@ from reconciler.api.rollout_progress import (
     StageProgress,
     StageState,
 )
-from reconciler.api.rollouts import (
-    ChangeTime,
-    Gate,
-    OnNewCommit,
-    Stage,
-    WindowKind,
-)
+from reconciler.api.rollouts import ChangeTime, Gate, OnNewCommit, Stage, WindowKind
 from reconciler.report.safe_text import visible
 from reconciler.report.terminal import cluster_list
 from reconciler.rollouts import lay_out, selected_of
@@ -202,10 +196,7 @@ _NOT_KNOWN: Document = {"revision": None, "phase": None, "why": "where it stands
 def in_force_of(
     schedule: Schedule, identity: Identity, clusters: Iterable[str], known: Iterable[Document]
 ) -> tuple[Document, ...]:
-    """Return `{cluster, rollout, stage, revision, phase, why}` of a resource; empty without a Rollout.
-
-    Null: it is not known, or none. `known`: `rollouts` of a status document.
-    """
+    """Return the revisions in force of a resource; null: not known, or none. `known`: `rollouts` of a status."""
     fleet = schedule.fleet
     if not fleet.rollouts:
         return ()

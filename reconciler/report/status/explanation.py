@@ -47,11 +47,7 @@ def explanation_document(
     constraints: tuple[Constraint, ...] = (),
     rollouts: Iterable[Mapping[str, Any]] = (),
 ) -> dict[str, Json]:
-    """Return the redacted schedule of a resource of the store, version 1.
-
-    `rendered`: its manifests, by cluster. `constraints`: those on it that are in force. `rollouts`: their state, as in
-    a status document. `bound` False: it is not placed. `claimReasons` null: unclaimed.
-    """
+    """Return the redacted schedule, version 1. `bound` False: not placed; `claimReasons` null: unclaimed."""
     template, binding = schedule.fleet.templates[identity], explained_binding(schedule, identity)
     claim, policy = schedule.claims.claims.get(identity), schedule.policies.get(identity)
     reach, clusters = schedule.claims.frozen.get(identity), binding.clusters if binding else ()

@@ -81,10 +81,7 @@ def history_entry(event: Event, words: Words) -> dict[str, Json]:
 
 
 def history_text(document: Mapping[str, Any], *, wide: bool = False, width: int | None = None) -> str:
-    """The history document as a table; `wide` adds the commits' subjects and does not cut.
-
-    `width`: columns of the terminal, in which it fits unless `wide`.
-    """
+    """Return the history as a table within `width` columns; `wide`: uncut, with the commits' subjects."""
     is_narrow = width is not None and width < _NARROW and not wide
     columns = ["TIME", "REVISION", "WHO", "EVENT", "SUBJECT", "CLUSTER", "DETAIL", *(["COMMIT"] if wide else [])]
     if is_narrow:

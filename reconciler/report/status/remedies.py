@@ -41,10 +41,7 @@ from reconciler.state import (
 
 
 class Behind(Struct, frozen=True, kw_only=True):
-    """The person behind a trouble of a copy, its line in the store, and the remedy; empty: there is none.
-
-    `who`: field managers; empty: the author of `revision`, with which it came.
-    """
+    """Who is behind a trouble (`who` empty: the author of `revision`), its line in the store, and the remedy."""
 
     who: str = ""
     revision: str = ""

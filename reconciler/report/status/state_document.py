@@ -97,10 +97,7 @@ LEFT_WHY: Final = (
 
 
 class StateOfFleet(Struct, frozen=True, kw_only=True):
-    """A round over the whole fleet, and the state of every object after it.
-
-    `source`: the name of the store; `source_error`: its present error, empty if it can be read.
-    """
+    """The fleet after a round. `source`: name of the store; `source_error`: its present error, empty if readable."""
 
     round: Round
     state: FleetState
@@ -115,10 +112,7 @@ class StateOfFleet(Struct, frozen=True, kw_only=True):
 def state_document(
     picture: StateOfFleet, before: JsonObject | None = None, tables: StatusTables | None = None
 ) -> dict[str, Json]:
-    """Return the picture as a JSON document, redacted.
-
-    `before`: the document of the round before. `tables`: its tables, so that only changed parts are made.
-    """
+    """Return the redacted picture. `before`: the last document; `tables`: its tables, to make only what changed."""
     schedule, plan, facts = picture.round.schedule, picture.round.plan, picture.state.facts
     tables, masker = tables or StatusTables(), masker_of(plan.changes)
     policies, unclaimed = tables.of(schedule, facts.journal.ledger, facts.frozen)
@@ -236,10 +230,7 @@ class ReplacedFile(StrEnum):
 
 
 def broken_part(schedule: Schedule, time: str, before: JsonObject | None, masked: Callable[[str], str]) -> list[Json]:
-    """Return `[{file, since, why, inForce, reach, frozen, resources}]`, by file.
-
-    `before`: the earlier document, with the start times. `frozen`: number of the store's resources that wait for it.
-    """
+    """Return unreadable files. `before`: has the start times; `frozen`: how many resources wait for it."""
     fleet = schedule.fleet
     if not fleet.frozen:
         return []

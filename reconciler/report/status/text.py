@@ -191,10 +191,7 @@ _CALM = frozenset({"synced", "pending", "held"})
 
 
 def _text_clusters(clusters: Sequence[Document], rollouts: Sequence[Document], style: Style) -> list[str]:
-    """Return a row for each cluster. A column with only zeros is left out, unless it is a fixed one.
-
-    BEHIND names the Rollouts whose newest revision is not in force there: objects are synced with an older one.
-    """
+    """Return a row for each cluster. BEHIND: Rollouts whose newest revision is not in force there."""
     if not clusters:
         return [style.yellow("No clusters: the store has no document of kind Cluster.")]
     states = [*_ALWAYS, *(name for name in _WHERE_ANY if any(_count(cluster, "objects", name) for cluster in clusters))]
@@ -311,10 +308,7 @@ def _place(entry: Document) -> str:
 
 
 def _changes(document: Document, key: str, style: Style) -> list[Entry]:
-    """Return the changes that are held, or that failed, each with the trouble of its copy.
-
-    Of what waits for a stage there is no change yet, only the trouble.
-    """
+    """Return held or failed changes, each with its copy's trouble; what waits for a stage has only the trouble."""
     troubles = {_place(entry): entry for entry in document.get("troubles", ())}
     entries = []
     for entry in document.get(key, ()):
@@ -328,10 +322,7 @@ _SHOWN_ELSEWHERE = frozenset({"synced", "pending", "held", "failed", "left"})
 
 
 def _entries(document: Document, style: Style) -> dict[str, list[Entry]]:
-    """Return the lines under each title that has nothing but lines.
-
-    Not as wanted are conflicting, refused, frozen and unread objects; held and failed ones have their own.
-    """
+    """Return the lines under each title. "Not as wanted" leaves out held and failed ones, which have their own."""
     troubles = document.get("troubles", ())
     healths = {"Degraded": style.red, "Missing": style.yellow, "Progressing": style.dim}
     return {

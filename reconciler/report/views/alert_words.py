@@ -12,17 +12,7 @@ from reconciler.observations import PATIENCE_S, age_s, is_waiting, timer_of
 from reconciler.report.status.remedies import behind
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
-from reconciler.state import (
-    Degraded,
-    Failed,
-    Fought,
-    Frozen,
-    Held,
-    NotKnown,
-    ObjectState,
-    Progressing,
-    Refused,
-)
+from reconciler.state import Degraded, Failed, Fought, Frozen, Held, NotKnown, ObjectState, Progressing, Refused
 
 _NAMED: Final = 3
 """So many of many are named."""

@@ -165,10 +165,7 @@ def _evictions(model: ViewModel, only: str | None, identity: Identity | None) ->
         )
 
 
-_MOVED: Final = {
-    Tick.DESCHEDULING: "fewer replicas than its policy gives",
-    Tick.FAILOVER: "others take over",
-}
+_MOVED: Final = {Tick.DESCHEDULING: "fewer replicas than its policy gives", Tick.FAILOVER: "others take over"}
 
 
 def _moves(model: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:

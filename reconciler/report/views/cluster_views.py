@@ -17,11 +17,7 @@ from reconciler.report.status.state_document import LEFT_WHY, rank_of
 from reconciler.report.views.alerts import NEEDS_MAX, Alerts, needs_of, no_room
 from reconciler.report.views.queries import ROWS_MAX
 from reconciler.report.views.rollout_views import in_force_in, rollouts_of, timers_of
-from reconciler.report.views.view_inputs import (
-    JournalRows,
-    ViewModel,
-    copy_part,
-)
+from reconciler.report.views.view_inputs import JournalRows, ViewModel, copy_part
 from reconciler.report.views.view_shapes import (
     Alert,
     AlertKind,

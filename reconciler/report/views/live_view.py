@@ -33,11 +33,7 @@ _CONTEXT_LINES: Final = 3
 
 
 class LiveReading(Struct, frozen=True, kw_only=True):
-    """The answers of a cluster about an object. `live` None: `why` says why it was not read.
-
-    `owned`: its ReplicaSets, Jobs and Pods, as far as they were read. `logs`: each with one text, as it was read.
-    `notes`: what of it could not be read.
-    """
+    """What a cluster answers. `live` None: see `why`. `owned`: ReplicaSets, Jobs, Pods; `notes`: what was not read."""
 
     at: str
     live: LiveObject | None = None

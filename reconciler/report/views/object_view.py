@@ -41,10 +41,7 @@ _ACTIONS: Final[Mapping[str, str]] = {
 def object_view(
     model: ViewModel, identity: Identity, events: Sequence[Event] = (), writes: Sequence[Event] = ()
 ) -> ObjectView:
-    """Return everything about an object of the store or of a known copy.
-
-    `events`: its newest events, `writes`: its newest writes.
-    """
+    """Return everything about an object. `events`: its newest ones, `writes`: its newest writes."""
     schedule = model.facts.schedule
     template, binding = schedule.fleet.templates.get(identity), schedule.bindings.get(identity)
     rendered = render_one(schedule, identity) if template is not None else {}

@@ -135,10 +135,7 @@ def hours_of(now: str) -> tuple[str, ...]:
 
 
 def day_view(counts: Iterable[tuple[str, str, str, int]], by: str, now: str) -> DayView:
-    """Return the day that ends now. `counts`: hour (`2026-11-23T10`), subject, kind, and how many events.
-
-    `by`: `cluster` or `object`.
-    """
+    """Return the day until now, by `cluster` or `object`. `counts`: hour (`2026-11-23T10`), subject, kind, count."""
     hours = hours_of(now)
     places = {begin[:_HOUR_CHARS]: number for number, begin in enumerate(hours)}
     rows: dict[str, dict[int, Counter[str]]] = {}

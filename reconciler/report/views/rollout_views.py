@@ -133,12 +133,7 @@ def _running(model: ViewModel) -> Iterator[tuple[TimerKind, str, str, str | None
         elif one.until and one.excludes:
             yield TimerKind.EXCLUSION, f"{one.identity} may be placed in {after}", one.until, *at
         elif one.until:
-            yield (
-                TimerKind.CAP,
-                f"{one.identity} may have more than {one.replicas_max} in {after}",
-                one.until,
-                *at,
-            )
+            yield (TimerKind.CAP, f"{one.identity} may have more than {one.replicas_max} in {after}", one.until, *at)
     leaves = "leaves" if model.facts.schedule.fleet.settings.failover_act else "would leave"
     for identity, cluster, ends in ends_of_patience(model.facts.schedule, model.observations):
         yield TimerKind.FAILOVER, f"{identity} {leaves} {cluster} unless it recovers", ends, cluster, identity

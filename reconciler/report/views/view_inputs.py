@@ -149,10 +149,7 @@ def copy_part(
 
 
 def ready_of(state: ObjectState, workload: Workload | None, replicas: int | None) -> int | None:
-    """Return the number of ready replicas; None: unknown.
-
-    A Healthy copy has all of them. Else it is the last count of workloads, which may be older.
-    """
+    """Return the ready replicas; None: unknown. Healthy: all; else the last count, which may be older."""
     if state.health.word is HealthWord.HEALTHY:
         return replicas
     return workload.ready if workload is not None else None

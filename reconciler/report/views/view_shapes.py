@@ -31,10 +31,7 @@ class CommitPart(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SourcePart(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The store. `error`: its present error; the last good revision stays active.
-
-    `commit_url`, `file_url`: where its forge shows them, with `{revision}`, `{path}` and `{line}`; null: not known.
-    """
+    """The store, its present `error`, and the forge's URLs with `{revision}`, `{path}`, `{line}`; null: not known."""
 
     description: str
     read_at: str | None = None
@@ -86,10 +83,7 @@ class AlertKind(StrEnum):
 
 
 class Alert(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One alert. Equal ones are one, with their count.
-
-    `who`: the person or cause, `where`: `file:line`, `todo`: the next step, `confirm`: the digest that lets it pass.
-    """
+    """One alert, equal ones counted. `who`: its cause, `where`: `file:line`, `confirm`: the digest that lets it go."""
 
     weight: Weight
     what: AlertKind
@@ -212,11 +206,7 @@ class Cell(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class MatrixRow(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A workload of the matrix with its copies; a cluster without a cell has none.
-
-    `copies`: how many it has, `fine`: those that are in sync and healthy. `workloads`: how many a folded row stands
-    for, 0: it is one; its `resource` has only the name that it is folded by.
-    """
+    """A workload; `fine` of its `copies` are. `workloads`: of a folded row, whose `resource` has only a name."""
 
     resource: ResourceView
     where: str

@@ -24,10 +24,7 @@ class Piece(NamedTuple):
 
 
 def alert_texts(needs: Iterable[Alert]) -> list[tuple[Alert, str, tuple[Piece, ...], int]]:
-    """The needs, errors above warnings above hints, else in their order.
-
-    Each with its key, its sentence in pieces, and how often it is so; 0: the words say it.
-    """
+    """Return alerts, errors first, with key, sentence in pieces, and count; 0: the words say it."""
     ordered = sorted(needs, key=lambda need: _ORDER[need.weight])
     rows = []
     for need in ordered:
@@ -110,10 +107,7 @@ _TONES: Final[Mapping[str, str]] = {
 
 
 def day_rows(day: DayView) -> list[dict[str, Any]]:
-    """Return the rows of a day, with a cell for each hour; None: nothing happened then.
-
-    `link`: the page of its cluster or object; empty: it has none.
-    """
+    """Return the rows of a day, a cell for each hour; None: nothing happened. `link`: its page, or empty."""
     rows = []
     for row in day.rows:
         is_object = day.by == "object" and " " in row.name
@@ -137,10 +131,7 @@ def day_rows(day: DayView) -> list[dict[str, Any]]:
 
 
 def changes(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return entries of history as the pages show them, in their order.
-
-    `link` is empty if its subject has no page. `todo`: of an edit by hand, which has no alert.
-    """
+    """Return history entries as pages show them. `link`: its subject's page; `todo`: only of an edit by hand."""
     return [
         {
             **{name: entry[name] or "" for name in ("time", "subject", "who", "revision")},

@@ -186,10 +186,7 @@ def _pills(fleet: FleetView) -> tuple[Pill, ...]:
 
 
 def _bands(counts: dict[str, int], order: dict[str, StateStyle]) -> list[dict[str, Any]]:
-    """Return the parts of a bar: start and width (of 1000), colour, meaning.
-
-    Each is at least a little wide, so that one of 25,000 is seen; the widest pays for it.
-    """
+    """Return the parts of a bar, of 1000. Each is a little wide, so that one of 25,000 is seen."""
     present = [(name, counts[name]) for name in (*order, *(counts.keys() - order)) if counts.get(name)]
     total = sum(count for _, count in present)
     widths = [max(12, round(1000 * count / total)) for _, count in present]

@@ -12,15 +12,7 @@ from typing import Any, Final
 from reconciler.incremental import by_key
 from reconciler.report.difference import cut
 from reconciler.report.views.live_view import LiveView
-from reconciler.report.views.queries import (
-    FILTERS,
-    FOLDS,
-    ROWS_MAX,
-    DayView,
-    HistoryQuery,
-    MatrixQuery,
-    NotFound,
-)
+from reconciler.report.views.queries import FILTERS, FOLDS, ROWS_MAX, DayView, HistoryQuery, MatrixQuery, NotFound
 from reconciler.report.views.view_shapes import (
     CapacityPart,
     ClusterHead,
@@ -44,11 +36,7 @@ _TROUBLES = ("bad", "warn")
 
 
 def body_of(view: MatrixView, query: MatrixQuery) -> tuple[list[dict[str, Any]], Mapping[int, int]]:
-    """Return the rows by namespace, in the order of the view, and of each column how many copies need a look.
-
-    `rows` is markup that holds no text of others that is not escaped. `asked`: a folded cell leads to what it stands
-    for.
-    """
+    """Return escaped rows by namespace, and how many copies of each column need a look. `query`: for links."""
     by_namespace = by_key(("" if row.workloads else row.resource.namespace, row) for row in view.rows)
     names, counted, groups = [text(cluster.name) for cluster in view.clusters], Counter[int](), list[dict[str, Any]]()
     fine: dict[int, str] = {}
@@ -64,10 +52,7 @@ def body_of(view: MatrixView, query: MatrixQuery) -> tuple[list[dict[str, Any]],
 def _row(
     row: MatrixRow, matrix: MatrixView, names: Sequence[str], query: MatrixQuery, fine: dict[int, str]
 ) -> tuple[str, list[int]]:
-    """Return the markup of a row, and the columns of copies that need attention.
-
-    Copies in progress or hidden by their cluster do not. `fine`: cells without troubles that rows share, as markup.
-    """
+    """Return a row's markup, and the columns that need a look. `fine`: markup of fine cells, which rows share."""
     cells, troubled = fine.get(id(row.cells), ""), list[int]()
     link, within = text(_row_link(row, query)), text(shown_name(row.resource))
     if not cells:
@@ -120,10 +105,7 @@ def _page(template: str, fleet: FleetView, now: str, **values: Any) -> str:
 
 
 def fleet_page(fleet: FleetView, matrix: MatrixView | None, query: MatrixQuery, now: str) -> str:
-    """Return the page as HTML. `matrix` answers `asked`; None: no workloads yet, while the fleet says why.
-
-    `now` (RFC 3339) is the reference of relative times.
-    """
+    """Return the page. `matrix`: the answer to `query`; None: no workloads yet. `now`: RFC 3339."""
     return _page(
         "fleet.html",
         fleet,
