@@ -23,14 +23,12 @@ from reconciler.cli.store_reading import (
 )
 
 if TYPE_CHECKING:
-    from reconciler.api.plan import Plan
     from reconciler.controller.once.applying import Applied
     from reconciler.controller.round.apply_plan import ChangeResult
     from reconciler.planner import Round
 
 
 _NAMED_MAX: Final = 5
-"""So many uncommitted files are named; the rest is counted."""
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -58,7 +56,7 @@ def command(
     """
     from reconciler.controller.once.applying import apply_once
     from reconciler.report.plan.plan_json import plan_document
-    from reconciler.report.plan.plan_text import plan_text
+    from reconciler.report.plan.plan_text import has_destruction, plan_text
 
     last_good = LastGood(reach.journal)
     with bulk_load():
@@ -78,7 +76,8 @@ def command(
         if not sys.stdin.isatty():
             remark("error: nobody can be asked here; give --yes to apply the plan")
             return False
-        return click.confirm(_question(planned.plan), err=True)
+        losing = style_for().red("Apply these changes, with deletions, replacements or releases among them?")
+        return click.confirm(losing if has_destruction(planned.plan) else "Apply these changes?", err=True)
 
     def tell(result: ChangeResult) -> None:
         if output == "text":
@@ -146,14 +145,6 @@ def _name_uncommitted(chosen: options.StoreChoice) -> None:
             f"not committed, so not applied: {listed(list(changes.values()), _NAMED_MAX)}; commit them, or "
             "apply the files as they lie with --dir"
         )
-
-
-def _question(plan: Plan) -> str:
-    from reconciler.report.plan.plan_text import has_destruction
-
-    if has_destruction(plan):
-        return style_for().red("Apply these changes, with deletions, replacements or releases among them?")
-    return "Apply these changes?"
 
 
 def _line(result: ChangeResult) -> str:

@@ -129,15 +129,10 @@ def _store_path(ctx: click.Context) -> str:
     return str(named or ".")
 
 
-def _store(ctx: click.Context) -> list[DocumentName]:
-    root = Path(_store_path(ctx))
+def _store(ctx: click.Context) -> Iterator[DocumentName]:
+    root, left = Path(_store_path(ctx)), _BYTES_MAX
     if not root.is_dir() or root.absolute() in (Path("/"), Path.home()):
-        return []
-    return list(_documents(root))
-
-
-def _documents(root: Path) -> Iterator[DocumentName]:
-    left = _BYTES_MAX
+        return
     for folder, below, names in os.walk(root):
         below[:] = sorted(name for name in below if not name.startswith("."))
         for name in sorted(names):

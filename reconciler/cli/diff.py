@@ -38,7 +38,6 @@ FORMATS = ("text", "markdown", "json", "jsonpatch", "github", "junit", "html")
 TAKEN_OUT = {
     "sarif": "sarif was taken out; github has annotations at file and line, junit a list for a report of tests"
 }
-"""Formats of earlier versions, which are refused."""
 
 
 def diff_text(

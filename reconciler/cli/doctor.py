@@ -293,7 +293,6 @@ def _finding(
 
 
 async def _denied(member: MemberCluster, right: Right) -> tuple[Right, ...]:
-    """Return the part of a right that our credentials do not have."""
     names = right.names or ("",)
     questions = [(verb, name) for verb in right.verbs for name in names]
     answers = await asyncio.gather(
@@ -305,7 +304,6 @@ async def _denied(member: MemberCluster, right: Right) -> tuple[Right, ...]:
 
 
 def _level(wanted: Mapping[Level, tuple[Right, ...]], denied: tuple[Right, ...]) -> str:
-    """Return the highest level with all rights granted; empty: none."""
     refused = {pair for right in denied for pair in _single(right)}
     enough = [level for level, rights in wanted.items() if refused.isdisjoint(chain(*map(_single, rights)))]
     return str(enough[-1]) if enough else ""

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from reconciler.kube.watch_stream import WatchEvent
 
 GONE: Final = "deleted"
-"""Printed for a deleted object."""
 _AGAIN_S: Final = 5.0
 
 Key = tuple[str, str, str]
@@ -40,7 +39,6 @@ class Lines:
     """Lines after the table: columns are as wide as the widest cell that was printed before."""
 
     def __init__(self, query: Query, tables: Mapping[str, PrintedTable | list[Any]]) -> None:
-        """`tables`: already printed."""
         self._query, self._layout = query, layout_of(tables, query)
         self._widest: list[str] = self._layout.header if self._layout is not None else []
         self.rows: dict[Key, PrintedRow] = {}

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     History = Callable[[HistoryQuery], tuple[dict[str, Any], int]]
 
 _LOOK_S: Final = 1.0
-"""Interval at which `--follow` reads the journal."""
 
 
 @click.command(context_settings=options.SETTINGS)

@@ -129,7 +129,6 @@ class LazyGroup(click.Group):
 
 _COMMAND: Final = "reconciler.command"
 _WORDS: Final = "reconciler.words"
-"""Keys of the context under which the command is kept, and the words that were typed for it."""
 
 
 def _variables_quoted(command: click.Command, args: list[str], message: str) -> list[str]:
@@ -149,14 +148,12 @@ _ARGUMENTS: Final[Mapping[str, str]] = {
     "comment": "For example: comment plan.md, which 'reconciler diff -o markdown > plan.md' wrote.",
     "get": "For example: get deployments -A, or get cm,secrets -n demo.",
 }
-"""Examples of arguments that are left out."""
 _EXAMPLES: Final[Mapping[str, str]] = {
     "--base": "main", "--cluster": "m1", "--context": "m1", "--journal": "state/journal.db",
     "--kubeconfig": "~/.kube/config",
     "--name": "shop", "--namespace": "demo", "--output": "json", "--reason": "maintenance", "--rev": "main",
     "--selector": "app=web", "--since": "2h", "--store": ".", "--to": "production",
 }  # fmt: skip
-"""Values of options that are often typed without one."""
 
 
 def _with_next_step(error: click.UsageError, command: click.Command | None) -> click.UsageError | None:

@@ -95,7 +95,6 @@ _COMPLETED: Final[Mapping[str, str]] = {
     "--context": "contexts",
     **dict.fromkeys(("--rev", "--base", "--head"), "revisions"),
 }
-"""Function of `completing` for the values of each option."""
 
 
 def completer(name: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:

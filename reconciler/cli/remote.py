@@ -146,8 +146,6 @@ class RemoteService:
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    """HTTP over a socket in the file system."""
-
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=_TIMEOUT_S)
         self._path = path
@@ -159,7 +157,6 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _bare(url: str) -> str:
-    """Return the URL without a possible password."""
     if url.startswith(_UNIX):
         return url
     scheme, separator, rest = url.partition("://")

@@ -21,7 +21,6 @@ _PURPOSE = {
     "apply": "be applied without deletions",
     "full": "be applied, deletions included",
 }
-"""By level."""
 DEFAULT_SUBJECT = "ServiceAccount:fleet-system/fleet-reconciler"
 
 GroupKind = tuple[str, str]

@@ -45,7 +45,6 @@ _EXCHANGE: Final = (
 
 
 def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Command], options.Command]:
-    """An option of an earlier version, which is refused."""
 
     def refuse(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
         if value is not None:

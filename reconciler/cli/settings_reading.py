@@ -123,7 +123,6 @@ def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[
 def _promoted(
     store: str, sides: tuple[Snapshot, Snapshot], fleets: tuple[Fleet, Fleet], health: HealthWords
 ) -> tuple[SettingChange, ...]:
-    """Return the rows of promotions whose target differs."""
     from reconciler.fleet import memo_key
     from reconciler.hydration import is_below
     from reconciler.promotion import promotion_changes
@@ -147,7 +146,6 @@ def _promoted(
 def _files(
     store: str, side: Snapshot, steering: Mapping[str, StoreFile], wanted: Collection[str]
 ) -> tuple[StoreFile, ...]:
-    """Return the wanted files with their data, and the ignore files."""
     from reconciler.fleet import memo_key
 
     files = {key: file for key, file in steering.items() if key in wanted and not file.faults}

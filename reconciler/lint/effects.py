@@ -49,7 +49,6 @@ class Effect(Struct, frozen=True):
 
 ADDED: Final = "(added)"
 REMOVED: Final = "(removed)"
-"""Rows of whole documents."""
 
 Rows = Mapping[str, Effect]
 

@@ -35,7 +35,6 @@ from reconciler.scheduler import NO_MAKERS, Makers
 from reconciler.yaml import read_yaml
 
 _UNKNOWN_MAX = 20
-"""So many unknown names of one list get a line of their own."""
 
 
 def _all_affinities(fleet: Fleet) -> Iterator[tuple[str, ClusterAffinity]]:

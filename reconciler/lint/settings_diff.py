@@ -61,11 +61,7 @@ def setting_changes(before: Iterable[StoreFile], after: Iterable[StoreFile]) -> 
         if other is None and one is not None and one.path in new.broken:
             continue  # The last good content stays, and the error says so.
         changes.extend(_DocumentDiff(key, one, other).changes())
-    return tuple(sorted(changes, key=_rank))
-
-
-def _rank(change: SettingChange) -> tuple[int, str, str, Source]:
-    return _ORDER.index(change.direction), change.document, change.path, change.source
+    return tuple(sorted(changes, key=lambda one: (_ORDER.index(one.direction), one.document, one.path, one.source)))
 
 
 def settings_digest(changes: Iterable[SettingChange]) -> str:
@@ -80,8 +76,6 @@ def settings_digest(changes: Iterable[SettingChange]) -> str:
 
 
 class _SteeringDocuments:
-    """The documents of one revision that steer, and its ignore files."""
-
     def __init__(self, files: Iterable[StoreFile]) -> None:
         self.documents: dict[Key, Document] = {}
         self.broken: set[str] = set()
@@ -142,8 +136,6 @@ class _FieldPlace(Struct, frozen=True):
 
 
 class _DocumentDiff:
-    """The differences of one document."""
-
     def __init__(self, key: Key, before: Document | None, after: Document | None) -> None:
         self._kind, namespace, name = key
         self._before, self._after = before, after
@@ -198,11 +190,7 @@ class _DocumentDiff:
                 (*at.after, key_after),
                 shape.by_spelling.get(name),
             )
-            yield from self._field(place, was, is_now)
-
-    def _field(self, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
-        changes = list(self._below(at, before, after))
-        yield from changes or [self._change(at, self._row(at), before, after)]
+            yield from list(self._below(place, was, is_now)) or [self._change(place, self._row(place), was, is_now)]
 
     def _below(self, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
         """Yield the differences inside of a value; nothing where it has to be shown as a whole."""

@@ -30,7 +30,6 @@ log = logging.getLogger("reconciler")
 LOOK_S: Final = 0.5
 """The interval at which new events are read."""
 BATCH_MAX: Final = 100
-"""So many events are held at a time."""
 TOO_OLD_S: Final = 24 * 3600.0
 """An event that could not be sent for so long is dropped: it would delay the present ones."""
 _GONE: Final = 410

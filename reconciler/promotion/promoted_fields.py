@@ -237,8 +237,6 @@ def goes_back(change: FieldChange) -> bool:
 
 
 class _Merge:
-    """The merge of one document into its counterpart."""
-
     def __init__(self, rule: Promotion, one: _Part, other: _Part) -> None:
         self._rule, self._kind = rule, one.key[:2]
         self._is_chart = _is_chart(one.document.path)

@@ -23,7 +23,6 @@ ABSENT = "(absent)"
 _READ_AT_ONCE = 80
 """Longer values are marked where they differ."""
 _CONTEXT = 24
-"""Characters before and after a difference."""
 _COMMON_MIN = 12
 _TOKENS_MAX = 600
 _LINES_MAX = 400

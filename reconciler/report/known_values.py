@@ -28,11 +28,6 @@ class KnownValues:
             by_length = self._by_start[value[:SHORTEST]]
             by_length.setdefault(len(value), {}).setdefault(value, placeholder)
 
-    @property
-    def has_any(self) -> bool:
-        """Return whether there is one."""
-        return bool(self._by_start)
-
     def hide(self, text: str) -> str:
         """Return the text with placeholders for these values. Overlapping ones share one placeholder."""
         if not self._by_start:

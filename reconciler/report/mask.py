@@ -64,8 +64,6 @@ _MARKS = tuple(name.encode() for name in (CIPHERTEXT_MARK, ENCRYPTED_ANNOTATION,
 _SHORTEST_KEY = 12
 """Shorter names of members are no credentials."""
 _OWN_MARK = regex(rf"«(?:{_SEALED_VALUE}|value) #\d+»")  # a text of the store that looks hidden
-_LONGEST = 2_000
-"""Characters of a message or a path of a problem."""
 
 
 class Masker:
@@ -224,18 +222,13 @@ class Masker:
             return text
         return self._cleaned(self._known.hide(text))
 
-    @property
-    def knows_any(self) -> bool:
-        """Return whether the value of a Secret is known."""
-        return self._known.has_any
-
     def knows(self, text: str) -> bool:
         """Return whether a text quotes a known value of a Secret."""
         return self._known.hide(text) != text
 
     def problem(self, problem: Problem) -> Problem:
         """Return the problem with its message redacted, and cut if it repeats megabytes of a file."""
-        return replace(problem, path=_cut(problem.path), message=_cut(self.text(problem.message)))
+        return replace(problem, path=shortened(problem.path), message=shortened(self.text(problem.message)))
 
     def reason(self, reason: Reason) -> Reason:
         """Return the reason with its text redacted."""
@@ -368,8 +361,9 @@ def masker_of(changes: Iterable[Change]) -> Masker:
     return masker
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+def shortened(text: str, chars_max: int = 2_000) -> str:
+    """Return the text, or its beginning and its length."""
+    return text if len(text) <= chars_max else f"{text[:chars_max]}… ({len(text):,} characters)"
 
 
 def is_hidden_ciphertext(value: Json) -> bool:

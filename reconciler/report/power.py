@@ -31,7 +31,6 @@ _ASPECTS: Final = (
     *("image", "privilege", "host path", "ServiceAccount", "secret", "rule", "role", "subject", "webhook"),
     *("command", "args", "env", "network", "identity", "port", "volume"),
 )
-"""In the order in which they are shown."""
 _GRAVE: Final = frozenset({"privilege", "host path", "rule", "role", "webhook"})
 """Those that reach beyond the object and its namespace."""
 _FLAGS: Final = frozenset(

@@ -31,7 +31,6 @@ API_VERSIONS: Mapping[str, Sequence[str]] = {
     "Render": (OWN_API_VERSION,),
     "Promotion": (OWN_API_VERSION,),
 }
-"""The API versions in which each kind may be written."""
 
 Schema = dict[str, Any]
 

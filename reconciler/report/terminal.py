@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partialmethod
@@ -46,7 +47,6 @@ class Style(Struct, frozen=True, kw_only=True):
 
 
 PLAIN = Style()
-"""For a pipe, a file, a golden test."""
 
 MARKS = {
     Action.CREATE: "+",
@@ -56,7 +56,6 @@ MARKS = {
     Action.RELEASE: "!",
     Action.ADOPT: "^",
 }
-"""The sign of an action."""
 
 DESTRUCTIVE = (Action.DELETE, Action.REPLACE, Action.RELEASE)
 """Shown first and never folded away, in this order."""
@@ -72,15 +71,7 @@ def cluster_list(names: Sequence[str]) -> str:
     >>> cluster_list(["hz-prod-b", "idc-1", "hz-prod-a"])
     'hz-prod-{a,b}, idc-1'
     """
-    ordered = sorted({visible(name) for name in names})
-    parts = []
-    for prefix, members in groupby(ordered, key=_prefix):
-        endings = [name[len(prefix) :] for name in members]
-        if len(endings) > 1 and len(prefix) >= _PREFIX_MIN:
-            parts.append(f"{prefix}{{{','.join(_ranges(endings))}}}")
-        else:
-            parts.extend(prefix + ending for ending in endings)
-    return ", ".join(parts)
+    return ", ".join(_parts(sorted({visible(name) for name in names}), sys.maxsize))
 
 
 def name_lines(names: Iterable[str], *, chars_max: int) -> list[str]:
@@ -90,7 +81,7 @@ def name_lines(names: Iterable[str], *, chars_max: int) -> list[str]:
     ['demo/{a,b}, team-a/x-{9..11}']
     """
     lines: list[str] = []
-    for part in _parts(names, chars_max):
+    for part in _parts(sorted({visible(name) for name in names}, key=_in_order), chars_max):
         if lines and len(lines[-1]) + 2 + len(part) <= chars_max:
             lines[-1] += f", {part}"
         else:
@@ -98,8 +89,7 @@ def name_lines(names: Iterable[str], *, chars_max: int) -> list[str]:
     return lines
 
 
-def _parts(names: Iterable[str], chars_max: int) -> Iterator[str]:
-    ordered = sorted({visible(name) for name in names}, key=_in_order)
+def _parts(ordered: Iterable[str], chars_max: int) -> Iterator[str]:
     for prefix, members in groupby(ordered, key=_prefix):
         shared = prefix if len(prefix) >= _PREFIX_MIN else ""
         endings = [name[len(prefix) :] for name in members]
@@ -109,14 +99,14 @@ def _parts(names: Iterable[str], chars_max: int) -> Iterator[str]:
         held: list[str] = []
         for ending in _ranges(endings):
             if held and len(shared) + 2 + sum(len(other) + 1 for other in held) + len(ending) > chars_max:
-                yield _braced(shared, held)
+                yield _braced(shared, held, endings)
                 held = []
             held.append(ending)
-        yield _braced(shared, held)
+        yield _braced(shared, held, endings)
 
 
-def _braced(prefix: str, endings: list[str]) -> str:
-    is_one = len(endings) == 1 and ".." not in endings[0]
+def _braced(prefix: str, endings: list[str], single: Sequence[str]) -> str:
+    is_one = len(endings) == 1 and endings[0] in single  # else it is a range
     return prefix + endings[0] if is_one else f"{prefix}{{{','.join(endings)}}}"
 
 

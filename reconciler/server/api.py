@@ -165,7 +165,6 @@ class Api:
         return [*routes, Route(pattern=f"{BASE}/events", answer=self._events.stream, slots=self._events.slots)]
 
     def _answer(self, view: Callable[[PageRequest], Awaitable[Any]], *names: str) -> Answerer:
-        """`names`: of the parameters."""
 
         async def answer(call: PageRequest) -> web.StreamResponse:
             only(call.query, *names)

@@ -57,7 +57,6 @@ _TURN_S: Final = 0.001
 """Time for which a busy round keeps the interpreter from a page that waits for it many times; Python's own is 5 ms."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-"""A request to its answer."""
 
 
 class Listening(Struct, frozen=True, kw_only=True):
@@ -182,8 +181,6 @@ def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) 
 
 
 class _Server(web.Server):
-    """Makes the connections."""
-
     def __init__(self, handler: Handler, limits: ReaderLimits, **options: Any) -> None:
         # The slot of a reader that has gone is free at once.
         super().__init__(self._answer, request_factory=_request, handler_cancellation=True)

@@ -31,7 +31,6 @@ _KEPT_MAX: Final = 64
 _PODS_MAX: Final = 100
 _EVENTS_MAX: Final = 50
 _BROKEN_MAX: Final = 3
-"""So many broken pods are looked at closer."""
 _LOG_LINES: Final = 50
 _LOG_BYTES: Final = 32_768
 _POD, _EVENT = GVK("", "v1", "Pod"), GVK("", "v1", "Event")

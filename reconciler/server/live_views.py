@@ -41,7 +41,6 @@ from reconciler.report.views.view_shapes import (
 from reconciler.server.live_objects import LiveObjects
 
 _KEPT_MAX: Final = 64
-"""So many answers of one moment are kept."""
 _STALE_S: Final = 10.0
 """A view counts as current this long: ended suspensions and the like disappear after that."""
 _NOTHING_NOTED: Final = JournalRows()

@@ -40,7 +40,6 @@ class PageRequest(NamedTuple):
 
 
 Answerer = Callable[[PageRequest], Awaitable[web.StreamResponse]]
-"""A request to its answer."""
 
 
 class Route(Struct, frozen=True, kw_only=True):
@@ -119,7 +118,6 @@ HEADERS: Final = {
 _TAGGED: Final = {**HEADERS, "Vary": "Authorization, Accept-Encoding"}
 """Headers of answers with a tag: no cache stores them, but a client that has one may ask whether it has changed."""
 _PACKED_FROM: Final = 16_384
-"""So many bytes are worth packing."""
 _PIECE_BYTES: Final = 65_536
 
 
@@ -226,7 +224,6 @@ class Slots:
     """So many of something at once, and of one address."""
 
     def __init__(self, noun: str, most: int, most_of_one: int) -> None:
-        """None is taken. `noun`: in the plural."""
         self._noun, self._most, self._most_of_one = noun, most, most_of_one
         self._taken: Counter[str] = Counter()
 

@@ -45,7 +45,6 @@ class Detail(Struct, frozen=True, kw_only=True):
 
 FULL = Detail()
 WHOLE = Detail(fields_max=1_000_000_000, value_chars=1_000_000_000, is_whole=True)
-"""Nothing is cut."""
 
 
 def entry_lines(entry: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:

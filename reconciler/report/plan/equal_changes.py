@@ -29,7 +29,6 @@ _NAMES_CHARS_MAX = 110
 
 
 _FEW = 8
-"""So many objects have a line each."""
 
 
 class PlanParts(NamedTuple):
@@ -164,7 +163,6 @@ def _names(entry: PlanEntry) -> list[str]:
 
 
 _ENTRIES_MIN = 12
-"""Fewer are read faster in one list."""
 _FOLDERS_MAX = 25
 SEVERAL = "several folders"
 

@@ -48,7 +48,6 @@ def counted(count: int, noun: str) -> str:
 
 _QUOTED_END = regex(r"\['([^']*)'\]$|\[\"([^\"]*)\"\]$")
 _LEADING = ("image", "replicas")
-"""The fields that people look for first."""
 
 
 def leaf(path: str) -> str:

@@ -54,10 +54,10 @@ def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
 def _head(plan: Plan, marker: str) -> list[str]:
     counts = spoken(totals(counts_by_cluster(plan.changes).values()))
     base, head = (code_text(short_revision(revision)[:40]) for revision in (plan.base, plan.head))
-    revisions = f"Fleet plan {base if plan.base else 'the clusters'} → {head}"
+    title, revisions = _spans(first_line(plan)), f"Fleet plan {base if plan.base else 'the clusters'} → {head}"
     lines = [
         comment_marker(marker),
-        f"### {_title(plan)}",
+        f"### {title if size(title) <= _FIRST_LINE_MAX else _spans(first_line(plan, groups_max=0))}",
         "",
         " · ".join(part for part in (revisions, counts) if part),
         *_loss_box(plan),
@@ -66,11 +66,6 @@ def _head(plan: Plan, marker: str) -> list[str]:
     if errors:
         lines.extend(["", "> [!WARNING]", f"> **{counted(errors, 'error')}**"])
     return [*lines, "", f"**{incomplete(plan)}**"] if not plan.is_complete else lines
-
-
-def _title(plan: Plan) -> str:
-    title = _spans(first_line(plan))
-    return title if size(title) <= _FIRST_LINE_MAX else _spans(first_line(plan, groups_max=0))
 
 
 def _spans(words: Iterable[str]) -> str:
@@ -100,7 +95,6 @@ def comment_marker(name: str) -> str:
 
 
 def _notes(fitting: Sequence[ShownSection]) -> list[str]:
-    """Return the omissions of each title."""
     notes = []
     for title, parts in by_key((one.section.title, one) for one in fitting).items():
         lost = list(dict.fromkeys(name for one in parts for name in one.lost))

@@ -36,7 +36,10 @@ def plan_patches(plan: Plan) -> dict[str, Json]:
     """Return the plan as a JSON document, redacted, in an order that depends on its content alone."""
     masker = Masker()
     masked = masker.plan(plan)  # Everything first, so that what one Secret holds is hidden in all bodies.
-    pairs = sorted(zip(plan.changes, masked.changes, strict=True), key=lambda pair: _order(pair[0]))
+    pairs = sorted(
+        zip(plan.changes, masked.changes, strict=True),
+        key=lambda pair: (pair[0].cluster, *pair[0].identity, str(pair[0].action), str(pair[0].held is not None)),
+    )
     return {
         "version": 1,
         "base": plan.base,
@@ -45,10 +48,6 @@ def plan_patches(plan: Plan) -> dict[str, Json]:
         "patches": [_part(raw, hidden, masker) for raw, hidden in pairs],
         "problems": problems_part(plan.problems),
     }
-
-
-def _order(change: Change) -> tuple[str, ...]:
-    return (change.cluster, *change.identity, str(change.action), str(change.held is not None))
 
 
 def _part(raw: Change, hidden: Change, masker: Masker) -> dict[str, Json]:
@@ -78,11 +77,13 @@ def _patch(change: Change, before: JsonObject | None, manifest: JsonObject) -> l
         case _:
             ours = [field for field in change.fields if field.cause is not Cause.SIDE_EFFECT]
             # Without the present object, rebuild it: put the fields' old values into the new object.
-            known = before if before is not None else _before(manifest, ours)
+            if before is None:
+                undone = _operations(manifest, ((field, field.before) for field in reversed(ours)))
+                before = jsonpatch.JsonPatch(list(undone)).apply(manifest)
             # Removals last and in reverse, so that none shifts the items of a list which another one counts.
             ordered = [field for field in ours if field.after is not MISSING]
             ordered += [field for field in reversed(ours) if field.after is MISSING]
-            return list(_operations(known, ((field, _after(field, manifest)) for field in ordered)))
+            return list(_operations(before, ((field, _after(field, manifest)) for field in ordered)))
 
 
 def _after(field: FieldChange, manifest: JsonObject) -> Json:
@@ -92,15 +93,6 @@ def _after(field: FieldChange, manifest: JsonObject) -> Json:
     path = parse_path(field.path)
     sent = value_at(manifest, path) if path is not None else MISSING
     return field.after if sent is MISSING else sent
-
-
-def _before(manifest: JsonObject, fields: Iterable[FieldChange]) -> JsonObject:
-    tree: Any = manifest
-    for field in reversed(list(fields)):
-        for operation in _steps_to(tree, parse_path(field.path) or (), field.before):
-            tree = jsonpatch.JsonPatch([operation]).apply(tree)
-    assert isinstance(tree, dict), "a field is below the top"
-    return tree
 
 
 def _operations(before: JsonObject, wanted: Iterable[tuple[FieldChange, Json]]) -> Iterator[Operation]:

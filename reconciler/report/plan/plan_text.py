@@ -87,12 +87,7 @@ def incomplete(plan: Plan) -> str:
 
 def confirm_lines(held_digest: str, style: Style = PLAIN) -> list[str]:
     """Return the instruction to confirm held deletions; empty if none is held."""
-    if not held_digest:
-        return []
-    return [
-        f"To let what the guard holds pass, set in the document of kind Fleet: "
-        f"{style.bold(f'spec.guards.confirm: {visible(held_digest)}')}"
-    ]
+    return _to_let("what the guard holds", "spec.guards.confirm", held_digest, style)
 
 
 UNJUDGED = "Not judged"
@@ -138,12 +133,12 @@ def _subject(text: str) -> str:
 
 def review_lines(digest: str, style: Style = PLAIN) -> list[str]:
     """Return the instruction to confirm loosened settings; empty if none is held."""
-    if not digest:
-        return []
-    return [
-        "To let the settings that are held pass, set in the document of kind Fleet: "
-        f"{style.bold(f'spec.review.confirm: {visible(digest)}')}"
-    ]
+    return _to_let("the settings that are held", "spec.review.confirm", digest, style)
+
+
+def _to_let(what: str, path: str, digest: str, style: Style) -> list[str]:
+    value = style.bold(f"{path}: {visible(digest)}")
+    return [f"To let {what} pass, set in the document of kind Fleet: {value}"] if digest else []
 
 
 def loosened(settings: Sequence[SettingChange]) -> tuple[int, int]:

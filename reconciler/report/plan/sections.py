@@ -154,7 +154,6 @@ _SHORT = Detail(fields_max=5, value_chars=60, has_text_diffs=False)
 _NAMELESS = Detail(fields_max=5, value_chars=60, has_text_diffs=False, name_lines_max=2)
 _BARE = Detail(fields_max=0)
 _OPEN_LINES_MAX = 40
-"""Longer sections are folded."""
 _OPEN_ERRORS_MAX = 10
 _OPEN_CLUSTERS_MAX = 10
 

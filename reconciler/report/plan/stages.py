@@ -167,7 +167,6 @@ def _now(stage: StageProgress, progress: RolloutProgress) -> str:
 
 
 def _merge(rollout: RolloutPlan) -> Iterator[str]:
-    """Yield the order of the merge's stages."""
     if not rollout.changes:
         yield f"{_MERGE}nothing of what it stages changes"
         return

@@ -106,7 +106,6 @@ class StateOfFleet(Struct, frozen=True, kw_only=True):
     source: str = ""
     source_error: str = ""
     rollouts: tuple[RolloutProgress, ...] = ()
-    """The state of each Rollout of the store."""
 
 
 def state_document(

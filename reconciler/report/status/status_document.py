@@ -51,8 +51,7 @@ class ProblemRows:
             self._problems = problems
             self._shown = [self._rows[id(problem)][1] for problem in worst_first(problems)]
         # Thousands of hints have the same few messages.
-        messages = {problem.message for problem in problems} if masker.knows_any else ()
-        quoting = {message for message in messages if masker.knows(message)}
+        quoting = {message for message in {problem.message for problem in problems} if masker.knows(message)}
         if not quoting:
             return self._shown
         return [

@@ -15,7 +15,6 @@ from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
 from reconciler.state import Degraded, Failed, Fought, Frozen, Held, NotKnown, ObjectState, Progressing, Refused
 
 _NAMED: Final = 3
-"""So many of many are named."""
 
 
 class _Kind(NamedTuple):

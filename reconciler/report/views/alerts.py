@@ -23,7 +23,6 @@ from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
 
 NEEDS_MAX: Final = 200
-"""So many are listed; the rest is counted."""
 _WEIGHTS, _KINDS = list(Weight), list(AlertKind)
 """Both in the order of alerts."""
 _TOLD_BY_STATE: Final = frozenset(

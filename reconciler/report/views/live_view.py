@@ -18,7 +18,7 @@ from reconciler.api.refs import Identity
 from reconciler.incremental import by_key
 from reconciler.kinds.body_fields import condition, mappings, text
 from reconciler.observations import event_moment
-from reconciler.report.mask import Masker, masker_of
+from reconciler.report.mask import Masker, masker_of, shortened
 from reconciler.report.render_json import dump_yaml
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import ResourceView
@@ -78,11 +78,7 @@ def live_view(model: ViewModel, identity: Identity, cluster: str, reading: LiveR
 
 def _yaml(masker: Masker, body: Mapping[str, Any]) -> list[str]:
     """Return the lines of the masked object; texts of other fields may quote values of Secrets."""
-    return [_cut(masker.text(line)) for line in dump_yaml(masker.manifest(body)).splitlines()]
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _LINE_CHARS_MAX else f"{line[:_LINE_CHARS_MAX]}… ({len(line):,} characters)"
+    return [shortened(masker.text(line), _LINE_CHARS_MAX) for line in dump_yaml(masker.manifest(body)).splitlines()]
 
 
 def _difference(masker: Masker, live: JsonObject, wanted: JsonObject) -> Iterator[DiffLine]:
@@ -189,14 +185,15 @@ def _events(masker: Masker, events: Iterable[LiveObject]) -> Iterator[LiveEvent]
             time=event_moment(body) or None,
             type=text(body.get("type")),
             reason=masker.text(text(body.get("reason"))),
-            message=_cut(masker.text(text(body.get("message")))),
+            message=shortened(masker.text(text(body.get("message"))), _LINE_CHARS_MAX),
             count=count if isinstance(count, int) else 1,
             about=f"{text(of.get('kind'))} {text(of.get('name'))}",
         )
 
 
 def _tail(masker: Masker, log: str) -> tuple[str, ...]:
-    return tuple(map(_cut, masker.text(log).splitlines()[-_LOG_LINES_MAX:]))
+    lines = masker.text(log).splitlines()[-_LOG_LINES_MAX:]
+    return tuple(shortened(line, _LINE_CHARS_MAX) for line in lines)
 
 
 class DiffLine(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -202,7 +202,6 @@ class _Columns:
     """The columns, and what rows share: most of twenty-five thousand cells are of healthy copies."""
 
     def __init__(self, model: ViewModel, within: Iterable[ClusterHead], rows: Set[Identity]) -> None:
-        """`rows`: the objects that are shown."""
         self._found, self._shared = list[_Column](), dict[int, tuple[Cell, ...]]()
         self.troubled: dict[Identity, dict[int, ObjectState]] = {}
         """Copies of the rows that are not as wanted or not well, by column."""

@@ -26,7 +26,6 @@ from reconciler.report.views.view_inputs import ViewModel, copy_part
 from reconciler.report.views.view_shapes import FieldDifference, LastWrite, ObjectView, Override, Reasoned
 
 ENTRIES_MAX: Final = 50
-"""So many entries of history are shown with an object or a cluster."""
 _DIFFERENCES_MAX: Final = 500
 _VALUE_MAX: Final = 2000
 _ACTIONS: Final[Mapping[str, str]] = {

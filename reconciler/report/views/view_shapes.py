@@ -31,7 +31,10 @@ class CommitPart(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SourcePart(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The store, its present `error`, and the forge's URLs with `{revision}`, `{path}`, `{line}`; null: not known."""
+    """The store. `error`: its present error; the last good revision stays active.
+
+    `commit_url`, `file_url`: where its forge shows them, with `{revision}`, `{path}` and `{line}`; null: not known.
+    """
 
     description: str
     read_at: str | None = None
@@ -83,7 +86,10 @@ class AlertKind(StrEnum):
 
 
 class Alert(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One alert, equal ones counted. `who`: its cause, `where`: `file:line`, `confirm`: the digest that lets it go."""
+    """One alert. Equal ones are one, with their count.
+
+    `who`: the person or cause, `where`: `file:line`, `todo`: the next step, `confirm`: the digest that lets it pass.
+    """
 
     weight: Weight
     what: AlertKind
@@ -206,7 +212,11 @@ class Cell(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class MatrixRow(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A workload; `fine` of its `copies` are. `workloads`: of a folded row, whose `resource` has only a name."""
+    """A workload of the matrix with its copies; a cluster without a cell has none.
+
+    `copies`: how many it has, `fine`: those that are in sync and healthy. `workloads`: how many a folded row stands
+    for, 0: it is one; its `resource` has only the name that it is folded by.
+    """
 
     resource: ResourceView
     where: str
