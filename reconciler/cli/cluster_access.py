@@ -1,7 +1,4 @@
-"""From options to access: the kubeconfig, the journal and the commits that a command uses.
-
-A command that names no journal, and perhaps no store either, uses that of the fleet around it.
-"""
+"""From options to access: the kubeconfig, the commits, and the journal, by default of the fleet around."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`reconciler completion`: the script that teaches a shell our commands and options, and the values that it completes.
-
-A person waits for each key, so nothing is parsed and no package is loaded: files are scanned for known lines, up to a
-bound. Unusual spellings are not completed, but work all the same.
-"""
+"""`reconciler completion`: the script for a shell, and the values, by scanning files for known lines, up to a bound."""
 
 from __future__ import annotations
 

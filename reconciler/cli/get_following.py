@@ -1,8 +1,4 @@
-"""`get -w`: after the table, a line for each object whose row differs, of all clusters, until interrupted.
-
-A watch reports that an object may differ; the API server is then asked for that row alone, so that the columns are its
-own.
-"""
+"""`get -w`: after the table a line for each row that differs, as the API server prints it, until interrupted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The entry point: a group whose commands are imported only when they are called, so that `--help` is quick.
-
-The message for an unknown command: similar commands, or the counterpart of one of kubectl.
-"""
+"""The entry point: commands are imported when called. Unknown ones get similar commands, or kubectl's counterpart."""
 
 from __future__ import annotations
 

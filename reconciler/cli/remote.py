@@ -1,7 +1,4 @@
-"""A service on another machine, asked over its API. Independent of the answers' content.
-
-`https://HOST`, `http://HOST` or `unix:PATH`. No redirect is followed, and no answer is read without a limit.
-"""
+"""A service on another machine (https, http, unix), asked over its API: no redirects, no unlimited answers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Selectors that select nothing, templates that nothing claims, policies that overlap.
-
-Source: design#broken-input: the content of a broken document is unknown, not absent.
-"""
+"""Selectors that select nothing, unclaimed templates, overlaps. Source: design#broken-input: broken is not absent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Settings that wait for a person, and confirmations of this comparison.
-
-Source: design#settings-plan; design#confirm.
-"""
+"""Settings that wait for a person, and confirmations. Source: design#settings-plan; design#confirm."""
 
 from __future__ import annotations
 
@@ -105,7 +102,7 @@ def confirmable(changes: Iterable[SettingChange], old: FleetSettings, new: Fleet
 
 
 class HeldDifference(NamedTuple):
-    """What a review holds. `digest`: its `spec.review.confirm`, or empty; `loosens`: older limits count without it."""
+    """The held settings. `digest`: its `spec.review.confirm`, or empty; `loosens`: older limits count without it."""
 
     digest: str
     loosens: bool

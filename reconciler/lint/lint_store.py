@@ -1,11 +1,4 @@
-"""Checks of a store that need no cluster, among them those of cluster names. Nothing here stops anything.
-
-Source: design#lint.
-
-Gaps in the check of pull requests that a repository shows: a pull request could bring its own judge.
-
-Source: docs/how-to/pull-request-check.md#what-must-be-protected.
-"""
+"""Checks of a store that need no cluster, and gaps in the check of pull requests. Source: design#lint."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Differences of the documents that steer the service, field by field, as they are written.
-
-The texts are compared and not the values that parsers make of them: a field that reaches no object yet, or that only
-the service reads, is a difference all the same. Source: design#settings-plan.
-"""
+"""Differences of documents that steer the service, field by field, as written. Source: design#settings-plan."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""One comment of ours for each pull request and fleet, found by its hidden first line.
-
-The newest of ours is edited, so that the conversation keeps one place for the plan; older ones are marked as outdated.
-Comments of others are never touched, whatever their first line. A job that has been overtaken by a newer commit writes
-nothing. Requests need the standard library alone, since a job makes five and starts for them.
-"""
+"""One comment for each pull request and fleet, found by its hidden first line; older ones are marked outdated."""
 
 from __future__ import annotations
 
@@ -39,19 +34,15 @@ class Forge(Protocol):
 
     def conversation(self) -> tuple[list[Comment], str]:
         """All comments, oldest first, and the head commit; empty: not known."""
-        ...
 
     def create(self, body: str) -> None:
         """Add a comment."""
-        ...
 
     def update(self, comment: Comment, body: str) -> None:
         """Give a comment another text."""
-        ...
 
     def outdate(self, comment: Comment) -> None:
         """Mark a comment as outdated."""
-        ...
 
 
 class PublishedComment(Enum):

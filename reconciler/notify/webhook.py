@@ -1,9 +1,4 @@
-"""One webhook: sends its receiver each event of history, in order, at least once.
-
-The journal is the outbox: its events are read after they were recorded, a bounded number at a time, and the number of
-the last accepted one is recorded afterwards. A crash in between sends that one again, under the same id. Source:
-design#told.
-"""
+"""One webhook: each event in order, at least once, with the journal as outbox. Source: design#told."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Nodes, quotas and workloads of a member; pods that no node will ever take compete for no capacity there.
-
-Source: design#waiting-pods. Karmada's general estimator counts the requests of every pod without a node.
-"""
+"""Nodes, quotas and workloads of a member; unplaceable pods take no capacity. Source: design#waiting-pods."""
 
 from __future__ import annotations
 

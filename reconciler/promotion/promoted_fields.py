@@ -1,8 +1,4 @@
-"""The change that brings the fields of one folder into another one, and what differs between them on purpose.
-
-Documents are counterparts if they have one kind, name and (mapped) namespace, else if they are the only ones of their
-kind in files of one name. Outputs of `hydrate` and Secrets are never carried: they are made anew in each environment.
-"""
+"""The change that carries fields of a folder into another, between documents of one kind, name and namespace."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Values for people: one on a line, two of them by what differs, texts of many lines as a diff.
-
-Every output shows two values by `value_texts` or `text_diff`: the difference is found before anything is cut, so that
-two different values never look the same.
-"""
+"""Values for people, on a line or as a diff: differences are found before anything is cut, so that none is lost."""
 
 from __future__ import annotations
 

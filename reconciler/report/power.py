@@ -1,7 +1,4 @@
-"""Powers of an object, as a reviewer has to see them: what it runs, with which rights, and who can reach it.
-
-Source: Kubernetes, Pod Security Standards; RBAC good practices; dynamic admission control.
-"""
+"""Powers of an object: what it runs, with which rights. Source: Pod Security Standards; RBAC good practices."""
 
 from __future__ import annotations
 

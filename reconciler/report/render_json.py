@@ -39,16 +39,11 @@ class Rendering(Struct, frozen=True, kw_only=True):
 
 
 def render_json(rendering: Rendering, *, show_secrets: bool = False) -> str:
-    """The rendering as a JSON text, valid whatever the problems are."""
-    return json_text(render_document(rendering, show_secrets=show_secrets))
-
-
-def render_document(rendering: Rendering, *, show_secrets: bool = False) -> dict[str, Json]:
-    """The rendering as a JSON document: bindings by resource, objects by cluster and resource."""
+    """Return the rendering as JSON: bindings by resource, objects by cluster and resource."""
     masker = Masker(show_secrets=show_secrets)
     manifests = sorted_manifests(rendering.manifests)
     kinds = {**{manifest.identity: manifest.gvk for manifest in manifests}, **rendering.kinds}
-    return {
+    document: dict[str, Json] = {
         "version": 1,
         "revision": rendering.revision,
         "bindings": [
@@ -66,6 +61,7 @@ def render_document(rendering: Rendering, *, show_secrets: bool = False) -> dict
         ],
         "problems": problems_part(map(masker.problem, rendering.problems)),
     }
+    return json_text(document)
 
 
 def sorted_manifests(manifests: tuple[Manifest, ...]) -> list[Manifest]:

@@ -1,7 +1,4 @@
-"""`/api/v1`: the views as JSON. It only reads, and refuses unknown parameters with a reason. Source: ADR 17.
-
-`/api/v1/events`: server-sent events about new state, and nothing else.
-"""
+"""`/api/v1`: the views as JSON, read-only, and `/api/v1/events`: server-sent events of new state. Source: ADR 17."""
 
 from __future__ import annotations
 

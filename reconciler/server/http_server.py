@@ -1,7 +1,4 @@
-"""Read-only pages over HTTP, on loopback or a Unix socket: health, metrics, and the state of the fleet.
-
-Nothing here changes anything or needs a cookie; the address and a token decide who may read.
-"""
+"""Read-only pages over HTTP, on loopback or a Unix socket; the address and a token decide who may read."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Looks at one copy in its cluster on demand: the object, its pods, their events, and the end of a broken pod's log.
-
-A look is short and small: one at a time in a cluster, few in all, so many objects, events and bytes, within seconds.
-Its result is kept for a moment, so that a page that is open in many browsers costs its cluster one look. Nothing of it
-runs in the thread of the views, and a cluster that is silent holds up only those who look at it.
-"""
+"""Looks at one copy in its cluster on demand: short, few at a time, and kept for a moment for all readers."""
 
 from __future__ import annotations
 

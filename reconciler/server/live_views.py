@@ -1,7 +1,4 @@
-"""The views behind pages and the API: values of one moment, redacted; pages escape them.
-
-They are made on request in one thread beside the loop, and kept for the next reader.
-"""
+"""The views behind pages and the API, redacted; made on request in one thread, and kept for the next reader."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Paths and their handlers, access by the Host header and by the token, and answers with the headers that all carry.
-
-A path has parts in braces, each of which matches one part of the request's path. And the limits of readers:
-connections, requests and streams, over all and of one address.
-"""
+"""Paths with parts in braces, access by Host header and token, headers of answers, and the limits of readers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The pages: HTML drawn from the same views that `/api/v1` answers with, and those of the process itself.
-
-Nothing in them is what a visitor sends. Source: ADR 17.
-"""
+"""The pages as HTML, and those of the process; nothing in them is what a visitor sends. Source: ADR 17."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A plan as annotations for GitHub Actions, and as JUnit XML, which forges show as tests beside the merge.
-
-GitHub shows about ten annotations of a kind per step, so the worst come first; the first one names all that is lost.
-In JUnit, errors, changes held by a guard and an incomplete plan fail; changes held for a time are skipped. Source:
-GitHub, "Workflow commands" (data is percent-encoded, or it could carry commands); the schema of Jenkins' xUnit plugin.
-"""
+"""A plan for GitHub Actions (worst first: it shows about ten) and as JUnit XML. Source: GitHub, "Workflow commands"."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Equal changes of different objects as one entry, and entries by the folder of the store that they come from.
-
-Changes are equal if action, kind, reason, hold and fields are equal; object, file and clusters may differ. If fields
-differ between the clusters of an object, the clusters must be equal as well.
-"""
+"""Equal changes of different objects as one entry, but for object, file and clusters; and entries by folder."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A plan in one line of words.
-
-`5,000 Deployments in 10 clusters: image nginx:1.27 → 1.28; 50 deletions held by the guard`. Losses come first, then the
-changes of most objects, then held changes, objects not evaluated, and errors. Only a complete plan says "no changes".
-"""
+"""A plan in one line: losses first, then changes of most objects, held ones, objects not evaluated, errors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A plan for machines: `diff -o json`, and the plan inside `apply -o json`. Version 1.
-
-A held change counts under `held` alone, so that the numbers add up to the number of changes and say what is done now.
-`before` and `after` are null where a field is absent. Source: design#machine-formats.
-"""
+"""A plan for machines, version 1. A held change counts under `held` alone. Source: design#machine-formats."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A plan as JSON patches (RFC 6902): `diff -o jsonpatch`. Version 1.
-
-One patch for each change, from the present object (live, or of the base revision) to the changed one. The jsonpatch
-package applies every operation while it is written. Changes that an API server adds are not in it.
-"""
+"""A plan as JSON patches (RFC 6902), version 1: one a change, from the present object, each applied while written."""
 
 from __future__ import annotations
 

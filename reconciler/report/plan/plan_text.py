@@ -1,8 +1,4 @@
-"""A plan for a person at a terminal, and lines about settings and guards that all outputs share.
-
-One line of words, then losses, held or not, then the rest, equal changes of many objects and clusters as one entry;
-other held changes with their reason; problems last, where the eye rests.
-"""
+"""A plan for a person at a terminal, problems last; and lines about settings and guards for all outputs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The reasons of a resource's placement: policy and losers, clusters, replica arithmetic, overrides.
-
-Source: design#reasons.
-"""
+"""The reasons of a placement: policy and losers, clusters, replica arithmetic, overrides. Source: design#reasons."""
 
 from __future__ import annotations
 

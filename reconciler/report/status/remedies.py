@@ -1,7 +1,4 @@
-"""Persons and remedies of troubles: made once here, for pages, `status`, history, log and webhooks.
-
-Source: design#told.
-"""
+"""Persons and remedies of troubles, for pages, `status`, history, log and webhooks. Source: design#told."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ from reconciler.state import (
 
 
 class Behind(Struct, frozen=True, kw_only=True):
-    """Who is behind a trouble (`who` empty: the author of `revision`), its line in the store, and the remedy."""
+    """The person behind a trouble (`who` empty: the author of `revision`), its line in the store, and the remedy."""
 
     who: str = ""
     revision: str = ""

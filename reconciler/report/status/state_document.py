@@ -1,7 +1,4 @@
-"""The picture that a round leaves for commands that only read, such as `status`. Version 1.
-
-All counts and lists here are made of the state of the objects, and of nothing else. Source: design#journal.
-"""
+"""The picture of a round for `status`, version 1: counts and lists of objects' states. Source: design#journal."""
 
 from __future__ import annotations
 

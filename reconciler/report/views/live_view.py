@@ -1,7 +1,4 @@
-"""One copy of an object as its cluster has it now: manifest, difference, pods, events, last lines of logs.
-
-`LiveReading` is what was read there; `live_view` masks it and cuts it. Every text of a cluster is hostile.
-"""
+"""One copy of an object as its cluster has it now, masked and cut: every text of a cluster is hostile."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ _CONTEXT_LINES: Final = 3
 
 
 class LiveReading(Struct, frozen=True, kw_only=True):
-    """What a cluster answers. `live` None: see `why`. `owned`: ReplicaSets, Jobs, Pods; `notes`: what was not read."""
+    """Answers of a cluster. `live` None: see `why`. `owned`: ReplicaSets, Jobs, Pods; `notes`: what was not read."""
 
     at: str
     live: LiveObject | None = None

@@ -1,7 +1,4 @@
-"""Questions to the views, and the events of a day by hour: a row for each cluster or object, the busiest first.
-
-`FILTERS` and `FOLDS` are the one table of what the matrix may be asked for: address, form and view read it.
-"""
+"""Questions to the views, with the filters and folds of the matrix; and the events of a day by hour."""
 
 from __future__ import annotations
 

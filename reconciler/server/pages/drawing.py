@@ -1,8 +1,4 @@
-"""Templates to text, the static files, and the head of every page.
-
-Inserted text is made visible and escaped in any case; only templates are markup. Addresses of static files change with
-their content, so they may be kept.
-"""
+"""Templates to text, escaped in any case, the static files (named by their content), and the head of every page."""
 
 from __future__ import annotations
 

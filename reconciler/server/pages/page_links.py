@@ -1,8 +1,4 @@
-"""Addresses of pages, and times as words: `12 min ago`, `in 1 min 04 s`.
-
-Every part of an address is quoted, so that no name leads anywhere else. `page.js` has the same rules for times; a test
-holds the two together.
-"""
+"""Addresses of pages, each part quoted, and times as words. `page.js` has the same rules; a test compares them."""
 
 from __future__ import annotations
 

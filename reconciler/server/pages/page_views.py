@@ -1,7 +1,4 @@
-"""The pages: the fleet with its matrix, a cluster, an object, problems, history, and those for missing content.
-
-The cells of the matrix are written here, since a template takes too long for 25,000.
-"""
+"""The pages. The cells of the matrix are written here, since a template takes too long for 25,000."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A plan as one page: no network, no script, nothing cut, nothing of the store that is markup.
-
-The policy of the page allows its own stylesheet, by digest, and nothing else: no script, image, form, frame or request.
-"""
+"""A plan as one page, uncut: the policy of the page allows its own stylesheet, by digest, and nothing else."""
 
 from __future__ import annotations
 
