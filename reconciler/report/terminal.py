@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partialmethod
@@ -71,7 +70,7 @@ def cluster_list(names: Sequence[str]) -> str:
     >>> cluster_list(["hz-prod-b", "idc-1", "hz-prod-a"])
     'hz-prod-{a,b}, idc-1'
     """
-    return ", ".join(_parts(sorted({visible(name) for name in names}), sys.maxsize))
+    return ", ".join(_parts(sorted({visible(name) for name in names}), 1_000_000_000))
 
 
 def name_lines(names: Iterable[str], *, chars_max: int) -> list[str]:
