@@ -149,7 +149,8 @@ class Recorder:
         for result in results:
             self._after(result, now_s)
         for copy in left:
-            self._leave_alone(*copy, now_s)
+            if not unfinished.retries.is_waiting(copy):
+                self._leave_alone(*copy, now_s)
 
     def keep_versions(self) -> None:
         """Record how far clusters have come, for the next process: one may be restored while none runs."""
@@ -328,7 +329,9 @@ class Recorder:
             undone = {path: who for path, who in undone.items() if path not in known}
         if undone and self._memory.fights.undone(change.cluster, change.identity, undone, now_s):
             self._parts.vitals.fights[change.cluster] += 1
-        self._leave_alone(change.cluster, change.identity, now_s)
+        # What failed has a pause of its own: a fight about a field is no reason to leave an object missing for longer.
+        if not result.error or result.altered:
+            self._leave_alone(change.cluster, change.identity, now_s)
 
     def _leave_alone(self, cluster: str, identity: Identity, now_s: float) -> None:
         pause_s = self._memory.fights.pause_left_s(cluster, identity, now_s)

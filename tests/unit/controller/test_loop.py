@@ -451,6 +451,28 @@ async def test_a_fight_is_left_and_taken_up_again_after_its_pause(
         assert clock.monotonic_s() - before_s >= 60
 
 
+async def test_an_object_that_is_gone_comes_back_before_the_fight_about_its_field_is_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = QuickClock()
+    async with running(tmp_path) as scene:
+        before_s = clock.monotonic_s()
+        for number in range(UNDONE_MAX):
+            before_s = clock.monotonic_s()
+            scene.by_hand("m1", f"theirs {number}")
+            await scene.until(lambda: scene.value("m1") == "1")
+        await scene.until(lambda: "FightDetected" in events_of(caplog))
+        path, faults = "/api/v1/namespaces/demo/configmaps/app", scene.box.servers["m1"].faults
+        faults.order(
+            Fault(kind=FaultKind.FORBIDDEN), when=lambda asked: (asked.method, asked.path) == ("PATCH", path), times=2
+        )
+        request = Request(method="DELETE", path=path, user_agent="kubectl/v1")
+        assert scene.box["m1"].request(request).status == 200
+        await scene.until(lambda: "ApplyFailed" in events_of(caplog))
+        await scene.until(lambda: scene.value("m1") == "1")
+        assert clock.monotonic_s() - before_s < 50, "the pause of the fight is a minute"
+
+
 async def test_a_fleet_that_another_journal_took_over_is_let_go(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         ask(
