@@ -106,7 +106,7 @@ def states(schedule: Schedule) -> Iterator[StatusSnapshot]:
             kept = dict.fromkeys(picked, bad)
             clusters[name] = ClusterState(
                 name=name,
-                kept=kept,  # type: ignore[arg-type]
+                notable=kept,  # type: ignore[arg-type]
                 syncs=Counter({Lag.SYNCED: len(found)}),
                 healths=Counter({HealthWord.HEALTHY: len(found) - len(kept), HealthWord.DEGRADED: len(kept)}),
             )

@@ -228,7 +228,7 @@ def _object_called(model: ViewModel, resource: str, namespace: str) -> Identity 
     """The object of the store, or with copies still, that is called so."""
     known = {*model.facts.schedule.fleet.templates, *model.facts.schedule.bindings}
     for cluster in model.clusters.values():
-        known |= cluster.kept.keys()
+        known |= cluster.notable.keys()
     # Without a namespace, look for a cluster-scoped resource, then for one of this name in any namespace.
     matches = called(known, resource, namespace) or called(known, resource, namespace or None)
     if len(matches) == 1:

@@ -1,7 +1,7 @@
 """The health of a live object with its reason in words, from its own status, and of a Rollout's copies.
 
 The rule of its kind decides. Source: Kubernetes, conditions of workloads and of pods; kstatus for kinds without a rule
-of their own; ADR 18; `state.judge`: copies that are not kept are Synced and Healthy.
+of their own; ADR 18; `state.judge`: copies without a state of their own are Synced and Healthy.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def copies_of(state: ClusterState, identities: Collection[Identity]) -> list[Gat
     """Return the copies of a cluster that are not both Synced and Healthy; of all others there is nothing to say."""
     copies = []
     nobody: JsonObject = {}
-    for identity, copy in state.kept.items():
+    for identity, copy in state.notable.items():
         if identity in identities:
             is_in_step = copy.sync.sync is Sync.SYNCED
             why = copy.health.why if is_in_step else copy.sync.why

@@ -1,6 +1,6 @@
 """The state of the fleet, evaluated again only where it may have changed, and the progress of its revision.
 
-Synced and Healthy copies, nearly all, are not kept but counted: the manifests of a cluster that was read, less the kept
+Synced and Healthy copies, nearly all, are counted alone: the manifests of a cluster that was read, less the notable
 ones. A fleet at rest takes no memory here, and a commit of one object costs that object.
 """
 
@@ -23,14 +23,14 @@ from reconciler.state.state_values import NOMINAL, HealthWord, Held, Lag, Object
 
 
 class ClusterState(Struct, frozen=True, kw_only=True):
-    """The objects of one cluster. `kept`: those that are not both Synced and Healthy.
+    """The objects of one cluster. `notable`: those that are not both Synced and Healthy.
 
     `why_away`: why it was not read, None: it was. `is_left`: the store has no document of it. `last_contact`: RFC 3339,
     empty: never. `syncs`, `healths`: how many objects there are of each; an object counts once in either.
     """
 
     name: str
-    kept: Mapping[Identity, ObjectState]
+    notable: Mapping[Identity, ObjectState]
     syncs: Mapping[Lag, int]
     healths: Mapping[HealthWord, int]
     why_away: str | None = None
@@ -64,7 +64,7 @@ class FleetState(Struct, frozen=True, kw_only=True):
         there = self.clusters.get(cluster)
         if there is None:
             return None
-        state = there.kept.get(identity)
+        state = there.notable.get(identity)
         if state is not None or there.why_away is not None or there.is_left:
             return state
         return NOMINAL if identity in self.facts.manifests.get(cluster, NOTHING) else None
@@ -92,7 +92,7 @@ class StateChange(Struct, frozen=True, kw_only=True):
 
 
 class _ClusterTable(Table[Identity, ObjectState]):
-    """The kept objects of a cluster, and their counts."""
+    """The notable objects of a cluster, and the counts of all."""
 
     __slots__ = ("healths", "syncs", "wanted")
 
@@ -158,7 +158,7 @@ class StateTables:
         nominal = len(facts.manifests.get(name, NOTHING)) - table.wanted if why_away is None and not is_left else 0
         return ClusterState(
             name=name,
-            kept=table.rows,
+            notable=table.rows,
             syncs={lag: table.syncs[lag] + (nominal if lag is Lag.SYNCED else 0) for lag in Lag},
             healths={word: table.healths[word] + (nominal if word is HealthWord.HEALTHY else 0) for word in HealthWord},
             why_away=None if is_left else why_away,
@@ -239,4 +239,4 @@ def _is_behind(staging: Staging | None, cluster: str) -> bool:
 def _waiting(cluster: ClusterState) -> int:
     if not cluster.syncs[Lag.HELD]:
         return 0
-    return sum(isinstance(state.sync, Held) and state.sync.by in NEEDS_PERSON for state in cluster.kept.values())
+    return sum(isinstance(state.sync, Held) and state.sync.by in NEEDS_PERSON for state in cluster.notable.values())

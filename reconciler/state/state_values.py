@@ -247,7 +247,7 @@ SYNCED: Final = Synced()
 HEALTHY: Final = Healthy()
 MISSING: Final = Missing()
 NOMINAL: Final = ObjectState(SYNCED, HEALTHY)
-"""The state of nearly every object: not kept, only counted."""
+"""The state of nearly every object: counted alone."""
 
 
 Changes = Mapping[Copy, tuple[Change, ...]]

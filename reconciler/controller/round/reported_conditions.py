@@ -321,7 +321,7 @@ def _is_evaluated_there(state: FleetState, cluster: str, hold: Event) -> bool:
     member = facts.members.get(cluster)
     if there is None or there.is_left or not isinstance(member, Read) or not facts.schedule.fleet.is_complete:
         return False
-    silent = [identity for identity, one in there.kept.items() if not one.sync.is_evaluated]
+    silent = [identity for identity, one in there.notable.items() if not one.sync.is_evaluated]
     unsure = [str(identity) for identity in (*silent, *member.under_way, *member.unread)]
     named = hold.data.get("objects", ())
     return not unsure or (len(named) == hold.data.get("held") and not set(named).intersection(unsure))

@@ -287,7 +287,7 @@ class SyncTransitions:
                 if since:
                     over.setdefault(since, []).append(name)
             elif name not in self._deviating and any(
-                one.sync.is_evaluated and one.sync.sync is not Sync.SYNCED for one in cluster.kept.values()
+                one.sync.is_evaluated and one.sync.sync is not Sync.SYNCED for one in cluster.notable.values()
             ):
                 self._deviating[name] = now
                 lags = [f"{count} {lag}" for lag, count in cluster.syncs.items() if count and lag is not Lag.SYNCED]

@@ -56,7 +56,7 @@ def troubles_of(state: FleetState, scrubbed: Callable[[str], str]) -> tuple[list
     """
     clusters = [copy for copy in state.clusters.values() if copy.why_away is None]
     ranked = ((rank_of(copy), identity, cluster.name, copy) for cluster in clusters
-              for identity, copy in cluster.kept.items())  # fmt: skip
+              for identity, copy in cluster.notable.items())  # fmt: skip
     rows: list[Json] = []
     for _, identity, cluster, copy in heapq.nsmallest(ROWS_MAX, ranked, key=lambda row: row[:3]):
         # Of a kind without a known version the group stands alone.
@@ -77,7 +77,7 @@ def troubles_of(state: FleetState, scrubbed: Callable[[str], str]) -> tuple[list
                 **{key: scrubbed(value) for key, value in to_builtins(cause).items() if value},
             }
         )
-    return rows, sum(len(copy.kept) for copy in clusters)
+    return rows, sum(len(copy.notable) for copy in clusters)
 
 
 def rank_of(state: ObjectState) -> Rank:

@@ -121,7 +121,7 @@ def _copies_by_need(
     for name, cluster in sorted(model.clusters.items()):
         if only not in (None, name) or cluster.why_away is not None or cluster.is_left:
             continue
-        states = cluster.kept
+        states = cluster.notable
         chosen = states.items() if identity is None else [(identity, states[identity])] if identity in states else []
         for each, state in chosen:
             for key in keys_of(model, name, each, state):

@@ -46,9 +46,9 @@ def cluster_view(model: ViewModel, name: str, offset: int = 0, events: Sequence[
     declared = model.facts.schedule.fleet.clusters.get(name)
     is_up = here.why_away is None and not here.is_left
     # The worst first; those that are as wanted are not kept.
-    identities = sorted(here.kept, key=lambda identity: (rank_of(here.kept[identity]), identity))
+    identities = sorted(here.notable, key=lambda identity: (rank_of(here.notable[identity]), identity))
     if is_up:
-        identities += sorted(model.facts.manifests.get(name, {}).keys() - here.kept.keys())
+        identities += sorted(model.facts.manifests.get(name, {}).keys() - here.notable.keys())
     part = identities[offset : offset + ROWS_MAX]
     return ClusterView(
         name=name,

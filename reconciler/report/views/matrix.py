@@ -42,18 +42,18 @@ def matrix_view(model: ViewModel, question: MatrixQuery) -> MatrixView:
     every = heads(model)
     within = [head for head in every if _has_column(model, question, stages, head.name)]
     # Every object that is scheduled, or has a copy that is not as wanted.
-    known_anywhere = set(model.facts.schedule.bindings).union(*(cluster.kept for cluster in model.clusters.values()))
+    known_anywhere = set(model.facts.schedule.bindings).union(*(cluster.notable for cluster in model.clusters.values()))
     of_kind = list(filter(_is_of_kind(model, question.kind), known_anywhere))
     chosen = [identity for identity in of_kind if _has_row(model, question, identity)]
     if len(within) < len(every):
         # Most of those that have a cell in a column have one in the first columns.
         known: list[Container[Identity]] = [model.facts.manifests.get(head.name, {}) for head in within if head.is_up]
-        known += [model.clusters[head.name].kept for head in within]
+        known += [model.clusters[head.name].notable for head in within]
         chosen = [identity for identity in chosen if any(identity in there for there in known)]
     if question.troubles:
         ranks: dict[Identity, Rank] = {}
         for head in within:
-            for identity, state in model.clusters[head.name].kept.items():
+            for identity, state in model.clusters[head.name].notable.items():
                 ranks[identity] = min(rank_of(state), ranks.get(identity, NOMINAL_RANK))
         chosen = [one for one in chosen if ranks.get(one, NOMINAL_RANK) < NOMINAL_RANK]
         chosen.sort(key=lambda one: (ranks[one], _by_name(one)))
@@ -206,7 +206,7 @@ class _Columns:
         self.troubled: dict[Identity, dict[int, ObjectState]] = {}
         """Copies of the rows that are not as wanted or not well, by column."""
         for number, head in enumerate(within):
-            observed, states = model.observations.clusters.get(head.name), model.clusters[head.name].kept
+            observed, states = model.observations.clusters.get(head.name), model.clusters[head.name].notable
             well = model.facts.manifests.get(head.name, {}) if head.is_up else {}
             workloads = observed.workloads if observed is not None and observed.reachable else {}
             self._found.append(_Column(head.name, well, workloads, {}))
@@ -316,7 +316,7 @@ def _folded_rows(
         for column, copies in counted[number].items():
             tallies[key].copies[column] += bound * copies
     for name, number in numbers.items():
-        for identity, state in model.clusters[name].kept.items():
+        for identity, state in model.clusters[name].notable.items():
             if identity not in row_of:
                 continue
             if identity not in placed:

@@ -68,5 +68,5 @@ def test_a_commit_of_one_object_costs_that_object(monkeypatch: pytest.MonkeyPatc
     assert sorted(cluster for cluster, _ in asked) == ["m1", "m2", "m3"]
     assert found.clusters["m2"].syncs[Lag.PENDING] == 1
     # What is well is counted and not kept.
-    assert [len(one.kept) for one in found.clusters.values()] == [0, 1, 0]
+    assert [len(one.notable) for one in found.clusters.values()] == [0, 1, 0]
     assert [turn.cluster for turn in keeper.turns] == ["m2"]
