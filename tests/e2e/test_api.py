@@ -84,17 +84,3 @@ def test_tells_elsewhere_what_the_commands_tell_here(watched: Watched) -> None:
         told = watched.run("explain", "configmap/app", "-o", form, *there)
         assert told == watched.run("explain", "configmap/app", "-o", form, *live)
         assert "app-policy.yaml" in told
-
-
-def test_streams_end_at_once_with_the_service(watched: Watched) -> None:
-    with urllib.request.urlopen(f"http://{watched.address}/api/v1/events", timeout=180) as stream:
-        assert stream.headers["Content-Type"] == "text/event-stream"
-        assert stream.readline() == b"event: round\n"
-        stream.readline()
-        assert json.loads(stream.readline().removeprefix(b"data: "))["round"] > 0
-        assert stream.readline() == b"\n"
-        watched.put("app", "2", *CLUSTERS)
-        watched.store.commit()
-        assert stream.readline() == b"event: round\n"
-        assert watched.daemon.stop(10) == 0
-        stream.read()

@@ -14,10 +14,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
-from tests.e2e.fleet_on_clusters import writes_to
 from tests.real_clusters import RealCluster, wait_until
 from tests.soak.idle import MIB, cost, least_share, watch
 
@@ -72,10 +70,6 @@ class Scene:
         """Return once the cluster holds that data, None: nothing."""
         what = f"{name} in {cluster} to be {data}"
         wait_until(lambda: self.data(cluster, name) == data, what, seen=lambda: self.daemon.text()[-1500:])
-
-    def state(self) -> dict[str, Any]:
-        with Journal.open(self.journal, read_only=True) as journal:
-            return dict(journal.state() or {})
 
     def marks(self) -> dict[str, int]:
         """Positions in the audit logs."""
@@ -163,34 +157,6 @@ def test_an_edit_that_took_the_other_of_two_fields_is_healed(scene: Scene) -> No
     assert fastest_s(edit, enough_s=5) < 5
 
 
-def test_files_that_cannot_be_read_stop_neither_edits_nor_healing(scene: Scene) -> None:
-    started(scene)
-    scene.put("other", "m1", b="1")
-    scene.store.commit()
-    scene.shows("m1", "other", {"b": "1"})
-    scene.store.write_text("app.yaml", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-    scene.put("other", "m1", b="2")
-    scene.edit("m1", "app", "of a hand")
-    scene.store.commit()
-    scene.shows("m1", "other", {"b": "2"})
-    scene.shows("m1", "app", {"a": "1"})
-    (scene.store.folder / "new.yaml").symlink_to("nowhere.yaml")
-    scene.put("more", "m1", c="1")
-    scene.put("other", "m1", b="3")
-    scene.edit("m1", "app", "of a hand again")
-    scene.store.commit()
-    scene.shows("m1", "other", {"b": "3"})
-    scene.shows("m1", "app", {"a": "1"})
-    assert scene.data("m1", "more") is None, "a new object may be what the new file speaks of"
-    in_force = {"app.yaml": "last-good", "new.yaml": "nothing"}
-    wait_until(lambda: {entry["file"]: entry["inForce"] for entry in scene.state()["broken"]} == in_force, "the report")
-    (scene.store.folder / "new.yaml").unlink()
-    scene.put("app", "m1", "m2", a="4")
-    scene.store.commit()
-    scene.shows("m1", "app", {"a": "4"})
-    scene.shows("m1", "more", {"c": "1"})
-
-
 def test_a_cluster_that_was_stopped_loses_nothing_and_catches_up(scene: Scene) -> None:
     started(scene)
     down = scene.clusters["m2"]
@@ -217,18 +183,3 @@ def test_a_quiet_fleet_writes_nothing_and_costs_next_to_nothing(scene: Scene) ->
     found = cost(samples[1:])
     assert least_share(samples[1:]) < 0.02, str(found)
     assert found.growth < MIB, str(found)
-
-
-def test_an_observed_fleet_is_never_written_to(tmp_path: Path, three_clusters: ThreeClusters) -> None:
-    scene = Scene(tmp_path, three_clusters, mode="observe")
-    since = scene.marks()
-    with scene.daemon:
-        scene.put("app", "m1", a="1")
-        scene.store.commit()
-        scene.daemon.start()
-        scene.daemon.follows()
-
-        wait_until(lambda: bool(scene.state().get("summary", {}).get("create")), "the plan to be reported")
-    assert scene.data("m1", "app") is None
-    assert scene.writes(since) == []
-    assert writes_to(scene.clusters["m1"], since["m1"]) == []

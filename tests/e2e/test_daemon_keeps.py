@@ -21,7 +21,6 @@ from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
-from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.real_clusters import wait_until
 from tests.soak.crashes import CLUSTERS
 
@@ -62,10 +61,6 @@ class Box(NamedTuple):
             lambda box: sum("fleet-reconciler/" in entry.user_agent for name in box.names for entry in box[name].audit)
         )
 
-    def edit(self, cluster: str, value: str) -> None:
-        """Somebody changes the ConfigMap by hand."""
-        self.fleet.call(lambda box: ask(box[cluster], "PATCH", f"{CONFIG_MAPS}/app", {"data": {"value": value}}))
-
 
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Box]:
@@ -73,39 +68,6 @@ def box(tmp_path: Path) -> Iterator[Box]:
         found = Box(tmp_path, fleet, GitRepository(tmp_path / "store", FLEET, CLUSTERS))
         found.put("1")
         yield found
-
-
-@pytest.mark.parametrize("is_url", [True, False])
-def test_a_refused_revision_stays_refused_over_restarts_while_the_good_one_is_healed(box: Box, is_url: bool) -> None:
-    good = box.store.commit()
-    store = f"file://{box.store.folder}" if is_url else str(box.store.folder)
-
-    def refused(daemon: Daemon) -> bool:
-        with Journal.open(daemon.journal, read_only=True) as journal:
-            return "names fleet 'kepps'" in str((journal.state() or {}).get("sourceError"))
-
-    with box.daemon("--poll", "0.2", store=store).start() as daemon:
-        box.shows("1")
-        box.put("2")
-        box.store.write("fleet.yaml", {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet",
-                                       "metadata": {"name": "kepps"}})  # fmt: skip
-        box.store.commit()
-        wait_until(lambda: refused(daemon), "the refusal to be shown")
-        daemon.kill()
-        daemon.start().says("going on with the revision that was in force before")
-        for value in ("by hand", "by hand again"):
-            box.edit("m1", value)
-            box.shows("1")
-        assert refused(daemon), "it is still said"
-        box.store.repository.references["refs/heads/main"].set_target(good)
-        wait_until(lambda: not refused(daemon), "the good commit to be followed again")
-        box.store.write("fleet.yaml", {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet",
-                                       "metadata": {"name": FLEET}})  # fmt: skip
-        box.store.commit()
-        box.shows("2")
-    agents = box.fleet.call(lambda found: {entry.user_agent for name in found.names for entry in found[name].audit})
-    ours = {agent for agent in agents if agent.startswith("fleet-reconciler/")}
-    assert all(f"(fleet={FLEET};" in agent for agent in ours), "every request names the fleet"
 
 
 def test_a_second_daemon_on_the_same_journal_is_refused(box: Box) -> None:

@@ -1,4 +1,4 @@
-"""Workloads that are interrupted where they run are taken over, on real clusters; what the clusters say is all we get.
+"""A workload that is interrupted where it runs is taken over, on real clusters; what the clusters say is all we get.
 
 Source: "Application distribution overview", application-level failover: it detects when a job stops running.
 """
@@ -34,8 +34,6 @@ class Interrupted(MovingWorkload):
     def web_demo(self) -> dict[str, Any]:
         """The body, in the namespace of the test, with pods that only its own nodes take."""
         pod = super().web_demo()["spec"]["template"]["spec"]
-        if self._body["kind"] == "Job":
-            pod["restartPolicy"] = "Never"
         text = json.dumps(self._body).replace('"POD"', json.dumps(pod))
         body: dict[str, Any] = json.loads(text)
         body["metadata"] = {"name": "work", "namespace": self.name}
@@ -54,19 +52,15 @@ class Interrupted(MovingWorkload):
         return list(self.clusters[cluster].get("pods", "-n", self.name)["items"])
 
 
-def start(folder: Path, clusters: ThreeClusters, **body: Any) -> Iterator[Interrupted]:
-    work = Interrupted(folder, clusters, body)
-    with work.daemon.start():
-        yield work
-    work.close()
-
-
 @pytest.fixture
 def training(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[Interrupted]:
     for cluster in (three_clusters.m1, three_clusters.m2):
         cluster.apply(DEFINITION)
         cluster.kubectl("wait", "crd/pytorchjobs.kubeflow.org", "--for=condition=Established", "--timeout=60s")
-    yield from start(tmp_path, three_clusters, **training_job(workers=2, pod_spec="POD"))
+    work = Interrupted(tmp_path, three_clusters, training_job(workers=2, pod_spec="POD"))
+    with work.daemon.start():
+        yield work
+    work.close()
 
 
 def test_a_training_job_that_lost_a_node_moves_whole(training: Interrupted) -> None:
@@ -81,22 +75,3 @@ def test_a_training_job_that_lost_a_node_moves_whole(training: Interrupted) -> N
     training.clusters[first].remove_node(f"{training.name}-n")
     wait_until(lambda: running() == [other] and list(training.there()) == [other], f"the set to be in {other} alone")
     assert len(training.pods(other)) == 3
-
-
-@pytest.fixture
-def job(tmp_path: Path, three_clusters: ThreeClusters) -> Iterator[Interrupted]:
-    # Pods of a Job end as soon as they run here, so it takes many of them to be at work for a while.
-    spec = {"completions": 10_000, "parallelism": 1, "template": {"spec": "POD"}}
-    yield from start(tmp_path, three_clusters, apiVersion="batch/v1", kind="Job", spec=spec)
-
-
-def test_a_job_whose_node_is_lost_runs_elsewhere(job: Interrupted) -> None:
-    def succeeded() -> dict[str, int]:
-        return {name: body.get("status", {}).get("succeeded", 0) for name, body in job.there().items()}
-
-    wait_until(lambda: any(succeeded().values()), "it to be at work")
-    (first,) = job.there()
-    (other,) = job.clusters.keys() - {first}
-    job.clusters[first].remove_node(f"{job.name}-n")
-    wait_until(lambda: list(succeeded()) == [other], f"it to be gone from {first}")
-    wait_until(lambda: succeeded()[other] > 0, f"it to be at work in {other}")

@@ -10,7 +10,7 @@ from typing import Any
 from reconciler.errors import JournalError
 from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet
-from tests.e2e.test_rollouts_embedded import begun_with_approval, drift, followed, have, images, waits
+from tests.e2e.test_rollouts_embedded import begun_with_approval, drift, have, images, waits
 from tests.fakes.documents import policy, web
 from tests.soak.rollouts import CLUSTERS, DRIFT, all_have, put, recorded, rollout, scene, until
 
@@ -112,31 +112,3 @@ def test_a_pin_holds_a_stage_and_takes_it_back(tmp_path: Path) -> None:
         store.write("rollout.yaml", rollout(pin={"canary": first, "rest": first}))
         store.commit("take the first stage back")
         until(daemon, lambda: referee.images()["m1"] == "nginx:1", "the first stage to be taken back")
-
-
-def test_a_closed_window_of_the_fleet_holds_what_is_new(tmp_path: Path) -> None:
-    freeze = {"kind": "deny", "cron": "* * * * *", "duration": "5m", "clusters": {"clusterNames": ["m1"]}}
-    with scene(tmp_path) as (fleet, store, daemon, referee):
-        first = put(store, "nginx:1")
-        daemon.start()
-        until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere")
-        # A Rollout that goes while its release is under way stays in force until that is done.
-        until(daemon, lambda: list(recorded(daemon).values()).count((first, True)) == len(CLUSTERS), "its end")
-        store.write("rollout.yaml")
-        fleet_document = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "staged"}}
-        store.write("fleet.yaml", {**fleet_document, "spec": {"windows": [freeze]}})
-        last = store.commit("freeze")
-        until(daemon, lambda: followed(daemon) == last, "the freeze to be followed")
-        drift(fleet, "m1", DRIFT)
-        until(daemon, lambda: ("m1", DRIFT) in referee.seen, "the drift to be seen")
-        until(daemon, have(referee, images("nginx:1", "nginx:1")), "the drift to be put back")
-        put(store, "nginx:2")
-        until(daemon, have(referee, images("nginx:1", "nginx:2")), "the second revision where no window is closed")
-        store.write("fleet.yaml", fleet_document)
-        opened = store.commit("open")
-        until(daemon, lambda: followed(daemon) == opened, "the opening to be followed")
-        assert referee.images() == images("nginx:1", "nginx:2")
-        # What loosens counts from the next revision on.
-        store.write("fleet.yaml", {**fleet_document, "spec": {"history": {"maxEvents": 10_000}}})
-        store.commit("go on")
-        until(daemon, all_have(referee, "nginx:2"), "the second revision everywhere")

@@ -172,25 +172,3 @@ async def test_what_was_told_when_it_was_killed_is_told_again_under_the_same_id_
         assert {event["subject"] for event in it.told("created")} >= {f"ConfigMap demo/{name} @ {cluster}"
                 for name in ("a", "b") for cluster in ("m1", "m2")}  # fmt: skip
         await it.stop()
-
-
-async def test_a_receiver_that_is_dead_holds_up_nobody_and_is_told_later(tmp_path: Path) -> None:
-    async with scene(tmp_path) as it:
-        it.refused = True
-        it.maps("a")
-        it.daemon.start()
-        await it.until(lambda: it.value("m2", "a") == "1", "the first write")
-        it.maps("a", value="2")
-        await it.until(lambda: it.value("m2", "a") == "2", "the second write")
-        await it.until(lambda: "WebhookFailed" in it.daemon.text(), "an attempt")
-        await it.stop()
-        assert it.daemon.text().count("WebhookFailed") == 1
-        tried = {event["id"] for event in it.events}
-        assert len(tried) == 1, "the others wait"
-        it.refused = False
-        before = len(it.events)
-        it.daemon.start()
-        await it.tells("updated", "ConfigMap demo/a @ m2")
-        told = [event["sequence"] for event in it.events[before:]]
-        assert told == [f"{number:020d}" for number in range(1, len(told) + 1)]
-        await it.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,43 +11,9 @@ import yaml
 from click.testing import CliRunner
 
 from reconciler.cli.explain import command as explain
-from reconciler.cli.validate import command as validate
 from tests.e2e.rule_stores import observations, write_store
 
 OVERRIDE = {"overriders": {"labelsOverrider": [{"operator": "add", "value": {"a": "b"}}]}}
-ODD: Mapping[str, Any] = {
-    "store": [
-        {"Deployment": "web", "pod": {"volumes": [{"name": "v", "configMap": {"name": "gone"}}]}},
-        {"Deployment": "api"},
-        {"ConfigMap": "unclaimed"},
-        {"PropagationPolicy": "web", "select": ["apps/v1/Deployment/web"], "propagateDeps": True,
-         "placement": {"at": ["m1", "m9"], "by": {"m1": 1, "m2": 1}, "spreadConstraints": [{"maxGroups": 1}]}},
-        {"PropagationPolicy": "rest", "placement": {"replicaScheduling": {
-            "replicaSchedulingType": "Divided",
-            "weightPreference": {"dynamicWeight": "AvailableReplicas",
-                                 "staticWeightList": [{"targetCluster": {"clusterNames": ["m1"]}, "weight": 1}]}}}},
-        {"PropagationPolicy": "dead", "select": ["apps/v1/Deployment/never"], "placement": {}},
-        {"OverridePolicy": "dead", "select": ["apps/v1/Deployment/never"], "overrideRules": [OVERRIDE]},
-        {"OverridePolicy": "nowhere", "overrideRules": [{"targetCluster": {"clusterNames": ["m8"]}, **OVERRIDE}]},
-    ]
-}  # fmt: skip
-
-
-def test_validate_says_all_that_is_odd_about_a_store(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", ODD)
-    (store / "fleet.yaml").write_text("apiVersion: fleet.reconciler/v1alpha1\nkind: Fleet\nmetadata: {name: shop}\n")
-    done = CliRunner().invoke(validate, [str(store), "--dir", "-o", "json"], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    problems = json.loads(done.stdout)["problems"]
-    found = {problem["code"] for problem in problems}
-    assert found >= {
-        "cluster-unknown", "selector-matches-nothing", "template-unclaimed", "policies-overlap", "weights-ignored",
-        "weight-outside-affinity", "spread-ignored", "override-selects-nothing", "dependency-missing",
-    }, found  # fmt: skip
-    assert all(problem["source"].partition(":")[2].isdigit() for problem in problems)
-    assert "capacity-unknown" not in found
-    strict = CliRunner().invoke(validate, [str(store), "--dir", "--strict"], catch_exceptions=False)
-    assert strict.exit_code == 1
 
 
 EXPLAINED: list[tuple[str, Mapping[str, Any], str, list[str]]] = [

@@ -351,30 +351,3 @@ async def test_a_fault_with_an_older_revision_is_its_own_and_told_once(
         followed.put({"app.yaml": app_yaml("2")})
         assert value(await followed.until(follower)) == "2"
         assert value(await follower.at(old)) == "1"
-
-
-ROLLOUT = yaml.safe_dump(
-    {
-        "apiVersion": "fleet.reconciler/v1alpha1",
-        "kind": "Rollout",
-        "metadata": {"name": "careful"},
-        "spec": {"stages": [{"name": "all", "clusters": {}}]},
-    }
-)
-
-
-async def test_a_directory_with_a_rollout_is_refused_by_its_name_and_line(followed: Followed) -> None:
-    followed.put({"fleet.yaml": fleet_yaml(), "app.yaml": app_yaml("1")})
-    async with followed.follower() as follower:
-        assert value(await followed.until(follower)) == "1"
-        followed.put({"app.yaml": app_yaml("2"), "rollouts/careful.yaml": "# who goes first\n" + ROLLOUT})
-        if followed.kind != "directory":
-            assert value(await followed.until(follower)) == "2"
-            return
-        while "rollout-needs-revisions" not in followed.vitals.source_error:
-            assert await followed.next(follower) is None
-        assert "rollouts/careful.yaml:2" in followed.vitals.source_error
-        assert "Rollout careful" in followed.vitals.source_error
-        followed.put({}, gone=("rollouts/careful.yaml",))
-        assert value(await followed.until(follower)) == "2"
-        assert followed.vitals.source_error == ""

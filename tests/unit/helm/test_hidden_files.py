@@ -1,22 +1,19 @@
 """A tool sees its inputs, its home and what it needs to run, and no other file of the machine.
 
-Scripts stand for a tool that a hostile chart has taken over; the real ones are led to files by links, which no input of
-a store may be.
+Scripts stand for a tool that a hostile chart has taken over.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from reconciler.helm.sandbox import RenderFailed, render_twice
+from reconciler.helm.sandbox import render_twice
 from reconciler.processes import run_program as processes
 from reconciler.processes.run_program import hides_files
-from tests.hydration import path_with_helm
 
 NEEDED = (Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable))
 CANARY = "canary-of-this-person"
@@ -84,41 +81,6 @@ print(open("mine", "w").write("x"), open("/dev/null").read())
     assert secret.read_text() == CANARY
 
 
-def test_a_chart_with_a_link_shows_the_real_helm_nothing(folder: Path, secret: Path, kubernetes_binaries: Path) -> None:
-    chart = folder / "store/chart"
-    (chart / "templates").mkdir(parents=True)
-    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: c\nversion: 1.0.0\n")
-    (chart / "templates/all.yaml").write_text('a: {{ .Files.Get "token" | quote }}\n')
-    (chart / "token").write_text("ordinary")
-    command = [*helm_of(kubernetes_binaries), "template", "x", str(chart)]
-    assert b"ordinary" in render_twice([command], folder)[0][0]
-    (chart / "token").unlink()
-    (chart / "token").symlink_to(secret)
-    second = folder.with_name("again")
-    second.mkdir()
-    (second / "store").symlink_to(folder / "store")
-    assert CANARY.encode() not in outcome(command, second, folder)
-
-
-def test_a_kustomization_shows_the_real_kustomize_nothing(
-    folder: Path, secret: Path, kubernetes_binaries: Path
-) -> None:
-    text = f"configMapGenerator:\n- name: c\n  files: [{os.path.relpath(secret, folder / 'store')}]\n"
-    (folder / "store/kustomization.yaml").write_text(text)
-    command = [str(kubernetes_binaries / "kubectl"), "kustomize", "--load-restrictor=LoadRestrictionsNone",
-               str(folder / "store")]  # fmt: skip
-    assert CANARY.encode() not in outcome(command, folder, folder)
-
-
-def outcome(command: list[str], folder: Path, readable: Path) -> bytes:
-    """Return what a run wrote, or why it failed."""
-    try:
-        return render_twice([command], folder, readable=[readable])[0][0]
-    except RenderFailed as error:
-        assert "permission denied" in str(error)
-        return str(error).encode()
-
-
 def test_where_the_kernel_hides_nothing_the_run_goes_on(
     tmp_path: Path, folder: Path, secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,10 +91,3 @@ def test_where_the_kernel_hides_nothing_the_run_goes_on(
     without.write_text(text.replace("_CREATE_RULESET = 444", "_CREATE_RULESET = 4444"))
     monkeypatch.setattr(processes, "_HOLDER", without)
     assert said(tmp_path, folder, f"print(open({str(secret)!r}).read())") == [CANARY]
-
-
-def helm_of(binaries: Path) -> list[str]:
-    """The helm of the tests."""
-    found = shutil.which("helm", path=path_with_helm(binaries))
-    assert found is not None
-    return [found]

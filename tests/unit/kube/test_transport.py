@@ -137,14 +137,6 @@ async def test_sends_again_once_what_changes_nothing_the_second_time(lost: bytes
     assert sent <= 4
 
 
-@pytest.mark.parametrize("lost", [reply(502), reply(200, b'{"a":', promised=50)], ids=range(2))
-@pytest.mark.parametrize("request_", [CREATE, DELETE], ids=lambda r: str(r.purpose))
-async def test_leaves_the_outcome_of_a_lost_create_or_delete_open(lost: bytes, request_: Request) -> None:
-    error, sent = await outcome((lost, OK), request_)
-    assert isinstance(error, ClusterUnreachable | BadAnswer)
-    assert sent == 1
-
-
 async def test_a_refusal_is_not_sent_again() -> None:
     error, sent = await outcome((reply(403, status(403, "Forbidden", "no")), OK), READ)
     assert isinstance(error, Forbidden)
