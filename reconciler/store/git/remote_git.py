@@ -192,10 +192,14 @@ class Remote:
         return ran.output.decode(errors="surrogateescape")
 
     def bring(self, specs: Iterable[str]) -> None:
-        """Write references of the server, and all that they lead to, into the clone. Raises StoreError: it failed."""
+        """Write references of the server, with their history, into the clone. StoreError: it failed, or left one."""
         self._tell("0.0 MB have come")
         options = ("--progress", "--no-tags", "--no-recurse-submodules", "--refmap=")
-        self._run("-c", "http.followRedirects=false", "fetch", *options, "--", self._address, *specs)
+        ran = self._run("-c", "http.followRedirects=false", "fetch", *options, "--", self._address, *specs)
+        if re.search(rb"(?m)^warning: rejected \S+ because shallow roots", ran.error):
+            raise StoreError(
+                "the repository there is shallow; bring the rest of its history: git fetch --unshallow there"
+            )
 
     def join_packs(self) -> None:
         """Make few packs of many; where that fails the clone is as good as before."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -108,6 +110,21 @@ async def test_many_packs_become_few_and_nothing_is_lost(work: Path, tmp_path: P
     clone = pygit2.Repository(str(folder))
     for commit in commits:
         assert len(list(clone.walk(pygit2.Oid(hex=commit)))) >= 2
+
+
+async def test_a_server_whose_copy_became_shallow_is_refused_and_its_former_commit_is_not_passed_off_as_new(
+    work: Path, tmp_path: Path
+) -> None:
+    wanted = _wanted(f"file://{tmp_path}/served.git", tmp_path / "clone")
+    pygit2.clone_repository(str(work), str(tmp_path / "served.git"), bare=True)
+    await fetch(wanted, {})
+    for text in ("3", "4"):
+        write_files(work, {"a.yaml": text})
+        commit_all(work)
+    shutil.rmtree(tmp_path / "served.git")
+    shallow = ["git", "clone", "--quiet", "--bare", "--depth=1", f"file://{work}", str(tmp_path / "served.git")]
+    subprocess.run(shallow, check=True, capture_output=True)
+    assert "the repository there is shallow" in await _refusal(wanted)
 
 
 async def test_an_empty_repository_and_a_missing_revision_say_so(work: Path, tmp_path: Path) -> None:
