@@ -196,9 +196,7 @@ class GitStore:
 
     def _with_name(self, name: str) -> pygit2.Commit:
         if name in {"HEAD", "@"}:
-            if self._repository.head_is_unborn:
-                raise RevisionNotFound("the repository has no commit yet; commit the store first")
-            return self._peel(self._repository.head.target, name)
+            return self._peel(self._head(), name)
         if not is_revision_name(name):
             raise RevisionNotFound(f"{_quoted(name)} is no branch, tag or commit id")
         by_ref: dict[str, pygit2.Commit] = {}
@@ -216,16 +214,31 @@ class GitStore:
             raise RevisionNotFound(f"{name} is a branch and a tag; write refs/heads/{name} or refs/tags/{name}")
         return next(iter(by_ref.values())) if by_ref else self._by_id(name)
 
+    def _head(self) -> Any:
+        try:
+            if not self._repository.head_is_unborn:
+                return self._repository.head.target
+            missing = _clean(str(self._repository.lookup_reference("HEAD").target)).removeprefix("refs/heads/")
+        except FAULTS as error:
+            raise StoreError(f"HEAD in {self.folder} cannot be read: {error}") from error
+        if branches := self._branches_near(missing):
+            raise RevisionNotFound(
+                f"HEAD is at the branch {missing}, which is gone{branches}; check out one, or give --rev"
+            )
+        raise RevisionNotFound("the repository has no commit yet; commit the store first")
+
+    def _branches_near(self, text: str) -> str:
+        try:
+            heads = self._repository.references.iterator(ReferenceFilter.BRANCHES)
+            known = sorted(_clean(oid.shorthand) for oid in islice(heads, _BRANCHES_MAX))
+        except FAULTS:
+            return ""
+        near = difflib.get_close_matches(text, known, n=3) or known[:3]
+        return f" (branches here: {', '.join(near)})" if near else ""
+
     def _by_id(self, text: str) -> pygit2.Commit:
         if not _COMMIT_ID.fullmatch(text):
-            try:
-                heads = self._repository.references.iterator(ReferenceFilter.BRANCHES)
-                known = sorted(_clean(oid.shorthand) for oid in islice(heads, _BRANCHES_MAX))
-            except FAULTS:
-                known = []
-            near = difflib.get_close_matches(text, known, n=3) or known[:3]
-            branches = f" (branches here: {', '.join(near)})" if near else ""
-            way = f"{branches}; 'git fetch' brings those of the server"
+            way = f"{self._branches_near(text)}; 'git fetch' brings those of the server"
             raise RevisionNotFound(f"there is no branch or tag {text}, and it is no commit id{way}")
         try:
             oid = oid_of(self._repository, text) if len(text) in (40, 64) else self._repository.expand_id(text)

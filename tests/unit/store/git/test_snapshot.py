@@ -123,6 +123,19 @@ def test_a_repository_without_commits_says_so(tmp_path: Path) -> None:
         GitStore(tmp_path).resolve("HEAD")
 
 
+def test_head_at_a_branch_that_is_gone_says_so_and_not_that_there_is_no_commit(root: Path) -> None:
+    (root / ".git/HEAD").write_text("ref: refs/heads/trunk\n")
+    with pytest.raises(RevisionNotFound, match=r"HEAD is at the branch trunk, which is gone \(branches here: main\)"):
+        GitStore(root).resolve("HEAD")
+
+
+@pytest.mark.parametrize("file", ["HEAD", "refs/heads/main"])
+def test_a_spoiled_head_is_a_fault_of_the_store_and_not_of_the_program(root: Path, file: str) -> None:
+    (root / ".git" / file).write_text("spoiled\n")
+    with pytest.raises(StoreError, match=r"HEAD in \S+ cannot be read: "):
+        GitStore(root).resolve("HEAD")
+
+
 def test_what_is_no_repository_says_so(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="not a Git repository"):
         GitStore(tmp_path / "nobody")
