@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from reconciler.api.fleet import StoreFile
 from reconciler.api.refs import CommitWords
 from reconciler.clock import Clock
 from reconciler.errors import ConfigurationError, ReconcilerError, StoreError
@@ -20,6 +21,7 @@ from reconciler.store.local_source import DirectorySource, RepositorySource
 from reconciler.store.location import StoreKind, StoreLocation, locate_store, open_store
 from reconciler.store.scan import StoreCopy
 from reconciler.store.url_source import UrlSource, clone_of
+from reconciler.yaml import MAX_BYTES
 
 
 async def open_source(  # noqa: PLR0913
@@ -79,13 +81,18 @@ def uncommitted(location: StoreLocation) -> dict[str, str]:
     """
     if location.kind is not StoreKind.WORK_TREE:
         return {}
-    lying = {file.path: blob_id(file.data) for file in open_store(location, as_files=True).files}
-    committed = {file.path: file.blob for file in open_store(location, rev="HEAD").files}
+    lying = {file.path: _content(file) for file in open_store(location, as_files=True).files}
+    committed = {file.path: _content(file) for file in open_store(location, rev="HEAD").files}
     return {
         path: f"{path} ({'new' if path not in committed else 'changed' if path in lying else 'deleted'})"
         for path in sorted(lying.keys() | committed.keys())
         if lying.get(path) != committed.get(path)
     }
+
+
+def _content(file: StoreFile) -> str:
+    """Return what tells a content from another one; an unreadable or too large file counts as equal to its like."""
+    return file.blob if file.faults else blob_id(file.data) if len(file.data) <= MAX_BYTES else ""
 
 
 _CHANGES_MAX: Final = 10_000

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.store import locate_store
 from reconciler.store.source import Commits, uncommitted
+from reconciler.yaml import MAX_BYTES
 
 DOCUMENT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
@@ -48,6 +49,16 @@ def test_new_changed_and_deleted_files_are_named(store: Path) -> None:
         "deleted.yaml (deleted)",
         "staged.yaml (new)",
     ]
+
+
+def test_what_no_commit_can_make_readable_is_not_called_changed(store: Path) -> None:
+    (store / "large.yaml").write_text("#" * (MAX_BYTES + 1))
+    (store / "out.yaml").symlink_to("/etc/passwd")
+    git(store, "add", ".")
+    git(store, "commit", "--quiet", "-m", "Unreadable")
+    assert uncommitted(locate_store(str(store))) == {}
+    (store / "out.yaml").unlink()
+    assert list(uncommitted(locate_store(str(store))).values()) == ["out.yaml (deleted)"]
 
 
 def test_what_git_ignores_is_named_since_a_diff_shows_it(store: Path) -> None:
