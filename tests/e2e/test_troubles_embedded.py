@@ -128,6 +128,7 @@ def test_a_full_disk_is_told_of_and_ends_by_itself(tmp_path: Path, monkeypatch: 
         scene.wanted = {}  # What could not be recorded may have been written, or not.
         night.tells("a full disk")
         assert scene.status()["writer"], "the service is there still"
+        assert "nothing is applied" in scene.status()["journalError"], "the last round is not all there is to say"
         scene.wanted = {(cluster, "a"): value for cluster in CLUSTERS}
         full.unlink()
         scene.holds(value)
