@@ -28,14 +28,9 @@ def access_to(
     stage: str = "",
     keys: Keys | None = None,
 ) -> Access:
-    """Return the access to the members and the journal: the named one, else that of the fleet, if there is one.
+    """Return the access. `store`: of commands that write. `keys` None: the credential of the service alone.
 
-    `store`: given by commands that write, as it is named from anywhere. `revisions`, `stage`: for stores with Rollouts.
-    `keys`: decrypts templates; None: the credential of the service alone.
-
-    Raises:
-        ConfigurationError: a plugin is unusable, or the store was another fleet's before.
-        JournalError: no journal was named, and no state folder is known.
+    Raises ConfigurationError: an unusable plugin, or another fleet's store; JournalError: no state folder is known.
     """
     import logging
 

@@ -52,11 +52,17 @@ def command(
     from reconciler.cli.options import person, resource_in
     from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
     from reconciler.journal.sqlite_journal import Journal
+    from reconciler.observations import in_force
+    from reconciler.report.status.status_document import evictions_part
 
-    path = journal_path(journal, store)
+    path, now = journal_path(journal, store), SystemClock().now()
     if not words:
         with Journal.open(path, read_only=True) as opened:
-            _answer(opened, output)
+            orders = in_force(opened.evictions(), now)
+        rows = [[str(order.identity), order.cluster, order.who, order.until, order.reason] for order in orders]
+        header = ["RESOURCE", "CLUSTER", "BY", "UNTIL", "REASON"]
+        if not answer_rows("evictions", evictions_part(orders), output, header, rows, (2, 1)):
+            remark("nothing is evicted")
         return
     if not cluster:
         raise click.UsageError("name the cluster that it leaves: --cluster NAME")
@@ -72,7 +78,6 @@ def command(
             book.readmit(identity, cluster, person(), reason)
             remark(f"{identity} may come back to {cluster}")
             return
-        now = SystemClock().now()
         until = rfc3339(epoch_s(now) + seconds_in(span))
         book.evict(
             EvictionRecord(identity=identity, cluster=cluster, since=now, until=until, who=person(), reason=reason)
@@ -112,15 +117,3 @@ def _one(identities: Iterable[Identity], resource: str, namespace: str | None, w
     if not matches:
         raise ConfigurationError(f"nothing called {resource}{where} {what}")
     raise ConfigurationError(f"{resource} may be: {', '.join(map(str, matches))}; name the namespace with -n")
-
-
-def _answer(journal: Journal, output: str) -> None:
-    from reconciler.clock import SystemClock
-    from reconciler.observations import in_force
-    from reconciler.report.status.status_document import evictions_part
-
-    orders = in_force(journal.evictions(), SystemClock().now())
-    rows = [[str(order.identity), order.cluster, order.who, order.until, order.reason] for order in orders]
-    header = ["RESOURCE", "CLUSTER", "BY", "UNTIL", "REASON"]
-    if not answer_rows("evictions", evictions_part(orders), output, header, rows, (2, 1)):
-        remark("nothing is evicted")

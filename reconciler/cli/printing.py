@@ -179,11 +179,7 @@ Result = TypeVar("Result")
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run the coroutine and return its result.
-
-    The result does not pass through `asyncio.run`: when it puts the signal handler back, Python 3.11 writes out the
-    finished task with its result, which for a whole round takes longer than the round.
-    """
+    """Return the result, not by `asyncio.run`: Python 3.11 would write it out, slower than the round was."""
     # Imported here: completing a word, and commands that ask no cluster, need not wait for it.
     import asyncio
 

@@ -12,11 +12,7 @@ from reconciler.cli.main import main
 
 
 def run_process() -> NoReturn:
-    """Run the process's command, and end the process with its exit code.
-
-    A plan of thousands of objects takes longer to be taken apart, object by object, than to be printed, and all of it
-    goes with the process anyway. Files, journals and connections are closed by then: whoever opens one closes it.
-    """
+    """Run the command and end at once: taking its objects apart would take longer than printing them."""
     try:
         main()
     except SystemExit as ended:

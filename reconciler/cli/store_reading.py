@@ -51,14 +51,11 @@ def read_fleet(
 ) -> Fleet:
     """Return the parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
 
-    `as_files`: in a Git work tree without a revision, read the files as they lie. `as_directory`: leave Git out of it.
-    `may_be_empty`: print nothing when there is no document in it. `is_settled`: refuse HEAD of a work tree in the
-    middle of a rebase, merge or the like. `with_locks`: report outdated or edited outputs of renders. `parsed`: the
-    files of other revisions of the store, to which those of this one are added. `last_good`: finds the active content
-    of unreadable files; None: these are frozen. `snapshots`: gets what was read, without the data of parsed files.
-
-    Raises:
-        StoreError: the store cannot be read as a whole.
+    `as_files`: read a work tree as it lies; `as_directory`: leave Git out. `is_settled`: refuse HEAD amid a rebase or
+    the like. `may_be_empty`: print nothing if there is no document. `with_locks`: report outdated or edited outputs of
+    renders. `parsed`: files of other revisions, to which those of this one are added. `last_good`: finds the active
+    content of unreadable files; None: these are frozen. `snapshots`: gets what was read, without data of parsed files.
+    Raises StoreError: the store cannot be read as a whole.
     """
     from msgspec.structs import replace
 
@@ -96,7 +93,13 @@ def read_fleet(
             fleet = _with_locks(fleet, store, rev, as_files=as_files, as_directory=as_directory)
         held = (fleet.clusters, fleet.templates, fleet.propagation, fleet.overrides, fleet.problems)
         if not (may_be_empty or fleet.settings.name or any(held)):
-            _tell_empty(store, rev)
+            from reconciler.cli.printing import remark
+
+            where = f"{full_name(store)} at {rev}" if rev else full_name(store)
+            remark(
+                f"no documents found in {where}: a document stands in a file that ends with .yaml, .yml or .json, "
+                "outside of hidden folders; 'reconciler init' begins a store"
+            )
         # Files of a work tree count as having a revision before they are committed.
         if fleet.rollouts and not is_url and locate_store(store, as_directory=as_directory).repository is None:
             refused = refused_without_revisions(fleet.rollouts)
@@ -152,16 +155,6 @@ def local_copy(store: str, *, as_directory: bool = False) -> StoreLocation:
     url = parse_git_url(store)
     clone = clone_of(url, (cache_folder() or Path()) / "git")
     return StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=clone, repository=clone, subdir=url.subdir)
-
-
-def _tell_empty(store: str, rev: str | None) -> None:
-    from reconciler.cli.printing import remark
-
-    where = f"{full_name(store)} at {rev}" if rev else full_name(store)
-    remark(
-        f"no documents found in {where}: a document stands in a file that ends with .yaml, .yml or .json, outside of "
-        "hidden folders; 'reconciler init' begins a store"
-    )
 
 
 def _with_cache(

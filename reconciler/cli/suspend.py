@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.options import orders_of
 from reconciler.cli.printing import answer_rows, remark
 from reconciler.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from reconciler.api.ledger import SuspensionRecord
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -46,11 +42,16 @@ def command(
     from reconciler.clock import SystemClock
     from reconciler.journal.sqlite_journal import Journal
     from reconciler.observations import in_force
+    from reconciler.report.status.status_document import suspensions_part
 
     path, now = journal_path(journal, store), SystemClock().now()
     if not scope:
         with Journal.open(path, read_only=True) as opened:
-            _answer(in_force(opened.suspensions(), now), output)
+            records = in_force(opened.suspensions(), now)
+        rows = [[record.scope, record.who, record.until or "resumed", record.reason] for record in records]
+        header = ["SCOPE", "BY", "UNTIL", "REASON"]
+        if not answer_rows("suspensions", suspensions_part(records), output, header, rows, (1,)):
+            remark("nothing is suspended")
         return
     if not reason:
         raise click.UsageError("say why: --reason TEXT is shown wherever a change is held")
@@ -91,12 +92,3 @@ def _end(span: str | None, until: str | None, now: str) -> str:
     if span:
         return rfc3339(epoch_s(now) + seconds_in(span))
     return moment(until, now) if until else ""
-
-
-def _answer(records: tuple[SuspensionRecord, ...], output: str) -> None:
-    from reconciler.report.status.status_document import suspensions_part
-
-    rows = [[record.scope, record.who, record.until or "resumed", record.reason] for record in records]
-    header = ["SCOPE", "BY", "UNTIL", "REASON"]
-    if not answer_rows("suspensions", suspensions_part(records), output, header, rows, (1,)):
-        remark("nothing is suspended")

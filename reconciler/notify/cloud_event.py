@@ -59,13 +59,7 @@ _KEY_MIN_BYTES: Final = 16
 
 
 def keys_in(text: str) -> tuple[bytes, ...]:
-    """The keys of a secret file, one a line: while one is exchanged there are two, and each message has both.
-
-    `whsec_…` is base64 of the key, as the convention writes it; anything else is the key itself.
-
-    Raises:
-        ConfigurationError: one is no base64, or shorter than 16 bytes. The message holds nothing of it.
-    """
+    """Return the keys of a secret file, one a line, `whsec_…` as base64. Raises ConfigurationError, without them."""
     keys = []
     for line in filter(None, map(str.strip, text.splitlines())):
         key = line.encode()

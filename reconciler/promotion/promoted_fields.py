@@ -74,14 +74,7 @@ class _Folder(NamedTuple):
 def promoted(
     rule: Promotion, origin: Iterable[StoreFile], target: Iterable[StoreFile], write: Callable[[Json], str]
 ) -> Promoted:
-    """Return what a promotion changes in the files of its target.
-
-    `origin`, `target`: the files of a store, of which those of the folders count.
-
-    Raises:
-        PromotionRefused: a folder has no documents or is broken, counterparts are ambiguous, or there are none.
-        NotEdited: a value cannot be written into its file.
-    """
+    """Return what changes in the target. Raises PromotionRefused; NotEdited: a value cannot be written there."""
     target = tuple(target)
     ours = _folder([file for file in target if is_below(file.path, rule.target)], rule.target)
     is_stage = not rule.origin

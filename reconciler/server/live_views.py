@@ -47,11 +47,7 @@ _Answer = TypeVar("_Answer")
 
 
 class LiveViews:
-    """The views of a running service. An equal question about the same moment is answered with the same value.
-
-    Each raises `NotShown` before the first round has ended, and while the journal cannot be read. Only `fleet` always
-    answers, since it reports that, too.
-    """
+    """The views; an equal question of one moment has one answer. All but `fleet` raise `NotShown` before a round."""
 
     def __init__(self, vitals: Vitals, clock: Clock, desk: JournalReader | None, looks: LiveObjects) -> None:
         """`desk`: the journal of the service; None: there is none. `looks`: reads copies in their clusters."""

@@ -47,11 +47,7 @@ def history_document(events: Iterable[Event], words: Words) -> dict[str, Json]:
 
 
 def history_entry(event: Event, words: Words) -> dict[str, Json]:
-    """`{time, round, event, subject, cluster, namespace, who, why, revision, author, commit, …}`.
-
-    `who`: the person, field manager or tick that is behind it, else the author of the commit. `author` and `commit` are
-    those of the revision, and null where something else is behind it than a commit. `todo`: the remedy of a trouble.
-    """
+    """Return the JSON of an event. `who`: person, manager or tick, else the author; `author`: of a commit, or null."""
     data = dict(event.data)
     revision, cause = str(data.pop("revision", "")), data.get("cause")
     resource, _, cluster = event.subject.partition(" @ ")

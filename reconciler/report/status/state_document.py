@@ -49,11 +49,7 @@ NOMINAL_RANK: Final[Rank] = (len(_SYNCS) - 1, len(_HEALTHS) - 1)
 
 
 def troubles_of(state: FleetState, scrubbed: Callable[[str], str]) -> tuple[list[Json], int]:
-    """Return `[{cluster, resource, sync, state, by, why, health, healthWhy, …}]`, worst first, and how many there are.
-
-    With what is behind each: person, commit, line and remedy, as far as there are any. Copies in an unreachable cluster
-    are not listed: its own row says all. `scrubbed` redacts messages of API servers.
-    """
+    """Return copies in trouble, worst first, with person, line and remedy, and their number; none of clusters away."""
     clusters = [copy for copy in state.clusters.values() if copy.why_away is None]
     ranked = ((rank_of(copy), identity, cluster.name, copy) for cluster in clusters
               for identity, copy in cluster.notable.items())  # fmt: skip

@@ -73,11 +73,7 @@ class StatusTables:
     def of(
         self, schedule: Schedule, ledger: Ledger = _NOTHING, frozen: Iterable[Copy] = ()
     ) -> tuple[list[Json], list[Json]]:
-        """Return every propagation policy with its placements, by name; and the unplaced templates, sorted.
-
-        Frozen objects are not scheduled: they count as in the `ledger`, and `frozen` of their row is their number.
-        `frozen`: copies beside those that the schedule freezes.
-        """
+        """Return a row for each policy, and unplaced templates. `frozen`: copies that count as in the `ledger`."""
         before, self._schedule = self._schedule, schedule
         if before is not schedule:
             placed = changed_keys(before.bindings, schedule.bindings) if before is not None else set()
