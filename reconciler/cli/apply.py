@@ -108,10 +108,10 @@ def command(
     if output == "text" and applied.results:
         is_heard(lambda: remark(f"{len(applied.results) - failed} changes made, {failed} failed"))
     is_heard(lambda: _name_uncommitted(chosen))
-    sys.exit(1 if failed or not applied.is_agreed or has_errors(plan.problems) else _told_left(applied))
+    sys.exit(1 if failed or not applied.is_agreed or has_errors(plan.problems) else _report_rest(applied))
 
 
-def _told_left(applied: Applied) -> int:
+def _report_rest(applied: Applied) -> int:
     """Print the remaining work of an agreed plan to stderr; return the exit code. Source: design#exit-codes."""
     from reconciler.planner import CLUSTER_NOT_READ
 

@@ -122,7 +122,7 @@ class _Changes(WatchHandler):
 
     def __init__(self, query: Query, lines: Lines, stale: asyncio.Queue[tuple[Key, bool]]) -> None:
         self._query, self._lines, self._stale = query, lines, stale
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def listed(self, cluster: str, _: GVK, objects: tuple[LiveObject, ...]) -> None:
         rows = self._lines.rows
@@ -145,8 +145,8 @@ class _Changes(WatchHandler):
         self._tell(cluster, error.message, error.message)
 
     def _tell(self, cluster: str, about: str, text: str) -> None:
-        if (cluster, about) not in self._told:
-            self._told.add((cluster, about))
+        if (cluster, about) not in self._reported:
+            self._reported.add((cluster, about))
             remark(f"{cluster}: {text}; trying again")
 
     def _put(self, key: Key, *, is_gone: bool) -> None:

@@ -28,7 +28,7 @@ class LastGood:
         """`journal`: the one that was named; None: that of the fleet."""
         self._journal = journal
         self._copy: StoreCopy | None = None
-        self._kept: tuple[StoreCopy, Snapshot, Mapping[str, str]] | None = None
+        self._to_save: tuple[StoreCopy, Snapshot, Mapping[str, str]] | None = None
 
     def in_force(
         self, fleet: Fleet, snapshot: Snapshot, files: Mapping[str, ParsedFile], store: str, *, as_directory: bool
@@ -67,12 +67,12 @@ class LastGood:
 
     def save(self, *, is_applied: bool) -> None:
         """Save the applied content of a directory for the next run. A failure to save is printed to stderr."""
-        if self._kept is None or not is_applied:
+        if self._to_save is None or not is_applied:
             return
         from reconciler.cli.printing import remark
         from reconciler.errors import StoreError
 
-        copy, snapshot, good_blobs = self._kept
+        copy, snapshot, good_blobs = self._to_save
         try:
             copy.save(snapshot, good_blobs)
         except StoreError as error:
@@ -90,7 +90,7 @@ class LastGood:
         return DirectoryPast(location.path, self._copy)
 
     def _keep(self, snapshot: Snapshot, good_blobs: Mapping[str, str]) -> None:
-        self._kept = (self._copy, snapshot, good_blobs) if self._copy is not None else None
+        self._to_save = (self._copy, snapshot, good_blobs) if self._copy is not None else None
 
 
 def older_revisions(store: str) -> RevisionsInForce | None:

@@ -61,8 +61,8 @@ class Keys:
     def __init__(self, named: KeysNamed, store: str = "") -> None:
         """Raise ConfigurationError if a file is unusable. `store`: no program may be in it; a folder or URL."""
         self._named, self._store = named, store
-        self._told: Callable[[Collection[Identity]], None] = lambda _: None
-        self._made: Keyring | None = None
+        self._listener: Callable[[Collection[Identity]], None] = lambda _: None
+        self._loaded: Keyring | None = None
         if named.sops_age_key_file is not None or named.sops_binary is not None or named.sops_binary_sha256:
             self._keyring().check()
 
@@ -72,24 +72,24 @@ class Keys:
 
     def listen(self, listener: Callable[[Collection[Identity]], None]) -> None:
         """Call this with objects whose files were answered after `open` returned."""
-        self._told = listener
-        if self._made is not None:
-            self._made.listen(listener)
+        self._listener = listener
+        if self._loaded is not None:
+            self._loaded.listen(listener)
 
     def again(self) -> None:
         """Try again to decrypt values that failed."""
-        if self._made is not None:
-            self._made.again()
+        if self._loaded is not None:
+            self._loaded.again()
 
     def _keyring(self) -> Keyring:
-        if self._made is None:
+        if self._loaded is None:
             from reconciler.sops.keyring import Attempts, Keyring
 
             named, program = self._named, program_named(self._named, self._store)
             attempts = Attempts(program) if program is not None else None
-            self._made = Keyring(named.sops_age_key_file, attempts=attempts, wait_s=named.wait_s)
-            self._made.listen(self._told)
-        return self._made
+            self._loaded = Keyring(named.sops_age_key_file, attempts=attempts, wait_s=named.wait_s)
+            self._loaded.listen(self._listener)
+        return self._loaded
 
 
 def program_named(named: KeysNamed, store: str) -> Program | None:

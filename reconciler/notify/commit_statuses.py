@@ -246,9 +246,9 @@ class CommitStatuses:
     ) -> None:  # fmt: skip
         self._options, self._poster, self._clock = options, poster, clock
         self._current, self._fleet, self.deliveries, self._jitter = current, fleet, deliveries, jitter
-        self._told: CommitStatus | None = None
-        self._seen: CommitStatus | None = None
-        self._seen_s = self._told_s = self._not_before_s = float("-inf")
+        self._sent: CommitStatus | None = None
+        self._last: CommitStatus | None = None
+        self._new_s = self._sent_s = self._not_before_s = float("-inf")
         self._closed = ""
         self._attempts = self._refusals = 0
 
@@ -263,33 +263,33 @@ class CommitStatuses:
         status, now_s = self._current(), self._clock.monotonic_s()
         if status is None or not _COMMIT.fullmatch(status.commit):
             return
-        last = self._seen
+        last = self._last
         if last is None or (last.commit, last.state) != (status.commit, status.state):
             # While a state goes on, its counts are sent every few seconds.
-            self._seen_s, self._refusals = now_s, 0 if last is None or last.commit != status.commit else self._refusals
-        self._seen = status
+            self._new_s, self._refusals = now_s, 0 if last is None or last.commit != status.commit else self._refusals
+        self._last = status
         # A status equal to the last one needs no request; a closed commit takes none.
-        self.deliveries.pending = int(status != self._told and status.commit != self._closed)
+        self.deliveries.pending = int(status != self._sent and status.commit != self._closed)
         if not self.deliveries.pending or now_s < self._due_s(status):
             return
         await self._tell(status)
 
     def _due_s(self, status: CommitStatus) -> float:
-        is_first = self._told is None or self._told.commit != status.commit
+        is_first = self._sent is None or self._sent.commit != status.commit
         if is_first:
             # A commit that was in step before this process began is not pending again.
             settle_s = 0.0 if status.state == "pending" else SETTLE_S
-            return max(self._seen_s + settle_s, self._not_before_s)
-        return max(self._seen_s + SETTLE_S, self._told_s + APART_S, self._not_before_s)
+            return max(self._new_s + settle_s, self._not_before_s)
+        return max(self._new_s + SETTLE_S, self._sent_s + APART_S, self._not_before_s)
 
     async def _tell(self, status: CommitStatus) -> None:
         reply = await self._send(status)
-        self._told_s = self._clock.monotonic_s()
+        self._sent_s = self._clock.monotonic_s()
         meaning = meaning_of(self._options.repository.kind, reply.status, reply.body)
         if meaning is StatusOutcome.TAKEN:
             if self._attempts:
                 log.info("the forge takes commit statuses again", extra={"event": "CommitStatusRecovered"})
-            self._told, self._attempts = status, 0
+            self._sent, self._attempts = status, 0
             self.deliveries.delivered += 1
             self.deliveries.pending = 0
             return
@@ -307,7 +307,7 @@ class CommitStatuses:
             log.warning("the status of the commit cannot be told; it is tried again, ever more rarely",
                         extra={"event": "CommitStatusFailed", **extra})  # fmt: skip
         self._attempts += 1
-        self._not_before_s = self._told_s + pause_s(self._attempts, reply.headers, self._clock.now(), self._jitter)
+        self._not_before_s = self._sent_s + pause_s(self._attempts, reply.headers, self._clock.now(), self._jitter)
 
     async def _send(self, status: CommitStatus) -> Reply:
         options = self._options

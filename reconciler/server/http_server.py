@@ -183,7 +183,7 @@ class _Server(web.Server):
         super().__init__(self._answer, request_factory=_request, handler_cancellation=True)
         self.slots = Slots("connections", limits.connections, limits.connections_of_one)
         self._handler, self._limits, self._options = handler, limits, options
-        self._told: set[tuple[str, type[Exception]]] = set()
+        self._reported: set[tuple[str, type[Exception]]] = set()
 
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, keepalive_timeout=self._limits.idle_s, **self._options)
@@ -230,8 +230,8 @@ class _Server(web.Server):
         except ConnectionResetError:
             raise
         except Exception as error:
-            if (request.path, type(error)) not in self._told:
-                self._told.add((request.path, type(error)))
+            if (request.path, type(error)) not in self._reported:
+                self._reported.add((request.path, type(error)))
                 log.exception("a page could not be made", extra={"event": "InternalError", "obj": request.path})
             return plain(500, HTTPStatus.INTERNAL_SERVER_ERROR.phrase)
 

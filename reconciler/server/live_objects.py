@@ -42,26 +42,26 @@ class LiveObjects:
     def __init__(self, vitals: Vitals, clock: Clock, *, logs: bool) -> None:
         """Nothing is asked before the first look. `vitals`: has the clusters as they are reached now."""
         self._vitals, self._clock, self._logs = vitals, clock, logs
-        self._kept: dict[tuple[str, Identity], tuple[float, asyncio.Task[LiveReading]]] = {}
+        self._readings: dict[tuple[str, Identity], tuple[float, asyncio.Task[LiveReading]]] = {}
         self._slots = asyncio.Semaphore(_LOOKS_MAX)
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def read(self, cluster: str, gvk: GVK, identity: Identity) -> LiveReading:
         """Return what is there now, or was a moment ago; `why` says why nothing is known."""
         key, now_s = (cluster, identity), self._clock.monotonic_s()
-        self._kept = {each: one for each, one in self._kept.items() if now_s - one[0] < KEPT_S}
-        if key not in self._kept:
-            if len(self._kept) >= _KEPT_MAX:
+        self._readings = {each: one for each, one in self._readings.items() if now_s - one[0] < KEPT_S}
+        if key not in self._readings:
+            if len(self._readings) >= _KEPT_MAX:
                 return LiveReading(
                     at=self._clock.now(), why="too many objects are looked at now; ask again in a moment"
                 )
-            self._kept[key] = now_s, asyncio.create_task(self._read_live(cluster, gvk, identity))
+            self._readings[key] = now_s, asyncio.create_task(self._read_live(cluster, gvk, identity))
         # A reader that goes ends no look of others.
-        return await asyncio.shield(self._kept[key][1])
+        return await asyncio.shield(self._readings[key][1])
 
     async def close(self) -> None:
         """End all looks."""
-        tasks = [task for _, task in self._kept.values()]
+        tasks = [task for _, task in self._readings.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -57,7 +57,7 @@ class LiveViews:
         self._sight: ViewModel | None = None
         self._made_of: tuple[int, int, str, str] | None = None
         self._kept_alive: tuple[StatusSnapshot, JournalRows] | None = None
-        self._kept: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
 
     async def fleet(self) -> FleetView:
         """Return whether and since when all is in step, by which commit; alerts; timers."""
@@ -149,7 +149,7 @@ class LiveViews:
         rows = self._desk.rows() if self._desk is not None else _NOTHING_NOTED
         if snapshot.picture is None:
             return fleet_view(signs, None, rows)
-        model = self._looked(snapshot, signs)
+        model = self._view_model(snapshot, signs)
         # The present phase of the process does not matter.
         still = replace(signs, phase="", is_progressing=True, source_read_at="")
         view = self._keep(("fleet", still), lambda: fleet_view(still, model, rows))
@@ -161,25 +161,25 @@ class LiveViews:
     ) -> _Answer:
         if snapshot.picture is None:
             raise NotShown(_EARLY if signs.leads else f"{scrub_text(signs.phase)}: {STANDBY}")
-        model = self._looked(snapshot, signs)
+        model = self._view_model(snapshot, signs)
         return self._keep(key, lambda: make(model, *of))
 
     def _keep(self, key: Hashable, make: Callable[[], _Answer]) -> _Answer:
-        if key not in self._kept:
-            if len(self._kept) >= _KEPT_MAX:
-                self._kept.clear()
-            self._kept[key] = make()
-        answer: _Answer = self._kept[key]
+        if key not in self._cache:
+            if len(self._cache) >= _KEPT_MAX:
+                self._cache.clear()
+            self._cache[key] = make()
+        answer: _Answer = self._cache[key]
         return answer
 
-    def _looked(self, snapshot: StatusSnapshot, signs: ProcessState) -> ViewModel:
+    def _view_model(self, snapshot: StatusSnapshot, signs: ProcessState) -> ViewModel:
         """Return the view model of this moment. A new moment discards the one before."""
         picture, rows = snapshot.picture, self._desk.rows() if self._desk is not None else _NOTHING_NOTED
         assert picture is not None, "a round has ended"
         now, before = self._clock.now(), self._sight
         made_of = (id(snapshot), id(rows), signs.source_error, signs.journal_error)
         if before is None or made_of != self._made_of or age_s(before.now, now) >= _STALE_S:
-            self._kept.clear()
+            self._cache.clear()
             # Both are kept, so that no other value gets their numbers.
             self._made_of, self._kept_alive = made_of, (snapshot, rows)
             self._sight = before = ViewModel(

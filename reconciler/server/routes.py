@@ -221,7 +221,7 @@ class Slots:
 
     def __init__(self, noun: str, most: int, most_of_one: int) -> None:
         self._noun, self._most, self._most_of_one = noun, most, most_of_one
-        self._taken: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
     @contextmanager
     def slot(self, address: str) -> Iterator[None]:
@@ -234,18 +234,18 @@ class Slots:
 
     def take(self, address: str) -> None:
         """Take a slot. Raises TooMany. An empty address may have all there are."""
-        if address and self._taken[address] >= self._most_of_one:
+        if address and self._counts[address] >= self._most_of_one:
             why = f"there are {self._most_of_one} {self._noun} of your address already"
             raise TooMany(HTTPStatus.TOO_MANY_REQUESTS, why)
-        if self._taken.total() >= self._most:
+        if self._counts.total() >= self._most:
             raise TooMany(HTTPStatus.SERVICE_UNAVAILABLE, f"there are {self._most} {self._noun} already")
-        self._taken[address] += 1
+        self._counts[address] += 1
 
     def give_back(self, address: str) -> None:
         """Give a slot back."""
-        self._taken[address] -= 1
-        if not self._taken[address]:
-            del self._taken[address]
+        self._counts[address] -= 1
+        if not self._counts[address]:
+            del self._counts[address]
 
 
 def address_of(transport: asyncio.BaseTransport | None) -> str:

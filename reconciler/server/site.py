@@ -65,7 +65,7 @@ class Site:
     def __init__(self, views: LiveViews, clock: Clock, slots: Slots) -> None:
         """`clock`: the reference of relative times. `slots`: for the pages that are drawn."""
         self._views, self._clock, self._slots = views, clock, slots
-        self._kept: dict[tuple[str, str], tuple[float, tuple[Any, ...], Packed]] = {}
+        self._cache: dict[tuple[str, str], tuple[float, tuple[Any, ...], Packed]] = {}
 
     def routes(self) -> Sequence[Route]:
         """All of them."""
@@ -105,16 +105,16 @@ class Site:
     async def _sent(self, call: PageRequest, draw: Callable[..., str], of: tuple[Any, ...]) -> Packed:
         """The page; one that was drawn of the same values a moment ago as it is."""
         key, now_s = (call.request.rel_url.raw_path_qs, draw.__name__), self._clock.monotonic_s()
-        known = self._kept.get(key)
+        known = self._cache.get(key)
         if known is not None and now_s - known[0] < _KEPT_S:
             pairs = zip(known[1], of, strict=True)
             if all(one is other or (not isinstance(one, MatrixView) and one == other) for one, other in pairs):
                 return known[2]
         now = self._clock.now()
         content = await self._views.apart(lambda: packed_text(draw(*of, now)))
-        if len(self._kept) >= _KEPT_MAX:
-            self._kept.clear()
-        self._kept[key] = (now_s, of, content)
+        if len(self._cache) >= _KEPT_MAX:
+            self._cache.clear()
+        self._cache[key] = (now_s, of, content)
         return content
 
 

@@ -60,7 +60,7 @@ def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[str, ...]:
     )
     errors = sum(problem.severity is Severity.ERROR for problem in set(plan.problems))
     parts = [
-        *_loosened(plan, is_told=bool(groups_max)),
+        *_loosened(plan, is_named=bool(groups_max)),
         *(_stories(plan)[:_STORIES_MAX] if groups_max else []),
         *([[lost]] if (lost := spoken_losses(losses(plan)[HoldGroup.NONE])) else []),
         *_changes(plan, groups_max),
@@ -173,8 +173,8 @@ def loss_words(plan: Plan) -> list[str]:
     return [f"{words[hold]} {spoken_losses(counts)}." for hold, counts in losses(plan).items() if any(counts.values())]
 
 
-def _loosened(plan: Plan, *, is_told: bool) -> list[list[str]]:
-    """Return the settings that come first: those of the check itself, and those that loosen; `is_told`: by name."""
+def _loosened(plan: Plan, *, is_named: bool) -> list[list[str]]:
+    """Return the settings that come first: those of the check itself, and those that loosen; `is_named`: by name."""
     judges = [change.document for change in plan.settings if _is_of_check(change)]
     held = [change for change in plan.settings if change.held]
     loose = [change for change in plan.settings if change.direction is Direction.LOOSENS and not change.held]
@@ -187,13 +187,13 @@ def _loosened(plan: Plan, *, is_told: bool) -> list[list[str]]:
         (f"{counted(len(held), 'loosened setting')} held", held),
         (f"{counted(len(loose), 'setting')} loosened", loose),
     )
-    return [*stories, *([words, *_loosest(changes, is_told)] for words, changes in kinds if changes)]
+    return [*stories, *([words, *_loosest(changes, is_named)] for words, changes in kinds if changes)]
 
 
-def _loosest(changes: list[SettingChange], is_told: bool) -> list[str]:
+def _loosest(changes: list[SettingChange], is_named: bool) -> list[str]:
     """`: Fleet shop spec.guards.maxDeletes 5 → 100000` of one, or the first with the number of the others."""
     first = changes[0]
-    if not is_told:
+    if not is_named:
         return []
     words = [": ", Code(cut(f"{first.document} {first.path}".strip(), _IMAGE_CHARS_MAX))]
     if len(changes) > 1:

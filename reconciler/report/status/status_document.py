@@ -28,11 +28,11 @@ def _problem(problem: Problem) -> JsonObject:
 class ProblemRows:
     """Remembers the rows of the problems that were shown last."""
 
-    __slots__ = ("_problems", "_rows", "_shown")
+    __slots__ = ("_ordered", "_problems", "_rows")
 
     def __init__(self) -> None:
         self._problems: tuple[Problem, ...] = ()
-        self._shown: list[Json] = []
+        self._ordered: list[Json] = []
         self._rows: dict[int, tuple[Problem, Json]] = {}
         """By the id of a problem, which is kept beside its row."""
 
@@ -45,11 +45,11 @@ class ProblemRows:
                 known = before.get(id(problem))
                 self._rows[id(problem)] = known or (problem, _problem(plain.problem(problem)))
             self._problems = problems
-            self._shown = [self._rows[id(problem)][1] for problem in worst_first(problems)]
+            self._ordered = [self._rows[id(problem)][1] for problem in worst_first(problems)]
         # Thousands of hints have the same few messages.
         quoting = {message for message in {problem.message for problem in problems} if masker.knows(message)}
         if not quoting:
-            return self._shown
+            return self._ordered
         return [
             _problem(masker.problem(problem)) if problem.message in quoting else self._rows[id(problem)][1]
             for problem in worst_first(problems)

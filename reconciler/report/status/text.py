@@ -19,7 +19,7 @@ from reconciler.report.status.status_document import constraint_words
 from reconciler.report.terminal import PLAIN, Fit, Style, aligned, cluster_list
 
 _LOUD: Final = frozenset({"paused", "pinned", "unclear"})
-_TOLD: Final = frozenset({Phase.FAILED, Phase.FROZEN, Phase.PINNED, Phase.RUNNING})
+_EXPLAINED: Final = frozenset({Phase.FAILED, Phase.FROZEN, Phase.PINNED, Phase.RUNNING})
 """Phases that are shown with their reason; clusters in other phases are as their stage is."""
 
 Document = Mapping[str, Any]
@@ -64,7 +64,7 @@ def _clusters(rollout: Document, style: Style, limit: int | None) -> list[str]:
     groups = Counter[tuple[str, str, str]]()
     names: dict[tuple[str, str, str], list[str]] = {}
     for entry in rollout["clusters"]:
-        if entry["phase"] in _TOLD:
+        if entry["phase"] in _EXPLAINED:
             key = (entry["phase"], entry["revision"] or "", entry["why"])
             groups[key] += 1
             names.setdefault(key, []).append(entry["name"])

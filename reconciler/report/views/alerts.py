@@ -25,7 +25,7 @@ from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
 NEEDS_MAX: Final = 200
 _WEIGHTS, _KINDS = list(Weight), list(AlertKind)
 """Both in the order of alerts."""
-_TOLD_BY_STATE: Final = frozenset(
+_IN_STATES: Final = frozenset(
     {MOVE_STALLED, "object-not-ours", "object-of-another-tool", "object-let-go", "object-not-read"}
 )
 """Problems that are also the state of an object, which names the cluster and the object."""
@@ -195,7 +195,7 @@ def _problems(model: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
     groups = by_key(
         ((problem.severity, problem.code, problem.message, problem.cluster), problem)
         for problem in problems
-        if problem.severity is not Severity.HINT and problem.code not in _TOLD_BY_STATE
+        if problem.severity is not Severity.HINT and problem.code not in _IN_STATES
     )
     for (severity, code, _, cluster), alike in groups.items():
         first, is_error = model.masker.problem(alike[0]), severity is Severity.ERROR
