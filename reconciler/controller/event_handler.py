@@ -226,10 +226,7 @@ class EventHandler(PollHandler):
         return (observed.apis, observed.silent) == (frozenset(served), frozenset(silent))
 
     def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> frozenset[Identity]:
-        """Handle a complete list of a kind. Return the objects to read in full: those in an unseen version.
-
-        Missing objects are enqueued, and the whole cluster for an object with our mark that was never applied there.
-        """
+        """Return the objects of a list to read in full: unseen versions. Enqueue missing ones and strangers."""
         self._note_answer(cluster, gvk)
         doubtful = self._doubtful(cluster, gvk, objects)
         there = {live.identity: live for live in objects if live.identity in doubtful}

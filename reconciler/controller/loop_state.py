@@ -133,7 +133,7 @@ class State(Struct, frozen=True, kw_only=True):
     """Clusters that a copy of the journal owns, with the remedy."""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     picture: Round | None = None
-    shown: FleetState | None = None
+    reported: FleetState | None = None
     """The last reported state."""
     rollouts: tuple[RolloutProgress, ...] = ()
     """The state of Rollouts."""
@@ -157,10 +157,7 @@ class State(Struct, frozen=True, kw_only=True):
 
 
 def reconnected(parts: LoopParts, state: State, fleet: Fleet) -> tuple[State, frozenset[str]]:
-    """The state with clusters reached as the kubeconfig says now, and which of them are reached otherwise.
-
-    Both are as before while the kubeconfig is unusable, which is logged.
-    """
+    """Return the state with clusters as the kubeconfig says (the same while it is unusable), and changed ones."""
     # Whatever is written while they are read is read again.
     state = replace(state, access_stamp=parts.access_stamp())
     read = try_call(parts.configs_of, fleet)

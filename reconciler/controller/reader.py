@@ -198,8 +198,7 @@ class Reader:
     ) -> dict[str, str]:
         """Per cluster why it is not written to: a copy of this journal holds the fleet. The others are held.
 
-        The first to be started must learn of the second even when nothing is to be written. Where writing is suspended,
-        the mark is written with the first change after that.
+        Also when nothing is to be written. Where writing is suspended, the first change after that writes the mark.
         """
         name, holder = fleet.settings.name, self._parts.holder
         copies = await holder.copies(members, name)
@@ -215,10 +214,7 @@ class Reader:
         return copies
 
     async def _observe(self, state: State, fleet: Fleet, now: str, names: Collection[str] | None = None) -> State:
-        """Served kinds and, where it decides anything, free capacity; a schedule made on other values is void.
-
-        `names`: in these clusters alone; None: in all.
-        """
+        """Observe the clusters (`names`: these alone); the schedule is void if anything that matters is different."""
         self._parts.beat(RoundPhase.OBSERVE, len(fleet.templates))
         interpreters, members = self._parts.access.interpreters, state.reachable
         if names is not None:

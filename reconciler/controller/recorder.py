@@ -180,7 +180,7 @@ class Recorder:
         now_s = parts.access.clock.monotonic_s()
         for result in results:
             if not result.error:
-                self._memory.unfinished.made(result.change.cluster, result.change.identity)
+                self._memory.unfinished.written(result.change.cluster, result.change.identity)
         for result in results:
             self._after(result, now_s)
         for each in ended:
@@ -202,7 +202,7 @@ class Recorder:
         clock = self._parts.access.clock
         begun_s = clock.monotonic_s()
         now, due_at = clock.now(), self._reported.due_at()
-        fights = state.shown.facts.fights if state.shown is not None else {}
+        fights = state.reported.facts.fights if state.reported is not None else {}
         # When the pause of a fight is over, no round may have anything to look at.
         is_over = bool(fights) and fights.keys() != self._memory.fights.current(begun_s, now).keys()
         if state.picture is None or not (self._memory.healths.has_news or is_over or (due_at and due_at <= now)):
@@ -242,7 +242,7 @@ class Recorder:
         """`heard`: the clusters that were asked and whose state is known. `only`: the evaluated objects."""
         parts, begun_s = self._parts, self._parts.access.clock.monotonic_s()
         fights = self._memory.fights.current(begun_s, now)
-        before = state.shown.facts.failures if state.shown is not None else {}
+        before = state.reported.facts.failures if state.reported is not None else {}
         failures = failures_after(before, picture, results, fights)
         picture = with_faults(picture, before, failures)
         self._memory.contacts.update({name: now for name in heard if isinstance(self._members.get(name), Read)})
@@ -272,14 +272,14 @@ class Recorder:
         log_faults(parts.vitals.snapshot.problems, picture.plan.problems)
         going_on = self._memory.fights.going_on(parts.access.clock.monotonic_s())
         events = self._reported.take_in(fleet_state, self._states.turns, now, going_on)
-        if state.shown is None:
+        if state.reported is None:
             tell_events(self._reported.going_on(events), parts.commits.words, goes_on=True)
         tell_events(events, parts.commits.words)
         self._syncs.tell(fleet_state, now)
         self._publish(status, state, document["since"], heard)
         ends_s = parts.access.clock.monotonic_s()
         self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
-        return replace(state, picture=picture, shown=fleet_state)
+        return replace(state, picture=picture, reported=fleet_state)
 
     def _publish(self, picture: StateOfFleet, state: State, since: str, heard: Collection[str]) -> None:
         """Show it to whoever looks. How long the revision took to be in step counts once."""

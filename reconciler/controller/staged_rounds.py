@@ -56,7 +56,7 @@ class StagedRounds:
         """Return whether something can change now: by the clock, or by a new observation."""
         if self._parts.access.clock.monotonic_s() >= self.next_s:
             return True
-        return self._stager.is_news(state.shown)
+        return self._stager.is_news(state.reported)
 
     async def close(self) -> None:
         """Wait for no cluster any more."""
@@ -84,7 +84,7 @@ class StagedRounds:
             copies=reader.copies,
             away=away_in(state.reachable, state.held_elsewhere, state.observations.closed),
             closed={name: window.until for name, window in self._closed.items()},
-            shown=state.shown,
+            reported=state.reported,
         )
         schedule = await self._stager.stage(decided, look, now)
         journal, known = self._parts.journal, {each.rollout: each for each in state.rollouts}

@@ -61,10 +61,7 @@ class StoreFollower:
         self._episodes = Episodes(parts.journal, (EventKind.SOURCE_FAILED, EventKind.STORE_BROKEN))
 
     async def read(self) -> Fleet | None:
-        """Return the fleet when a new one becomes active; None: the active one stays.
-
-        An internal fault is one more reason why the store, or a revision of it, cannot be followed.
-        """
+        """Return the fleet when a new one becomes active; None: the active one stays, also after a fault of ours."""
         parts = self._parts
         parts.beat(RoundPhase.READ_STORE)
         read = await try_await(parts.source.read())
@@ -98,10 +95,7 @@ class StoreFollower:
             await self._parts.access.clock.sleep(timing.CHECK_S)
 
     async def at(self, revision: str) -> Fleet | None:
-        """The fleet of an older revision; None: the source does not have it, or it cannot be read.
-
-        What is in force stays in force, whatever becomes of this. A fault of ours is logged once.
-        """
+        """Return the fleet of an older revision; None: it cannot be read. A fault of ours is logged once."""
         fleet = await try_await(in_thread(self._fleet_at, revision))
         if fleet.fault is not None:
             message = "an older revision of the store cannot be read for a fault of the program"
@@ -145,10 +139,7 @@ class StoreFollower:
     def _judged_since(
         self, former: str, known: ReviewConfirmation, fleet: Fleet, snapshot: Snapshot
     ) -> ReviewConfirmation:
-        """Return the confirmation of settings in a revision, by all commits since the one in force. Reads files.
-
-        The newest alone is followed: each pull request that was merged since then has a confirmation of its own.
-        """
+        """Return the newest confirmation of settings, by all commits since the revision in force. Reads files."""
         source, store, head = self._parts.source, self._parts.store, fleet.settings.review_confirm
         commits = source.commits_since(former, fleet.revision)
         if len(commits) == 1 and head == known.written:
@@ -280,8 +271,7 @@ class StoreFollower:
     def _why_refused(self, fleet: Fleet) -> str:
         """Return why the store may not become active; empty: it may.
 
-        It names no fleet, or another one than the journal, or it is a directory with Rollouts: without revisions all
-        their delayed changes would be immediate, so that nothing changes until they are removed.
+        It names no fleet, or another one than the journal, or is a directory with Rollouts, which need revisions.
         """
         bound, settings = self._parts.journal.fleet, fleet.settings
         revision = f"revision {short_revision(fleet.revision).removeprefix('dir:')} is refused"

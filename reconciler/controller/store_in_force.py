@@ -79,10 +79,7 @@ class StoreInForce:
         self._before: _State = (self._stored, self._parsed, self._broken, self._gone, self._good, self._remembered)
 
     def parse(self, snapshot: Snapshot) -> Fleet:
-        """Return the fleet of the snapshot. Slow for many new files: call it off the event loop.
-
-        After any exception the former content is still active; incomplete caches are not used.
-        """
+        """Return the fleet of the snapshot; after an exception the former one is active. Slow for many files."""
         try:
             return self._parse(snapshot)
         except Exception:
@@ -157,11 +154,7 @@ class StoreInForce:
         self._gone = frozenset(earlier.good.keys() - {file.path for file in self._parsed})
 
     def fleet_at(self, snapshot: Snapshot) -> Fleet:
-        """Return the fleet of an older revision, without effect on the active content and its caches.
-
-        The last good content of broken files is that of the revisions before it. It may be called in a thread of its
-        own, beside `parse`.
-        """
+        """Return the fleet of an older revision, without effect on the active one; also in a thread beside `parse`."""
         files: Iterable[ParsedFile] = (parsed := self.files_at(snapshot))
         broken = {file.path for file in parsed if file.frozen and not is_ignore_file(file.path)}
         if broken:

@@ -76,10 +76,7 @@ async def either(*events: asyncio.Event) -> AsyncIterator[asyncio.Event]:
 
 @asynccontextmanager
 async def beside(works: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Work by the names of its tasks, which goes on until the block ends.
-
-    Where one fails, the block is broken off and ends with that exception: nobody would notice that it goes on no more.
-    """
+    """Run works, by the names of their tasks, until the block ends. A failure of one ends the block with it."""
     block = asyncio.current_task()
     assert block is not None, "it runs in a task"
     failed: list[BaseException] = []

@@ -125,10 +125,7 @@ class Writer:
         return change.cluster in self._memory.restores.suspected
 
     def begin(self, planned: Round, snapshot: FleetSnapshot, reachable: Reachable) -> None:
-        """Begin due writes, one worker for each cluster; a busy one is enqueued for later.
-
-        `reachable`: the clients that the plan was made with. The workers return all results, errors too.
-        """
+        """Begin due writes, one worker a cluster, over the clients of the plan; those of a busy one are enqueued."""
         plan, fleet = planned.plan, snapshot.fleet
         if not plan.waves:
             return
@@ -190,10 +187,7 @@ class Writer:
 
 
 def unmade(planned: Round, results: Iterable[ChangeResult], awaited: Collection[Copy] = ()) -> set[Copy]:
-    """Return copies with due changes that nobody began, since they have to wait.
-
-    `awaited`: copies with pending results.
-    """
+    """Return copies with due changes that nobody began, since they have to wait. `awaited`: results are pending."""
     if planned.schedule.fleet.settings.observe_only:
         return set()
     begun = {*awaited, *(result.change.copy for result in results)}

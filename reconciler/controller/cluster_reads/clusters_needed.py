@@ -51,10 +51,9 @@ async def autoscaled(
     interpreters: Registry,
     at_fault: Collection[GVK] = (),
 ) -> tuple[frozenset[Identity], frozenset[Listed], set[Unlisted]]:
-    """Those of the objects that an autoscaler of the cluster scales, where autoscalers were asked for, and what failed.
+    """Return the autoscaled ones of the objects, the lists of autoscalers, and the failed ones. `at_fault`: not asked.
 
-    Where autoscalers cannot be listed, what one of them has scaled before counts as scaled still. `at_fault`: kinds
-    that give no answer, and are not asked.
+    Where autoscalers cannot be listed, what one of them has scaled before counts as scaled still.
     """
     candidates = {identity for identity, live in objects.items() if _may_be_scaled(live, interpreters)}
     if not candidates:
@@ -161,10 +160,7 @@ def can_fail_over(fleet: Fleet) -> bool:
 
 
 def is_to_observe(identity: Identity, interpreters: Registry, decided: Schedule | None, *, fails_over: bool) -> bool:
-    """Return whether the state of an object in the clusters may matter. `fails_over`: some policy allows it.
-
-    Placement needs objects with replicas or sets of pods, failover all that run something.
-    """
+    """Return whether the state of an object may matter, for placement or (`fails_over`: a policy asks) failover."""
     if decided is not None and not may_need_room(identity, decided):
         return False
     interpreter = interpreters.of(*identity[:2])

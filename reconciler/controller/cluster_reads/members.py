@@ -96,10 +96,7 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
 
 
 def told_fault(cluster: str, error: Exception, subject: object = None) -> str:
-    """Log an unexpected fault of one cluster's reading; return its message.
-
-    `subject`: the unread part; None: the cluster.
-    """
+    """Log a fault of ours in reading a cluster (`subject`: the unread part; None: all of it); return its message."""
     extra = fault_fields(cluster, subject)
     log.error("a cluster could not be read by a fault of this program", exc_info=error, extra=extra)
     return f"{INTERNAL_ERROR}: it could not be read: {type(error).__name__}"

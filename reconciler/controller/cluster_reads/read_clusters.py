@@ -83,10 +83,7 @@ def remembered(journal: Journal) -> JournalSnapshot:
 
 
 def with_unanswered(ledger: Ledger, intents: Iterable[Intent]) -> Ledger:
-    """Return the ledger plus objects of requests with unknown outcome.
-
-    A run that may be in progress there must not be started a second time elsewhere.
-    """
+    """Return the ledger plus objects of requests with unknown outcome: a run must not be started twice."""
     missing: dict[str, dict[Identity, AppliedRow]] = {}
     for intent in intents:
         if intent.action in ARRIVES and intent.identity not in ledger.get(intent.cluster, {}):
@@ -219,10 +216,7 @@ async def with_objects(
 async def described_kinds(
     schedule: Schedule, reachable: Reachable, known: Mapping[GVK, Schema], only: frozenset[Identity] | None = None
 ) -> dict[GVK, Schema]:
-    """Schemas of custom kinds that the store uses and does not define, from the first member that describes them.
-
-    `only`: of these templates.
-    """
+    """Return schemas of custom kinds (`only`: of these templates) that members describe and the store does not."""
     schemas = dict(known)
     defined = KindSchemas(schedule)
     templates = schedule.fleet.templates
@@ -298,10 +292,7 @@ async def observe_members(
     deep: bool = False,
     decided: Schedule | None = None,
 ) -> Observations:
-    """Observe members: served kinds; nodes, pods and workloads if a policy needs capacity; `deep`: anywhere.
-
-    `decided`: the last schedule; workloads that need no capacity by it are left out.
-    """
+    """Observe served kinds; nodes, pods and workloads if a policy needs capacity (`decided`), or with `deep`."""
     with_room = frozenset(fleet.clusters) if deep else clusters_with_room(fleet, known.ledger)
     written = workloads_to_observe(fleet, interpreters, decided) if with_room else {}
     is_wanted = partial(is_to_observe, interpreters=interpreters, decided=decided, fails_over=can_fail_over(fleet))

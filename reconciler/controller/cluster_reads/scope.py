@@ -249,10 +249,7 @@ def no_keys(templates: Collection[Template], is_all: bool) -> Mapping[Identity, 
 async def opened_for(
     schedule: Schedule, only: frozenset[Identity] | None, opener: Opener
 ) -> Mapping[Identity, DecryptedValues | Problem]:
-    """Return the values of a round's encrypted templates, or the problem of each. `only`: of these.
-
-    Those of older active revisions are among them: a value depends on its place and ciphertext.
-    """
+    """Return the values of a round's encrypted templates, also of older active revisions, or the problem of each."""
     values = dict(await _decrypted(schedule.fleet, schedule, only, opener, is_newest=True))
     for fleet in schedule.staging.fleets.values() if schedule.staging is not None else ():
         for identity, older in (await _decrypted(fleet, schedule, only, opener, is_newest=False)).items():

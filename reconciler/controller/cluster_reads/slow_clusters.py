@@ -26,10 +26,7 @@ from reconciler.kube.client import MemberCluster
 
 
 class _LateReading(Struct, kw_only=True):
-    """A reading in progress. `again`: objects that were wanted once more meanwhile.
-
-    `kinds`: its lists. `is_to_list`: other lists are wanted.
-    """
+    """A reading in progress of `kinds`. `again`: objects wanted once more; `is_to_list`: other lists are wanted."""
 
     member: MemberCluster
     task: asyncio.Task[Member]

@@ -239,10 +239,7 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
 
 
 def take_stock(journal: Journal, rows: Mapping[str, Sequence[AppliedRow]], failed: Collection[str]) -> None:
-    """Record the objects of these clusters. An earlier record of the same object stays: it has more than its mark.
-
-    `failed`: clusters that were not read whole; nothing of them is deleted.
-    """
+    """Record the objects of these clusters; known rows stay, and nothing of `failed` clusters is deleted."""
     for name, listed in sorted(rows.items()):
         known = journal.applied(name)
         if name not in failed:

@@ -46,10 +46,7 @@ async def journal_in_marks(members: Iterable[MemberCluster], fleet: Fleet, now: 
 
 
 def documents_of(rollouts: Mapping[str, Mapping[str, Record]]) -> dict[str, str]:
-    """Return by Rollout the revision of its document, which no mark has: that of the cluster that began first.
-
-    A cluster that is behind has a revision from before its document was removed or loosened.
-    """
+    """Return by Rollout the revision of its document, which no mark has: that of the cluster that began first."""
     begun = {name: [one for one in records.values() if one.revision] for name, records in rollouts.items()}
     return {name: min(each, key=lambda one: one.begun_at).revision for name, each in begun.items() if each}
 
@@ -68,10 +65,7 @@ def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacemen
 async def rows_of_all(
     members: Iterable[MemberCluster], fleet: Fleet, failed: dict[str, str], *, of_store: bool = False
 ) -> dict[str, list[AppliedRow]]:
-    """Our objects of every cluster; a cluster that cannot be read whole is added to `failed`.
-
-    `of_store`: of kinds that the store has, and Namespaces; else of every kind.
-    """
+    """Return our objects by cluster, of all kinds or the store's; add clusters not read whole to `failed`."""
     wanted = {template.gvk.group_kind for template in fleet.templates.values()} | {("", "Namespace")}
 
     async def one(member: MemberCluster) -> tuple[str, list[AppliedRow]]:

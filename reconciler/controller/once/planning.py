@@ -272,7 +272,7 @@ class StagedOnce:
             health=not_healthy(looked_health(planned, snapshot)),
             journal=snapshot.journal,
         )
-        look = replace(look, shown=StateTables().update(facts))
+        look = replace(look, reported=StateTables().update(facts))
         self._last = (reading.schedule, look, now, only)
         self._staged = staged = await self._stager.stage(*self._last)
         if staged is not schedule:

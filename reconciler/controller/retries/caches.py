@@ -116,10 +116,7 @@ class SyncedVersions:
                         self.confirm(name, identity, live.uid, live.resource_version)
 
     def take_in_results(self, results: Iterable[ChangeResult]) -> None:
-        """Mark written objects as synced in the acknowledged version.
-
-        So is an altered one, since that version is no news: it is tried again after its pause.
-        """
+        """Mark written objects, also altered ones, as synced in the acknowledged version: that is no news."""
         for result in results:
             change = result.change
             if (result.error and not result.altered) or change.action in (Action.DELETE, Action.RELEASE):
@@ -191,8 +188,7 @@ class RetryQueue:
     def is_asked_first(self, change: Change) -> bool:
         """Tell whether a dry run comes before the change: its last write failed, or it has to be a replacement.
 
-        Else an update that no table knows to be impossible would fail in every round. While its pause lasts, nothing is
-        sent, and nothing asked: behind a webhook that hangs each question would hold up the round.
+        While its pause lasts, nothing is asked: behind a webhook that hangs each question would hold up the round.
         """
         copy = change.copy
         return copy in self._replacing or (copy in self._failed and not self.is_too_early(change))
@@ -204,16 +200,13 @@ class RetryQueue:
         pending: Collection[Copy],
         is_asked: Callable[[str, Identity], bool],
     ) -> None:
-        """Replace the entries of evaluated objects by the present holds.
-
-        `pending`: failed or being written. `is_asked`: whether the round read a copy.
-        """
+        """Replace entries of evaluated objects. `pending`: failed or being written; `is_asked`: the copy was read."""
         for identity in concerned:
             self.waiting.discard(identity)
             self.confirming.discard(identity)
             self.looks.forget(identity)
         for copy in [copy for copy in self.retries.keys if copy not in pending and is_asked(*copy)]:
-            self.made(*copy)
+            self.written(*copy)
         self._replacing = {copy for copy in self._replacing if not is_asked(*copy)}
         for change in changes:
             if change.held is not None and change.action is Action.REPLACE and change.engine is Engine.SERVER_SIDE:
@@ -243,7 +236,7 @@ class RetryQueue:
         """Let failed changes be written at the next look: these clusters are back, or a person asks for it."""
         self._paced = {copy: digest for copy, digest in self._paced.items() if copy[0] not in clusters}
 
-    def made(self, cluster: str, identity: Identity) -> None:
+    def written(self, cluster: str, identity: Identity) -> None:
         """It was written."""
         self.retries.forget((cluster, identity))
         self._failed.discard((cluster, identity))

@@ -88,10 +88,7 @@ class WriteConflicts:
         return _count(fields, undone, now_s)
 
     def came_through(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> frozenset[str]:
-        """Handle an unaltered write: return which of these fields the server had altered until then.
-
-        Their back-off ends, and setting them right is counted already.
-        """
+        """Handle an unaltered write: return the fields that the server had altered until then; end their back-off."""
         fields = self._of(cluster, identity)
         altered = frozenset(path for path in paths if path in fields and fields[path].is_altered)
         for path in altered:
@@ -100,10 +97,7 @@ class WriteConflicts:
         return altered
 
     def compared(self, copy: Copy, differing: Collection[str], now_s: float) -> None:
-        """End the back-off of fields that were left alone and are as the store wants them now.
-
-        Whoever undid them has given up, or a commit gave in. `differing`: the fields of the copy that are not.
-        """
+        """End the back-off of fields that are as the store wants them now. `differing`: those that are not."""
         for path, one in self._of(*copy).items():
             if path in differing:
                 one.is_left = True

@@ -110,10 +110,7 @@ class HealthCache:
         refusals: Mapping[Identity, str] = NONE_REFUSED,
         starting: Collection[Identity] = (),
     ) -> None:
-        """Take reasons from the pods of workloads, None: they have none; and the reasons why pods are not made.
-
-        `starting`: those that have new pods.
-        """
+        """Take reasons from the pods of workloads, and why pods are not made. `starting`: they have new pods."""
         for identity, trouble in troubles.items():
             copy = (cluster, identity)
             known = self._states.get(cluster, {}).get(identity)
@@ -170,10 +167,7 @@ class HealthCache:
         self._put(cluster, identity, health)
 
     def read(self, member: Read, healths: Mapping[Identity, HealthState], wanted: Iterable[Identity] | None) -> None:
-        """Handle a round's reading: entries it asked for and did not find are dropped. `wanted` None: everything.
-
-        For later writes their own answer counts.
-        """
+        """Handle a round's reading (`wanted` None: of everything): drop missing entries unless written since."""
         known = self._states.get(member.name, {})
         written = self._written.get(member.name, set())
         for identity in set(known) - healths.keys() if wanted is None else set(wanted) & known.keys() - healths.keys():

@@ -57,10 +57,7 @@ class UnreachableClusters:
         self._queue.keep(names)
 
     async def reconnected(self, members: Mapping[str, MemberCluster], uids: Mapping[str, str]) -> list[str]:
-        """Return unreachable clusters that answered with their identity (`uids`: of kube-system); ask due ones.
-
-        It waits for the first answer alone, and not for long: the next call returns the others.
-        """
+        """Ask due clusters; return those that answered with their identity (`uids`); the others come later."""
         for name in self._queue.due():
             if name in members and name not in self._tasks:
                 # Counted from when it is asked: how long it is silent then is no pause.

@@ -149,10 +149,7 @@ class Prometheus:
     async def verdict(
         self, checks: tuple[MetricCheck, ...], cluster: str, begun_at: str, now: str
     ) -> GateStatus | None:
-        """Return why one of the metrics does not hold for a cluster since its release began; None: all do.
-
-        `begun_at`, `now`: RFC 3339.
-        """
+        """Return why a metric does not hold for a cluster since its release began (RFC 3339); None: all do."""
         try:
             async with asyncio.timeout(timing.PATIENCE_S):
                 statuses = await asyncio.gather(*(self._ask(check, cluster, begun_at, now) for check in checks))

@@ -156,10 +156,7 @@ class RolloutController:
         return self._staged_by(schedule, replace(staging, in_force=recorded), progress, look)
 
     async def _stand(self, schedule: Schedule, look: RolloutInputs, now: str) -> _Standing:
-        """Return the schedule with the documents in force, and the state of its Rollouts; None: it has none.
-
-        A document that HEAD removes or loosens stays until its release is completed.
-        """
+        """Return the schedule with the documents in force (HEAD's, or of a running release), and their progress."""
         over: frozenset[str] = frozenset()
         while True:
             guards = look.journal.losses.guards
@@ -243,7 +240,7 @@ class RolloutController:
                 return no_prometheus(prometheus)
             return await known.verdict(checks, cluster, begun_at, now)
 
-        self._statuses = self._see(look.shown)
+        self._statuses = self._see(look.reported)
         statuses: GateStatuses = dict(self._statuses)
         self._asks_conditions = False
         for each in self._followed:

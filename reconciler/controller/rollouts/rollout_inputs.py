@@ -100,10 +100,9 @@ Writing = tuple[Journal, Enter]
 
 
 class RolloutInputs(Struct, frozen=True, kw_only=True):
-    """The inputs of staging a schedule.
+    """The inputs of staging a schedule. `reported`: the state after the last round.
 
-    `shown`: the state of the fleet after the last round. `closed`: clusters that windows of the fleet close, with RFC
-    3339 of the end. `away`: clusters that cannot be changed now, and why.
+    `away`: clusters that cannot be changed now, and why. `closed`: those closed by windows, with the end (RFC 3339).
     """
 
     reachable: Reachable
@@ -111,7 +110,7 @@ class RolloutInputs(Struct, frozen=True, kw_only=True):
     copies: Mapping[Identity, Collection[str]]
     away: Mapping[str, str] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
-    shown: FleetState | None = None
+    reported: FleetState | None = None
 
 
 def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, str]) -> dict[str, str]:
@@ -211,7 +210,7 @@ async def with_conditions(
     followed: Followed, records: Records, plain: Mapping[str, GateStatus], look: RolloutInputs, metrics: AskMetrics
 ) -> dict[str, GateStatus]:
     """The same with conditions and metrics of gates, which are looked up where all the rest is well."""
-    state = look.shown
+    state = look.reported
 
     async def ask(name: str, gate: Gate, state: FleetState) -> GateStatus:
         status: GateStatus = GateMet(records[name].revision)

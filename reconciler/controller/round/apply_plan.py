@@ -144,10 +144,7 @@ def waves_by_cluster(plan: Plan) -> dict[str, Waves]:
 
 
 def as_confirmed(plan: Plan, acting: WriteContext) -> WriteContext:
-    """Apply the plan's confirmation: losses that a person has confirmed count no more.
-
-    This holds for pending and earlier ones.
-    """
+    """Apply the plan's confirmation: pending and earlier losses that a person has confirmed count no more."""
     if plan.confirmed and any(change.copy in plan.confirmed and is_held_by_number(change) for change in plan.changes):
         acting.journal.forget_losses()
     if plan.confirmed:

@@ -137,10 +137,7 @@ class OngoingConditions(Generic[State]):
 
 
 def hold_of(held: Mapping[Identity, Held], since: Mapping[Identity, str]) -> dict[str, Any]:
-    """Return a hold of a cluster for history: holder, number of objects, the first of them, and the reason.
-
-    `since`: the revision with which each began. Those of the named objects are there where they differ.
-    """
+    """Return a hold of a cluster for history. `since`: the revision with which each began; shown where they differ."""
     names = sorted(held, key=str)
     revisions = {str(name): since[name] for name in names[:OBJECTS_MAX]}
     return {
@@ -170,10 +167,7 @@ _CLUSTERS: Final[Behind] = {"who": "clusters", "why": "what the clusters have ro
 
 
 class PlacementReasons(Struct, frozen=True, kw_only=True):
-    """The reasons of placements. `is_advanced`: another revision became active with this round.
-
-    `ticked`: constraints that took a cluster. `now`: the time of the round (RFC 3339).
-    """
+    """The reasons of placements. `is_advanced`: of another revision. `ticked`: constraints that took a cluster."""
 
     journal: Journal
     now: str

@@ -36,10 +36,7 @@ Failures = Mapping[Copy, Failed]
 def failures_after(
     before: Failures, picture: Round, results: Iterable[ChangeResult], fought: Collection[Copy] = ()
 ) -> Failures:
-    """Return the failures after a round. `picture`: pending changes after it, over the whole fleet (held ones wait).
-
-    `fought`: copies in conflict back-off, which explains more than one altered write.
-    """
+    """Return the failures after a round, of changes due in `picture`, without altered writes of `fought` copies."""
     failures = dict(before)
     for result in results:
         copy = result.change.copy
@@ -57,10 +54,7 @@ def failures_after(
 
 
 def with_holders(planned: Round, held_elsewhere: Mapping[str, str]) -> Round:
-    """Return the round with a problem for each cluster owned by a copy of the journal: nothing is written there.
-
-    `held_elsewhere`: by cluster the owner and the remedy.
-    """
+    """Return the round with a problem for each cluster that a copy of the journal owns (`held_elsewhere`: why)."""
     problems = {
         Problem(source=NOWHERE, code="fleet-held-elsewhere", message=why, severity=Severity.ERROR, cluster=cluster)
         for cluster, why in held_elsewhere.items()
@@ -151,10 +145,7 @@ def _problems(
 
 
 def with_completeness(picture: Round, members: Mapping[str, Member]) -> Round:
-    """The picture, complete if nothing of the store and of any member is missing from it, whichever round looked at it.
-
-    `members`: how each of them was seen last.
-    """
+    """Return the picture, complete if nothing is missing of the store and of any member, as each was read last."""
     is_seen = all(isinstance(member, Read) and not member.unread for member in members.values())
     has_faults = any(problem.code == INTERNAL_ERROR for problem in chain(*picture.problems.values()))
     is_complete = is_seen and not has_faults and picture.schedule.fleet.is_complete

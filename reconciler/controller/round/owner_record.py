@@ -36,10 +36,7 @@ _OWN_KEYS = frozenset({"fleet", "journal", "epoch", "instance", "host", "since",
 
 
 class OwnerRecord(Struct, frozen=True, kw_only=True):
-    """The owner record. `epoch` is 0 and `token` empty if an earlier version wrote it.
-
-    `entries`: its other fields, as text; those of rollouts are in it.
-    """
+    """The owner record. An earlier version wrote neither `epoch` nor `token`. `entries`: other fields, as text."""
 
     journal: str
     epoch: int = 0

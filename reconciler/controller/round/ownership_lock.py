@@ -170,10 +170,7 @@ class OwnershipLock:
         return None if is_entered else _error_of(member, held.fault)
 
     async def read_back(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, MemberClusterError]:
-        """Take the records' rollouts into the journal, whoever wrote them; no record is written.
-
-        Return per cluster the error of reading its record. A cluster without a record adds nothing.
-        """
+        """Take the rollouts and hooks of records into the journal, whoever wrote them; return errors by cluster."""
         marks = await _marks_in(members, fleet)
         with self._journal.transaction():
             for name, mark in marks.items():

@@ -37,8 +37,7 @@ def remember(
 ) -> int:
     """Record the round; return its number, 0 before the first complete one.
 
-    `placed`: objects whose placement may differ from the journal's; None: any. `unrecorded`: results
-    that history does not have yet; None: all of them.
+    `placed`: objects that may be placed anew; None: any. `unrecorded`: results not in history yet; None: all.
     """
     plan, fleet, now = planned.plan, snapshot.fleet, snapshot.now
     with journal.transaction():
@@ -106,10 +105,7 @@ def record_source_error(journal: Journal, error: str) -> None:
 def _placements(
     planned: Round, snapshot: FleetSnapshot, placed: Collection[Identity] | None
 ) -> dict[Identity, PreviousPlacement | None]:
-    """The decided placements, None: there is none any more; what a broken file may speak of stays as it was.
-
-    A fleet that only observes decides nothing that happens: its placements stay as they were, too.
-    """
+    """Return the placements to record, None: there is none any more. Frozen ones, and those of an observer, stay."""
     before, schedule = snapshot.observations.previous, planned.schedule
     if schedule.fleet.settings.observe_only:
         return {}

@@ -103,11 +103,7 @@ class ReportedConditions:
     def take_in(
         self, state: FleetState, turns: Sequence[StateChange], now: str, fighting: Collection[str] | None = None
     ) -> tuple[Event, ...]:
-        """Record the differences to history; return beginnings and ends.
-
-        `turns`: all changes since the last state. `fighting`: the subjects whose conflicts may go on; None: unknown
-        yet.
-        """
+        """Record differences; return begins and ends. `fighting`: conflicts that may go on; None: unknown yet."""
         facts = state.facts
         with self._journal.transaction():
             events = (

@@ -177,10 +177,7 @@ async def _send(attempt: _WriteAttempt, uid: str, version: str) -> LiveObject:
 
 
 async def _patched(attempt: _WriteAttempt, operations_for: Callable[[JsonObject], Sequence[JsonObject]]) -> str:
-    """Send the operations for the object as it is now; once more when somebody wrote in between.
-
-    Its version afterwards.
-    """
+    """Send the operations for the object as it is now, again after others wrote; return its version afterwards."""
     for number in range(_ATTEMPTS_MAX):
         live = await _planned_for(attempt)
         operations = operations_for(live.body)

@@ -74,10 +74,7 @@ def behind_event(event: Event) -> Behind:
 
 
 def last_altered(journal: Journal, change: Change) -> Collection[str]:
-    """Return the fields that a cluster altered at the last write of a change's object.
-
-    Empty if every differing field has a manager.
-    """
+    """Return the fields that a cluster altered at the last write; empty if every differing field has a manager."""
     if all(field.owner is not None for field in change.fields):
         return ()
     wanted = EventFilter(

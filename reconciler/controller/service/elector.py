@@ -65,10 +65,7 @@ class Elector:
         holder: str,
         duration_s: int,
     ) -> None:
-        """Nothing is asked yet. `since_boot_s`: seconds that go on while the machine sleeps.
-
-        `holder` names this process, and no other one ever.
-        """
+        """Ask nothing yet. `since_boot_s`: goes on while the machine sleeps. `holder`: names this process alone."""
         self._member, self._clock, self._since_boot_s = member, clock, since_boot_s
         self._fleet, self._own, self.duration_s = fleet, holder, duration_s
         self._observed: ObservedLease | None = None
@@ -246,11 +243,7 @@ class Elector:
 
 
 class LeaderStatus(Struct, frozen=True, kw_only=True):
-    """The Lease's content and the handover. `holder`: the leader; empty: nobody, or unknown.
-
-    `renewed`: the last renewal of the Lease, by its holder's clock. `has_handover`: whether there is a handover.
-    `error`: the error of reading any of it.
-    """
+    """The Lease's content. `holder`: empty: nobody, or unknown. `renewed`: by its clock. `error`: of reading it."""
 
     cluster: str
     holder: str = ""

@@ -94,8 +94,7 @@ class Signals(Struct):
     def install(self) -> None:
         """Take SIGTERM and SIGINT as a wish to stop, SIGHUP as a wish to read everything again.
 
-        A second SIGTERM or SIGINT ends the process at once: whoever sends it has waited long enough, and the journal
-        is made for it.
+        A second SIGTERM or SIGINT ends the process at once: whoever sends it has waited long enough.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -156,10 +155,7 @@ async def _tell_of_the_end(signals: Signals, notifier: Notifier) -> None:
 async def supervise(
     vitals: Vitals, notifier: Notifier, clock: Clock, *, environ: Mapping[str, str] = os.environ
 ) -> None:
-    """Tell the service manager how it goes, until cancelled: readiness, the phase, signs of life.
-
-    It runs on the event loop that it vouches for, so a blocked loop sends nothing either.
-    """
+    """Tell the service manager readiness, phase and signs of life, from the event loop that it vouches for."""
     interval_s = watchdog_interval_s(environ, os.getpid())
     is_told_ready = is_told_reload = False
     next_s = clock.monotonic_s()
@@ -198,10 +194,7 @@ def status_line(vitals: Vitals, *, is_alive: bool = True) -> str:
 
 
 def raise_descriptors() -> int:
-    """Return how many files this process may open from now on: as many as the hard limit allows.
-
-    A watch of each kind in each cluster needs one, and the limit of a shell or container is low.
-    """
+    """Raise the soft limit of open files to the hard one, since each watch needs a file; return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -46,10 +46,7 @@ _CONFIG_MAP: Final = GVK("", "v1", "ConfigMap")
 
 
 class HandoverFile:
-    """The handover that a leader leaves: one ConfigMap.
-
-    What this process wrote or read last is what its next write has to find.
-    """
+    """The handover that a leader leaves: one ConfigMap, which must be as this process wrote or read it last."""
 
     def __init__(self, member: MemberCluster, fleet: str) -> None:
         self._member = member

@@ -106,10 +106,7 @@ def _wanted_or_near(journal: Journal, question: HistoryQuery) -> EventFilter:
 
 
 def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuery) -> HistoryPage:
-    """Return the newest matching events, newest first; with `after` the later ones, oldest first.
-
-    A rebuilt journal counts from the beginning: `after` names no event of it, and nothing is reported twice.
-    """
+    """Return the newest events, newest first; with `after` later ones, oldest first (a rebuilt journal counts anew)."""
     last = journal.last_event
     if question.after is None:
         return HistoryPage(journal.newest_events(wanted, question.limit), last)

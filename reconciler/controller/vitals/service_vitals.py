@@ -113,13 +113,11 @@ class HasMembers(Protocol):
 
 
 class Vitals(Struct, kw_only=True):
-    """The state of the daemon. `heartbeat_s` is the monotonic time of the control loop's last sign of progress.
+    """The state of the daemon. `heartbeat_s`: monotonic time of the control loop's last sign of progress.
 
-    `allowance_s`: additional time for the next one, because much is processed at once.
-
-    `phase`: the present work (`loading`, `listing 2/3 clusters`, `idle`), `changes`: counts of made changes by
-    (cluster, action, result), `durations_s`: the seconds of each phase of the last round, `source_error`: the last
-    error of reading the store (empty: none), `source_read_at`: the time of its last reading.
+    `allowance_s`: additional time for the next one. `phase`: the present work (`listing 2/3 clusters`). `changes`:
+    counts by (cluster, action, result). `durations_s`: of each phase of the last round. `source_error`: of reading the
+    store last; empty: none. `source_read_at`: the time of its last reading.
     """
 
     started_at: str = ""

@@ -18,11 +18,9 @@ from reconciler.state import RevisionStep, step_of
 
 
 class ClusterVitals(Struct, frozen=True, kw_only=True):
-    """One member. `objects`: how many of ours are in each state of sync, `health`: how many fare how. Each counts once.
+    """One member. `objects`, `health`: the number of ours in each state of sync and health. Times: RFC 3339.
 
-    `kinds_unread`: kinds that cannot be read there, though it answers.
-
-    `is_left`: the store has no document of it. Times: RFC 3339, empty: never.
+    `is_left`: the store has no document of it. `kinds_unread`: kinds that cannot be read there, though it answers.
     """
 
     name: str

@@ -89,10 +89,7 @@ class ClusterWatches(ClusterTasks[GVK]):
                 await self._ended_early(gvk, early_ends, pause_s, INTERNAL_ERROR)
 
     async def _listed(self, gvk: GVK, selector: str) -> str | None:
-        """The version from which on to watch; None: the kind gives no answer, and the cluster does.
-
-        The list itself is not kept for as long as the watch lasts.
-        """
+        """Return the version from which on to watch; None: the kind gives no answer, and the cluster does."""
         name = self.member.name
         self._handler.list_requested(name, gvk)
         try:
@@ -154,8 +151,7 @@ class ClusterWatches(ClusterTasks[GVK]):
 class EarlyEnds:
     """The early ends in a row of one watch. `jitter` spreads the watches of a cluster that ended together.
 
-    A watch that lived until its time was up goes on at once, so that nothing is seen later than it need be. One that
-    ends early, expires or fails each time is asked for ever more rarely. Source: design#promise-6.
+    A watch that lived goes on at once; one that ends early or fails is opened ever more rarely (design#promise-6).
     """
 
     def __init__(self, jitter: Callable[[], float]) -> None:
@@ -172,10 +168,7 @@ class EarlyEnds:
         self._ends = 0
 
     def ended_early_s(self, *, has_told: bool = False, has_failed: bool = False) -> float:
-        """Return the seconds until the next try. The first end costs nothing, unless it was a failure.
-
-        `has_told`: it had changes before it ended, so that longer pauses would cost freshness.
-        """
+        """Return the seconds until the next try; 0 after a first end in order. `has_told`: it had changes."""
         self._ends = min(self._ends + 1, EARLY_ENDS) if has_told else self._ends + 1
         if self._ends == 1 and not has_failed:
             return 0.0
@@ -198,10 +191,7 @@ class WatchKeeper:
         self._applied: dict[str, tuple[object, frozenset[GVK]]] = {}
 
     def follow(self, schedule: Schedule, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
-        """Watch or poll the relevant kinds in every member, and nothing elsewhere.
-
-        Unless `anew`, watches of unchanged kinds stay.
-        """
+        """Watch or poll the relevant kinds in every member; unless `anew`, unchanged watches stay."""
         settings = schedule.fleet.settings
         self._placed.follow(schedule)
         selector = our_label(fleet_names(settings))

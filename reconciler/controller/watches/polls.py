@@ -199,10 +199,7 @@ class PollSchedule:
 
 
 class ClusterPollTime:
-    """The turn of one cluster, once in an interval. All times are monotonic seconds.
-
-    Each has a moment of its own, made of its name: clusters are spread over the interval, the same after every start.
-    """
+    """The turn of one cluster, once in an interval, at a moment made of its name. All times are monotonic seconds."""
 
     def __init__(self, cluster: str, interval_s: float, now_s: float) -> None:
         self._cluster, self._last_s = cluster, now_s
