@@ -88,13 +88,13 @@ class EventHandler(PollHandler):
                 cluster, VersionDecrease(gvk, live.identity.namespace, live.identity.name, version)
             )
         doubtful = self._memory.beliefs.doubtful(cluster, gvk.group_kind, objects)
-        written = {identity for identity in doubtful if self._memory.lanes.is_under_way(cluster, identity)}
+        written = {identity for identity in doubtful if self._memory.workers.is_under_way(cluster, identity)}
         if not written:
             return doubtful
         there = [live for live in objects if live.identity in written]
         for live in there:
-            self._memory.lanes.listed(cluster, live)
-        self._memory.lanes.skip(cluster, written.difference(live.identity for live in there))
+            self._memory.workers.listed(cluster, live)
+        self._memory.workers.skip(cluster, written.difference(live.identity for live in there))
         return doubtful - written
 
     def object_changed(self, cluster: str, event: WatchEvent) -> None:
@@ -108,7 +108,7 @@ class EventHandler(PollHandler):
         else:
             is_wanted = now.picture is not None and live.identity in now.picture.manifests.get(cluster, {})
             self._memory.healths.gone(cluster, live.identity, MISSING if is_wanted else None)
-        if self._memory.lanes.saw(cluster, event):
+        if self._memory.workers.saw(cluster, event):
             return
         is_passed = event.type != "DELETED" and self._memory.beliefs.holds(cluster, live)
         if event.type != "DELETED" and not is_passed:
@@ -242,8 +242,8 @@ class EventHandler(PollHandler):
 
     def missed(self, cluster: str, identity: Identity) -> None:
         """It was read by name, and is not there: a round has to look."""
-        if self._memory.lanes.is_under_way(cluster, identity):
-            self._memory.lanes.skip(cluster, {identity})
+        if self._memory.workers.is_under_way(cluster, identity):
+            self._memory.workers.skip(cluster, {identity})
             return
         self._memory.beliefs.invalidate(cluster, identity)
         self._inbox.changed((identity,), cluster)

@@ -138,9 +138,9 @@ class ControlLoop:
                     self._published.publish(state)
                     self._parts.vitals.is_reloading = LoopCommand(LoopOrder.RELOAD) in inbox
                 # Let writes under way end; the rest is looked into at the next start, as after a crash.
-                if busy := sorted(self._memory.lanes.busy):
+                if busy := sorted(self._memory.workers.busy):
                     self._parts.beat(RoundPhase.IDLE, text=f"ending, waiting for writes to {', '.join(busy)}")
-                    await self._memory.lanes.close(timing.LEAVE_S)
+                    await self._memory.workers.close(timing.LEAVE_S)
                     self._with_applied(state)
                 self._recorder.keep_versions()
         finally:
@@ -154,7 +154,7 @@ class ControlLoop:
 
     async def close(self) -> None:
         """End what goes on beside the rounds."""
-        await self._memory.lanes.close()
+        await self._memory.workers.close()
         await self._late.close()
         await self._memory.away.close()
         await self._stages.close()
@@ -171,7 +171,7 @@ class ControlLoop:
         state = self._established.record(state, parts.journal)
         if work_of(events).is_empty:
             events = tuple(self._due(state))
-        if work_of(events).is_empty and not (self._memory.lanes.is_end_due or self._memory.lanes.is_part_due):
+        if work_of(events).is_empty and not (self._memory.workers.is_end_due or self._memory.workers.is_part_due):
             return self._rest(state)
         state = self._with_applied(state)
         batch = (*events, *self._inbox.take())
@@ -211,14 +211,14 @@ class ControlLoop:
             return state, 0.0
         self._writer.begin(planned, snapshot, state.reachable)
         await self._written(state)
-        applied = self._memory.lanes.collect(of_this_round=True)
+        applied = self._memory.workers.collect(of_this_round=True)
         results = tuple(chain.from_iterable(each.results for each in applied))
         state = self._recorder.record(state, planned, snapshot, results, health)
         self._published.publish(state)
         for each in applied:
             self._judge.caught_up(each)
         self._judge.round_ends()
-        self._memory.lanes.round_ends()
+        self._memory.workers.round_ends()
         self._memory.restores.forget(state.replaced)
         members = {name: member for name, member in state.members.items() if name not in state.replaced}
         self._keeper.follow(planned.schedule, state.known.ledger, members, anew=scope is None)
@@ -228,13 +228,13 @@ class ControlLoop:
     def _rest(self, state: State) -> tuple[State, float]:
         """Return the state after what is done while nothing is due, and the seconds until something is."""
         clock = self._parts.access.clock
-        busy = ", ".join(sorted(self._memory.lanes.busy))
+        busy = ", ".join(sorted(self._memory.workers.busy))
         self._parts.beat(RoundPhase.IDLE, text=f"waiting for writes to {busy}" if busy else "")
         self._garbage.idle(clock.monotonic_s())
         state, news_s = self._recorder.tell_news(state)
         if self._stages.is_due(state):
             self._inbox.send(TimerDue(LoopTimer.STAGES))
-        most_s = self._memory.lanes.pause_s if busy else timing.CHECK_S
+        most_s = self._memory.workers.pause_s if busy else timing.CHECK_S
         return state, min(self._due_s(state) - clock.monotonic_s(), most_s, news_s)
 
     def _due(self, state: State) -> Iterator[LoopEvent]:
@@ -252,13 +252,13 @@ class ControlLoop:
 
     def _with_applied(self, state: State) -> State:
         begun_s = self._parts.access.clock.monotonic_s()
-        applied = self._memory.lanes.collect(parts=self._stop.is_set() or self._memory.lanes.is_part_due)
+        applied = self._memory.workers.collect(parts=self._stop.is_set() or self._memory.workers.is_part_due)
         if applied:
             state = self._recorder.record_ended(state, applied, self._parts.access.clock.now())
             self._published.publish(state)
             for each in applied:
                 self._judge.caught_up(each)
-            self._memory.lanes.recorded(begun_s)
+            self._memory.workers.recorded(begun_s)
         return state
 
     async def _with_store(self, state: State, work: PendingWork) -> tuple[State, PendingWork]:
@@ -350,12 +350,12 @@ class ControlLoop:
         if scope is not None and any(isinstance(one, Read) and not one.objects.keys() <= scope.only for one in listed):
             # Of what is there beside it, only a round over everything sees where else they are.
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
-        snapshot = self._memory.lanes.without(snapshot)
+        snapshot = self._memory.workers.without(snapshot)
         parts.beat(RoundPhase.PLAN, copies)
         planned = await in_thread(plan_round, snapshot, schedule)
         health = await in_thread(looked_health, planned, snapshot)
         asking = partial(parts.beat, RoundPhase.DRY_RUN)
-        busy = self._memory.lanes.busy
+        busy = self._memory.workers.busy
         free = {name: member for name, member in answered_by(state.reachable).items() if name not in busy}
         is_asked_first = self._memory.unfinished.is_asked_first
         planned = await dry_run(planned, free, snapshot, is_asked_first, progress=asking, within_s=timing.PROMPT_S)
@@ -367,7 +367,7 @@ class ControlLoop:
         clock = self._parts.access.clock
         begun_s = clock.monotonic_s()
         grace_s, patience_s = begun_s + timing.WRITE_GRACE_S, begun_s + timing.PATIENCE_S
-        while self._memory.lanes.is_of_this_round_open:
+        while self._memory.workers.is_of_this_round_open:
             now_s = clock.monotonic_s()
             is_wanted = self._inbox.has_work or self._stop.is_set() or now_s >= min(self._due_s(state), patience_s)
             if is_wanted and now_s >= grace_s:

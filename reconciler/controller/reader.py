@@ -43,7 +43,7 @@ class Reader:
     """The first half of a round, and the times at which it is due by itself."""
 
     def __init__(self, parts: LoopParts, memory: RoundCaches) -> None:
-        """Everything is due at once. What lanes write is not looked into before its answers are in."""
+        """Everything is due at once. What workers write is not looked into before its answers are in."""
         self._parts, self._memory = parts, memory
         self._tables = ScheduleTables()
         self._decided: Schedule | None = None
@@ -136,7 +136,7 @@ class Reader:
     def _is_lost(self, intent: Intent) -> bool:
         """Return whether nobody waits for the answer, and its object can be read."""
         is_at_fault = self._memory.kind_faults.is_at_fault(intent.cluster, intent.gvk)
-        return not (is_at_fault or self._memory.lanes.is_under_way(intent.cluster, intent.identity))
+        return not (is_at_fault or self._memory.workers.is_under_way(intent.cluster, intent.identity))
 
     async def _recover(
         self, state: State, fleet: Fleet
@@ -205,7 +205,7 @@ class Reader:
         scopes = {suspension.scope for suspension in in_force(known.suspensions, now)}
         free = [member for member in members if not {"fleet", f"cluster {member.name}"} & scopes]
         unheld = [member for member in free if member.name not in copies]
-        # No other waits for one that hangs here: a lane holds its cluster before it writes, however long it takes.
+        # No other waits for one that hangs here: a worker holds its cluster before it writes, however long it takes.
         failed = await holder.hold(unheld, name, within_s=timing.PROMPT_S)
         copies |= {cluster: error.message for cluster, error in failed.items() if isinstance(error, HeldByCopy)}
         for cluster, why in copies.items():

@@ -133,7 +133,7 @@ class Recorder:
         self, planned: Round, snapshot: FleetSnapshot, results: tuple[ChangeResult, ...], timers: Mapping[str, str]
     ) -> None:
         now_s, changes = self._parts.access.clock.monotonic_s(), planned.plan.changes
-        awaited = {change.copy for change in changes if self._memory.lanes.is_awaited(*change.copy)}
+        awaited = {change.copy for change in changes if self._memory.workers.is_awaited(*change.copy)}
         left = unmade(planned, results, awaited)
         pending = awaited | left | {result.change.copy for result in results if result.error}
         unfinished, only = self._memory.unfinished, snapshot.only

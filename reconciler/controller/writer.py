@@ -145,20 +145,21 @@ class Writer:
             turns=self._turns,
         )
         acting = as_confirmed(plan, acting)
-        due, busy = waves_by_cluster(plan), self._memory.lanes.busy
+        due, workers = waves_by_cluster(plan), self._memory.workers
+        busy = workers.busy
         locks = _RoundLocks(parts.holder, name, due.keys() - busy)
         for cluster, waves in due.items():
             identities = frozenset(change.identity for change in chain.from_iterable(waves))
             if cluster in busy:
-                self._memory.lanes.skip(cluster, identities)
+                workers.skip(cluster, identities)
                 continue
             writing = act_in(members[cluster], waves, acting, partial(locks.take, waves, acting))
-            self._memory.lanes.begin(cluster, writing, revision=fleet.revision, now=snapshot.now, identities=identities)
+            workers.begin(cluster, writing, revision=fleet.revision, now=snapshot.now, identities=identities)
 
     def _report_result(self, revision: str, result: ChangeResult) -> None:
         change, vitals = result.change, self._parts.vitals
         self._parts.beat(RoundPhase.WRITE)
-        self._memory.lanes.answered(result)
+        self._memory.workers.answered(result)
         self._parts.round_log.tried(result)
         if result.health is not None or not result.error:
             self._memory.restores.saw(change.cluster, change.gvk, result.resource_version)

@@ -253,7 +253,7 @@ class RoundCaches:
 
     def __init__(self, clock: Clock, inbox: Inbox) -> None:
         """Nothing is known. `inbox`: is sent what comes to be known beside the rounds."""
-        self.lanes, self.healths = ClusterWorkers(inbox, clock), HealthCache(inbox)
+        self.workers, self.healths = ClusterWorkers(inbox, clock), HealthCache(inbox)
         self.beliefs, self.fights, self.restores = SyncedVersions(), WriteConflicts(), Restores()
         self.unfinished = RetryQueue(clock)
         self.doubted: set[str] = set()

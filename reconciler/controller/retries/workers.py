@@ -44,7 +44,7 @@ class ApplyResult(Struct, frozen=True, kw_only=True):
     skipped: frozenset[Identity] = frozenset()
 
 
-class _Lane(Struct, kw_only=True):
+class _ApplyJob(Struct, kw_only=True):
     cluster: str
     revision: str
     now: str
@@ -66,14 +66,14 @@ async def _collect(writing: AsyncIterable[Sequence[ChangeResult]], results: list
 
 
 class ClusterWorkers:
-    """At most one lane in each cluster. All of it belongs to the control loop's task.
+    """At most one job in each cluster. All of it belongs to the control loop's task.
 
     Results are recorded at once if few, else at most 10 % of the time: that costs as much as the fleet is large.
     """
 
     def __init__(self, inbox: Inbox, clock: Clock) -> None:
         self._inbox, self._clock = inbox, clock
-        self._lanes: dict[str, _Lane] = {}
+        self._jobs: dict[str, _ApplyJob] = {}
         self._next_part_s = self._next_end_s = 0.0
 
     def begin(
@@ -90,36 +90,36 @@ class ClusterWorkers:
         running = start(
             _collect(writing, results), f"writing to {cluster}", partial(self._inbox.send, ApplyDone(cluster))
         )
-        self._lanes[cluster] = _Lane(
+        self._jobs[cluster] = _ApplyJob(
             cluster=cluster, revision=revision, now=now, identities=identities, writing=running, results=results
         )
 
     def answered(self, result: ChangeResult) -> None:
         """Record one answer. An event with just that version is no news, and is not kept."""
-        lane, identity = self._lanes.get(result.change.cluster), result.change.identity
-        if lane is None or result.error:
+        job, identity = self._jobs.get(result.change.cluster), result.change.identity
+        if job is None or result.error:
             return
-        version = lane.versions[identity] = (result.uid, result.resource_version)
-        event = lane.events.get(identity)
+        version = job.versions[identity] = (result.uid, result.resource_version)
+        event = job.events.get(identity)
         if event is not None and _shows(event, version):
-            del lane.events[identity]
-        if lane.listed.get(identity) == version:
-            del lane.listed[identity]
+            del job.events[identity]
+        if job.listed.get(identity) == version:
+            del job.listed[identity]
 
     @property
     def busy(self) -> frozenset[str]:
         """Return the clusters with running writes, or with uncollected results."""
-        return frozenset(self._lanes)
+        return frozenset(self._jobs)
 
     @property
     def is_of_this_round_open(self) -> bool:
         """Return whether a job of this round still runs."""
-        return any(lane.is_of_this_round and not lane.writing.done() for lane in self._lanes.values())
+        return any(job.is_of_this_round and not job.writing.done() for job in self._jobs.values())
 
     @property
     def has_ended(self) -> bool:
         """Return whether a finished job is to be collected."""
-        return any(lane.writing.done() for lane in self._lanes.values())
+        return any(job.writing.done() for job in self._jobs.values())
 
     def recorded(self, begun_s: float) -> None:
         """Results were recorded just now, which began then (monotonic seconds)."""
@@ -130,15 +130,15 @@ class ClusterWorkers:
     @property
     def is_part_due(self) -> bool:
         """Return whether results of running jobs are to be recorded now."""
-        has_results = any(lane.results or lane.writing.done() for lane in self._lanes.values())
+        has_results = any(job.results or job.writing.done() for job in self._jobs.values())
         return has_results and self._clock.monotonic_s() >= self._next_part_s
 
     @property
     def is_end_due(self) -> bool:
         """Return whether finished jobs are to be recorded now, without a round that does so in any case."""
-        ended = [lane.writing for lane in self._lanes.values() if lane.writing.done()]
+        ended = [job.writing for job in self._jobs.values() if job.writing.done()]
         # What ends the service, and the last one of all, wait for nothing.
-        is_last = len(ended) == len(self._lanes) or any(not one.cancelled() and one.exception() for one in ended)
+        is_last = len(ended) == len(self._jobs) or any(not one.cancelled() and one.exception() for one in ended)
         return bool(ended) and (is_last or self._clock.monotonic_s() >= self._next_end_s)
 
     @property
@@ -149,44 +149,44 @@ class ClusterWorkers:
 
     def is_under_way(self, cluster: str, identity: Identity) -> bool:
         """Return whether the object is being written."""
-        lane = self._lanes.get(cluster)
-        return lane is not None and identity in lane.identities
+        job = self._jobs.get(cluster)
+        return job is not None and identity in job.identities
 
     def is_awaited(self, cluster: str, identity: Identity) -> bool:
         """Return whether the object is being written, or is to be evaluated after its cluster's job."""
-        lane = self._lanes.get(cluster)
-        return lane is not None and (identity in lane.identities or identity in lane.skipped)
+        job = self._jobs.get(cluster)
+        return job is not None and (identity in job.identities or identity in job.skipped)
 
     def saw(self, cluster: str, event: WatchEvent) -> bool:
         """Keep an event of a pending object until its answer is in; return False if it is not pending."""
         if not self.is_under_way(cluster, event.object.identity):
             return False
-        lane, identity = self._lanes[cluster], event.object.identity
-        if not _shows(event, lane.versions.get(identity)):
-            lane.events[identity] = event
+        job, identity = self._jobs[cluster], event.object.identity
+        if not _shows(event, job.versions.get(identity)):
+            job.events[identity] = event
         return True
 
     def listed(self, cluster: str, live: LiveObject) -> None:
         """Record a listed pending object, perhaps of before the write or as others left it."""
-        lane, version = self._lanes[cluster], (live.uid, live.resource_version)
-        if lane.versions.get(live.identity) != version:
-            lane.listed[live.identity] = version
+        job, version = self._jobs[cluster], (live.uid, live.resource_version)
+        if job.versions.get(live.identity) != version:
+            job.listed[live.identity] = version
 
     def skip(self, cluster: str, identities: Iterable[Identity]) -> None:
         """A round wants something of these in a busy cluster: they are looked at once it no longer is."""
-        self._lanes[cluster].skipped.update(identities)
+        self._jobs[cluster].skipped.update(identities)
 
     def without(self, snapshot: FleetSnapshot) -> FleetSnapshot:
         """Return the snapshot with pending objects unknown."""
         members = dict(snapshot.members)
-        for name, lane in self._lanes.items():
-            member, writes = members.get(name), lane.identities
+        for name, job in self._jobs.items():
+            member, writes = members.get(name), job.identities
             if isinstance(member, Read):
                 objects = {identity: live for identity, live in member.objects.items() if identity not in writes}
                 members[name] = replace(
                     member, objects=objects, absent=member.absent - writes, under_way=member.under_way | writes
                 )
-            lane.skipped.update(identity for identity in writes if snapshot.is_asked(name, identity))
+            job.skipped.update(identity for identity in writes if snapshot.is_asked(name, identity))
         return replace(snapshot, members=members)
 
     def collect(self, *, of_this_round: bool = False, parts: bool = True) -> list[ApplyResult]:
@@ -200,27 +200,27 @@ class ClusterWorkers:
             JournalError: nothing is sent that could not be journaled first.
         """
         ended = []
-        for name, lane in sorted(self._lanes.items()):
-            if lane.is_of_this_round < of_this_round:
+        for name, job in sorted(self._jobs.items()):
+            if job.is_of_this_round < of_this_round:
                 continue
-            if lane.writing.done():
-                del self._lanes[name]
-                if not lane.writing.cancelled():
-                    lane.writing.result()
-                    ended.append(_part(lane, lane.identities))
+            if job.writing.done():
+                del self._jobs[name]
+                if not job.writing.cancelled():
+                    job.writing.result()
+                    ended.append(_part(job, job.identities))
                     continue
-            if lane.results and (parts or lane.writing.done()):
-                ended.append(_part(lane, frozenset(result.change.identity for result in lane.results)))
+            if job.results and (parts or job.writing.done()):
+                ended.append(_part(job, frozenset(result.change.identity for result in job.results)))
         return ended
 
     def round_ends(self) -> None:
         """End the round: running jobs no longer belong to it."""
-        for lane in self._lanes.values():
-            lane.is_of_this_round = False
+        for job in self._jobs.values():
+            job.is_of_this_round = False
 
     async def close(self, leave_s: float = 0.0) -> None:
         """Wait for running jobs, then cancel them as a crash would: open intents are inspected at the next start."""
-        running = [lane.writing for lane in self._lanes.values()]
+        running = [job.writing for job in self._jobs.values()]
         if running and leave_s:
             await asyncio.wait(running, timeout=leave_s)
         await end_tasks(running)
@@ -230,26 +230,26 @@ def _shows(event: WatchEvent, version: tuple[str, str] | None) -> bool:
     return event.type != "DELETED" and (event.object.uid, event.object.resource_version) == version
 
 
-def _part(lane: _Lane, identities: frozenset[Identity]) -> ApplyResult:
+def _part(job: _ApplyJob, identities: frozenset[Identity]) -> ApplyResult:
     """Return the results of these objects and remove them; a complete job's part includes the skipped objects."""
-    left = lane.identities - identities
-    to_look_at = lane.skipped.union(lane.listed)
+    left = job.identities - identities
+    to_look_at = job.skipped.union(job.listed)
     skipped = frozenset(to_look_at & identities if left else to_look_at)
-    events = {identity: lane.events.pop(identity) for identity in identities & lane.events.keys()}
-    results = tuple(lane.results)
-    lane.results.clear()
+    events = {identity: job.events.pop(identity) for identity in identities & job.events.keys()}
+    results = tuple(job.results)
+    job.results.clear()
     for identity in identities:
-        lane.versions.pop(identity, None)
-        lane.listed.pop(identity, None)
+        job.versions.pop(identity, None)
+        job.listed.pop(identity, None)
     part = ApplyResult(
-        cluster=lane.cluster,
-        revision=lane.revision,
-        now=lane.now,
+        cluster=job.cluster,
+        revision=job.revision,
+        now=job.now,
         identities=identities,
         results=results,
         events=tuple(event for _, event in sorted(events.items())),
         skipped=skipped,
     )
-    lane.identities = left
-    lane.skipped -= skipped
+    job.identities = left
+    job.skipped -= skipped
     return part
