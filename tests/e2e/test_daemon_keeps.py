@@ -172,31 +172,15 @@ def stopped_journal(box: Box) -> Path:
         return daemon.journal
 
 
-def flip(path: Path, at: int) -> None:
-    with path.open("r+b") as file:
-        file.seek(at)
-        byte = file.read(1)[0]
-        file.seek(at)
-        file.write(bytes([byte ^ 0xFF]))
-
-
-@pytest.mark.parametrize(
-    "harm", ["truncated", "header", "page", "row"], ids=["cut short", "no header", "a broken page", "a changed row"]
-)
+@pytest.mark.parametrize("harm", ["found when it is opened", "found when it is read"])
 def test_a_broken_journal_ends_the_start_with_a_way_out(box: Box, harm: str) -> None:
     path = stopped_journal(box)
-    match harm:
-        case "truncated":
-            os.truncate(path, path.stat().st_size // 2)
-        case "header":
-            flip(path, 0)
-        case "page":
-            for offset in range(4096, path.stat().st_size, 4096):
-                flip(path, offset)
-        case "row":
-            with sqlite3.connect(path) as connection:
-                connection.execute("UPDATE applied SET uid = 'x'")
-            connection.close()
+    if harm == "found when it is opened":
+        os.truncate(path, path.stat().st_size // 2)
+    else:
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE applied SET uid = 'x'")
+        connection.close()
     before = box.writes()
     box.store.write("app.yaml")
     box.store.commit()

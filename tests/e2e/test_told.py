@@ -31,7 +31,6 @@ class Scene:
 
     def __init__(self, folder: Path, box: FleetInABox) -> None:
         self.box, self.folder = box, folder
-        self.refused = False
         self.server = ScriptedServer(by_target=self._answer)
         self.store = GitRepository(folder / "store", "shop", ("m1", "m2"), guards={"maxDeletes": 1})
         (folder / "secret").write_bytes(KEY)
@@ -49,7 +48,7 @@ class Scene:
     def _answer(self, asked: Asked) -> bytes:
         if asked.target.startswith("/repos/"):
             return reply(201, {"id": 1})
-        return reply(503 if self.refused else 204)
+        return reply(204)
 
     def maps(self, *names: str, value: str = "1", clusters: tuple[str, ...] = ("m1", "m2")) -> str:
         """These ConfigMaps are what the store has of them; the commit."""

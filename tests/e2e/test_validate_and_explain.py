@@ -1,4 +1,4 @@
-"""`validate` says everything that can be said without a cluster; `explain` says why, with places."""
+"""`explain` says why, with places."""
 
 from __future__ import annotations
 

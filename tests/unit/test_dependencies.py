@@ -63,12 +63,7 @@ def test_every_declared_dependency_is_imported_and_every_imported_one_declared()
     assert imported("reconciler") == names(NEEDED)
 
 
-def test_tests_measurements_and_scripts_import_what_is_declared_for_development() -> None:
-    used = imported("tests") | imported("bench") | imported("scripts")
-    assert not used - names(NEEDED) - names(NEEDED_TO_DEVELOP)
-
-
-def test_what_is_declared_for_development_is_imported_there_or_a_tool_that_is_used() -> None:
+def test_what_tests_and_scripts_import_and_the_tools_that_are_used_are_declared_for_development() -> None:
     used = imported("tests") | imported("bench") | imported("scripts")
     assert names(NEEDED_TO_DEVELOP) == (used - names(NEEDED)) | set(TOOLS)
     for tool, (file, sign) in TOOLS.items():
