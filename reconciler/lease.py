@@ -156,8 +156,7 @@ def wait_for_lease_s(observed: ObservedLease, holder: str, duration_s: float, no
 
 def taken_by(holder: str, before: Lease, duration_s: int, now: str) -> Lease:
     """The Lease as a new holder writes it. `now`: RFC 3339."""
-    term = before.transitions + 1
-    return Lease(holder=holder, duration_s=duration_s, transitions=term, acquired=now, renewed=now)
+    return Lease(holder=holder, duration_s=duration_s, transitions=before.transitions + 1, acquired=now, renewed=now)
 
 
 def renewed(before: Lease, duration_s: int, now: str) -> Lease:
@@ -232,8 +231,7 @@ def read_handover(body: JsonObject) -> Handover | None:
     journal = text(dig(data, "journal"))
     if not journal:
         return None
-    packed = text(dig(data, "state"))
-    value = _unpack(packed, _BYTES_MAX)
+    value = _unpack(text(dig(data, "state")), _BYTES_MAX)
     state = value if isinstance(value, dict) else {}
     tables, unread = state.get("tables"), state.get("unread")
     return Handover(

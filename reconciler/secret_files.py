@@ -85,8 +85,7 @@ def token_in(
 
     Raises ConfigurationError: as `read_secret_file`; or it holds no token.
     """
-    remedy = "`openssl rand -hex 32` makes a token"
-    data = read_secret_file(path, what, environ, is_private=is_private, remedy=remedy)
+    data = read_secret_file(path, what, environ, is_private=is_private, remedy="`openssl rand -hex 32` makes a token")
     text = data.decode("utf-8-sig", errors="replace").strip()
     if len(text) > max_length or _TOKEN.fullmatch(text) is None:
         raise ConfigurationError(

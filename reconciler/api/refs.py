@@ -207,8 +207,7 @@ def close_to(identities: Iterable[Identity], resource: str) -> tuple[str, ...]:
     if len(names) > _COMPARED_MAX:
         names = [each for each in names if each[:2] == name[:2]][:_COMPARED_MAX]
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    near = [identity for identity in known if identity.name in close]
-    return tuple(map(_kind_and_name, near[:3]))
+    return tuple(map(_kind_and_name, [identity for identity in known if identity.name in close][:3]))
 
 
 def _kind_and_name(identity: Identity) -> str:

@@ -292,8 +292,7 @@ class Staging(Struct, frozen=True, kw_only=True):
         if not revisions or (len(behind) < len(revisions) and not (is_oldest and behind)):
             return None if revisions else ""
         places = {revision: index for index, revision in enumerate(self.order)}
-        chosen = min if is_oldest else max
-        return chosen(behind, key=lambda revision: (places.get(revision, -1), revision))
+        return (min if is_oldest else max)(behind, key=lambda revision: (places.get(revision, -1), revision))
 
     def _newest_with(self, identity: Identity) -> Fleet | NothingWritten:
         """Return the newest readable revision that still has the template: it is deleted later."""

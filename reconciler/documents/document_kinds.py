@@ -98,8 +98,7 @@ def _written(document: Fields, name: str) -> str | None:
 
 def _error(document: Fields, name: str, code: str, message: str) -> None:
     metadata = document.child("metadata")
-    steps = metadata.path("annotations", name) if metadata else ()
-    document.report.error(code, f"{name}: {message}", *steps)
+    document.report.error(code, f"{name}: {message}", *(metadata.path("annotations", name) if metadata else ()))
 
 
 FLAVORS: Mapping[str, Flavor] = {

@@ -110,8 +110,7 @@ def either_case(*values: str, **others: str) -> dict[str, str]:
     {'Abort': 'Abort', 'abort': 'Abort'}
     """
     spelled = {value: value for value in values} | others
-    small = {spelling[0].lower() + spelling[1:]: value for spelling, value in spelled.items()}
-    return spelled | small
+    return spelled | {spelling[0].lower() + spelling[1:]: value for spelling, value in spelled.items()}
 
 
 def exactly(*values: str) -> dict[str, str]:

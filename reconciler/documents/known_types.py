@@ -151,8 +151,7 @@ def stable_versions(group: str) -> tuple[str, ...]:
 
 
 def _kinds_of(group: str) -> list[str]:
-    ours = sorted(kind for of, kind in _OURS if of == group)
-    return ours or sorted(kind for of, kind in BUILT_IN if of == group)
+    return sorted(kind for of, kind in _OURS if of == group) or sorted(kind for of, kind in BUILT_IN if of == group)
 
 
 def _no_such_kind(group: str, kind: str, api_version: str) -> TypeFault:

@@ -46,8 +46,7 @@ def body_faults(root: SchemaNode, body: JsonObject) -> list[SchemaFault]:
 
 def repeated_entries(root: SchemaNode, body: JsonObject) -> list[SchemaFault]:
     """Entries of lists with a key, or of sets, that are there twice: server-side apply refuses the object for them."""
-    judged = {name: value for name, value in body.items() if name not in NOT_JUDGED}
-    return list(_repeated(root, judged, ()))
+    return list(_repeated(root, {name: value for name, value in body.items() if name not in NOT_JUDGED}, ()))
 
 
 def _repeated(node: SchemaNode, value: Json, steps: tuple[PathStep, ...]) -> Iterator[SchemaFault]:

@@ -164,8 +164,7 @@ def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], b
             code = "namespace-on-cluster-kind"
             collected.problems.append(hint(template.source, "metadata.namespace", code, message))
             identity = template.identity._replace(namespace="")
-            body = Content(tree=without_namespace(template.body))
-            settled.append(replace(template, body=body, identity=identity))
+            settled.append(replace(template, body=Content(tree=without_namespace(template.body)), identity=identity))
         else:
             settled.append(template)
     return settled

@@ -137,8 +137,7 @@ def parse_cluster(document: Document) -> tuple[Cluster | None, tuple[Problem, ..
         known = ", ".join(version for version, of in CLUSTER_APIS.items() if of == kind) or ", ".join(CLUSTER_APIS)
         fields.report.error("api-version-unknown", f"{api_version} is not known; write one of: {known}", "apiVersion")
     metadata, spec = fields.child("metadata"), fields.child("spec")
-    cluster = _cluster(fields, metadata, spec, kind) if metadata else None
-    return fields.result(cluster)
+    return fields.result(_cluster(fields, metadata, spec, kind) if metadata else None)
 
 
 _LABEL: Final = "at most 63 letters, digits, dashes, dots and underscores, beginning and ending alphanumerically"

@@ -164,8 +164,7 @@ def parse_fleet_settings(document: Document) -> tuple[FleetSettings | None, tupl
     rule = "a fleet: it must be the value of a label, at most 63 letters, digits, -, _ and ."
     fields, name = own_document(document, FLEET_SHAPE, "Fleet", lambda text: bool(text) and is_label_value(text), rule)
     spec = fields.child("spec")
-    settings = _settings(fields, spec, name) if spec else FleetSettings(name=name, source=fields.source())
-    return fields.result(settings)
+    return fields.result(_settings(fields, spec, name) if spec else FleetSettings(name=name, source=fields.source()))
 
 
 def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:

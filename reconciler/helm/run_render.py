@@ -94,8 +94,7 @@ class ToolRenderer:
                 outputs.pop(f"{render.output}/{LOCK_NAME}", None)
                 if outputs == lock.outputs:
                     return Output(None, hints)
-            written = self._run(render, inputs, tool)
-            result = self._compiled(render, lock, inputs, tool, written)
+            result = self._compiled(render, lock, inputs, tool, self._run(render, inputs, tool))
             return result._replace(problems=(*hints, *result.problems))
         except InputRefused as error:
             return Output({}, (problem_of(render, "render-refused", str(error)),))
@@ -264,8 +263,7 @@ def command(
     """
     variant = next((one for one in render.variants if one.name == name), None)
     if render.helm is None:
-        folder = render.kustomize if variant is None else variant.overlay
-        return _building(tool.path, store / folder, helm)
+        return _building(tool.path, store / (render.kustomize if variant is None else variant.overlay), helm)
     chart = render.helm
     options = ["--namespace", chart.namespace, "--kube-version", chart.kube_version]
     for path in (*chart.values, *(variant.values if variant is not None else ())):

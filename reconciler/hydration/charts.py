@@ -101,8 +101,7 @@ def served_apis(
         served = frozenset.intersection(*sets) if variant and sets else everywhere
         if served:
             by_variant[variant] = tuple(sorted(served))
-        somewhere = frozenset[str]().union(*sets)
-        for api in sorted(api for api in somewhere - served if api.count("/") == 1):
+        for api in sorted(api for api in frozenset[str]().union(*sets) - served if api.count("/") == 1):
             lacking = [name for name in names if api not in of_cluster[name]]
             where = f"the variant {variant}" if variant else "the base"
             message = (

@@ -112,8 +112,7 @@ def read_kustomization(
     file = read_yaml(path, data)
     errors = tuple(problem for problem in file.problems if problem.severity is Severity.ERROR)
     if errors or len(file.documents) != 1:
-        problems = errors or (_problem(Source(path), "", "a kustomization is one document"),)
-        return Kustomization((), problems)
+        return Kustomization((), errors or (_problem(Source(path), "", "a kustomization is one document"),))
     return _KustomizationReader(file.documents[0], standing, read).result()
 
 
@@ -177,8 +176,7 @@ class _KustomizationReader:
             path = resolved(self._folder, text)
             data = self._read(path) if path else None
         documents = read_yaml("plugin.yaml", data or b"").documents
-        is_chart = any(str(document.body.get("kind", "")).startswith(_CHART_KIND) for document in documents)
-        if is_chart:
+        if any(str(document.body.get("kind", "")).startswith(_CHART_KIND) for document in documents):
             self._refuse("write helmCharts in place of a HelmChartInflationGenerator", key, index)
         elif not documents or any(
             document.body.get("apiVersion") != "builtin"

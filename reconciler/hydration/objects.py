@@ -166,8 +166,7 @@ class ToolObjects:
         """Add a problem, an error unless another severity is given."""
         part = f", variant {self._variant}" if self._variant else ", base"
         message = f"Render {self._render.name}{'' if code in _OF_ALL else part}: {message}"
-        source = self._render.source
-        self.problems.append(Problem(source=source, code=code, message=message, severity=severity))
+        self.problems.append(Problem(source=self._render.source, code=code, message=message, severity=severity))
 
     def take(self, document: Document) -> None:
         """Add the objects of a document that are not left out."""

@@ -88,8 +88,7 @@ def _holders(
 def _refusals(render: Render, base: Bodies, variants: Mapping[str, Bodies]) -> Iterator[Problem]:
     """Yield differences that no override and no single placement can express."""
     for variant in render.variants:
-        bodies = variants[variant.name]
-        for identity in base.keys() - bodies.keys():
+        for identity in base.keys() - variants[variant.name].keys():
             message = (
                 f"{identity} is in the base and not in this variant, and no override takes an object away; turn it off "
                 "in the base, and on in the variants that are to have it"

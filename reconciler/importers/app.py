@@ -99,8 +99,7 @@ def ignored(pointers: tuple[str, ...], expressions: tuple[str, ...] = ()) -> tup
     paths: list[str] = []
     refused: list[str] = []
     for pointer in pointers:
-        tokens = pointer_tokens(pointer)
-        path = _path([int(token) if token.isdecimal() else token for token in tokens or ()])
+        path = _path([int(token) if token.isdecimal() else token for token in pointer_tokens(pointer) or ()])
         (paths if path else refused).append(path or pointer)
     for expression in expressions:
         path = ""

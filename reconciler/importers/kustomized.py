@@ -172,8 +172,7 @@ def _follow(place: Place, starts: Iterable[str], edit: Edit | None, kube_version
             if not chart.repository and place.kind_at(chart.path) is not StorePathKind.FOLDER:
                 raise Uncarried(f"the chart {chart.name} is not in {chart.path} of {place.url}, and no repo serves it")
         if read.charts and kube_version:
-            charts = [{"kubeVersion": kube_version, **chart} for chart in body["helmCharts"]]
-            body = {**body, "helmCharts": charts}
+            body = {**body, "helmCharts": [{"kubeVersion": kube_version, **chart} for chart in body["helmCharts"]]}
         if body is not document.body:
             changed[place.at(names[0])] = (body,)
         references[folder] = read.folders

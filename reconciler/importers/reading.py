@@ -86,8 +86,7 @@ def distinct(documents: Iterable[Document], notes: Notes) -> list[Document]:
     Documents without a namespace are all kept: what gives them one is not known.
     """
     unique: dict[tuple[str, ...], Document] = {}
-    listed = list(documents)
-    for number, document in enumerate(listed):
+    for number, document in enumerate(documents):
         metadata = document.body.get("metadata")
         place = [str(dig(metadata, key) or "") for key in ("namespace", "name")]
         group, kind = str(document.body.get("apiVersion", "")).partition("/")[0], str(document.body.get("kind"))

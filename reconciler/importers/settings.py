@@ -138,8 +138,7 @@ def _typed(setting: Settings) -> Any:
         if match is None or at != len(text):
             raise Uncarried(f"the parameter {setting.name} has a list that is not closed, or more behind it")
         return items
-    whole = _TEXT.fullmatch(text)
-    if whole is None:
+    if _TEXT.fullmatch(text) is None:
         raise Uncarried(f"the parameter {setting.name} has a comma that is not escaped; write it as values")
     return _scalar(text, is_text=setting.is_text)
 

@@ -91,8 +91,7 @@ def _has_mark(live: LiveObject, marks: tuple[tuple[str, str], ...]) -> bool:
 def template_of(live: LiveObject, interpreters: Registry) -> JsonObject:
     """Return the object as a person would have written it: without fields of servers, controllers and ourselves."""
     body = {"apiVersion": live.gvk.api_version, "kind": live.gvk.kind, **live.body}
-    pruned = prune_server_fields(interpreters.of(*live.identity[:2]).sanitize(body))
-    return strip_marks(pruned)
+    return strip_marks(prune_server_fields(interpreters.of(*live.identity[:2]).sanitize(body)))
 
 
 class Imported(Struct, frozen=True, kw_only=True):
@@ -220,8 +219,7 @@ def _override_policy(one: Imported) -> dict[str, Any]:
 
 
 def _words(identity: Identity) -> tuple[str, ...]:
-    group = () if identity.group in OBVIOUS_GROUPS else (identity.group,)
-    return (identity.kind, *group, identity.name)
+    return (identity.kind, *(() if identity.group in OBVIOUS_GROUPS else (identity.group,)), identity.name)
 
 
 def _safe_name(*parts: str) -> str:

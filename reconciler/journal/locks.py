@@ -205,8 +205,7 @@ class RecordTables:
 
     def record_good_blobs(self, blobs: Mapping[str, str]) -> None:
         """Replace the last good blob of every path of the store; equal ones are not written again."""
-        known = self._mirror.good_blobs.of(self.good_blobs)
-        self._file.replace(GOOD_BLOB, known.items(), blobs.items())
+        self._file.replace(GOOD_BLOB, self._mirror.good_blobs.of(self.good_blobs).items(), blobs.items())
         self._mirror.good_blobs.value = dict(blobs)
 
     def record_in_force(self, revision: str, good_blobs: Mapping[str, str]) -> None:

@@ -70,8 +70,7 @@ class Mirror:
     def rolled(self, rollout: str, changes: Mapping[str, Record | None]) -> None:
         """Records of a rollout were written; None: removed."""
         if (known := self.rollouts.value) is not None:
-            records = patched(known.get(rollout, {}), changes)
-            self.rollouts.value = patched(known, {rollout: records or None})
+            self.rollouts.value = patched(known, {rollout: patched(known.get(rollout, {}), changes) or None})
 
     def placed(self, changes: Mapping[Identity, PreviousPlacement | None]) -> None:
         """Placements were written; None: removed."""

@@ -85,8 +85,7 @@ class OrdersTable:
         return bool(self._file.execute("SELECT changes()")[0][0])
 
     def _note(self, kind: EventKind, subject: str, who: str, why: str = "", until: str = "") -> None:
-        fields = {"who": who, "why": why, "until": until}
-        data = {key: value for key, value in fields.items() if value}
+        data = {key: value for key, value in {"who": who, "why": why, "until": until}.items() if value}
         record(self._file, [Event(round=0, time=self._clock.now(), kind=kind, subject=subject, data=data)])
 
 

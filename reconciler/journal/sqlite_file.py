@@ -67,8 +67,7 @@ META = SqlTable("meta", 1, ("key", "value"))
 
 def migrations() -> tuple[str, ...]:
     """The SQL of every schema version, in order; version n is the nth."""
-    folder = Path(__file__).with_name("schema")
-    files = sorted(folder.glob("*.sql"))
+    files = sorted(Path(__file__).with_name("schema").glob("*.sql"))
     assert [int(path.name[:4]) for path in files] == list(range(1, len(files) + 1)), f"a gap in versions: {files}"
     return tuple(path.read_text(encoding="utf-8") for path in files)
 
@@ -333,8 +332,7 @@ class JournalFile:
 
     def last(self, table: SqlTable) -> int:
         """Return the greatest number in the first column; 0: there is no row."""
-        rows = self.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")  # noqa: S608 - constants
-        return int(rows[0][0] or 0)
+        return int(self.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")[0][0] or 0)  # noqa: S608 - constants
 
     def execute(self, sql: str, values: Row = ()) -> list[Row]:
         """The rows that a statement gives."""

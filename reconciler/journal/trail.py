@@ -114,8 +114,7 @@ class IntentTable:
         document: dict[str, Json] = orjson.loads(rows.pop(_PICTURE))
         lists: dict[str, list[Json]] = {}
         for name in sorted(rows):
-            key = name.removeprefix(_LIST).partition(_PART)[0]
-            lists.setdefault(key, []).extend(orjson.loads(rows[name]))
+            lists.setdefault(name.removeprefix(_LIST).partition(_PART)[0], []).extend(orjson.loads(rows[name]))
         return {**document, **lists}
 
 

@@ -194,8 +194,7 @@ _PASSING: Final = frozenset({"Pending", "Waiting", "AddressNotAssigned"})
 
 def reported_by(who: str, conditions: Json, live: JsonObject, needed: tuple[str, ...]) -> ReportedHealth:
     """Return the health from one controller; `who` begins the sentence. `needed`: conditions of a full answer."""
-    entries = {text(entry.get("type")): entry for _, entry in mappings(conditions)}
-    return worst(_each(who, entries, live, needed))
+    return worst(_each(who, {text(entry.get("type")): entry for _, entry in mappings(conditions)}, live, needed))
 
 
 def by_reports(reports_of: Callable[[JsonObject], Iterable[ReportedHealth]]) -> dict[str, Any]:
@@ -271,5 +270,4 @@ def by_condition(live: JsonObject, kind: str) -> Health:
     entry = condition(live, kind)
     if is_stale(entry, live):
         return Health.PROGRESSING
-    known = {"True": Health.HEALTHY, "False": Health.UNHEALTHY}
-    return known.get(str(entry.get("status")), Health.PROGRESSING)
+    return {"True": Health.HEALTHY, "False": Health.UNHEALTHY}.get(str(entry.get("status")), Health.PROGRESSING)

@@ -238,8 +238,7 @@ def without_cluster_fields(body: JsonObject) -> JsonObject:
 
 
 def _of_kind(body: JsonObject) -> tuple[ClusterField, ...]:
-    group = str(body.get("apiVersion")).rpartition("/")[0]
-    return CLUSTER_FIELDS.get((group, str(body.get("kind"))), ())
+    return CLUSTER_FIELDS.get((str(body.get("apiVersion")).rpartition("/")[0], str(body.get("kind"))), ())
 
 
 def _values_at(tree: Json, path: tuple[str, ...], steps: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], Json]]:

@@ -80,8 +80,7 @@ def _spark_demand(body: JsonObject) -> Demand:
     executors = count(dig(body, "spec", "executor", "instances"), 1)
     dynamic = mapping(dig(body, "spec", "dynamicAllocation"))
     if dynamic.get("enabled") is True:
-        least = (count(dynamic.get(field), 1) for field in ("initialExecutors", "minExecutors"))
-        executors = max(executors, *least)
+        executors = max(executors, *(count(dynamic.get(field), 1) for field in ("initialExecutors", "minExecutors")))
     components = (
         Component(name="driver", replicas=1, shape=_shape(body, "driver", factor)),
         Component(name="executor", replicas=executors, shape=_shape(body, "executor", factor)),
@@ -210,8 +209,7 @@ def _kubeflow_demand(body: JsonObject) -> Demand:
 
 def _kubeflow_pod_template(body: JsonObject) -> Mapping[str, Any] | None:
     """Return the templates of all roles: the set counts as another one when they change."""
-    roles = {role: template.of(body) for role, _, template in _roles(body)}
-    return roles or None
+    return {role: template.of(body) for role, _, template in _roles(body)} or None
 
 
 def _kubeflow_health(live: JsonObject) -> Health:

@@ -58,8 +58,7 @@ def _references(body: JsonObject) -> Iterator[PodReference]:
             kind = text(generator.get("kind"))
             if kind and kind != "ClusterGenerator":
                 group = GVK.parse(text(generator.get("apiVersion")) or _GENERATORS, kind).group
-                at = (*steps, "generatorRef", "name")
-                yield PodReference(kind, text(generator.get("name")), at, group=group)
+                yield PodReference(kind, text(generator.get("name")), (*steps, "generatorRef", "name"), group=group)
     for index, entry in mappings(dig(spec, "target", "template", "templateFrom")):
         for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
             name = text(mapping(entry.get(field)).get("name"))

@@ -249,8 +249,7 @@ def _check_value(fields: Fields, operator: OverrideOperator, *, is_given: bool, 
 
 def _not_a_pointer(fields: Fields, path: str, *steps: str | int, why: str = "") -> None:
     rule = why or "it begins with a slash, as in /spec/replicas, and ~ is written ~0"
-    message = f"{path!r} is no JSON pointer; {rule}"
-    fields.report.error("pointer-illegal", message, *steps)
+    fields.report.error("pointer-illegal", f"{path!r} is no JSON pointer; {rule}", *steps)
 
 
 def parse_override_policy(document: Document) -> tuple[OverridePolicy | None, tuple[Problem, ...]]:

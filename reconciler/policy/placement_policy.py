@@ -229,8 +229,7 @@ def _spread(placement: Fields) -> tuple[SpreadConstraint, ...]:
             max_groups=maximum,
             source=fields.source(),
         )
-        spread_fields = {other.by_field for other in constraints if other.by_field}
-        if constraint.by_field in spread_fields:
+        if constraint.by_field in {other.by_field for other in constraints if other.by_field}:
             message = f"there is already a constraint on {constraint.by_field}; merge the two"
             fields.error("spread-field-repeated", message, "spreadByField")
         constraints.append(constraint)

@@ -59,8 +59,7 @@ def parse_policy(
     flavor, ref, spec = read_flavor(fields), read_ref(fields), fields.child("spec")
     # With a broken name or group the spec is read all the same, so that all errors come at once.
     named_ref = ref or PolicyRef(fields.text("kind"), "", "")
-    policy = read(fields, spec, named_ref, flavor or Flavor.ACK) if spec is not None else None
-    return fields.result(policy)
+    return fields.result(read(fields, spec, named_ref, flavor or Flavor.ACK) if spec is not None else None)
 
 
 def read_selectors(spec: Fields, ref: PolicyRef, flavor: Flavor) -> tuple[ResourceSelector, ...]:

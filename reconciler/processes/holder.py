@@ -224,8 +224,7 @@ def main() -> None:
     for handed_over in map(int, sys.argv[1:]):
         os.set_inheritable(handed_over, False)
     request = json.loads(sys.stdin.buffer.readline())
-    answer = answer_to(request, sys.stdin.buffer.read(request["input_bytes"]))
-    os.write(int(sys.argv[1]), json.dumps(answer).encode())
+    os.write(int(sys.argv[1]), json.dumps(answer_to(request, sys.stdin.buffer.read(request["input_bytes"]))).encode())
     # At once: the thread that reads stdin would be waited for.
     os._exit(0)
 

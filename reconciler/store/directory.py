@@ -86,8 +86,7 @@ class DirectoryTree:
         if entry.is_symlink():
             return EntryKind.LINK
         if entry.is_dir(follow_symlinks=False):
-            fd = self._folder_fd
-            return EntryKind.REPOSITORY if _exists(f"{entry.name}/.git", fd) else EntryKind.FOLDER
+            return EntryKind.REPOSITORY if _exists(f"{entry.name}/.git", self._folder_fd) else EntryKind.FOLDER
         return EntryKind.FILE if entry.is_file(follow_symlinks=False) else EntryKind.SPECIAL
 
     def entry(self, path: str) -> FolderEntry | None:
@@ -182,8 +181,7 @@ def in_the_way(tree: StoreTree, paths: Iterable[str]) -> dict[str, str]:
 
     A path without one, or of a file that is no longer read as a document, is left out: it was deleted on purpose.
     """
-    obstacles = ((path, _obstacle(tree, path)) for path in paths)
-    return {path: words for path, words in obstacles if words}
+    return {path: words for path, words in ((path, _obstacle(tree, path)) for path in paths) if words}
 
 
 def _obstacle(tree: StoreTree, path: str) -> str:
@@ -197,8 +195,7 @@ def _obstacle(tree: StoreTree, path: str) -> str:
         if there is None:
             return ""
         real, entry = there
-        wanted = EntryKind.FILE if number == len(names) else EntryKind.FOLDER
-        if entry.kind is not wanted:
+        if entry.kind is not (EntryKind.FILE if number == len(names) else EntryKind.FOLDER):
             return f"{part} is {_WORDS[entry.kind]} now"
     return ""
 

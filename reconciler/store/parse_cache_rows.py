@@ -168,8 +168,7 @@ def packed_file(file: ParsedFile) -> bytes | None:
         if any(holds_secrets(msgspec.to_builtins(part), msgspec.msgpack.encode(part)) for part in parts):
             return None
         templates = tuple(map(_cached_template, file.templates, bodies))
-        cached = CachedFile(**{**asdict(file), "templates": templates, "problems": problems})
-        packed = msgspec.msgpack.encode(cached)
+        packed = msgspec.msgpack.encode(CachedFile(**{**asdict(file), "templates": templates, "problems": problems}))
     except (OverflowError, UnicodeEncodeError):
         return None  # An integer beyond 64 bits, or half a surrogate pair.
     # Other values than templates may change when read back; hints of the file's own lines do not.

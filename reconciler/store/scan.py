@@ -118,8 +118,7 @@ class StoreCopy:
 
     def __init__(self, state_folder: Path, root: Path) -> None:
         """Nothing is read yet. `root`: the directory, whose path gives the copy its name."""
-        name = hashlib.sha256(os.fsencode(root.absolute())).hexdigest()[:24]
-        self._path = state_folder / "directories" / name
+        self._path = state_folder / "directories" / hashlib.sha256(os.fsencode(root.absolute())).hexdigest()[:24]
         self._kept: _SavedFiles | None = None
         self._is_read = False
 

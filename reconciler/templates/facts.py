@@ -86,8 +86,7 @@ def check_facts(templates: Iterable[Template], interpreters: Registry) -> None:
         kind = template.identity[:2]
         keeps = described.get(kind, False)
         if keeps is False and kind not in described:
-            interpreter = interpreters.of(*kind)
-            keeps = None if interpreter is GENERIC else is_built_in(kind, interpreters)
+            keeps = None if interpreters.of(*kind) is GENERIC else is_built_in(kind, interpreters)
             described[kind] = keeps
         if keeps is None or (keeps and (content := template.content) is not None and content.facts is not None):
             continue

@@ -112,14 +112,12 @@ def _rules() -> Mapping[str, _Rules]:
     """Return the rules of each kind, GROUP/KIND, and of the parts that they share."""
     parts: dict[str, _Rules] = {}
     here: _Rules = {}
-    text = (pkgutil.get_data(__package__, "field_values.txt") or b"").decode()
-    for line in text.splitlines():
+    for line in (pkgutil.get_data(__package__, "field_values.txt") or b"").decode().splitlines():
         path, _, rule = line.partition(" ")
         if not rule:
             here = parts.setdefault(path, {})
         elif path != "#":
-            steps = [_EACH if step == "[]" else step for step in path.split(".") if step]
-            _add(here, steps, rule.strip(), parts)
+            _add(here, [_EACH if step == "[]" else step for step in path.split(".") if step], rule.strip(), parts)
     return parts
 
 
@@ -192,8 +190,7 @@ def _misfits(value: Json, rule: Any, at: tuple[Step, ...]) -> Iterator[tuple[str
             for each in rule.get(_SELF, ()):
                 if fault := each.fault(value):
                     yield *fault[:2], (*at, *fault[2])
-        entries = value.items() if isinstance(value, dict) else enumerate(value)
-        for step, item in entries:
+        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
             if (below := rule.get(_EACH) or rule.get(step)) is not None:
                 yield from _misfits(item, below, (*at, step))
     elif isinstance(rule, tuple):

@@ -235,8 +235,7 @@ def _new_key(node: Node, notes: list[Note]) -> str:
 
 def _merge(node: Node, out: dict[str, Json], merged: set[str], depth: int, notes: list[Note]) -> None:
     """Write the merged mappings into `out`. As in kubectl later ones win, also over keys written before."""
-    sources = reversed(node.value) if node.__class__ is SequenceNode else [node]
-    for source in sources:
+    for source in reversed(node.value) if node.__class__ is SequenceNode else [node]:
         if source.__class__ is not MappingNode:
             raise YamlRefused("yaml-merge", "<< needs a mapping, or a list of mappings", line_of(source))
         for key, value in _value(source, depth, notes).items():

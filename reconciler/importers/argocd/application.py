@@ -105,8 +105,7 @@ def read_application(application: Reading, group: str, context: Context) -> Iter
 
 def _sources(spec: Reading) -> tuple[Reading, ...]:
     spec.refuse("sourceHydrator", "name the dry source as spec.source")
-    several = spec.children("sources")
-    return several or (spec.child("source"),)
+    return spec.children("sources") or (spec.child("source"),)
 
 
 def _rendered(source: Reading, references: Mapping[str, str], names: Names, context: Context) -> dict[str, Any]:

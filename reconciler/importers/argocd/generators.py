@@ -46,8 +46,7 @@ class Generating:
             raise Uncarried(f"{generator.path('*')}: one generator of {', '.join(_KINDS)} is known, not {len(kinds)}")
         below = generator.child(kinds[0])
         if outer:
-            body = self._templates.interpolated(below.body, outer)
-            below = Reading(below.document, body, below.below, below.notes)
+            below = Reading(below.document, self._templates.interpolated(below.body, outer), below.below, below.notes)
         ways: dict[str, Callable[[Reading], Rows]] = {
             "list": self._list, "clusters": self._clusters, "git": self._git, "matrix": self._matrix,
             "merge": self._merge,
@@ -80,8 +79,7 @@ class Generating:
         rows = [self._with(dict(element.body)) for element in below.children("elements")]
         text = below.text("elementsYaml")
         if text:
-            elements = _yaml(text, below.path("elementsYaml"))
-            rows += [self._with(element) for element in elements]
+            rows += [self._with(element) for element in _yaml(text, below.path("elementsYaml"))]
         return rows
 
     def _with(self, row: dict[str, Any]) -> dict[str, Any]:

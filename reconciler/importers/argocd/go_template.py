@@ -54,8 +54,7 @@ def render(text: str, params: Mapping[str, Any], *, is_strict: bool) -> str:
 
     Raises Uncarried: it is no template, names what is not there, or does what is not evaluated here.
     """
-    parser = _Parser(text)
-    body = parser.nodes(())
+    body = _Parser(text).nodes(())
     output: list[str] = []
     try:
         _Run(params, output, is_strict=is_strict).nodes(body, params, {"$": params})

@@ -119,8 +119,7 @@ class _Values:
                 f"the file with values {text!r} is inside the chart that others serve; copy it out of there"
             )
         url = self._place.url if self._place is not None else self._references[""]
-        path = text.lstrip("/") if text.startswith("/") else f"{self._path}/{text}"
-        return self._place, plain(path), url
+        return self._place, plain(text.lstrip("/") if text.startswith("/") else f"{self._path}/{text}"), url
 
     def inline(self) -> list[Inline]:
         """Return the values in the document itself."""

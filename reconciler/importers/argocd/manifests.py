@@ -25,8 +25,7 @@ _IMAGE: Final = re.compile(
 
 def steers(body: JsonObject) -> Mapping[str, str] | None:
     """Return kustomize's selector for an object of Argo CD itself; None: it is for a cluster."""
-    group = str(body.get("apiVersion", "")).partition("/")[0]
-    is_own = group == "argoproj.io" and body.get("kind") in _OWN_KINDS
+    is_own = str(body.get("apiVersion", "")).partition("/")[0] == "argoproj.io" and body.get("kind") in _OWN_KINDS
     return {"group": r"argoproj\.io", "kind": str(body["kind"])} if is_own else None
 
 

@@ -191,8 +191,7 @@ def _rollout(
     stages: list[dict[str, Any]] = []
     staged: set[str] = set()
     namespaces = {app.namespace for app in apps}
-    steps = rolling.children("steps")
-    for number, step in enumerate(steps):
+    for number, step in enumerate(rolling.children("steps")):
         chosen = {app.cluster for app in apps if _selects(step, app)}
         most = step.text("maxUpdate")
         if chosen & staged or not chosen or most in ("0", "0%"):

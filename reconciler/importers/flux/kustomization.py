@@ -48,8 +48,7 @@ def read_kustomization_of_flux(document: Document, context: Context) -> Iterator
     components = tuple(plain(f"{path}/{text}" if path else text) for text in spec.texts("components"))
     if spec.flag("ignoreMissingComponents"):
         components = tuple(filter(place.is_folder, components))
-    edit = _edit(spec, namespace, context)
-    manifests = _manifests(place, path, overlay, components, edit)
+    manifests = _manifests(place, path, overlay, components, _edit(spec, namespace, context))
     spoken_for(spec)
     _left(spec)
     yield App(

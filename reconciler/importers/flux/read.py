@@ -74,8 +74,7 @@ def _read(document: Document, context: Context, failed: list[Told], beside: list
 
 def _kind(body: JsonObject) -> str:
     """Return the kind of a document of Flux or of its operator; empty: it is neither's."""
-    group = str(body.get("apiVersion", "")).partition("/")[0]
-    return str(body.get("kind")) if group.endswith(_OWN) else ""
+    return str(body.get("kind")) if str(body.get("apiVersion", "")).partition("/")[0].endswith(_OWN) else ""
 
 
 def _check_resource_set(document: Document, context: Context, beside: list[Document]) -> None:

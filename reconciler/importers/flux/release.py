@@ -211,8 +211,7 @@ def _values_from(spec: Reading, namespace: str, context: Context) -> list[Inline
 def _at(text: str, target: str, below: Mapping[str, Any], *, is_literal: bool) -> dict[str, Any]:
     """Return a text as the value at a path, as Flux gives it to Helm. `below`: the values before it."""
     is_quoted = not is_literal and len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-    setting = Settings(target, text[1:-1] if is_quoted else text, is_quoted, is_literal)
-    return of_settings([setting], below)
+    return of_settings([Settings(target, text[1:-1] if is_quoted else text, is_quoted, is_literal)], below)
 
 
 def _ignored(spec: Reading) -> Iterator[Ignored]:

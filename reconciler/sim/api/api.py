@@ -86,8 +86,7 @@ def _writer(state: State, resource: Resource, target: Target, request: Request) 
 
 
 def _method_refused() -> Refused:
-    message = "the server does not allow this method on the requested resource"
-    return Refused(405, "MethodNotAllowed", message, {})
+    return Refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
 def _collection(state: State, resource: Resource, target: Target, request: Request) -> Answer:
@@ -209,10 +208,8 @@ def _scale_of(resource: Resource, body: Body) -> Body:
 
 def _evict(state: State, resource: Resource, target: Target, request: Request) -> Answer:
     """Evict a pod. Disruption budgets are not enforced."""
-    pods = BY_KIND["Pod"]
-    writer = Writer(state=state, resource=pods, namespace=target.namespace, is_dry_run=request.is_dry_run)
-    options = (request.body or {}).get("deleteOptions") or {}
-    writer.delete(target.name, options)
+    writer = Writer(state=state, resource=BY_KIND["Pod"], namespace=target.namespace, is_dry_run=request.is_dry_run)
+    writer.delete(target.name, (request.body or {}).get("deleteOptions") or {})
     return Answer(status=201, body={"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
 
 
@@ -229,8 +226,7 @@ def _review(request: Request, target: Target, permits: Permits) -> Answer:
     if target.plural == "selfsubjectaccessreviews":
         reviewed = spec.get("resourceAttributes") or {}
         attributes = (reviewed.get(name, "") for name in ("verb", "group", "resource", "namespace"))
-        allowed = permits(*attributes)
-        return Answer(status=201, body={**shell, "status": {"allowed": allowed}})
+        return Answer(status=201, body={**shell, "status": {"allowed": permits(*attributes)}})
     if target.plural == "selfsubjectrulesreviews":
         namespace = spec.get("namespace", "")
         verbs = [v for v in (*_VERBS.values(), "list", "watch", "deletecollection") if permits(v, "*", "*", namespace)]

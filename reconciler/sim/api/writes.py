@@ -76,8 +76,7 @@ class Writer(Struct, frozen=True, kw_only=True):
             own_name = metadata["name"]
             raise bad_request(f"the name of the object ({own_name}) does not match the name on the URL ({name})")
         if metadata.get("namespace", self.namespace) != self.namespace:
-            why = "the namespace of the provided object does not match the namespace sent on the request"
-            raise bad_request(why)
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         if self.namespace:
             metadata["namespace"] = self.namespace
         if name:
@@ -112,8 +111,7 @@ class Writer(Struct, frozen=True, kw_only=True):
         return self._stored(managed.written(created, entries))
 
     def _made(self, body: Body) -> Body:
-        name = body["metadata"]["name"]
-        self._need_namespace(name)
+        self._need_namespace(body["metadata"]["name"])
         prepared = prepared_create(self.resource, body, uid=self.state.new_uid(), time=self.state.time)
         if self.resource.kind == "Service":
             prepared = with_addresses(prepared, None, self.state.each("Service"), self.state.rng)
@@ -188,8 +186,7 @@ class Writer(Struct, frozen=True, kw_only=True):
         new = prepared_update(self.resource, new, live, subresource=self.subresource)
         if self.resource.kind == "Service" and not self.subresource:
             new = with_addresses(new, live, self.state.each("Service"), self.state.rng)
-        metadata = {**new["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
-        new = {**new, "metadata": metadata}
+        new = {**new, "metadata": {**new["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}}
         if not self.subresource or self.resource.is_custom:
             validate(self.resource, new, live)
         return new

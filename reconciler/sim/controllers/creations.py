@@ -32,8 +32,7 @@ def reconcile_quota(state: State, quota: Body) -> None:
     """Count what is used of a quota."""
     hard = quota["spec"].get("hard") or {}
     counted = _used(state, quota["metadata"]["namespace"])
-    used = {name: canonical(_text(counted(name))) for name in hard}
-    status = {"hard": hard, "used": used}
+    status = {"hard": hard, "used": {name: canonical(_text(counted(name))) for name in hard}}
     if quota.get("status") != status:
         state.put({**quota, "status": status})
 

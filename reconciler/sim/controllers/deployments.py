@@ -170,8 +170,7 @@ def _scale_all(state: State, new: Body | None, old: list[Body], replicas: int) -
     active = [s for s in [*old, *([new] if new is not None else [])] if s["spec"]["replicas"]]
     chosen = active[-1] if active else new
     if chosen is not None:
-        others = sum(s["spec"]["replicas"] for s in active if s is not chosen)
-        _scaled(state, chosen, max(replicas - others, 0))
+        _scaled(state, chosen, max(replicas - sum(s["spec"]["replicas"] for s in active if s is not chosen), 0))
 
 
 def _recreate(state: State, new: Body | None, old: list[Body], replicas: int) -> None:
@@ -237,8 +236,7 @@ def _report(state: State, deployment: Body, new: Body | None, sets: list[Body]) 
     status = {name: value for name, value in counts.items() if value}
     status["observedGeneration"] = deployment["metadata"]["generation"]
     status["terminatingReplicas"] = total("terminatingReplicas")
-    conditions = _conditions(state, deployment, new, counts, before)
-    status["conditions"] = conditions
+    status["conditions"] = _conditions(state, deployment, new, counts, before)
     metadata = deployment["metadata"]
     if new is not None:
         annotations = {**(metadata.get("annotations") or {}), _REVISION: str(_revision(new))}

@@ -84,8 +84,7 @@ def is_active(pod: Body) -> bool:
 
 def condition(body: Body, type_: str) -> Body:
     """Return a status condition, empty if missing."""
-    conditions = ((body.get("status") or {}).get("conditions")) or ()
-    return next((c for c in conditions if c["type"] == type_), {})
+    return next((c for c in (((body.get("status") or {}).get("conditions")) or ()) if c["type"] == type_), {})
 
 
 def with_condition(conditions: Iterable[Body], new: Body, time: str) -> list[Body]:

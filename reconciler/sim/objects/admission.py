@@ -63,8 +63,7 @@ def prepared_update(resource: Resource, body: Body, old: Body, *, subresource: s
     if resource.kind == "Job":
         new = _job_labels(new, metadata["uid"], old=old)
     if resource.kind == "DaemonSet":
-        kept_annotation = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION)
-        new = _template_generation(new, kept_annotation)
+        new = _template_generation(new, (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION))
     if resource.has_generation and _is_new_generation(resource, new, old):
         new = {**new, "metadata": {**new["metadata"], "generation": old["metadata"].get("generation", 0) + 1}}
         if resource.kind == "DaemonSet" and new["spec"].get("template") != old["spec"].get("template"):
@@ -117,8 +116,7 @@ def _job_labels(body: Body, uid: str, old: Body | None = None) -> Body:
     labelled = {**body, "spec": {**spec, "template": template}}
     labelled["spec"].setdefault("selector", selector)
     if old is None:
-        own = {**labels, **(body["metadata"].get("labels") or {})}
-        labelled["metadata"] = {**body["metadata"], "labels": own}
+        labelled["metadata"] = {**body["metadata"], "labels": {**labels, **(body["metadata"].get("labels") or {})}}
     return labelled
 
 

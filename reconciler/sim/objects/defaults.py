@@ -228,8 +228,7 @@ def _pod(body: Body) -> Body:
     tolerations = list(spec.get("tolerations") or ())
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(t.get("key") in (key, None) and t.get("effect") in ("NoExecute", None) for t in tolerations):
-            toleration = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-            tolerations.append(toleration)
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
     spec["tolerations"] = tolerations
     spec["containers"] = [_requested(container) for container in spec.get("containers") or ()]
     return _filled({**body, "spec": spec}, {"status": {"phase": "Pending"}})

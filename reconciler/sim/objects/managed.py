@@ -72,8 +72,7 @@ def read(body: Body) -> Managed:
 def written(body: Body, managed: Managed) -> Body:
     """The object with these entries: appliers first, then by time and name."""
     entries: list[Body] = []
-    order = sorted(managed.items(), key=lambda pair: (pair[0].operation, pair[1].time, *pair[0]))
-    for key, entry in order:
+    for key, entry in sorted(managed.items(), key=lambda pair: (pair[0].operation, pair[1].time, *pair[0])):
         raw: Body = {"manager": key.name, "operation": key.operation, "apiVersion": key.api_version}
         if entry.time:
             raw["time"] = entry.time
@@ -151,8 +150,7 @@ def applied(live: Body, config: Body, who: Manager, shape: Shape, *, force: bool
     managed = read(live)
     base = _without_entries(live)
     if not managed and live["metadata"].get("uid"):
-        before = Manager("before-first-apply", "Update", who.api_version)
-        managed = after_update(None, base, before, shape, time)
+        managed = after_update(None, base, Manager("before-first-apply", "Update", who.api_version), shape, time)
     previous = managed[who].paths if who in managed else NOTHING
     configured = field_set(config, shape)
     mine = configured - _STRIPPED

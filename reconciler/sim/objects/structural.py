@@ -11,8 +11,7 @@ _TYPE_META = ("apiVersion", "kind", "metadata")
 def structured(resource: Resource, body: Body) -> Body:
     """The object as it is stored."""
     schema = resource.schema or {}
-    inner = {name: value for name, value in body.items() if name not in _TYPE_META}
-    shaped: Body = _shaped(inner, schema)
+    shaped: Body = _shaped({name: value for name, value in body.items() if name not in _TYPE_META}, schema)
     return {**{name: body[name] for name in _TYPE_META if name in body}, **shaped}
 
 

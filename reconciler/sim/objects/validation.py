@@ -166,16 +166,13 @@ def _autoscaler(body: Body) -> Iterator[FieldError]:
     if spec.get("maxReplicas", 0) < 1:
         yield wrong("spec.maxReplicas", str(spec.get("maxReplicas", 0)), "must be greater than 0")
     elif spec["maxReplicas"] < spec["minReplicas"]:
-        text = "must be greater than or equal to `minReplicas`"
-        yield wrong("spec.maxReplicas", str(spec["maxReplicas"]), text)
+        yield wrong("spec.maxReplicas", str(spec["maxReplicas"]), "must be greater than or equal to `minReplicas`")
 
 
 def _definition(body: Body) -> Iterator[FieldError]:
     spec = body["spec"]
-    expected = f"{spec['names'].get('plural')}.{spec.get('group')}"
-    if body["metadata"]["name"] != expected:
-        text = 'must be spec.names.plural+"."+spec.group'
-        yield wrong("metadata.name", _quoted(body["metadata"]["name"]), text)
+    if body["metadata"]["name"] != f"{spec['names'].get('plural')}.{spec.get('group')}":
+        yield wrong("metadata.name", _quoted(body["metadata"]["name"]), 'must be spec.names.plural+"."+spec.group')
     for index, version in enumerate(spec.get("versions") or ()):
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
@@ -290,5 +287,4 @@ def _bounds(value: Json, schema: Body, path: str) -> Iterator[FieldError]:
 def _go_name(value: Json) -> str:
     if isinstance(value, bool):
         return "boolean"
-    names = {dict: "object", list: "array", str: "string", int: "integer", float: "number"}
-    return names[type(value)]
+    return {dict: "object", list: "array", str: "string", int: "integer", float: "number"}[type(value)]

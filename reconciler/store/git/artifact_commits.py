@@ -115,8 +115,7 @@ def _commit(repository: Any, url: GitUrl, digest: str, artifact: Artifact | None
                     )
             tree = index.write_tree(repository)
             author, message = _words(url, digest, artifact.annotations)
-        parents = [after] if after is not None else []
-        commit = repository.create_commit(None, author, author, message, tree, parents)
+        commit = repository.create_commit(None, author, author, message, tree, [after] if after is not None else [])
         repository.references.create(ARTIFACTS + digest, commit, force=True)
     if is_next and (is_new or tip is None):
         repository.references.create(_NEWEST, commit, force=True)

@@ -170,8 +170,7 @@ def _tagged(repository: Any, text: str) -> str | None:
         reference = repository.references.get(f"refs/tags/{text}")
         if reference is None:
             return None
-        target = reference.resolve().target
-        commit = str(peeled(repository, target).id)
+        commit = str(peeled(repository, reference.resolve().target).id)
     except _FAULTS:
         return None
     return commit if _commit(repository, commit) is not None else None

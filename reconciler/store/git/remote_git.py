@@ -184,8 +184,7 @@ class Remote:
         Raises StoreError: it cannot be asked, or sends to another one.
         """
         ran = self._run("ls-remote", "--symref", "--", self._address, output_bytes=256 * 2**20)
-        complaint = ran.error.decode(errors="replace")
-        for address in re.findall(r"(?m)^warning: redirecting to (\S+)", complaint):
+        for address in re.findall(r"(?m)^warning: redirecting to (\S+)", ran.error.decode(errors="replace")):
             if not address.startswith(f"{self._url.origin}/"):
                 raise StoreError(fault_of(self._failure(ran)))
             self._address = address

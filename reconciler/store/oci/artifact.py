@@ -132,8 +132,7 @@ async def tags_of(image: str, access: RegistryAccess) -> tuple[str, ...]:
         registry = RegistryClient(session, _url(image), access, lambda _: None)
         for _ in range(_PAGES_MAX + 1):
             last = f"&last={next(reversed(tags))}" if tags else ""
-            page = _tags(await registry.find(f"tags/list?n={_PAGE}{last}"))
-            new = [tag for tag in page if tag not in tags]
+            new = [tag for tag in _tags(await registry.find(f"tags/list?n={_PAGE}{last}")) if tag not in tags]
             if not new:
                 return tuple(tags)
             tags |= dict.fromkeys(new)

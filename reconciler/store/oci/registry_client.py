@@ -130,8 +130,7 @@ class RegistryClient:
         match = _DIGEST.fullmatch(answer.headers.get("docker-content-digest", ""))
         if answer.status == HTTPStatus.OK and match is not None:
             return match[1]
-        body = await self._body(f"manifests/{tag}", MANIFEST_BYTES_MAX, f"tag {tag}")
-        return hashlib.sha256(body).hexdigest()
+        return hashlib.sha256(await self._body(f"manifests/{tag}", MANIFEST_BYTES_MAX, f"tag {tag}")).hexdigest()
 
     async def manifest(self, digest: str) -> bytes:
         """The manifest of a digest, which it has."""
