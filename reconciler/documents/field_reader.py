@@ -98,13 +98,13 @@ class Findings:
 class Fields:
     """One mapping of a document through its shape. Getters take canonical names and return only well-typed values."""
 
-    __slots__ = ("_found", "_mentioned", "report", "shape", "steps")
+    __slots__ = ("_entries", "_mentioned", "report", "shape", "steps")
 
     def __init__(self, report: Findings, shape: Shape, body: JsonObject, steps: tuple[Step, ...] = ()) -> None:
         self.report = report
         self.shape = shape
         self.steps = steps
-        self._found: dict[str, tuple[str, Json]] = {}
+        self._entries: dict[str, tuple[str, Json]] = {}
         self._mentioned: set[str] = set()
         for key, value in body.items():
             field = shape.by_spelling.get(key)
@@ -118,7 +118,7 @@ class Fields:
             else:
                 self._mentioned.add(field.name)
                 if _fits(report, field, value, (*steps, key)):
-                    self._found[field.name] = key, value
+                    self._entries[field.name] = key, value
         for field in shape.fields:
             if field.required and field.name not in self._mentioned:
                 report.error("field-required", f"{field.name} is missing: {field.meaning}", *steps)
@@ -126,19 +126,19 @@ class Fields:
     def _get(self, name: str, *types: FieldType) -> Json:
         field = self.shape.by_spelling[name]
         assert field.name == name and field.type in types, f"{name} is no {types} of this shape"
-        return self._found.get(name, ("", None))[1]
+        return self._entries.get(name, ("", None))[1]
 
     def has(self, name: str) -> bool:
         """Return whether the field is there, not null and well-typed."""
-        return name in self._found
+        return name in self._entries
 
     def is_empty(self, name: str) -> bool:
         """Return whether a field is absent, null or empty; one of a wrong type is not empty."""
-        return name not in self._mentioned or (name in self._found and not self._found[name][1])
+        return name not in self._mentioned or (name in self._entries and not self._entries[name][1])
 
     def path(self, name: str, *rest: Step) -> tuple[Step, ...]:
         """Steps to a field (or below it) under the spelling that the document uses."""
-        return (*self.steps, self._found[name][0] if name in self._found else name, *rest)
+        return (*self.steps, self._entries[name][0] if name in self._entries else name, *rest)
 
     def error(self, code: str, message: str, name: str = "", *rest: Step) -> None:
         """Add an error at the mapping, or at one of its fields, or below that."""

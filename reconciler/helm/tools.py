@@ -64,17 +64,17 @@ class Tools:
         self._store = store.resolve()
         self._wanted, self._environ, self._network = wanted, environ, network
         self._cache = cache / "tools.json" if cache is not None else None
-        self._found: dict[str, Tool] = {}
+        self._tools: dict[str, Tool] = {}
 
     def tool(self, name: str) -> Tool:
         """`helm`, `kubectl` or `sops`.
 
         Raises ConfigurationError: it is not there, in the store, or another one than was named.
         """
-        if name not in self._found:
+        if name not in self._tools:
             path = self._path(name)
-            self._found[name] = Tool(str(path), self._versions(name, path))
-        return self._found[name]
+            self._tools[name] = Tool(str(path), self._versions(name, path))
+        return self._tools[name]
 
     def _path(self, name: str) -> Path:
         wanted = self._wanted.get(name, Wanted())

@@ -92,12 +92,12 @@ class Checkouts:
 
     def __init__(self, checkouts: Mapping[str, Checkout]) -> None:
         """Know the checkouts by the addresses of their repositories, however these are spelled."""
-        self._given = {_address(url): checkout for url, checkout in checkouts.items()}
+        self._checkouts = {_address(url): checkout for url, checkout in checkouts.items()}
         self._folders: dict[str, str] = {}
 
     def find(self, url: str) -> Place | None:
         """The checkout of a repository; None when none was given."""
-        checkout = self._given.get(_address(url))
+        checkout = self._checkouts.get(_address(url))
         return Place(self.folder(url), checked_url(url), checkout) if checkout is not None else None
 
     def get(self, url: str) -> Place:

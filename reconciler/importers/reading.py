@@ -69,15 +69,15 @@ class Notes:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._found: set[Told] = set()
+        self._lines: set[Told] = set()
 
     def leave(self, document: Document, steps: tuple[Step, ...], why: str) -> None:
         """Remember a field, by its place."""
-        self._found.add(Told(document.at(*steps), dotted(steps), why))
+        self._lines.add(Told(document.at(*steps), dotted(steps), why))
 
     def sorted(self) -> tuple[Told, ...]:
         """All of them, by place."""
-        return tuple(sorted(self._found))
+        return tuple(sorted(self._lines))
 
 
 def distinct(documents: Iterable[Document], notes: Notes) -> list[Document]:
@@ -107,7 +107,7 @@ class Reading:
     def __init__(self, document: Document, body: JsonObject, below: tuple[Step, ...], notes: Notes) -> None:
         """Read a mapping of `document`; `body` may be a copy of it with its templates filled in."""
         self.document, self.body, self.below, self.notes = document, body, below, notes
-        self._asked: set[str] = set()
+        self._keys_read: set[str] = set()
 
     def path(self, key: str) -> str:
         """The path of a field as people write it."""
@@ -115,7 +115,7 @@ class Reading:
 
     def value(self, key: str) -> Json:
         """Return any value; None if missing."""
-        self._asked.add(key)
+        self._keys_read.add(key)
         return self.body.get(key)
 
     def _fit(self, key: str, default: Any, what: str, fits: Callable[[Any], bool]) -> Any:
@@ -157,19 +157,19 @@ class Reading:
 
     def leave(self, key: str, why: str) -> None:
         """Tell that a field is left out, if it is there."""
-        self._asked.add(key)
+        self._keys_read.add(key)
         if self.has(key):
             self.notes.leave(self.document, (*self.below, key), why)
 
     def refuse(self, key: str, why: str) -> None:
         """End with an application that has a field, if it is there. Raises Uncarried: it is there."""
-        self._asked.add(key)
+        self._keys_read.add(key)
         if self.has(key):
             raise Uncarried(f"{self.path(key)}: {why}")
 
     def rest(self) -> None:
         """Report every unread field."""
-        for key in sorted(self.body.keys() - self._asked):
+        for key in sorted(self.body.keys() - self._keys_read):
             self.leave(key, NO_COUNTERPART)
 
 

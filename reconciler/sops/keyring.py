@@ -74,12 +74,12 @@ class Attempts:
         self._failed: dict[SopsMetadata, _Failed] = {}
         self._about: dict[SopsMetadata, set[Identity]] = {}
         self._awaited: frozenset[SopsMetadata] = frozenset()
-        self._told: Told = lambda _: None
+        self._listener: Told = lambda _: None
         self._renewals = 0
 
     def listen(self, listener: Told) -> None:
         """Call this whenever something else is known of files than `ask` said."""
-        self._told = listener
+        self._listener = listener
 
     def again(self) -> None:
         """Somebody says that things are otherwise now: what failed is tried at once when it is asked for next."""
@@ -155,7 +155,7 @@ class Attempts:
                 about = frozenset(self._about.get(part, ())) if is_news else frozenset()
                 self._changed.notify_all()
             if about:
-                self._told(about)
+                self._listener(about)
 
     def _next(self, line: _KeyQueue) -> SopsMetadata | None:
         """The next file that may be asked about, once there is one; None: this worker is not needed."""

@@ -36,7 +36,7 @@ class LocalSource(StoreSource):
         self.hint = asyncio.Event()
         self.clock = clock
         self.snapshot: Snapshot | None = None
-        self._told: Any = None
+        self._reported: Any = None
         self._again_s: float | None = None
         self._failures = 0
 
@@ -62,8 +62,8 @@ class LocalSource(StoreSource):
             self.hint.clear()
             look, _ = await self._try_look()
             # No await between this note and the return, so a cancelled call has reported nothing.
-            if look != self._told:
-                self._told = look
+            if look != self._reported:
+                self._reported = look
                 return
             if self.is_due:
                 self._again_s = None
@@ -81,8 +81,8 @@ class LocalSource(StoreSource):
 
     async def read(self) -> Snapshot | None:
         """The store now; None when it is what the last successful reading gave."""
-        self._told, fault = await self._try_look()
-        look = self._told[0]
+        self._reported, fault = await self._try_look()
+        look = self._reported[0]
         try:
             if fault is not None:
                 raise fault
@@ -246,7 +246,7 @@ class RepositorySource(GitPast, LocalSource):
         self.name = str(location.path.absolute())
         """The folder of the work tree, or of the bare repository; a link on the way stays one."""
         self.description = f"{location.kind} {location} at {rev or 'HEAD'}"
-        self._location = self._found = location
+        self._location = self._located = location
         self._rev = rev
         self._watched = location.repository
         self._watches = self._watch()
@@ -259,7 +259,7 @@ class RepositorySource(GitPast, LocalSource):
 
     def probe(self) -> _SeenCommit:
         """The commit id: 0.4 ms. Links are followed and the repository is opened anew, so that a swap is seen."""
-        location = self._found = locate_store(str(self._location.path), known=self._found)
+        location = self._located = locate_store(str(self._location.path), known=self._located)
         if location.repository is None:
             raise StoreError(f"{location}: is no Git work tree any more; with --dir it would be read as it lies")
         with GitStore(location.repository) as store:

@@ -119,7 +119,7 @@ class StoreCopy:
     def __init__(self, state_folder: Path, root: Path) -> None:
         """Nothing is read yet. `root`: the directory, whose path gives the copy its name."""
         self._path = state_folder / "directories" / hashlib.sha256(os.fsencode(root.absolute())).hexdigest()[:24]
-        self._kept: _SavedFiles | None = None
+        self._saved: _SavedFiles | None = None
         self._is_read = False
 
     @property
@@ -143,7 +143,7 @@ class StoreCopy:
             _replace(self._path, hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest() + data)
         except OSError as error:
             raise StoreError(f"{self._path}: the copy of the store cannot be written: {error.strerror}") from error
-        self._kept, self._is_read = saved, True
+        self._saved, self._is_read = saved, True
 
     def snapshot(self, revision: str) -> Snapshot | None:
         """The snapshot that was kept last; None when it is another one, or cannot be read."""
@@ -166,8 +166,8 @@ class StoreCopy:
 
     def _read(self) -> _SavedFiles | None:
         if not self._is_read:
-            self._kept, self._is_read = _read(self._path), True
-        return self._kept
+            self._saved, self._is_read = _read(self._path), True
+        return self._saved
 
 
 def _read(path: Path) -> _SavedFiles | None:

@@ -63,7 +63,7 @@ class UrlSource(GitPast, StoreSource):
         GitPast.__init__(self, self._folder, url.subdir)
         self._wanted = FetchRequest(url=url, rev=rev, folder=self._folder, into=f"refs/fleet/fetched/{key}")
         self._pin = f"refs/fleet/in-force/{key}"
-        self._kept = kept_below(rev, url.subdir)
+        self._references = kept_below(rev, url.subdir)
         self._poll_s = poll_s
         self._clock = clock
         self._accepts_rewinds = accept_rewinds
@@ -77,7 +77,7 @@ class UrlSource(GitPast, StoreSource):
         self._outcome: Fetched | StoreError | None = None
         self._is_read = False
         self._is_slow = False
-        self._told = ""
+        self._progress = ""
         self._is_wanted = asyncio.Event()
         self._failures = 0
         self._next_s = clock.monotonic_s()
@@ -116,7 +116,7 @@ class UrlSource(GitPast, StoreSource):
         left_s = max(0.0, begun_s + _FIRST_WAIT_S - self._clock.monotonic_s())
         ended, _ = await asyncio.wait({self._fetch_task()}, timeout=left_s)
         if not ended:
-            raise StoreError(f"{self._url}: the fetch takes long: {self._told}")
+            raise StoreError(f"{self._url}: the fetch takes long: {self._progress}")
         if isinstance(self._outcome, StoreError):
             raise self._outcome
 
@@ -129,7 +129,7 @@ class UrlSource(GitPast, StoreSource):
     async def _fetch(self) -> None:
         pause_s = self._poll_s
         try:
-            self._told = "nothing has come yet"
+            self._progress = "nothing has come yet"
             self._outcome = await fetch(self._wanted, self._environ, tell=self._hear)
             self._failures = 0
         except Exception as error:
@@ -145,7 +145,7 @@ class UrlSource(GitPast, StoreSource):
         self._next_s = self._clock.monotonic_s() + pause_s * spread
 
     def _hear(self, text: str) -> None:
-        self._told = text
+        self._progress = text
 
     async def read(self) -> Snapshot | None:
         """Return the result of the last fetch. A second call without a new one makes the next fetch come at once."""
@@ -161,14 +161,14 @@ class UrlSource(GitPast, StoreSource):
                 raise
             self._note = f"{error}; going on with {snapshot.revision}, which was in force before"
         else:
-            self._note = f"{self._url}: the fetch takes long: {self._told}" if self._is_slow else ""
+            self._note = f"{self._url}: the fetch takes long: {self._progress}" if self._is_slow else ""
         if snapshot is not None:
             self._snapshot = snapshot
         return snapshot
 
     def _advance(self, fetched: Fetched | StoreError | None) -> Snapshot | None:
         if fetched is None:
-            raise StoreError(f"{self._url}: the first fetch is still running: {self._told}")
+            raise StoreError(f"{self._url}: the first fetch is still running: {self._progress}")
         if isinstance(fetched, StoreError):
             raise fetched
         self.description = self._described(fetched.reference or fetched.commit)
@@ -199,7 +199,7 @@ class UrlSource(GitPast, StoreSource):
 
     def keep(self, revisions: Collection[str]) -> None:
         """References in the clone hold the commits: no force-push and no garbage collection takes them."""
-        keep_revisions(self._folder, self._kept, revisions)
+        keep_revisions(self._folder, self._references, revisions)
 
     async def close(self) -> None:
         """End a fetch that is under way."""

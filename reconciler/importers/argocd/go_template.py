@@ -226,7 +226,7 @@ class _Run:
     """One evaluation. Variables are by name; `$` is the parameters."""
 
     def __init__(self, params: Mapping[str, Any], output: list[str], *, is_strict: bool) -> None:
-        self._params, self._found, self._is_strict = params, output, is_strict
+        self._params, self._output, self._is_strict = params, output, is_strict
         self._length, self._steps = 0, 0
 
     def nodes(self, body: list[Any], dot: Any, variables: dict[str, Any]) -> None:
@@ -258,7 +258,7 @@ class _Run:
         self._length += len(text)
         if self._length > LENGTH_MAX:
             raise GoFailure("makes too long a text")
-        self._found.append(text)
+        self._output.append(text)
 
     @staticmethod
     def _assign(name: str, value: Any, variables: dict[str, Any]) -> None:

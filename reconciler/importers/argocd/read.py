@@ -48,7 +48,7 @@ def read_argocd(
         elif not _is_cluster(document.body) and not is_of(document.body, "Application"):
             reading.notes.leave(document, ("kind",), NOT_ITS_OWN)
     rollouts, members = reading.rollouts(), context.destinations.members
-    store = compose_store(fleet, reading.found, members, notes.sorted(), reading.failed, reading.selectors)
+    store = compose_store(fleet, reading.parts, members, notes.sorted(), reading.failed, reading.selectors)
     return replace(store, files={**store.files, **rollouts})
 
 
@@ -77,7 +77,7 @@ class _Reading:
     def __init__(self, context: Context, notes: Notes) -> None:
         self._context = context
         self.notes = notes
-        self.found: list[App | Ignored] = []
+        self.parts: list[App | Ignored] = []
         self.failed: list[Told] = []
         self.selectors: dict[str, JsonObject] = {}
         """By the name of a set."""
@@ -118,7 +118,7 @@ class _Reading:
         rows = [row for generator in generators for row in generating.templated(generator, template)]
         if not rows:
             self.notes.leave(document, ("spec", "generators"), "they make no application of what the input has")
-        before = len(self.found)
+        before = len(self.parts)
         names: set[str] = set()
         for own, row in rows:
             try:
@@ -131,7 +131,7 @@ class _Reading:
                 self._take(document, Reading(document, body, ("spec", "template"), self.notes), name)
         strategy = spec.child("strategy")
         if strategy.text("type") == "RollingSync":
-            apps = [one for one in self.found[before:] if isinstance(one, App)]
+            apps = [one for one in self.parts[before:] if isinstance(one, App)]
             self._rolling.append((strategy.child("rollingSync"), name, apps))
         strategy.leave("deletionOrder", "deletion follows references in reverse, with guards")
         strategy.rest()
@@ -145,15 +145,12 @@ class _Reading:
         return frozenset(names)
 
     def _take(self, document: Document, application: Reading, group: str) -> None:
-        parts: list[App | Ignored] = []
         try:
-            parts += read_application(application, group, self._context)
+            self.parts += list(read_application(application, group, self._context))
         except Uncarried as error:
             name = dig(application.body, "metadata", "name")
             origin = f" of ApplicationSet {group}" if group else ""
             self.failed.append(Told(document.source, f"Application {name}{origin}", str(error), FAILED))
-            return
-        self.found += parts
 
     def rollouts(self) -> dict[str, tuple[JsonObject, ...]]:
         """The Rollouts of all sets by their files, when all clusters are known."""

@@ -56,16 +56,16 @@ class Sources:
     def __init__(self, documents: Iterable[Document], notes: Notes) -> None:
         """Know the documents by kind, namespace and name."""
         self._notes = notes
-        self._found: dict[Reference, Document] = {}
+        self._documents: dict[Reference, Document] = {}
         for document in documents:
             body = document.body
             is_source = "fluxcd.io/" in str(body.get("apiVersion", "")) and body.get("kind") in _KINDS
             if is_source or (body.get("apiVersion"), body.get("kind")) == ("v1", "ConfigMap"):
-                self._found[reference_of(body)] = document
+                self._documents[reference_of(body)] = document
 
     def get(self, wanted: Reference) -> Reading:
         """The spec of a source. Raises Uncarried: it is not among the documents."""
-        document = self._found.get(wanted)
+        document = self._documents.get(wanted)
         if document is None:
             raise Uncarried(
                 f"its {wanted.kind} {wanted.namespace}/{wanted.name} is not among the documents; give it too"
@@ -88,7 +88,7 @@ class Sources:
 
     def revision(self, wanted: Reference) -> str:
         """Return the revision that a source was fetched at; empty: its status does not say."""
-        document = self._found.get(wanted)
+        document = self._documents.get(wanted)
         value = dig(document.body, "status", "artifact", "revision") if document is not None else None
         return str(value or "")
 
@@ -100,7 +100,7 @@ class Sources:
         """
         if wanted.kind != "ExternalArtifact":
             return self.url(wanted), path
-        for reference, document in self._found.items():
+        for reference, document in self._documents.items():
             spec = dig(document.body, "spec")
             if reference.kind != "ArtifactGenerator" or reference.namespace != wanted.namespace:
                 continue
@@ -117,7 +117,7 @@ class Sources:
 
     def data(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """The data of a ConfigMap; None when it is not among the documents."""
-        document = self._found.get(Reference("ConfigMap", namespace, name))
+        document = self._documents.get(Reference("ConfigMap", namespace, name))
         content = dig(document.body, "data") if document is not None else None
         return content if isinstance(content, Mapping) else None
 

@@ -34,14 +34,14 @@ class Substitution:
     def __init__(self, variables: Mapping[str, str]) -> None:
         """Know the variables. As with Flux, their values lose line breaks."""
         self._variables = {key: value.replace("\n", "") for key, value in variables.items()}
-        self._kept: set[str] = set()
+        self._unchanged: set[str] = set()
 
     def __call__(self, path: str, data: bytes) -> bytes:
         """Return a file with its variables.
 
         Raises Uncarried: it has a form that is not evaluated, or turns substitution off in another way.
         """
-        if path in self._kept:
+        if path in self._unchanged:
             return data
         try:
             text = data.decode()
@@ -68,7 +68,7 @@ class Substitution:
                 if any("${" in str(literal) for literal in dig(entry, "literals") or []):
                     raise Uncarried(f"{path} turns substitution off for a literal with ${{; write it into a file")
                 named = named_files({key: [entry]})
-                self._kept |= {str(resolved(path.rpartition("/")[0], text)) for text, _ in named}
+                self._unchanged |= {str(resolved(path.rpartition("/")[0], text)) for text, _ in named}
         if count != len(_DISABLED.findall(data)):
             raise Uncarried(f"{path} turns substitution off for some of its objects; write the values out")
 

@@ -45,14 +45,14 @@ class Scheduler:
     def __init__(self, state: State) -> None:
         """Begin with an empty cluster."""
         self._state = state
-        self._taken: dict[str, Counter[str]] = {}
+        self._used: dict[str, Counter[str]] = {}
         self._waiting: set[Name] = set()
         self.is_due = False
         state.store.listeners.append(self._follow)
 
     def begin_anew(self) -> None:
         """Read the store anew."""
-        self._taken.clear()
+        self._used.clear()
         self._waiting.clear()
         for kept_as, body in self._state.store.everything():
             self._follow(Event(self._state.store.version, "ADDED", kept_as, body, None))
@@ -77,7 +77,7 @@ class Scheduler:
             return
         if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             return
-        used = self._taken.setdefault(pod["spec"]["nodeName"], Counter())
+        used = self._used.setdefault(pod["spec"]["nodeName"], Counter())
         for name, amount in requests(pod["spec"]).items():
             used[name] += sign * amount
 
@@ -102,7 +102,7 @@ class Scheduler:
         fitting: list[tuple[int, str]] = []
         for node, allocatable in nodes:
             node_name = node["metadata"]["name"]
-            used = self._taken.get(node_name, _NOTHING)
+            used = self._used.get(node_name, _NOTHING)
             reason = unsuitable(pod["spec"], node) or _lack(wanted, allocatable, used)
             if reason:
                 reasons[reason] += 1
