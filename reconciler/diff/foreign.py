@@ -7,7 +7,7 @@ ours stays. Source: design#replaced-entries; docs/concepts/three-way-diff.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -36,6 +36,7 @@ from reconciler.ownership import (
     strip_marks,
     subtree,
 )
+from reconciler.secrets import leaves_in
 from reconciler.templates import HookEnd, hook_of
 
 
@@ -249,18 +250,7 @@ def _groups(pairs: Collection[tuple[Key, Key]]) -> list[tuple[set[Key], set[Key]
 
 def _compared(own: JsonObject, other: JsonObject, names: tuple[str, ...]) -> tuple[float, int]:
     """Return the share of our entry's fields in another one, 1 if it has only a key, and the number of others there."""
-    leaves = [(steps, value) for steps, value in _leaves(own, ()) if steps[0] not in names]
-    there = dict(_leaves(other, ()))
+    leaves = [(steps, value) for steps, value in leaves_in(own) if steps[0] not in names]
+    there = dict(leaves_in(other))
     same = sum(same_scalar(value, there.get(steps, MISSING)) for steps, value in leaves)
     return (same / len(leaves) if leaves else 1.0), len(there) - same
-
-
-def _leaves(value: Json, steps: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Json]]:
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _leaves(inner, (*steps, name))
-    elif isinstance(value, list):
-        for position, inner in enumerate(value):
-            yield from _leaves(inner, (*steps, position))
-    else:
-        yield steps, value

@@ -85,18 +85,6 @@ def _set_item(below: list[Any], steps: list[str | int], value: Any, name: str) -
         _set(below[step], below[step], rest, value, name)
 
 
-def merged_values(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """One file with values over another, as Helm lays them: mappings are merged, all else is replaced."""
-    result = dict(below)
-    for key, value in above.items():
-        inner = result.get(key)
-        if isinstance(inner, Mapping) and isinstance(value, Mapping):
-            result[key] = merged_values(inner, value)
-        else:
-            result[key] = value
-    return result
-
-
 def values_of(text: str) -> dict[str, Any]:
     """A text as values, typed as Helm types them; empty for no text. Raises Uncarried: it is no single mapping."""
     file = read_yaml("values.yaml", text.encode())

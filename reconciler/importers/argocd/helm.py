@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import digest_of
-from reconciler.hydration import StorePathKind
+from reconciler.hydration import StorePathKind, merged_values
 from reconciler.importers.app import Inline
 from reconciler.importers.charts import local_chart, plain, remote_chart, values_at
 from reconciler.importers.checkouts import Checkouts, Place
 from reconciler.importers.reading import Reading, Uncarried
-from reconciler.importers.settings import Settings, merged_values, of_settings, values_of
+from reconciler.importers.settings import Settings, of_settings, values_of
 
 _VARIABLE: Final = re.compile(r"\$(?:\{([^{}]*)\}|([A-Za-z0-9_]+)|(\$))", re.ASCII)
 _OF_A_SYNC: Final = ("ARGOCD_APP_REVISION", "KUBE_VERSION", "KUBE_API_VERSIONS")

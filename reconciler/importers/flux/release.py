@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from reconciler.api.content import JsonObject, dig, digest_of
 from reconciler.api.problem import Document
-from reconciler.hydration import HELM_OUTPUT
+from reconciler.hydration import HELM_OUTPUT, merged_values
 from reconciler.importers.app import App, Ignored, Inline, check_namespace, ignored, safe_name
 from reconciler.importers.charts import local_chart, plain, remote_chart, values_at
 from reconciler.importers.flux.sources import (
@@ -22,7 +22,7 @@ from reconciler.importers.flux.sources import (
     with_common_metadata,
 )
 from reconciler.importers.reading import Reading, Uncarried
-from reconciler.importers.settings import Settings, merged_values, of_settings, values_of
+from reconciler.importers.settings import Settings, of_settings, values_of
 
 _NAME_MAX: Final = 53
 _KEPT: Final = 40
