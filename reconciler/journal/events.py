@@ -1,7 +1,4 @@
-"""The events of a journal, in the order of their recording, up to a limit.
-
-Source: design#history.
-"""
+"""The events of a journal, in the order of their recording, up to a limit. Source: design#history."""
 
 from __future__ import annotations
 
