@@ -252,7 +252,6 @@ class Recorder:
             health=self._memory.healths.snapshot(),
             fights=fights,
             journal=state.known,
-            held_digest=picture.plan.held_digest,
             held_by=self._reported.held_by,
             last_contact=dict(self._memory.contacts),
             elsewhere=parts.access.clusters.elsewhere(picture.schedule.fleet),

@@ -216,6 +216,7 @@ def facts_of(picture: Round, members: Mapping[str, Member]) -> StateFacts:
         changes={copy: tuple(pending) for copy, pending in changes.items()},
         problems=picture.problems,
         frozen=picture.frozen,
+        held_digest=picture.plan.held_digest,
         unlisted={
             name: member.unlisted for name, member in members.items() if isinstance(member, Read) and member.unlisted
         },

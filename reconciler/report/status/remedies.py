@@ -218,8 +218,8 @@ _UNREAD: Final[Mapping[str, str]] = {
 
 
 _EVENTS: Final[Mapping[str, str]] = {
-    EventKind.CLUSTER_AWAY: "bring {scope} back, or take its Cluster document out of the store if it is lost; "
-    "`reconciler doctor` tells network, credentials and rights apart",
+    EventKind.CLUSTER_AWAY: "have {scope} answer again (`reconciler doctor` tells network, credentials and rights "
+    "apart), or take its Cluster document out of the store if it is lost",
     EventKind.SOURCE_FAILED: "mend what is said, and it is read again by itself; the last good revision stays in force",
     EventKind.FROZEN: "correct that file, take it out of the store, or `git revert` its commit",
     EventKind.SUSPENDED: "`reconciler resume {scope}` ends it",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from tests.unit.cli.command_line import Ran, run, write_store
 
@@ -106,6 +107,10 @@ def test_what_a_guard_holds_exits_with_3(desk: Desk) -> None:
     done = desk.apply()
     assert done.code == 3
     assert done.err.splitlines()[-1] == "HELD: 5 changes wait for a person, and nothing was made of it (exit code 3)"
+    with Journal.open(Path(desk.journal), read_only=True) as journal:
+        state = dict(journal.state() or {})
+    confirm = f"spec.guards.confirm: {state['heldDigest']} "
+    assert [confirm in trouble["todo"] for trouble in state["troubles"]] == [True] * 5
 
 
 def test_what_is_suspended_exits_with_3(desk: Desk) -> None:
