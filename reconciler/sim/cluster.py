@@ -243,6 +243,8 @@ class Cluster:
             self._kubelets.forget(event.body)
         elif event.kept_as == _DEFINITIONS:
             housekeeping.forget_definition(self.state, event.body)
+            for other in self.state.sorted("CustomResourceDefinition"):
+                self._queue[(*_DEFINITIONS, *name_of(other))] = None
         elif event.kept_as == _NODES:
             for pod in self.state.sorted("Pod"):
                 if pod["spec"].get("nodeName") == event.body["metadata"]["name"]:

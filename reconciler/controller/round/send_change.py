@@ -116,9 +116,8 @@ async def _create(attempt: _WriteAttempt) -> LiveObject:
         # Our own earlier request may have arrived though its answer did not.
         live = await member.get(*attempt.at)
         if not is_marked(live, attempt.fleet, change.previous_names):
-            raise AlreadyExists(
-                member.name, f"{change.identity} appeared meanwhile and is not ours", status=409
-            ) from error
+            text = f"{change.identity} appeared meanwhile and is not ours"
+            raise AlreadyExists(member.name, text, status=409) from error
         live = await _send(attempt, live.uid, _unscaled_version(attempt, live))
     if change.identity.kind == "CustomResourceDefinition":
         await _until_established(attempt)
@@ -234,16 +233,17 @@ async def is_gone(member: MemberCluster, change: Change, within_s: float) -> boo
 
 
 async def _until_established(attempt: _WriteAttempt) -> None:
-    deadline = asyncio.get_running_loop().time() + timing.OBJECT_WAIT_S
+    deadline, why = asyncio.get_running_loop().time() + timing.OBJECT_WAIT_S, ""
     while asyncio.get_running_loop().time() < deadline:
         live = await attempt.member.get(*attempt.at)
         if condition(live.body, "Established").get("status") == "True":
             await attempt.member.discover(refresh=True)
             return
+        if (names := condition(live.body, "NamesAccepted")).get("status") == "False":
+            why = f": {names.get('message')}"
         await asyncio.sleep(timing.POLL_S)
-    raise InvalidObject(
-        attempt.member.name, f"{attempt.change.identity} was not established within {timing.OBJECT_WAIT_S:.0f} s"
-    )
+    text = f"{attempt.change.identity} was not established within {timing.OBJECT_WAIT_S:.0f} s{why}"
+    raise InvalidObject(attempt.member.name, text)
 
 
 _FIELDS_MAX: Final = 5

@@ -95,10 +95,20 @@ def reconcile_definition(state: State, definition: Body) -> None:
     built_in = {(resource.group, resource.kind) for resource in BUILT_IN}
     if any((resource.group, resource.kind) in built_in for resource in resources):
         return
-    state.served.define(name, resources)
     if condition(definition, "Established").get("status") == "True":
+        state.served.define(name, resources)
         return
     conditions = list((definition.get("status") or {}).get("conditions") or ())
+    group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
+    others = (other["spec"] for other in state.each("CustomResourceDefinition") if other["metadata"]["name"] != name)
+    if any((other["group"], other["names"]["kind"]) == (group, kind) for other in others):
+        refused = {"type": "NamesAccepted", "status": "False", "reason": "KindConflict",
+                   "message": f'"{kind}" is already in use'}  # fmt: skip
+        conditions = with_condition(conditions, refused, state.time)
+        if conditions != (definition.get("status") or {}).get("conditions"):
+            state.put({**definition, "status": {"conditions": conditions}})
+        return
+    state.served.define(name, resources)
     for type_, reason, message in (
         ("NamesAccepted", "NoConflicts", "no conflicts found"),
         ("Established", "InitialNamesAccepted", "the initial names have been accepted"),

@@ -15,11 +15,13 @@ from reconciler.controller.round.send_change import perform
 from reconciler.errors import AlreadyExists, ClusterUnreachable, MemberClusterError, WriteConflict
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import Fault, FaultKind, Request, is_write
+from tests.fakes.definitions import DEFINITION, definition
 from tests.fakes.members import FLEET, Open, opened
 from tests.fakes.worlds import config_map, fleet_of, policy
 from tests.present import present
 
 TWO = ("m1", "m2")
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def store(value: str = "1", *clusters: str, **spec: Any) -> Fleet:
@@ -101,6 +103,26 @@ async def test_a_pod_whose_account_nobody_makes_fails_with_that(
         scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.NO_ACCOUNT), when=is_pod, times=1000)
         _, refused = await scene.apply(pod_store())
         assert 'serviceaccount "default" not found' in refused.error
+
+
+async def test_a_definition_whose_names_another_one_has_fails_with_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timing, "OBJECT_WAIT_S", 0.3)
+    renamed = definition()
+    renamed["metadata"]["name"], renamed["spec"]["names"]["plural"] = "gadgets.example.com", "gadgets"
+    async with opened(tmp_path) as scene:
+        scene.box["m1"].request(Request(method="POST", path=DEFINITIONS, body=definition(), user_agent="kubectl"))
+        selectors = [{"apiVersion": renamed["apiVersion"], "kind": renamed["kind"]}]
+        own = {**policy(renamed["kind"], "m1", resourceSelectors=selectors), "kind": "ClusterPropagationPolicy"}
+        own["metadata"] = {"name": "app"}
+        (refused,) = await scene.apply(fleet_of(renamed, own, clusters=TWO))
+        assert refused.error.endswith('was not established within 0 s: "Widget" is already in use')
+        scene.box["m1"].request(Request(method="DELETE", path=f"{DEFINITIONS}/{DEFINITION}", user_agent="kubectl"))
+        scene.box["m1"].run_controllers()
+        assert await scene.apply(fleet_of(renamed, own, clusters=TWO)) == ()
+        live = present(scene.box["m1"].state.get("CustomResourceDefinition", "", "gadgets.example.com"))
+        assert {one["type"]: one["status"] for one in live["status"]["conditions"]}["Established"] == "True"
 
 
 async def test_an_update_meets_only_the_object_that_was_planned_for(tmp_path: Path) -> None:
