@@ -18,7 +18,6 @@ from reconciler.controller.inbox import ClusterChanged, Inbox, Published
 from reconciler.controller.loop_state import Established, LoopParts, State
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.conflicts import differing_fields
-from reconciler.controller.retries.restores import VersionDecrease
 from reconciler.controller.retries.workers import ApplyResult
 from reconciler.controller.watches.handlers import PollHandler
 from reconciler.diff import Comparer
@@ -83,10 +82,7 @@ class EventHandler(PollHandler):
         if isinstance(self._latest.value.reachable.get(cluster), str):
             self.doubted(cluster)
             return set()
-        for live, version in self._memory.healths.older(cluster, objects):
-            self._memory.restores.suspect(
-                cluster, VersionDecrease(gvk, live.identity.namespace, live.identity.name, version)
-            )
+        self._memory.suspect_older(cluster, objects)
         doubtful = self._memory.beliefs.doubtful(cluster, gvk.group_kind, objects)
         written = {identity for identity in doubtful if self._memory.workers.is_under_way(cluster, identity)}
         if not written:

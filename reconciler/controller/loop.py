@@ -219,8 +219,8 @@ class ControlLoop:
             self._judge.caught_up(each)
         self._judge.round_ends()
         self._memory.workers.round_ends()
-        self._memory.restores.forget(state.replaced)
-        members = {name: member for name, member in state.members.items() if name not in state.replaced}
+        self._memory.restores.forget(replaced := state.replaced)
+        members = {name: member for name, member in state.members.items() if name not in replaced}
         self._keeper.follow(planned.schedule, state.known.ledger, members, anew=scope is None)
         parts.vitals.durations_s["round"] = clock.monotonic_s() - started_s
         return state, 0.0

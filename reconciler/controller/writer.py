@@ -18,7 +18,6 @@ from reconciler.controller.cluster_reads.members import Reachable, answered_by
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.conflicts import differing_fields
-from reconciler.controller.retries.restores import VersionDecrease
 from reconciler.controller.round.apply_plan import (
     ChangeResult,
     Waves,
@@ -107,21 +106,19 @@ class Writer:
             for copy in paused:
                 fights.compared(copy, differing.get(copy, ()), now_s)
         for index, change in enumerate(plan.changes):
-            if self._is_suspected(change, snapshot):
-                self._memory.unfinished.requeue_change(*change.copy, 2 * timing.TICK_S)
-                left.add(index)
             is_fought = fights.leaves_alone(change.copy, differing_fields(change), now_s)
             if (is_fought and change.cause is Cause.DRIFT) or self._memory.unfinished.is_too_early(change):
+                left.add(index)
+            elif self._is_suspected(change, snapshot):
+                self._memory.unfinished.requeue_change(*change.copy, 2 * timing.TICK_S)
                 left.add(index)
         waves = kept_waves(plan.waves, lambda index: index not in left)
         return replace(planned, plan=replace(plan, waves=waves))
 
     def _is_suspected(self, change: Change, snapshot: FleetSnapshot) -> bool:
         """Return whether its cluster may have gone back to an earlier state; what drifted may show it."""
-        live = snapshot.live(*change.copy) if change.cause is Cause.DRIFT else None
-        for _, version in self._memory.healths.older(change.cluster, () if live is None else (live,)):
-            at = VersionDecrease(change.gvk, change.identity.namespace, change.identity.name, version)
-            self._memory.restores.suspect(change.cluster, at)
+        if change.cause is Cause.DRIFT and (live := snapshot.live(*change.copy)) is not None:
+            self._memory.suspect_older(change.cluster, (live,))
         return change.cluster in self._memory.restores.suspected
 
     def begin(self, planned: Round, snapshot: FleetSnapshot, reachable: Reachable) -> None:

@@ -82,7 +82,7 @@ def uncommitted(location: StoreLocation) -> dict[str, str]:
     if location.kind is not StoreKind.WORK_TREE:
         return {}
     lying = {file.path: _content(file) for file in open_store(location, as_files=True).files}
-    committed = {file.path: _content(file) for file in open_store(location, rev="HEAD").files}
+    committed = {file.path: _content(file, file.blob) for file in open_store(location, rev="HEAD").files}
     return {
         path: f"{path} ({'new' if path not in committed else 'changed' if path in lying else 'deleted'})"
         for path in sorted(lying.keys() | committed.keys())
@@ -90,9 +90,11 @@ def uncommitted(location: StoreLocation) -> dict[str, str]:
     }
 
 
-def _content(file: StoreFile) -> str:
-    """Return what tells a content from another one; an unreadable or too large file counts as equal to its like."""
-    return file.blob if file.faults else blob_id(file.data) if len(file.data) <= MAX_BYTES else ""
+def _content(file: StoreFile, blob: str = "") -> str:
+    """Return the blob id, given or computed; an unreadable or too large file counts as equal to its like."""
+    if file.faults:
+        return file.blob
+    return (blob or blob_id(file.data)) if len(file.data) <= MAX_BYTES else ""
 
 
 _CHANGES_MAX: Final = 10_000

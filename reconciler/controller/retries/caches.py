@@ -26,7 +26,7 @@ from reconciler.controller.inbox import Inbox
 from reconciler.controller.retries.conflicts import WriteConflicts
 from reconciler.controller.retries.health_cache import HealthCache
 from reconciler.controller.retries.kind_faults import KindFaults, UnreachableClusters
-from reconciler.controller.retries.restores import Restores
+from reconciler.controller.retries.restores import Restores, VersionDecrease
 from reconciler.controller.retries.workers import ClusterWorkers
 from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.controller.tasks import WorkQueue
@@ -261,3 +261,8 @@ class RoundCaches:
         self.contacts: dict[str, str] = {}
         """The time of the last answer of each cluster (RFC 3339)."""
         self.away, self.kind_faults = UnreachableClusters(clock), KindFaults(clock)
+
+    def suspect_older(self, cluster: str, objects: Iterable[LiveObject]) -> None:
+        """Suspect a cluster of having been restored if one of the objects is older than seen before."""
+        for live, version in self.healths.older(cluster, objects):
+            self.restores.suspect(cluster, VersionDecrease(live.gvk, *live.identity[2:], version))

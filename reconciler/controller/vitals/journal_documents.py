@@ -160,14 +160,14 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
     """
     picture = picture_in(journal)
     edits = EventFilter(kinds=(EventKind.DRIFT,), since=rfc3339(epoch_s(now) - timing.THOROUGH_S))
-    is_full = f"{full}; while it cannot be written nothing is applied" if (full := lack_of_room(journal.path)) else ""
+    no_room = f"{full}; while it cannot be written nothing is applied" if (full := lack_of_room(journal.path)) else ""
     status = StatusDocument(
         picture=picture,
         fleet=journal.fleet,
         journal=str(journal.path),
         writer=str(holder(journal.path) or ""),
         led_by=journal.led_by,
-        no_room=is_full or lack_of_room(journal.path, LOW_BYTES),
+        no_room=no_room or lack_of_room(journal.path, LOW_BYTES),
         words=commits.words,
         last_change=commits.last_change,
         edits=tuple(recorded.event for recorded in journal.newest_events(edits, _NEWEST)),

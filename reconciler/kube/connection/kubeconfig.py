@@ -171,9 +171,10 @@ def _stamp(file: Path) -> tuple[int, ...]:
 
 
 def _files(kubeconfig: Path | None, environ: Mapping[str, str]) -> Sequence[Path]:
+    """Return the files that were named, or the ordinary ones of a folder."""
     location = kubeconfig if kubeconfig is not None else _default_location(environ)
     if isinstance(location, Path):
-        return sorted(location.iterdir()) if location.is_dir() else [location]
+        return sorted(filter(os.path.isfile, location.iterdir())) if location.is_dir() else [location]
     return location
 
 
@@ -367,5 +368,4 @@ def check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
 
 def context_names(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Return the contexts of a kubeconfig file or folder, sorted. Raises ConfigurationError if unreadable."""
-    files = [file for file in _files(kubeconfig, environ) if not file.is_dir()]
-    return tuple(sorted(read_files(files, may_be_missing=kubeconfig is None).contexts))
+    return tuple(sorted(read_files(_files(kubeconfig, environ), may_be_missing=kubeconfig is None).contexts))

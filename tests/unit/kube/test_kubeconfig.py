@@ -15,7 +15,7 @@ from reconciler.api.clusters import Cluster
 from reconciler.errors import ConfigurationError
 from reconciler.kube import MemberConfig, Pem, load_members
 from reconciler.kube.connection.cluster_credentials import Credentials
-from reconciler.kube.connection.kubeconfig import member_config, read_files
+from reconciler.kube.connection.kubeconfig import context_names, member_config, read_files
 from tests.fakes.clocks import TestClock
 
 M1, M2 = Cluster(name="m1"), Cluster(name="m2")
@@ -115,6 +115,14 @@ def test_a_folder_may_hold_a_shared_kubeconfig_beside_single_ones(tmp_path: Path
     found = load_members(tmp_path, [M1, M2])
     assert server_of(found["m1"]) == "https://m1.example:6443"
     assert server_of(found["m2"]) == "https://special.example:6443"
+
+
+def test_contexts_of_a_folder_are_those_of_its_ordinary_files(tmp_path: Path) -> None:
+    write(tmp_path / "m1.yaml", kubeconfig("m1"))
+    (tmp_path / "cache").mkdir()
+    os.mkfifo(tmp_path / "agent")
+    (tmp_path / "old.yaml").symlink_to("gone.yaml")
+    assert context_names(tmp_path) == ("m1",)
 
 
 def test_by_default_the_files_of_the_environment_are_merged_and_the_first_wins(tmp_path: Path) -> None:
