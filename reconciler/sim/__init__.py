@@ -11,5 +11,5 @@ from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.faults import Fault, FaultKind, Faults, is_write
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet, write_kubeconfig
 from reconciler.sim.objects.status import Refused, forbidden
-from reconciler.sim.server import ClusterServer
+from reconciler.sim.server import ClusterServer, reserved_port
 from reconciler.sim.state.store import Backup, Event

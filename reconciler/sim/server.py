@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
+import sys
 import weakref
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -37,7 +36,6 @@ class ClusterServer:
         self.speed = speed
         self.port = 0
         self._runner: web.ServerRunner | None = None
-        self._port_kept: Callable[[], object] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
         self._running = asyncio.Event()
@@ -54,11 +52,11 @@ class ClusterServer:
         assert self._runner is None, f"{self.cluster.name} is already served"
         if self.port:
             self.cluster.state.store.compact()
+        else:
+            self.port = reserved_port(self)
         self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
         await self._runner.setup()
-        self._port_kept()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
-        self.port = self._runner.addresses[0][1]
         if self.speed is not None:
             self._tasks.append(asyncio.create_task(self._follow_clock(self.speed)))
 
@@ -71,7 +69,6 @@ class ClusterServer:
         if runner is not None:
             _break_connections(runner)
             await runner.cleanup()
-            self._port_kept = weakref.finalize(self, os.close, _bound(self.port))
         for outcome in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(outcome, Exception):
                 raise outcome
@@ -186,12 +183,19 @@ def _break_connections(runner: web.ServerRunner) -> None:
             connection.transport.abort()
 
 
-def _bound(port: int) -> int:
-    """A socket that never listens: connections are refused, and nobody else is given the port while it is open."""
+def reserved_port(owner: object) -> int:
+    """A port that nobody else is given until its owner is gone, also while nothing listens there.
+
+    A bound socket that never listens holds it: bound later, when the listener has closed, it can find the port taken
+    by a client of any process. Only Linux lets a listener bind the port beside it.
+    """
     with socket.socket() as place:
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        place.bind(("127.0.0.1", port))
-        return place.detach()
+        place.bind(("127.0.0.1", 0))
+        port: int = place.getsockname()[1]
+        if sys.platform == "linux":
+            weakref.finalize(owner, socket.close, place.detach())
+        return port
 
 
 async def _request_of(raw: web.BaseRequest) -> Request:

@@ -10,13 +10,15 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from reconciler.sim import reserved_port
+
 
 class Relay:
     """Speaks TLS on both sides and hands on what comes. Use as a context manager."""
 
     def __init__(self, host: str, port: int) -> None:
         self._upstream = (host, port)
-        self.port = 0
+        self.port = reserved_port(self)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._server: asyncio.Server | None = None
@@ -44,7 +46,6 @@ class Relay:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         self._server = await asyncio.start_server(self._serves, "127.0.0.1", self.port, ssl=context)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def _stop(self) -> None:
         if self._server is not None:

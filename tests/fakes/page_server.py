@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -23,6 +22,7 @@ from reconciler.server.pages import (
     object_page,
     problems_page,
 )
+from reconciler.sim import reserved_port
 from tests.fakes.views import NOW, Views, day
 
 
@@ -39,8 +39,7 @@ class PageServer:
         self._thread.start()
         self._streams: set[web.StreamResponse] = set()
         self._runner: web.ServerRunner | None = None
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
+        self.port = reserved_port(self)
         self.start()
 
     @property
@@ -75,11 +74,9 @@ class PageServer:
         waited.result(60)
 
     async def _start(self) -> None:
-        if self._socket.fileno() < 0:
-            self._socket = socket.create_server(("127.0.0.1", self.port))
         runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)
         await runner.setup()
-        await web.SockSite(runner, self._socket).start()
+        await web.TCPSite(runner, "127.0.0.1", self.port).start()
         self._runner = runner
 
     async def _stop(self) -> None:
@@ -89,7 +86,6 @@ class PageServer:
                     await stream.write_eof()
             runner, self._runner = self._runner, None
             await runner.cleanup()
-            self._socket.close()
 
     async def _tell(self) -> None:
         for stream in list(self._streams):

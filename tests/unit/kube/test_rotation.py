@@ -17,6 +17,7 @@ from aiohttp import web
 
 from reconciler.errors import ClusterUnreachable
 from reconciler.kube import MemberClusters, MemberConfig, Pem, UserAgent
+from reconciler.sim import reserved_port
 from tests.fakes.git_server import needed
 
 
@@ -34,7 +35,7 @@ class TlsServer:
     """An API server that wants a client certificate, and remembers whose it was."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
-        self.folder, self.port = folder, port
+        self.folder, self.port = folder, port or reserved_port(self)
         self.seen: list[tuple[str, str]] = []
 
     async def __aenter__(self) -> TlsServer:
@@ -49,8 +50,6 @@ class TlsServer:
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=context)
         await site.start()
-        (address,) = self._runner.addresses
-        self.port = address[1]
         return self
 
     async def __aexit__(self, *exc: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -182,6 +183,17 @@ async def test_a_body_that_is_no_json_is_refused(tmp_path: Path) -> None:
         assert await status_of(session.post(url, data=b"{bad", headers={"Content-Type": "application/json"})) == 400
         protobuf = {"Content-Type": "application/vnd.kubernetes.protobuf"}
         assert await status_of(session.post(url, data=b"k8s\x00", headers=protobuf)) == 415
+
+
+async def test_nobody_else_is_given_the_port_of_a_cluster_that_stops(tmp_path: Path) -> None:
+    async with a_fleet(tmp_path) as (box, _):
+        server = box.servers["m1"]
+        stop = asyncio.create_task(server.stop())
+        while not stop.done():
+            with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
+                stranger.bind(("127.0.0.1", server.port))
+            await asyncio.sleep(0)
+        await server.start()
 
 
 def test_a_fleet_in_the_background_serves_callers_without_a_loop(tmp_path: Path) -> None:
