@@ -2,7 +2,9 @@
 
 from reconciler.overrides.apply_rules import (
     FieldOverride,
+    OverrideIndex,
     ReplicaOverrides,
+    SelectedRule,
     SentReplicas,
     apply_quiet_rules,
     apply_rules,
@@ -11,4 +13,3 @@ from reconciler.overrides.apply_rules import (
     may_add_fields,
     of_replicas,
 )
-from reconciler.overrides.select import OverrideIndex, SelectedRule
