@@ -25,8 +25,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Guards, Snapshot
 from reconciler.api.plan import Plan
 from reconciler.clock import SystemClock
-from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.controller.vitals.status_store import StatusSnapshot
+from reconciler.controller.vitals.service_vitals import StatusSnapshot, Vitals
 from reconciler.fleet import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import Round, guards_in_force, render_schedule

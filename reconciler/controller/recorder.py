@@ -37,8 +37,7 @@ from reconciler.controller.round.failed_changes import (
 from reconciler.controller.round.record_round import record_picture, remember, remember_results
 from reconciler.controller.round.reported_conditions import ReportedConditions
 from reconciler.controller.vitals.logs import SyncTransitions, tell_events
-from reconciler.controller.vitals.service_vitals import RoundPhase
-from reconciler.controller.vitals.status_store import snapshot_of
+from reconciler.controller.vitals.service_vitals import RoundPhase, snapshot_of
 from reconciler.controller.writer import unmade
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.incremental import changed_keys

@@ -3,7 +3,6 @@
 from reconciler.fleet.assemble import assemble
 from reconciler.fleet.cluster_documents import CLUSTER_APIS, DEFAULT_PROPERTIES
 from reconciler.fleet.documents import KINDS, DocumentKind, ParsedFile, classify, inputs_of, parse_promotion
-from reconciler.fleet.encrypted import withheld_blob, without_secrets
 from reconciler.fleet.fleet_tables import AssemblyTables
 from reconciler.fleet.inventory_sync import (
     EditKind,
@@ -23,5 +22,13 @@ from reconciler.fleet.last_good import (
     with_last_good,
     without_later_twins,
 )
-from reconciler.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
+from reconciler.fleet.parse import (
+    ParsedAsRead,
+    is_store_file,
+    memo_key,
+    parse,
+    parse_file,
+    withheld_blob,
+    without_secrets,
+)
 from reconciler.fleet.settings import why_nameless

@@ -2,8 +2,9 @@
 
 Source: Karmada: all ClusterOverridePolicies come before the OverridePolicies of the namespace; within each class the
 less precise selector comes first (so that the most precise is applied last and wins), then the smaller name; the
-rules of a policy keep their order. Within a rule image, command, args, labels, annotations, field, plaintext; every overrider sees the
-result of the ones before; the first that fails stops the object on that cluster. Unlike there, identity cannot change.
+rules of a policy keep their order. Within a rule: image, command, args, labels, annotations, field, plaintext; every
+overrider sees the result of the ones before; the first that fails stops the object on that cluster. Unlike there,
+identity cannot change.
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ from reconciler.rollouts.record_book import (
     rollout_events,
 )
 from reconciler.rollouts.release import is_looser, kept_problem, release_of_head, rollout_documents
-from reconciler.rollouts.rollout_document import NotClear, approved, parse_rollout
-from reconciler.rollouts.rollout_fields import ROLLOUT_SHAPE
+from reconciler.rollouts.rollout_document import ROLLOUT_SHAPE, NotClear, approved, parse_rollout
 from reconciler.rollouts.stage_slots import approved_since, with_ends
 from reconciler.rollouts.staged import Records, begun_with, in_force, revisions_of, staged, stand

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from reconciler.clock import Clock, epoch_s, rfc3339, seconds_in
 from reconciler.controller.tasks import first_of
-from reconciler.controller.vitals.status_store import StatusStore
+from reconciler.controller.vitals.service_vitals import StatusStore
 from reconciler.errors import ConfigurationError, NotShown
 from reconciler.observations import api_moment
 from reconciler.report.views.queries import FILTERS, FOLDS, ROWS_MAX, HistoryQuery, MatrixQuery, NotFound

@@ -14,8 +14,7 @@ from reconciler.api.refs import GVK, Identity, called, close_to
 from reconciler.clock import Clock
 from reconciler.controller.service.signals import is_progressing
 from reconciler.controller.vitals.journal_documents import JournalReader
-from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.controller.vitals.status_store import StatusSnapshot
+from reconciler.controller.vitals.service_vitals import StatusSnapshot, Vitals
 from reconciler.errors import NotShown
 from reconciler.observations import age_s
 from reconciler.report.mask import scrub_text

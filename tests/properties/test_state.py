@@ -15,8 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from reconciler.api.fleet import Guards
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Copy, Identity
-from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.controller.vitals.status_store import StatusSnapshot, snapshot_of
+from reconciler.controller.vitals.service_vitals import StatusSnapshot, Vitals, snapshot_of
 from reconciler.planner import Round, guards_in_force
 from reconciler.report.status import StateOfFleet, state_document, status_text
 from reconciler.report.status.status_document import StatusDocument, status_document

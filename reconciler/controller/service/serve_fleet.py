@@ -1,6 +1,8 @@
 """The service: opens journal, source and members, runs the control loop beside what watches over it, and closes all.
 
-Each webhook and forge is notified by a task of its own; after a fault of ours it begins anew after a pause.
+While the disk of the journal is full, nothing is applied, webhooks are told at once, and history once there is room
+(design#told). Each webhook and forge is notified by a task of its own; after a fault of ours it begins anew after a
+pause.
 """
 
 from __future__ import annotations
@@ -8,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
+import random
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from reconciler.api.ledger import EventKind, EvictionRecord, SuspensionRecord
-from reconciler.clock import Clock
+from reconciler.api.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
+from reconciler.clock import Clock, wait_for
 from reconciler.containment import fault_fields, try_call
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
@@ -26,24 +29,73 @@ from reconciler.controller.once.planning import Access
 from reconciler.controller.rollouts.requests import Prometheus, PrometheusAddress
 from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.round.round_log import RoundLog
-from reconciler.controller.service.journal_room import has_room, is_full, tell_of, wait_for_room
 from reconciler.controller.service.leadership import FleetProcess, Leadership
 from reconciler.controller.service.signals import Signals
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.tasks import beside
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.errors import JournalFull
+from reconciler.errors import JournalError, JournalFull
+from reconciler.journal.events import Recorded
+from reconciler.journal.journal_lock import JournalLock
+from reconciler.journal.sqlite_file import lack_of_room
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.kube.profile_access import INTERVAL_S, LiveAccess
 from reconciler.notify.commit_statuses import CommitStatus, CommitStatuses, ForgeOptions, commit_status
-from reconciler.notify.post import Deliveries, Poster
-from reconciler.notify.webhook import Webhook, WebhookOptions
+from reconciler.notify.post import Deliveries, Poster, pause_s
+from reconciler.notify.webhook import Webhook, WebhookOptions, post_event
 from reconciler.observations import in_force
-from reconciler.report.status.remedies import todo_of
+from reconciler.report.status.history_text import Words
+from reconciler.report.status.remedies import NO_ROOM, todo_of
 from reconciler.store.parse_cache import ParseCache
 from reconciler.store.source import NO_COMMITS, Commits, open_source
+
+_JOURNAL = "journal"
+
+
+def is_full(why: str, now: str) -> Event:
+    """Return the event of a full disk, which is recorded once there is room."""
+    return Event(round=0, time=now, kind=EventKind.JOURNAL_FULL, subject=_JOURNAL, data={"why": why, "todo": NO_ROOM})
+
+
+def has_room(full: Event, now: str) -> Event:
+    """Return the event of its end."""
+    data = {"why": full.data["why"], "since": full.time}
+    return Event(round=0, time=now, kind=EventKind.JOURNAL_HAS_ROOM, subject=_JOURNAL, data=data)
+
+
+async def tell_of(
+    full: Event, journal: Path, hooks: Sequence[WebhookOptions], vitals: Vitals, clock: Clock, words: Words
+) -> None:
+    """Send the event to all webhooks that want it, with the number, and so the id, that it gets when it is recorded."""
+    due = [hook for hook in hooks if not hook.kinds or full.kind in hook.kinds]
+    try:
+        with Journal.open(journal, read_only=True) as opened:
+            named, recorded = (opened.uuid, opened.fleet), Recorded(opened.last_event + 1, full)
+    except JournalError:
+        return  # There is none yet: who would be told by it is not known.
+    attempts = 0
+    async with Poster.open() as poster:
+        while due := [hook for hook in due if not vitals.webhooks.get(hook.address.name, Deliveries()).is_gone]:
+            replies = [await post_event(hook, poster, clock.now(), named, recorded, words) for hook in due]
+            due = [hook for hook, reply in zip(due, replies, strict=True) if not reply.is_taken]
+            attempts += 1
+            await clock.sleep(pause_s(attempts, {}, clock.now(), random.random))
+
+
+async def wait_for_room(journal: Path, vitals: Vitals, stop: asyncio.Event, clock: Clock) -> None:
+    """Return once there is room again, or the service is to end."""
+    with ExitStack() as stack:
+        with suppress(JournalError):  # Another process writes meanwhile.
+            stack.enter_context(JournalLock(journal))  # `status` names this process.
+        while vitals.journal_error:
+            vitals.phase, vitals.heartbeat_s = "waiting for room on the disk of the journal", clock.monotonic_s()
+            if await wait_for(stop, timing.CHECK_S, clock):
+                return
+            if not lack_of_room(journal):
+                vitals.tell_journal("")
+
 
 log = logging.getLogger("reconciler")
 

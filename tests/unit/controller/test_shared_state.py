@@ -26,7 +26,7 @@ from reconciler.controller.inbox import ClusterChanged, PendingWork
 from reconciler.controller.loop_state import State
 from reconciler.controller.retries.workers import ApplyResult
 from reconciler.controller.round.apply_plan import WriteContext
-from reconciler.controller.vitals.status_store import StatusSnapshot
+from reconciler.controller.vitals.service_vitals import StatusSnapshot
 from reconciler.kube import MemberClusters
 
 ROOT = Path(reconciler.controller.__file__).parent

@@ -16,8 +16,7 @@ from aiohttp import web
 
 from reconciler.api.ledger import Event
 from reconciler.cli.remote import RemoteService
-from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.controller.vitals.status_store import StatusSnapshot, StatusStore
+from reconciler.controller.vitals.service_vitals import StatusSnapshot, StatusStore, Vitals
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.journal import Journal
 from reconciler.report.status import state_document

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.controller.vitals.service_vitals import RoundPhase, Vitals
-from reconciler.controller.vitals.status_store import ClusterVitals
+from reconciler.controller.vitals.service_vitals import ClusterVitals, RoundPhase, Vitals
 from reconciler.notify.post import Deliveries
 from reconciler.server.metrics import PREFIX, exposition, histograms, metrics, reference
 from reconciler.state import HealthWord, Lag, RevisionStep

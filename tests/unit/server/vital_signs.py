@@ -8,8 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from reconciler.api.problem import Problem, Severity, Source
-from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.controller.vitals.status_store import ClusterVitals, StatusSnapshot, StatusStore
+from reconciler.controller.vitals.service_vitals import ClusterVitals, StatusSnapshot, StatusStore, Vitals
 
 
 def busy(hostile: str = "") -> Vitals:

@@ -10,8 +10,7 @@ from typing import Any, cast
 import pytest
 
 from reconciler.api.fleet import Fleet
-from reconciler.controller.service.leader_term import LeaderContext, LeaderTerm
-from reconciler.controller.service.leadership import FleetProcess, Leadership
+from reconciler.controller.service.leadership import FleetProcess, LeaderContext, Leadership, LeaderTerm
 from reconciler.errors import Deposed, FleetHeld, JournalError
 from reconciler.lease import Handover
 from tests.unit.controller.test_loop import Running, running

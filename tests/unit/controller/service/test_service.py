@@ -20,8 +20,7 @@ from reconciler.controller.service.signals import (
     supervise,
     watchdog_interval_s,
 )
-from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.controller.vitals.status_store import ClusterVitals, StatusSnapshot
+from reconciler.controller.vitals.service_vitals import ClusterVitals, StatusSnapshot, Vitals
 from tests.fakes.clocks import TestClock
 
 
