@@ -206,12 +206,8 @@ def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
 
     if not clusters:
         return plan
-    places = {
-        index: position
-        for position, index in enumerate(
-            index for index, change in enumerate(plan.changes) if change.cluster in clusters
-        )
-    }
+    chosen = [index for index, change in enumerate(plan.changes) if change.cluster in clusters]
+    places = {index: position for position, index in enumerate(chosen)}
     return replace(
         plan,
         changes=tuple(plan.changes[index] for index in places),

@@ -19,7 +19,7 @@ from reconciler.api.ledger import AppliedRow, Event, EventKind
 from reconciler.controller.cluster_reads.members import answered_by
 from reconciler.controller.cluster_reads.read_clusters import answering, remembered
 from reconciler.controller.once.marked_objects import documents_of, placements_of, rows_of_all
-from reconciler.controller.once.planning import Access, check_fleet, open_members, read_and_plan
+from reconciler.controller.once.planning import Access, check_fleet, open_members, read_and_plan, rivals
 from reconciler.controller.round.apply_plan import ChangeResult, WriteContext, act, not_held, waves_by_cluster
 from reconciler.controller.round.failed_changes import (
     facts_of,
@@ -78,7 +78,7 @@ async def apply_once(
         async with open_members(fleet, access) as members:
             holder = OwnershipLock(journal, access.clock)
             if not fleet.settings.observe_only:
-                await holder.refuse_others(members.values(), fleet.settings.name)
+                await holder.refuse_others(rivals(fleet, members, access), fleet.settings.name)
             known = remembered(journal)
             if known.unanswered:
                 reachable, _ = await answering(fleet, members, known.cluster_uids)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import ClusterObservation, Observations, Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
+from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock, SystemClock, within
 from reconciler.containment import try_await
@@ -30,8 +31,9 @@ from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, Writing, away_in
 from reconciler.controller.round.dry_runs import Contents, dry_run
 from reconciler.controller.round.failed_changes import facts_of, looked_health, not_healthy
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.round.recover import answered
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ConfigurationError, FleetHeld
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
@@ -86,8 +88,7 @@ class Access(Struct, frozen=True, kw_only=True):
 def configs_of(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:
     """Return the access of each member, by name, or its error.
 
-    Raises:
-        ConfigurationError: the kubeconfig cannot be read at all.
+    Raises ConfigurationError: the kubeconfig cannot be read at all.
     """
     clusters = [cluster for _, cluster in sorted(fleet.clusters.items())]
     return load_members(access.kubeconfig, clusters) if access.profiles is None else access.profiles.configs(clusters)
@@ -107,16 +108,21 @@ async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[MemberClus
         yield members
 
 
-def check_fleet(journal: Journal, fleet: Fleet) -> None:
-    """Bind a new journal to the fleet; refuse a journal of another one, unless the fleet was renamed openly."""
+def refuse_other_fleet(journal: Journal, fleet: Fleet) -> None:
+    """Raise ConfigurationError if it is the journal of another fleet, unless the fleet was renamed openly."""
     name = fleet.settings.name
-    if journal.fleet not in ("", *fleet_names(fleet.settings)):
+    if name and journal.fleet not in ("", *fleet_names(fleet.settings)):
         raise ConfigurationError(
             f"{journal.path}: it is the journal of fleet {journal.fleet}, and the store is fleet {name}; name the "
             f"journal of {name} with --journal, or none: each fleet has its own ({rename_advice(journal.fleet, name)})"
         )
-    if journal.fleet != name:
-        journal.record_fleet(name)
+
+
+def check_fleet(journal: Journal, fleet: Fleet) -> None:
+    """Bind a new journal to the fleet; refuse as `refuse_other_fleet`."""
+    refuse_other_fleet(journal, fleet)
+    if journal.fleet != fleet.settings.name:
+        journal.record_fleet(fleet.settings.name)
 
 
 def rename_advice(former: str, name: str) -> str:
@@ -136,7 +142,28 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     async with open_members(fleet, access) as members:
         known = await _journal_snapshot(fleet, members, access)
         planned, *_ = await read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side)
-    return planned
+        refused = await _refusal(fleet, members, access)
+    return replace(planned, plan=replace(planned.plan, problems=(*planned.plan.problems, *refused)))
+
+
+async def _refusal(fleet: Fleet, members: MemberClusters, access: Access) -> list[Problem]:
+    """Return a warning if `apply` would be refused with this journal: another one holds the fleet."""
+    if access.journal is None or not access.journal.exists() or fleet.settings.observe_only:
+        return []
+    with Journal.open(access.journal, read_only=True) as journal:
+        try:
+            await OwnershipLock(journal, access.clock).refuse_others(
+                rivals(fleet, members, access), fleet.settings.name
+            )
+        except FleetHeld as error:
+            return [warning(NOWHERE, "", "fleet-held-elsewhere", f"apply would be refused: {error}")]
+    return []
+
+
+def rivals(fleet: Fleet, members: MemberClusters, access: Access) -> list[MemberCluster]:
+    """Return the clusters that no other journal may hold: not those that another process applies to, or all others."""
+    own, apart = access.clusters.own(fleet), pulling(fleet)
+    return [member for name, member in members.items() if name in own or not (name in apart or own <= apart)]
 
 
 async def read_and_plan(
@@ -150,8 +177,7 @@ async def read_and_plan(
 ) -> tuple[Round, RoundReading, StagedOnce | None]:
     """Return the plan for the present clusters. As `plan_once`, with the journal's state.
 
-    Raises:
-        ConfigurationError: the store has Rollouts and no revisions, or none of them has the stage of the access.
+    Raises ConfigurationError: the store has Rollouts and no revisions, or none of them has the stage of the access.
     """
     fleet = with_former_suspensions(with_confirmation(fleet, known.confirmation), known.losses.guards)
     elsewhere = pulling(fleet) - frozenset(access.clusters.chosen)
@@ -217,7 +243,8 @@ async def _journal_snapshot(fleet: Fleet, members: MemberClusters, access: Acces
     if path is None or not path.exists():
         reachable, _ = await answering(fleet, members, {})
         return await journal_in_marks(answered_by(reachable).values(), fleet, access.clock.now())
-    with Journal.open(path, read_only=True) as journal, journal.transaction():
+    with Journal.open(path, read_only=True) as journal:
+        refuse_other_fleet(journal, fleet)
         known = remembered(journal)
     if not known.unanswered:
         return known
@@ -235,10 +262,8 @@ class StagedOnce:
         self._staged: Schedule | None = None
 
     def _make(self, writing: Writing | None) -> RolloutController | None:
-        access = self._access
-        if access.revisions is None:
-            return None
-        return RolloutController(access.revisions, access.clock, self._known, writing)
+        revisions, clock = self._access.revisions, self._access.clock
+        return RolloutController(revisions, clock, self._known, writing) if revisions is not None else None
 
     @property
     def progress(self) -> tuple[RolloutProgress, ...]:
@@ -250,8 +275,7 @@ class StagedOnce:
 
         `stage`: only there may a revision begin; empty: in every stage.
 
-        Raises:
-            ConfigurationError: the store has Rollouts and no revisions, or none of them has such a stage.
+        Raises ConfigurationError: the store has Rollouts and no revisions, or none of them has such a stage.
         """
         now = reading.snapshot.now
         asked_names = frozenset(reading.snapshot.members)
@@ -290,8 +314,7 @@ class StagedOnce:
     async def commit(self, writing: Writing) -> frozenset[str]:
         """Record what the plan rests on, here and in the clusters; those in which a revision could not begin.
 
-        Raises:
-            FleetHeld: another journal holds the fleet.
+        Raises FleetHeld: another journal holds the fleet.
         """
         stager = self._make(writing)
         if stager is None or self._last is None or self._staged is None:

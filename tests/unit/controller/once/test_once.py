@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from reconciler.controller.round import apply_plan
 from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.round.send_change import perform
+from reconciler.errors import ConfigurationError, FleetHeld
 from reconciler.journal import Journal
 from reconciler.kube import MemberCluster
 from reconciler.report import Masker
@@ -268,3 +270,38 @@ async def test_stock_is_taken_of_a_named_cluster_alone(tmp_path: Path) -> None:
             assert after["m1"][old].uid == before["m1"][old].uid
             assert after["m2"] == before["m2"]
             assert (journal.complete_rounds(), journal.previous_placements()) == (1, placed)
+
+
+async def test_a_plan_warns_where_apply_refuses_another_journal(tmp_path: Path) -> None:
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    async with opened(tmp_path / "scene") as scene:
+        access, older = scene.access(tmp_path / "journal.db"), scene.access(tmp_path / "older.db")
+        await apply_once(fleet, access, lambda planned: True)
+        shutil.copy(tmp_path / "journal.db", tmp_path / "older.db")
+        await apply_once(fleet_of(config_map(), clusters=("m1", "m2")), access, lambda planned: True)
+        with pytest.raises(FleetHeld) as refused:
+            await apply_once(fleet, older, lambda planned: True)
+        observing = replace(fleet, settings=replace(fleet.settings, observe_only=True))
+        for store, user, told in (
+            (fleet, older, {f"apply would be refused: {refused.value}"}),
+            (fleet, access, set()),
+            (observing, older, set()),
+        ):
+            problems = (await plan_once(store, user)).plan.problems
+            assert {found.message for found in problems if found.code == "fleet-held-elsewhere"} == told
+        other = replace(fleet, settings=replace(fleet.settings, name="other"))
+        with pytest.raises(ConfigurationError, match="it is the journal of fleet test, and the store is fleet other"):
+            await plan_once(other, access)
+
+
+async def test_a_cluster_of_another_process_holds_up_no_apply(tmp_path: Path) -> None:
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    fleet = replace(fleet, clusters={**fleet.clusters, "m2": replace(fleet.clusters["m2"], pulls=True)})
+    async with opened(tmp_path / "scene") as scene:
+        near, far = scene.access(tmp_path / "near.db"), scene.access(tmp_path / "far.db")
+        far = replace(far, clusters=ClusterFilter(("m2",)))
+        for access, cluster in ((near, "m1"), (far, "m2"), (near, "m1")):
+            await apply_once(fleet, access, lambda planned: True)
+            assert scene.live(cluster, "app") is not None
+        with pytest.raises(FleetHeld, match=r"^m2: "):
+            await apply_once(fleet, replace(near, clusters=far.clusters), lambda planned: True)
