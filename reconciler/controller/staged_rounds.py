@@ -67,8 +67,7 @@ class StagedRounds:
 
         That are objects that it renders differently, and clusters in which a window opened or closed.
 
-        Raises:
-            FleetHeld: another journal holds the fleet.
+        Raises FleetHeld: another journal holds the fleet.
         """
         decided = reader.decided
         fleet = decided.fleet

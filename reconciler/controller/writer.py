@@ -64,8 +64,7 @@ class _RoundLocks:
 
         Each time it is asked anew: whoever held the fleet a moment ago may have a successor.
 
-        Raises:
-            FleetHeld: another journal holds the fleet, here or in one that was asked in time.
+        Raises FleetHeld: another journal holds the fleet, here or in one that was asked in time.
         """
         record_hooks(chain.from_iterable(waves), acting)
         try:

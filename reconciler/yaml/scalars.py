@@ -62,8 +62,7 @@ def plain_value(text: str) -> Json:
     >>> [plain_value(text) for text in ("on", "0644", "1e3", "1.0", "22:22", "~", "v1")]
     [True, 420, 1000, 1, '22:22', None, 'v1']
 
-    Raises:
-        YamlRefused: infinity, not-a-number, and floats that do not fit.
+    Raises YamlRefused: infinity, not-a-number, and floats that do not fit.
     """
     if text in _BOOLS:
         return _BOOLS[text]

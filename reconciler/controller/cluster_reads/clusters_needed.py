@@ -234,11 +234,7 @@ class ClusterFilter(Struct, frozen=True):
         return replace(fleet, clusters={name: cluster for name, cluster in fleet.clusters.items() if name in own})
 
     def check(self, fleet: Fleet) -> None:
-        """Raise unless the fleet has the chosen clusters.
-
-        Raises:
-            ConfigurationError: it has no such cluster.
-        """
+        """Raise unless the fleet has the chosen clusters. Raises ConfigurationError: it has no such cluster."""
         unknown = ", ".join(sorted(set(self.chosen) - fleet.clusters.keys()))
         if unknown:
             there = ", ".join(sorted(fleet.clusters)) or "none"

@@ -45,8 +45,7 @@ _BEATS: Final = 10
 async def unless_silent(member: MemberCluster, work: Coroutine[None, None, T], silence_s: float) -> T:
     """Return the result of the work, however long it takes while the cluster answers.
 
-    Raises:
-        TimeoutError: nothing of the cluster was heard for `silence_s`.
+    Raises TimeoutError: nothing of the cluster was heard for `silence_s`.
     """
     task, beats, heard = start(work, f"asking {member.name}"), 0, member.answers
     try:

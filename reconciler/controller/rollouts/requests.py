@@ -71,8 +71,7 @@ class Entering:
     ) -> dict[str, Begun]:
         """Return the written beginnings by cluster; the rest is asked for again.
 
-        Raises:
-            FleetHeld: another journal holds the fleet.
+        Raises FleetHeld: another journal holds the fleet.
         """
         for name, records in begun.items():
             if name in members and not self._is_under_way(name, records):

@@ -115,8 +115,7 @@ class RolloutController:
 
         `now`: RFC 3339. `only`: these clusters alone may change, for nobody looked at the others; None: all.
 
-        Raises:
-            FleetHeld: another journal holds the fleet.
+        Raises FleetHeld: another journal holds the fleet.
         """
         if self._journal is not None:
             # A cluster's record, read when it was locked, may be in the journal by now.

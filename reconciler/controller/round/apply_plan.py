@@ -156,8 +156,7 @@ def as_confirmed(plan: Plan, acting: WriteContext) -> WriteContext:
 async def act(plan: Plan, acting: WriteContext) -> tuple[ChangeResult, ...]:
     """Results in the order of the plan; held changes have none.
 
-    Raises:
-        JournalError: nothing is sent that could not be journaled first.
+    Raises JournalError: nothing is sent that could not be journaled first.
     """
     results: list[ChangeResult] = []
     acting, due = as_confirmed(plan, acting), waves_by_cluster(plan).items()

@@ -246,8 +246,7 @@ class Contents:
 async def _listed(change: Change, member: MemberCluster, fleet_names: Collection[str]) -> _Counted:
     """List contents by metadata, except objects that the cluster makes itself.
 
-    Raises:
-        MemberClusterError: the kinds of the cluster are not known.
+    Raises MemberClusterError: the kinds of the cluster are not known.
     """
     discovery = await member.discover()
     if change.identity[:2] == _DEFINITION:

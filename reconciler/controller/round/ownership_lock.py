@@ -71,8 +71,7 @@ async def put_own(
 ) -> LiveObject:
     """Create an object of our own in a cluster, with its namespace, or write it in the place of `live`.
 
-    Raises:
-        MemberClusterError: it cannot be written.
+    Raises MemberClusterError: it cannot be written.
     """
     if live is None:
         await ensure_namespace(member, manager)
@@ -84,8 +83,7 @@ async def put_own(
 async def ensure_namespace(member: MemberCluster, manager: str) -> None:
     """Create the namespace of our own objects in a cluster, if missing.
 
-    Raises:
-        MemberClusterError: it cannot be made.
+    Raises MemberClusterError: it cannot be made.
     """
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     with contextlib.suppress(AlreadyExists):
@@ -133,8 +131,7 @@ class OwnershipLock:
         journal was started later. `within_s`: the time limit for a cluster, which is tried again with the next write;
         None: the client's own deadlines.
 
-        Raises:
-            FleetHeld: another journal holds it somewhere; nothing is written anywhere by the caller then.
+        Raises FleetHeld: another journal holds it somewhere; nothing is written anywhere by the caller then.
         """
         failed: dict[str, MemberClusterError] = {}
 
@@ -155,8 +152,7 @@ class OwnershipLock:
         journal. An error also where the mark knew of a rollout in `begun` what the journal did not: it does now, and
         what begins is to be asked again.
 
-        Raises:
-            FleetHeld: another journal holds the fleet there.
+        Raises FleetHeld: another journal holds the fleet there.
         """
         pending = self._pending.setdefault(member.name, {})
         pending.update(begun)
@@ -217,8 +213,7 @@ class OwnershipLock:
     async def _same(self, member: MemberCluster) -> None:
         """Nothing, unless our mark is gone with its cluster: another one may answer under the name by now.
 
-        Raises:
-            ClusterReplaced: it does.
+        Raises ClusterReplaced: it does.
         """
         if member.name not in self._epochs:
             return
@@ -339,8 +334,7 @@ class OwnershipLock:
     async def copies(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, str]:
         """Per member why it is not written to: a copy of this journal holds the fleet there.
 
-        Raises:
-            FleetHeld: another journal holds it in any of the members; it is named.
+        Raises FleetHeld: another journal holds it in any of the members; it is named.
         """
         marks = await self.held_by(members, fleet)
         for name, mark in marks.items():
@@ -351,8 +345,7 @@ class OwnershipLock:
     async def refuse_others(self, members: Iterable[MemberCluster], fleet: str) -> None:
         """Nothing, when nobody else holds the fleet in any of the members.
 
-        Raises:
-            FleetHeld: somebody does; it is named.
+        Raises FleetHeld: somebody does; it is named.
         """
         for name, why in (await self.copies(members, fleet)).items():
             raise FleetHeld(f"{name}: {why}")

@@ -159,8 +159,7 @@ async def _applied(attempt: _WriteAttempt, version: str) -> LiveObject:
 def _unscaled_version(attempt: _WriteAttempt, live: LiveObject) -> str:
     """The version of an object that has the replicas that the change would send; empty when it sends none.
 
-    Raises:
-        WriteConflict: it has others, so that the next round has to find out whose choice they are.
+    Raises WriteConflict: it has others, so that the next round has to find out whose choice they are.
     """
     if dig(attempt.manifest, *attempt.replicas_path) is None:
         return ""
@@ -216,8 +215,7 @@ async def _planned_for(attempt: _WriteAttempt) -> LiveObject:
 async def is_gone(member: MemberCluster, change: Change, within_s: float) -> bool:
     """Wait until an object that was deleted is gone, or another one has its name; False: it is still there.
 
-    Raises:
-        MemberClusterError: it could not be read.
+    Raises MemberClusterError: it could not be read.
     """
     deadline = asyncio.get_running_loop().time() + within_s
     while True:

@@ -55,11 +55,7 @@ class HandoverFile:
         self._written: Handover | None = None
 
     async def read(self) -> Handover | None:
-        """Return the last leader's handover; None: there was none.
-
-        Raises:
-            MemberClusterError: it cannot be read.
-        """
+        """Return the last leader's handover; None: there was none. Raises MemberClusterError: it cannot be read."""
         try:
             self._live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
         except ObjectNotFound:
@@ -70,8 +66,7 @@ class HandoverFile:
     async def is_spoiled(self) -> bool:
         """Return whether others changed or deleted the last written handover; it is written again then.
 
-        Raises:
-            MemberClusterError: it cannot be read.
+        Raises MemberClusterError: it cannot be read.
         """
         try:
             live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
@@ -241,8 +236,7 @@ async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None
 
     A store that answers without that revision is trusted after as many answers.
 
-    Raises:
-        StoreIsOlder: this process must not lead by what it has.
+    Raises StoreIsOlder: this process must not lead by what it has.
     """
     transitions = Transitions()
     for attempts in itertools.count(1):

@@ -49,11 +49,7 @@ def subject_of(text: str) -> Identity | None:
 
 
 def one_subject(known: Iterable[Identity], resource: str, namespace: str | None) -> Identity:
-    """The one that `KIND/NAME` means.
-
-    Raises:
-        ConfigurationError: none of them is called so, or several are.
-    """
+    """The one that `KIND/NAME` means. Raises ConfigurationError: none of them is called so, or several are."""
     matches = called(known, resource, namespace)
     if len(matches) == 1:
         return matches[0]
@@ -78,8 +74,7 @@ class HistoryPage(NamedTuple):
 def wanted_events(journal: Journal, question: HistoryQuery) -> EventFilter:
     """Return the filter of a question.
 
-    Raises:
-        ConfigurationError: it names a resource that the journal does not know, or several.
+    Raises ConfigurationError: it names a resource that the journal does not know, or several.
     """
     namespace = question.namespace or None
     named = question.resource
@@ -137,11 +132,7 @@ class JournalHistory:
 
 
 def picture_in(journal: Journal) -> JsonObject:
-    """The picture of the last round.
-
-    Raises:
-        JournalError: there is none yet.
-    """
+    """The picture of the last round. Raises JournalError: there is none yet."""
     picture = journal.state()
     if picture is None and journal.led_by:
         raise JournalError(f"{journal.path}: its process stands by, led by {journal.led_by}; {STANDBY}")
@@ -155,8 +146,7 @@ def picture_in(journal: Journal) -> JsonObject:
 def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
     """The document of `status -o json`. The journal is read in one view, which the caller opens.
 
-    Raises:
-        JournalError: no round was recorded yet, or it cannot be read.
+    Raises JournalError: no round was recorded yet, or it cannot be read.
     """
     picture = picture_in(journal)
     edits = EventFilter(kinds=(EventKind.DRIFT,), since=rfc3339(epoch_s(now) - timing.THOROUGH_S))
@@ -210,16 +200,14 @@ class JournalReader:
     def status(self) -> dict[str, Any]:
         """The document of `status -o json`.
 
-        Raises:
-            NotShown: the journal cannot be read, or no round was recorded yet.
+        Raises NotShown: the journal cannot be read, or no round was recorded yet.
         """
         return self._query(lambda journal: status_of(journal, self._commits, self._clock.now()))
 
     def history(self, question: HistoryQuery) -> tuple[dict[str, Any], int] | NotFound:
         """The document of `history -o json`, and the number after which to go on.
 
-        Raises:
-            NotShown: the journal cannot be read.
+        Raises NotShown: the journal cannot be read.
         """
 
         def read_events(journal: Journal) -> HistoryPage | NotFound:
@@ -234,8 +222,7 @@ class JournalReader:
     def day(self, by: str) -> DayView:
         """Return the events of the last 24 hours by the hour. `by`: `cluster` or `object`.
 
-        Raises:
-            NotShown: the journal cannot be read.
+        Raises NotShown: the journal cannot be read.
         """
         now = self._clock.now()
         counts = self._query(lambda journal: journal.hour_counts(EventFilter(since=hours_of(now)[0])))
