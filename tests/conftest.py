@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -33,6 +34,8 @@ SHARED = ("m1", "m2", "m3")
 
 STARTED = pytest.StashKey[RealClusters]()
 """The clusters of this run, once they were asked for."""
+
+NOBODY = 65534
 
 REAPER = pytest.StashKey[subprocess.Popen[bytes]]()
 """Ends what a worker process has left."""
@@ -206,3 +209,18 @@ def three_clusters(real_clusters: RealClusters) -> ThreeClusters:
     """Three real clusters, shared with other files; m1 is the one of `real_cluster`."""
     m1, m2, m3 = (real_clusters.create(name) for name in SHARED)
     return ThreeClusters(m1, m2, m3, real_clusters.merged_kubeconfig(*SHARED))
+
+
+@pytest.fixture
+def as_nobody() -> Iterator[Path]:
+    """A folder of a user who may not read everything, and that user's rights when the test runs as root."""
+    with tempfile.TemporaryDirectory(prefix="store-") as folder:
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.chown(folder, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(folder)
+        finally:
+            if is_root:
+                os.seteuid(0)

@@ -49,4 +49,7 @@ def _read(journal: Path | None, store: str | None) -> dict[str, Any]:
     path, now = journal_path(journal, store), SystemClock().now()
     with Journal.open(path, read_only=True) as opened, opened.transaction():
         commits = commits_of(store or picture_in(opened)["source"], beside=path)
-        return status_of(opened, commits, now)
+        document = status_of(opened, commits, now)
+    if store is not None and commits.fault:
+        remark(f"the store cannot be read, and this is what the journal knows: {commits.fault}")
+    return document

@@ -111,7 +111,10 @@ def _work_tree(path: Path) -> Path | None:
     """Return the work tree of a path; None inside Git's own folder, which no commit can hold."""
     if ".git" in path.parts:
         return None
-    return next((folder for folder in (path, *path.parents) if (folder / ".git").exists()), None)
+    try:
+        return next((folder for folder in (path, *path.parents) if (folder / ".git").exists()), None)
+    except OSError as error:
+        raise StoreError(f"{path}: it cannot be read: {error.strerror}") from error
 
 
 def _refuse_documents(path: Path) -> None:

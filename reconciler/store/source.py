@@ -12,7 +12,7 @@ from typing import Final
 from reconciler.api.fleet import StoreFile
 from reconciler.api.refs import CommitWords
 from reconciler.clock import Clock
-from reconciler.errors import ConfigurationError, ReconcilerError, StoreError
+from reconciler.errors import ConfigurationError, ReconcilerError, RevisionNotFound, StoreError
 from reconciler.hydration import blob_id
 from reconciler.store.directory import StoreSource
 from reconciler.store.git.snapshot import GitStore
@@ -81,8 +81,13 @@ def uncommitted(location: StoreLocation) -> dict[str, str]:
     """
     if location.kind is not StoreKind.WORK_TREE:
         return {}
-    lying = {file.path: _content(file) for file in open_store(location, as_files=True).files}
+    files = open_store(location, as_files=True).files
+    lying = {file.path: _content(file) for file in files}
     committed = {file.path: _content(file, file.blob) for file in open_store(location, rev="HEAD").files}
+    for folder in [file.path for file in files if file.faults]:
+        if below := [path for path in committed if path.startswith(f"{folder}/")]:
+            del lying[folder]
+            committed = {path: blob for path, blob in committed.items() if path not in below}
     return {
         path: f"{path} ({'new' if path not in committed else 'changed' if path in lying else 'deleted'})"
         for path in sorted(lying.keys() | committed.keys())
@@ -107,6 +112,8 @@ class Commits:
     def __init__(self, store: str, clones: Callable[[], Iterable[Path]]) -> None:
         """Nothing is opened before the first question. `clones`: folders in which a URL may have been fetched."""
         self.store = store
+        self.fault = ""
+        """The reason for which the words of a commit could not be read, the last time."""
         self._clones = clones
         self._repository: GitStore | None = None
         self._is_opened = False
@@ -135,9 +142,11 @@ class Commits:
             return None
         if revision not in self._known:
             self._known[revision] = None
-            with suppress(ReconcilerError):
+            try:
                 repository = self._open()
                 self._known[revision] = repository.words(revision) if repository is not None else None
+            except ReconcilerError as error:
+                self.fault = "" if isinstance(error, RevisionNotFound) else str(error)
         return self._known[revision]
 
     def look_again(self) -> None:

@@ -7,6 +7,7 @@ looked up exactly, and `~2` and `^` are walked here.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
@@ -64,7 +65,10 @@ class GitStore:
             # As git itself, libgit2 trusts no repository of another user: its configuration could run commands.
             way = f"; run this as its owner, or `git config --global --add safe.directory {path}`"
             way = way if "not owned by current user" in str(error) else ""
-            raise StoreError(f"{path}: not a Git repository that can be opened: {error}{way}") from error
+            own = path / ".git"
+            is_closed = os.path.lexists(own) and not os.access(own, os.R_OK, effective_ids=True)
+            why = f"this user may not read {own}; run this as its owner" if is_closed else f"{error}{way}"
+            raise StoreError(f"{path}: not a Git repository that can be opened: {why}") from error
 
     def __enter__(self) -> Self:
         """The open repository."""

@@ -205,6 +205,27 @@ def test_names_the_commit_when_the_store_is_a_repository(tmp_path: Path) -> None
     assert status_of(path)["commit"] == {"author": "Ann", "subject": "Bring the app"}
 
 
+@pytest.mark.parametrize("forbidden", [".", ".git"])
+def test_a_store_that_cannot_be_read_hides_nothing_that_the_journal_knows(
+    tmp_path: Path, as_nobody: Path, forbidden: str
+) -> None:
+    (store := as_nobody / "store").mkdir()
+    write_store(store)
+    commit = commit_all(store, new=True)
+    path = as_nobody / "journal.db"
+    with Journal.open(path) as journal:
+        record_round(journal, replace(shop(), revision=commit))
+    options = ("status", str(store), "--journal", str(path))
+    assert run(*options).err == ""
+    (store / forbidden).chmod(0)
+    done = run(*options)
+    (store / forbidden).chmod(0o700)
+    assert done.code == 0 and "revision" in done.out
+    assert done.err.startswith(f"the store cannot be read, and this is what the journal knows: {store}")
+    commit_all(store, new=True)
+    assert run(*options).err == "", "a store without the commit was read"
+
+
 def test_a_password_in_the_name_of_the_store_is_not_kept(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with Journal.open(path) as journal:

@@ -6,10 +6,8 @@ remembered: by the process, by the journal and the copy after a restart, by the 
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pygit2
@@ -28,7 +26,6 @@ from tests.fakes.store_trees import commit_all, write_files
 from tests.fakes.worlds import FLEET, config_map, policy
 
 VICTIM = "team-a/app.yaml"
-NOBODY = 65534
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 
 
@@ -265,21 +262,6 @@ def test_of_what_nothing_is_remembered_everything_waits(tmp_path: Path) -> None:
     assert _going_on(store.follow(), "b") == set()
     store.begin_anew(is_journal_lost=False)
     assert _going_on(store.follow(), "b") == set()
-
-
-@pytest.fixture
-def as_nobody() -> Iterator[Path]:
-    """A folder of a user who may not read everything, and that user's rights when the test runs as root."""
-    with tempfile.TemporaryDirectory(prefix="store-") as folder:
-        is_root = os.geteuid() == 0
-        if is_root:
-            os.chown(folder, NOBODY, NOBODY)
-            os.seteuid(NOBODY)
-        try:
-            yield Path(folder)
-        finally:
-            if is_root:
-                os.seteuid(0)
 
 
 @pytest.mark.parametrize("forbidden", [VICTIM, "team-a"])

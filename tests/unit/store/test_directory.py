@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from reconciler.store import read_directory
 from reconciler.store.file_walk import Unreadable
 from reconciler.store.scan import ScanState
 from tests.fakes.store_trees import problems_of, write_files
-
-NOBODY = 65534
 
 
 def _problems(root: Path) -> list[str]:
@@ -56,21 +53,6 @@ def test_links_to_special_files_are_problems(tmp_path: Path) -> None:
 def test_names_that_are_not_utf8_are_problems(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.yaml")).write_text("a: 1")
     assert _problems(tmp_path) == ["error caf\\udce9.yaml name-not-utf-8"]
-
-
-@pytest.fixture
-def as_nobody() -> Iterator[Path]:
-    """A folder of a user who may not read everything, and that user's rights when the test runs as root."""
-    with tempfile.TemporaryDirectory(prefix="store-") as folder:
-        is_root = os.geteuid() == 0
-        if is_root:
-            os.chown(folder, NOBODY, NOBODY)
-            os.seteuid(NOBODY)
-        try:
-            yield Path(folder)
-        finally:
-            if is_root:
-                os.seteuid(0)
 
 
 def test_what_may_not_be_read_is_a_problem(as_nobody: Path) -> None:

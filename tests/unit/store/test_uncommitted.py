@@ -10,6 +10,7 @@ import pytest
 from reconciler.store import locate_store
 from reconciler.store.source import Commits, uncommitted
 from reconciler.yaml import MAX_BYTES
+from tests.fakes.store_trees import commit_all, write_files
 
 DOCUMENT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
@@ -110,3 +111,16 @@ def test_the_last_change_of_a_file_is_found_over_merges_and_after_its_deletion(s
     assert commits.last_change("dir:1234", "kept.yaml") == "dir:1234"
     (store / "apps").mkdir(exist_ok=True)
     assert Commits(str(store / "apps"), tuple).last_change(merged, "web.yaml") == added, "paths are of the store"
+
+
+def test_a_folder_that_nobody_can_read_is_not_called_new_nor_what_is_in_it_deleted(as_nobody: Path) -> None:
+    write_files(as_nobody, {"apps/a.yaml": DOCUMENT, "kept.yaml": DOCUMENT})
+    commit_all(as_nobody, new=True)
+    write_files(as_nobody, {"new/a.yaml": DOCUMENT})
+    for folder in ("apps", "new"):
+        (as_nobody / folder).chmod(0)
+    try:
+        assert list(uncommitted(locate_store(str(as_nobody))).values()) == ["new (new)"]
+    finally:
+        for folder in ("apps", "new"):
+            (as_nobody / folder).chmod(0o700)

@@ -141,6 +141,14 @@ def test_what_is_no_repository_says_so(tmp_path: Path) -> None:
         GitStore(tmp_path / "nobody")
 
 
+def test_a_repository_that_may_not_be_read_says_so(as_nobody: Path) -> None:
+    commit_all(write_files(as_nobody, {"a.yaml": "1"}), new=True)
+    (as_nobody / ".git").chmod(0)
+    with pytest.raises(StoreError, match=f"this user may not read {as_nobody}/.git;"):
+        GitStore(as_nobody)
+    (as_nobody / ".git").chmod(0o700)
+
+
 def test_a_repository_of_another_user_is_refused_with_what_git_wants(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
