@@ -11,7 +11,7 @@ VERSION: Body = {"major": "1", "minor": "36", "gitVersion": "v1.36.0+embedded", 
                  "platform": "linux/amd64"}  # fmt: skip
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-_REVIEWS = (("SelfSubjectAccessReview", False), ("SelfSubjectRulesReview", False))
+_REVIEWS = ("SelfSubjectAccessReview", "SelfSubjectRulesReview")
 REVIEW_GROUP = "authorization.k8s.io"
 
 
@@ -84,8 +84,8 @@ def _resource_list(served: Served, group: str, version: str) -> Body:
                 sub |= {"group": "autoscaling", "version": "v1"}
             rows.append(sub)
     if group == REVIEW_GROUP:
-        rows += [{"name": f"{k.lower()}s", "singularName": k.lower(), "namespaced": n, "kind": k, "verbs": ["create"]}
-                 for k, n in _REVIEWS]  # fmt: skip
+        rows += [{"name": f"{k.lower()}s", "singularName": k.lower(), "namespaced": False, "kind": k,
+                  "verbs": ["create"]} for k in _REVIEWS]  # fmt: skip
     group_version = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": rows}
 
@@ -104,39 +104,23 @@ def _aggregated(served: Served, *, core: bool) -> Body:
 
 
 def _aggregated_rows(served: Served, group: str, version: str) -> list[Body]:
-    rows: list[Body] = []
-    for resource in _of(served, group, version):
-        row = _aggregated_row(
-            resource.plural, resource.kind, resource.one, namespaced=resource.namespaced, verbs=_VERBS
-        )
-        row["responseKind"] |= {"group": group, "version": version}
-        if resource.short_names:
-            row["shortNames"] = list(resource.short_names)
-        if resource.categories:
-            row["categories"] = list(resource.categories)
-        subresources = [
-            {"subresource": name, "responseKind": {"group": "", "version": "", "kind": kind}, "verbs": verbs}
-            for name, kind, verbs in _subresources(resource)
-        ]
-        if subresources:
-            row["subresources"] = subresources
-        rows.append(row)
-    if group == REVIEW_GROUP:
-        rows += [
-            _aggregated_row(f"{kind.lower()}s", kind, kind.lower(), namespaced=namespaced, verbs=["create"])
-            for kind, namespaced in _REVIEWS
-        ]
-    return rows
-
-
-def _aggregated_row(plural: str, kind: str, singular: str, *, namespaced: bool, verbs: list[str]) -> Body:
-    return {
-        "resource": plural,
-        "responseKind": {"group": "", "version": "", "kind": kind},
-        "scope": "Namespaced" if namespaced else "Cluster",
-        "singularResource": singular,
-        "verbs": verbs,
-    }
+    rows: dict[str, Body] = {}
+    for row in _resource_list(served, group, version)["resources"]:
+        name, _, subresource = row["name"].partition("/")
+        kind = {"group": "", "version": "", "kind": row["kind"]}
+        if subresource:
+            below = {"subresource": subresource, "responseKind": kind, "verbs": row["verbs"]}
+            rows[name].setdefault("subresources", []).append(below)
+            continue
+        rows[name] = {
+            "resource": name,
+            "responseKind": kind if group == REVIEW_GROUP else {**kind, "group": group, "version": version},
+            "scope": "Namespaced" if row["namespaced"] else "Cluster",
+            "singularResource": row["singularName"],
+            "verbs": row["verbs"],
+            **{key: row[key] for key in ("shortNames", "categories") if key in row},
+        }
+    return list(rows.values())
 
 
 def _openapi(served: Served, rest: list[str]) -> Answer:

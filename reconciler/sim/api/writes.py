@@ -146,7 +146,9 @@ class Writer(Struct, frozen=True, kw_only=True):
     def patch(self, name: str, request: Request) -> tuple[int, Body]:
         """PATCH of every type: (status, object)."""
         if request.content_type in APPLY_TYPES:
-            return self.apply(name, request.body, is_forced=request.flag("force"), manager=request.query)
+            return self.apply(
+                name, request.body, is_forced=request.flag("force"), manager=request.query.get("fieldManager")
+            )
         live = self._get(name)
         changed = self.patched(live, request)
         return 200, self._updated(live, self._typed(changed, name), lambda why: Refused(422, "Invalid", why, {}))
@@ -208,11 +210,10 @@ class Writer(Struct, frozen=True, kw_only=True):
             return body
         return self.state.store.put(self.resource.group_plural, body)
 
-    def apply(self, name: str, body: Json, *, is_forced: bool, manager: object) -> tuple[int, Body]:
+    def apply(self, name: str, body: Json, *, is_forced: bool, manager: str | None) -> tuple[int, Body]:
         """Server-side apply: (201 or 200, object). `resourceVersion` of an absent object is ignored, its uid is not."""
         resource = self.resource
-        manager_name = manager.get("fieldManager") if hasattr(manager, "get") else manager
-        if not manager_name:
+        if not manager:
             note = [required("fieldManager", "is required for apply patch")]
             raise invalid("PatchOptions", "meta.k8s.io", "", note)
         typed = self._typed(body, name)
@@ -233,7 +234,7 @@ class Writer(Struct, frozen=True, kw_only=True):
         def fail(why: str) -> Refused:
             return internal(f"failed to convert new object ({what}) to proper version: {why}")
 
-        who = Manager(str(manager_name), "Apply", resource.api_version, self.subresource)
+        who = Manager(manager, "Apply", resource.api_version, self.subresource)
         base = live if live is not None else _shell(typed)
         config = self._owned_part(typed)
         result = managed.applied(base, config, who, shape_of(resource), force=is_forced, time=self.state.time)

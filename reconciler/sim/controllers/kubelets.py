@@ -8,7 +8,6 @@ from reconciler.sim.controllers.scheduler import matching_tolerations
 from reconciler.sim.objects.kinds import BY_KIND
 from reconciler.sim.objects.status import Body
 from reconciler.sim.state.state import State
-from reconciler.sim.state.store import Name, name_of
 
 _READY_GATES = ("Initialized", "Ready", "ContainersReady")
 _UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -180,11 +179,10 @@ class Kubelets:
         assert node is not None
         return has_passed(self._state, node, taint["timeAdded"], min(waits))
 
-    def forget(self, pod: Body) -> Name:
+    def forget(self, pod: Body) -> None:
         """Drop the timers of a pod that is gone."""
         for step in ("start", "stop", "finish"):
             self._due.pop(f"{pod['metadata']['uid']} {step}", None)
-        return name_of(pod)
 
 
 def _quality(spec: Body) -> str:

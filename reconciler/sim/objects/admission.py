@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from reconciler.sim.objects.defaults import defaulted
 from reconciler.sim.objects.kinds import Resource
@@ -150,10 +150,9 @@ def with_addresses(body: Body, old: Body | None, others: Iterable[Body], rng: ra
     return {**body, "spec": spec}
 
 
-def _free(draw: object, used: set[object]) -> object:
-    assert callable(draw)
+def _free(draw: Callable[[], object], used: set[object]) -> object:
     for _ in range(100_000):
-        value: object = draw()
+        value = draw()
         if value not in used:
             return value
     raise AssertionError("no free address is left")

@@ -34,13 +34,17 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 def encode(paths: Iterable[Path]) -> Body:
     """`fieldsV1` of a set."""
+    return _without_lone_dots(_trie(paths))
+
+
+def _trie(paths: Iterable[Path]) -> Body:
     root: Body = {}
-    for path in sorted(paths):
+    for path in paths:
         node = root
         for element in path:
             node = node.setdefault(element, {})
         node["."] = {}
-    return _without_lone_dots(root)
+    return root
 
 
 def _without_lone_dots(node: Body) -> Body:
@@ -211,16 +215,6 @@ def _merge_lists(live: list[Json], config: list[Json], shape: Shape, where: Path
 def remove(value: Json, doomed: Paths, shape: Shape) -> Json:
     """The tree without the values at the doomed paths; a map or list that loses all it had becomes null."""
     return _remove(value, _trie(doomed), shape, ())
-
-
-def _trie(paths: Paths) -> Body:
-    root: Body = {}
-    for path in paths:
-        node = root
-        for element in path:
-            node = node.setdefault(element, {})
-        node["."] = True
-    return root
 
 
 def _remove(value: Json, trie: Body, shape: Shape, where: Path) -> Json:

@@ -4,76 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonpatch
+
 from reconciler.sim.objects.shapes import Shape
 from reconciler.sim.objects.status import Body, Json, Refused
 
 
-def _unprocessable() -> Refused:
-    return Refused(422, "Invalid", "the server rejected our request due to an error in our request", {})
-
-
 def json_patch(body: Body, operations: list[Body]) -> Body:
     """RFC 6902. Raises Refused (422) when a path is missing or a test fails."""
-    tree: Json = body
-    for operation in operations:
-        path, verb = _pointer(operation["path"]), operation["op"]
-        match verb:
-            case "add" | "replace":
-                tree = _set(tree, path, operation.get("value"), insert=verb == "add")
-            case "remove":
-                tree = _removed(tree, path)
-            case "test":
-                if _at(tree, path) != operation.get("value"):
-                    raise _unprocessable()
-            case "copy" | "move":
-                source = _pointer(operation["from"])
-                value = _at(tree, source)
-                tree = _set(_removed(tree, source) if verb == "move" else tree, path, value, insert=True)
-            case _:
-                raise _unprocessable()
+    try:
+        tree: Json = jsonpatch.apply_patch(body, operations)
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+        tree = None
     if not isinstance(tree, dict):
-        raise _unprocessable()
+        raise Refused(422, "Invalid", "the server rejected our request due to an error in our request", {})
     return tree
-
-
-def _pointer(text: str) -> tuple[str, ...]:
-    return tuple(step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:])
-
-
-def _at(tree: Json, path: tuple[str, ...]) -> Json:
-    for step in path:
-        try:
-            tree = tree[int(step)] if isinstance(tree, list) else tree[step]
-        except (KeyError, IndexError, ValueError, TypeError):
-            raise _unprocessable() from None
-    return tree
-
-
-def _set(tree: Json, path: tuple[str, ...], value: Json, *, insert: bool) -> Json:
-    if not path:
-        return value
-    step, rest = path[0], path[1:]
-    if isinstance(tree, list):
-        items = list(tree)
-        if not rest and insert:
-            items.insert(len(items) if step == "-" else int(step), value)
-        else:
-            items[int(step)] = _set(_at(tree, (step,)), rest, value, insert=insert)
-        return items
-    if not isinstance(tree, dict) or (step not in tree and (rest or not insert)):
-        raise _unprocessable()
-    return {**tree, step: _set(tree.get(step), rest, value, insert=insert)}
-
-
-def _removed(tree: Json, path: tuple[str, ...]) -> Json:
-    _at(tree, path)
-    step, rest = path[0], path[1:]
-    if isinstance(tree, list):
-        index = int(step)
-        return [*tree[:index], *([_removed(tree[index], rest)] if rest else ()), *tree[index + 1 :]]
-    if rest:
-        return {**tree, step: _removed(tree[step], rest)}
-    return {name: value for name, value in tree.items() if name != step}
 
 
 def merge_patch(value: Json, patch: Json) -> Json:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import jsonpatch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from reconciler.sim import Cluster, NodeSpec, Part, Request, Settings
 from reconciler.sim.api.tables import duration
 from reconciler.sim.objects import quantities
-from reconciler.sim.objects.patches import json_patch, merge_patch
+from reconciler.sim.objects.patches import merge_patch
 from reconciler.sim.objects.selectors import labels_match, object_matches
 from reconciler.sim.state.store import Store
 from tests.unit.sim.worlds import CORE, a_cluster, apply, get, pod_template, pods, run, send, workload
@@ -258,12 +257,6 @@ def test_an_empty_selector_object_selects_everything_and_none_nothing() -> None:
 
 TREES = st.recursive(st.integers(0, 3), lambda t: st.dictionaries(st.sampled_from("abc"), t, max_size=3), max_leaves=8)
 OBJECTS = st.dictionaries(st.sampled_from("abc"), TREES, max_size=3)
-
-
-@given(OBJECTS, OBJECTS)
-def test_a_json_patch_does_what_the_jsonpatch_package_does(old: dict[str, Any], new: dict[str, Any]) -> None:
-    operations = jsonpatch.make_patch(old, new).patch
-    assert json_patch(old, operations) == new
 
 
 @given(OBJECTS, OBJECTS)
