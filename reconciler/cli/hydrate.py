@@ -81,9 +81,7 @@ def command(
         kept_out = place.repository or place.path
         tools = Tools(kept_out, wanted, os.environ, cache_folder(), network=allow_network)
         is_current = _updated(place, only, tools) if update and not check else True
-        return is_current, _hydrate(
-            place, only, tools, observed, check=check, update=update, allow_network=allow_network
-        )
+        return is_current, _hydrate(place, only, tools, observed, check=check, update=update)
 
     subject = "Update charts, images and what is rendered of them" if update else "Render what changed"
     sys.exit(0 if all(_on_branch(location, branch, subject, hydrate) if branch else hydrate(location)) else 1)
@@ -138,7 +136,6 @@ def _hydrate(
     *,
     check: bool,
     update: bool,
-    allow_network: bool,
 ) -> bool:
     """Render, and write or compare the outputs; whether all is well."""
     from reconciler.api.problem import Severity
@@ -159,9 +156,7 @@ def _hydrate(
     rendered: list[tuple[Render, Output]] = []
     with tree_of(location, None, as_files=True) as tree:
         files = RenderFiles(tree)
-        renderer = ToolRenderer(
-            files, tools, with_plugins(), _text, fleet, allow_network=allow_network, observed=observed
-        )
+        renderer = ToolRenderer(files, tools, with_plugins(), _text, fleet, observed)
         for render in renders:
             if update:
                 is_good &= _fetched(render, files, tools, location.path)

@@ -49,6 +49,28 @@ class Output(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
 
+class _Job(NamedTuple):
+    """A render with its lock, its inputs, and its tool: of two the one with the versions of both."""
+
+    render: Render
+    lock: RenderLock | None
+    inputs: ToolInputs
+    tool: Tool
+
+    @property
+    def variants(self) -> list[str]:
+        """Return the names of the variants; the base is first, and has an empty one."""
+        return ["", *(variant.name for variant in self.render.variants)]
+
+    @property
+    def locked(self) -> Mapping[str, str] | None:
+        """Return the blob ids of the outputs in the lock; None: they were made of something else."""
+        lock, inputs = self.lock, self.inputs
+        made_of = (lock.spec, lock.inputs, lock.tool, lock.served) if lock is not None else None
+        is_same = made_of == (self.render.digest, inputs.ids, self.tool.versions, inputs.served)
+        return lock.outputs if lock is not None and is_same else None
+
+
 class ToolRenderer:
     """Renders one after another. `write`: a document as text, the same for the same document.
 
@@ -62,12 +84,10 @@ class ToolRenderer:
         interpreters: Registry,
         write: Callable[[JsonObject], str],
         fleet: Fleet,
-        *,
-        allow_network: bool = False,
         observed: Mapping[str, ClusterObservation] | None = None,
     ) -> None:
         self._files, self._tools, self._interpreters, self._write = files, tools, interpreters, write
-        self._allow_network, self._clusters, self._observed = allow_network, fleet.clusters, observed
+        self._clusters, self._observed = fleet.clusters, observed
         self._groups = {group for group, _ in fleet.custom_kinds}
 
     def output(self, render: Render, lock: RenderLock | None, *, always: bool = False) -> Output:
@@ -89,12 +109,13 @@ class ToolRenderer:
             inputs, hints = self._with_served(render, lock, inputs)
             if _has_errors(hints):
                 return Output({}, hints)
-            if not always and lock is not None and _is_made_of(lock, render, inputs, tool):
+            job = _Job(render, lock, inputs, tool)
+            if not always and (locked := job.locked) is not None:
                 outputs = self._files.ids([render.output])
                 outputs.pop(f"{render.output}/{LOCK_NAME}", None)
-                if outputs == lock.outputs:
+                if outputs == locked:
                     return Output(None, hints)
-            result = self._compiled(render, lock, inputs, tool, self._run(render, inputs, tool))
+            result = self._compiled(job, self._run(job))
             return result._replace(problems=(*hints, *result.problems))
         except InputRefused as error:
             return Output({}, (problem_of(render, "render-refused", str(error)),))
@@ -115,61 +136,47 @@ class ToolRenderer:
         served, problems = served_apis(render, self._clusters, self._observed, is_mentioned)
         return inputs._replace(served=served), problems
 
-    def _run(self, render: Render, inputs: ToolInputs, tool: Tool) -> list[tuple[bytes, bytes]]:
+    def _run(self, job: _Job) -> list[tuple[bytes, bytes]]:
         with tempfile.TemporaryDirectory(prefix="fleet-render-") as temporary:
             folder = Path(temporary)
-            export(render, inputs, self._files, folder / "store")
-            names = ["", *(variant.name for variant in render.variants)]
-            unchecked = bool(self._remote_schemas(render, inputs))
-            helm = self._helm_of_kustomize(inputs)
+            store, inputs = folder / "store", job.inputs
+            export(job.render, inputs, self._files, store)
+            unchecked = bool(self._remote_schemas(job))
+            helm = self._tools.tool("helm").path if inputs.charts else ""
             commands = [
-                command(render, name, tool, folder / "store", inputs.served, unchecked=unchecked, helm=helm)
-                for name in names
+                command(job.render, name, job.tool, store, inputs.served, unchecked=unchecked, helm=helm)
+                for name in job.variants
             ]
-            readable = [Path(helm)] if helm else []
-            written = render_twice(commands, folder, allow_network=self._allow_network, readable=readable)
-            return self._patched(render, inputs, names, written, folder) if inputs.helm_output else written
+            written = self._run_twice(commands, folder, helm)
+            return self._patched(job, written, folder, helm) if inputs.helm_output else written
 
-    def _helm_of_kustomize(self, inputs: ToolInputs) -> str:
-        return self._tools.tool("helm").path if inputs.charts else ""
+    def _run_twice(self, commands: Sequence[Sequence[str]], folder: Path, helm: str) -> list[tuple[bytes, bytes]]:
+        readable = [Path(helm)] if helm else []
+        return render_twice(commands, folder, allow_network=self._tools.network, readable=readable)
 
     def _patched(
-        self,
-        render: Render,
-        inputs: ToolInputs,
-        names: Sequence[str],
-        written: Sequence[tuple[bytes, bytes]],
-        folder: Path,
+        self, job: _Job, written: Sequence[tuple[bytes, bytes]], folder: Path, helm: str
     ) -> list[tuple[bytes, bytes]]:
         """Return both outputs of helm for each variant, each built by kustomize."""
-        overlays = {variant.name: variant.overlay for variant in render.variants}
-        kubectl, helm, commands = self._tools.tool("kubectl"), self._helm_of_kustomize(inputs), []
-        after = folder / "after"
+        overlays = {variant.name: variant.overlay for variant in job.render.variants}
+        kubectl, commands, after = self._tools.tool("kubectl"), [], folder / "after"
         after.mkdir(mode=0o700)
-        texts = [(name, text) for name, pair in zip(names, written, strict=True) for text in pair]
+        texts = [(name, text) for name, pair in zip(job.variants, written, strict=True) for text in pair]
         for number, (name, text) in enumerate(texts):
             store = after / str(number)
             shutil.copytree(folder / "store", store)
-            for path in inputs.helm_output:
+            for path in job.inputs.helm_output:
                 (store / path).write_bytes(text)
-            commands.append(_building(kubectl.path, store / (overlays.get(name) or render.kustomize), helm))
-        readable = [Path(helm)] if helm else []
-        twice = render_twice(commands, after, allow_network=self._allow_network, readable=readable)
-        built = [pair[0] for pair in twice]
+            commands.append(_building(kubectl.path, store / (overlays.get(name) or job.render.kustomize), helm))
+        built = [pair[0] for pair in self._run_twice(commands, after, helm)]
         return list(zip(built[::2], built[1::2], strict=True))
 
-    def _compiled(
-        self,
-        render: Render,
-        lock: RenderLock | None,
-        inputs: ToolInputs,
-        tool: Tool,
-        written: Sequence[tuple[bytes, bytes]],
-    ) -> Output:
+    def _compiled(self, job: _Job, written: Sequence[tuple[bytes, bytes]]) -> Output:
+        render = job.render
         bodies_of: dict[str, Bodies] = {}
         problems: list[Problem] = []
         used: set[LeftOut] = set()
-        for name, texts in zip(["", *(variant.name for variant in render.variants)], written, strict=True):
+        for name, texts in zip(job.variants, written, strict=True):
             one, other = (read_rendered(render, name, text, self._interpreters) for text in texts)
             problems += [*one.problems, *nondeterminism(render, name, one.objects, other.objects)]
             bodies_of[name] = one.objects
@@ -177,29 +184,27 @@ class ToolRenderer:
         unused = f"Render {render.name}: this leaves out nothing; correct it, or take it out"
         unfit = [entry for entry in render.left_out if entry not in used]
         problems += [warning(entry.source, "", "render-leave-out-unused", unused) for entry in unfit]
-        problems += self._unnamed_apis(render, inputs)
-        for address in self._remote_schemas(render, inputs):
+        problems += self._unnamed_apis(job)
+        for address in self._remote_schemas(job):
             message = f"the chart describes its values at {address}, and nothing is fetched: they are not checked"
             problems.append(problem_of(render, "render-schema-remote", message, severity=Severity.HINT))
         if _has_errors(problems):
             return Output({}, tuple(sorted(set(problems))))
         if render.secrets.age:
             committed: Bodies = {}
-            if lock is not None and _is_made_of(lock, render, inputs, tool):
+            if locked := job.locked:
                 # What the same inputs made before holds the same, too.
                 ids = self._files.ids([render.output])
-                same = [path for path, blob in lock.outputs.items() if ids.get(path) == blob]
+                same = [path for path, blob in locked.items() if ids.get(path) == blob]
                 committed = encrypted_objects({path: self._files.read(path) for path in same})
-            bodies_of = encrypted(
-                render, bodies_of, committed, lambda: self._tools.tool("sops"), allow_network=self._allow_network
-            )
+            bodies_of = encrypted(render, bodies_of, committed, self._tools)
         base = bodies_of.pop("")
         compiled = compile_variants(render, base, bodies_of)
         problems += compiled.problems
         texts_of = {
             f"{render.output}/{name}": text
             for stem, bodies in compiled.files.items()
-            for name, text in self._texts(render, tool, stem, bodies).items()
+            for name, text in self._texts(job, stem, bodies).items()
         }
         for path, text in texts_of.items():
             if len(text) > MAX_BYTES:
@@ -210,17 +215,21 @@ class ToolRenderer:
         wrong = list(disproofs(render, base, bodies_of, texts_of, self._interpreters))
         assert not wrong, f"what was compiled is not what was rendered: {wrong}"
         ids = {path: blob_id(text) for path, text in texts_of.items()}
-        text = lock_text(render, inputs.ids, tool.versions, ids, inputs.served)
+        text = lock_text(render, job.inputs.ids, job.tool.versions, ids, job.inputs.served)
         return Output({**texts_of, render.lock_path: text}, tuple(sorted(set(problems))))
 
-    def _remote_schemas(self, render: Render, inputs: ToolInputs) -> list[str]:
-        charts = [chart.path for chart in (render.helm, *inputs.charts) if chart is not None]
+    def _remote_schemas(self, job: _Job) -> list[str]:
+        charts, ids = (
+            [chart.path for chart in (job.render.helm, *job.inputs.charts) if chart is not None],
+            job.inputs.ids,
+        )
         return sorted(
-            {address for chart in charts for address in found_in(REMOTE_SCHEMA, chart, inputs.ids, self._files, SCHEMA)}
+            {address for chart in charts for address in found_in(REMOTE_SCHEMA, chart, ids, self._files, SCHEMA)}
         )
 
-    def _unnamed_apis(self, render: Render, inputs: ToolInputs) -> Iterator[Problem]:
+    def _unnamed_apis(self, job: _Job) -> Iterator[Problem]:
         """Yield a hint for each API version that a chart asks for, that the store defines, and that no one named."""
+        render, inputs = job.render, job.inputs
         if render.helm is None:
             return
         versions = (*render.helm.api_versions, *(api for apis in inputs.served.values() for api in apis))
@@ -234,19 +243,14 @@ class ToolRenderer:
                 )
                 yield problem_of(render, "render-api-not-named", message, severity=Severity.HINT)
 
-    def _texts(self, render: Render, tool: Tool, name: str, bodies: Sequence[JsonObject]) -> dict[str, bytes]:
-        made_by = ", ".join(f"{name} {version}" for name, version in sorted(tool.versions.items()))
+    def _texts(self, job: _Job, name: str, bodies: Sequence[JsonObject]) -> dict[str, bytes]:
+        made_by = ", ".join(f"{name} {version}" for name, version in sorted(job.tool.versions.items()))
         header = (
-            f"# Made by `reconciler hydrate` from {render.source.path} with {made_by}.\n"
+            f"# Made by `reconciler hydrate` from {job.render.source.path} with {made_by}.\n"
             "# Change what it is made from and run it again; an edit here would be lost.\n"
         )
         files = split_file(name, ((body, f"---\n{self._write(body)}") for body in bodies))
         return {file: (header + "".join(texts)).encode() for file, texts in files.items()}
-
-
-def _is_made_of(lock: RenderLock, render: Render, inputs: ToolInputs, tool: Tool) -> bool:
-    made_of = (lock.spec, lock.inputs, lock.tool, lock.served)
-    return made_of == (render.digest, inputs.ids, tool.versions, inputs.served)
 
 
 def _has_errors(problems: Sequence[Problem]) -> bool:

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -62,7 +62,7 @@ class Tools:
     ) -> None:
         """`store`: the folder that no binary may be in. `network`: whether a tool may have one."""
         self._store = store.resolve()
-        self._wanted, self._environ, self._network = wanted, environ, network
+        self._wanted, self._environ, self.network = wanted, environ, network
         self._cache = cache / "tools.json" if cache is not None else None
         self._tools: dict[str, Tool] = {}
 
@@ -108,7 +108,7 @@ class Tools:
         with tempfile.TemporaryDirectory(prefix="fleet-render-") as folder:
             try:
                 output = run_once(
-                    [str(path), *_QUESTION[name]], Path(folder), environ={}, allow_network=self._network
+                    [str(path), *_QUESTION[name]], Path(folder), environ={}, allow_network=self.network
                 ).decode(errors="replace")
             except RenderFailed as error:
                 raise ConfigurationError(f"{path} does not say its version: {error}") from error
@@ -228,13 +228,11 @@ def _pulled(chart: str, repository: str, version: str, tool: Tool, environ: Mapp
 _VALUES = ("data", "stringData", "sops")
 
 
-def encrypted(
-    render: Render, bodies: Mapping[str, Bodies], committed: Bodies, sops: Callable[[], Tool], *, allow_network: bool
-) -> dict[str, Bodies]:
+def encrypted(render: Render, bodies: Mapping[str, Bodies], committed: Bodies, tools: Tools) -> dict[str, Bodies]:
     """Return the objects of each variant with their Secrets encrypted; equal Secrets have one ciphertext.
 
-    `committed`: encrypted objects that equal inputs made before, whose ciphertext stays. `sops`: finds the tool, which
-    is not asked for where nothing is new.
+    `committed`: encrypted objects that equal inputs made before, whose ciphertext stays: sops is not looked for where
+    nothing is new.
 
     Raises:
         ConfigurationError: the tool is needed and not there.
@@ -247,7 +245,7 @@ def encrypted(
         if key not in done:
             known = committed.get(identity)
             is_kept = known is not None and is_same(_in_clear(known), _in_clear(body))
-            done[key] = known if known is not None and is_kept else _encrypted(render, body, sops(), allow_network)
+            done[key] = known if known is not None and is_kept else _encrypted(render, body, tools)
         return done[key]
 
     return {
@@ -264,13 +262,13 @@ def _in_clear(body: JsonObject) -> JsonObject:
     return {**{key: value for key, value in body.items() if key not in _VALUES}, "names": names}
 
 
-def _encrypted(render: Render, body: JsonObject, tool: Tool, allow_network: bool) -> JsonObject:
+def _encrypted(render: Render, body: JsonObject, tools: Tools) -> JsonObject:
     with tempfile.TemporaryDirectory(prefix="fleet-render-") as temporary:
         folder = Path(temporary)
         file = folder / "secret.json"
         file.touch(mode=0o600)
         file.write_text(json.dumps(body), encoding="utf-8")
         options = ["--age", ",".join(render.secrets.age), "--encrypted-regex", "^(data|stringData)$"]
-        command = [tool.path, "encrypt", *options, str(file)]
-        result: JsonObject = json.loads(run_once(command, folder, environ={}, allow_network=allow_network))
+        command = [tools.tool("sops").path, "encrypt", *options, str(file)]
+        result: JsonObject = json.loads(run_once(command, folder, environ={}, allow_network=tools.network))
     return result
