@@ -59,15 +59,9 @@ def command(
         return
     header = ["NAME", "ALIAS", "PROVIDER", "REGION", "LABELS", "STATUS"]
     cells = [
-        [
-            row["name"],
-            row["alias"],
-            row["provider"],
-            row["region"],
-            ",".join(f"{key}={value}" for key, value in sorted(cluster.labels.items())),
-            row["status"],
-        ]
+        [*(row[key] for key in ("name", "alias", "provider", "region")), ",".join(labels), row["status"]]
         for row, (_, cluster) in zip(rows, sorted(fleet.clusters.items()), strict=True)
+        for labels in [(f"{key}={value}" for key, value in sorted(cluster.labels.items()))]
     ]
     answer(table(header, cells, fit=Fit(width=terminal_width(), drop=(4, 2, 1, 3), cuts_last=True)))
 

@@ -122,8 +122,7 @@ def command(
     opener = Keys(keys._replace(wait_s=SERVICE_S), chosen.store)
     access = access_to(reach._replace(journal=file), clusters, keys=opener)
     # A service need not have a home, and always has a folder for its journal.
-    folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
-    commits = commits_of(chosen.store, beside=access.journal or file)
+    folder = cache_folder() or file.parent
     service = Service(
         store=chosen.store,
         rev=chosen.rev,
@@ -131,12 +130,12 @@ def command(
         access=access,
         poll_s=poll_s,
         accept_rewinds=accept_rewinds,
-        parse_cache=parse_cache_file(folder, chosen.store) if folder is not None else None,
+        parse_cache=parse_cache_file(folder, chosen.store),
         round_log=round_log,
         prometheus=prometheus_of(prometheus, prometheus_token_file, allows_http=notify.allow_plain_http),
         webhooks=webhooks_of(notify),
         forge=forge_of(notify, chosen.store),
-        commits=commits,
+        commits=commits_of(chosen.store, beside=file),
     )
     listening = Listening(address=listen, names=listen_names, token_file=listen_token_file, page_logs=page_logs)
     asyncio.run(_run(service, listening))
@@ -169,9 +168,8 @@ async def _run(service: Service, listening: Listening) -> None:
     clock = service.access.clock
     journal = service.access.journal
     assert journal is not None, "a service has a journal"
-    commits = commits_of(service.store, beside=journal)
     async with (
         in_service(vitals, clock) as signals,
-        serving(listening, vitals, clock, journal=journal, commits=commits, stop=signals.stop),
+        serving(listening, vitals, clock, journal=journal, commits=service.commits, stop=signals.stop),
     ):
         await serve(service, vitals, signals)

@@ -17,7 +17,7 @@ from reconciler.regex import regex
 _MARGIN_S: Final = 0.01
 _PROCESSES_OF_USER: Final = 8192
 """In place of `Limits.processes` where all processes of the user count."""
-_SAID_BYTES: Final = 4000
+_COMPLAINT_BYTES: Final = 4000
 _TEMPORARY: Final = regex(r"/[^\s']{0,200}/fleet-render-\w+/(?:after/\d+|store)/", re.ASCII)
 
 USUAL: Final = Limits(
@@ -143,5 +143,5 @@ def _complaint(ran: Exited | Terminated, limits: Limits) -> str:
         return f"it was ended: it took more than {limits.cpu_s} s of processor time, or more memory than there is"
     if ran.code == -signal.SIGXFSZ:
         return too_much
-    text = _TEMPORARY.sub("", ran.error[-_SAID_BYTES:].decode(errors="replace"))
+    text = _TEMPORARY.sub("", ran.error[-_COMPLAINT_BYTES:].decode(errors="replace"))
     return " ".join(text.split()) or f"it ended with {ran.code}"

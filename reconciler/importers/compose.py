@@ -15,7 +15,7 @@ from reconciler.api.problem import Document, Severity
 from reconciler.documents import may_be_allowed
 from reconciler.hydration import is_kustomization, parse_render
 from reconciler.importers.app import App, Content, Ignored, Inline, Member, safe_name
-from reconciler.importers.reading import FAILED, NOT_KEPT_TO, Told
+from reconciler.importers.reading import FAILED, NOT_KEPT_TO, Remark
 from reconciler.ownership import directives_of
 from reconciler.secrets import holds_credential
 from reconciler.yaml import SUFFIXES, read_yaml
@@ -32,8 +32,8 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
     """
 
     files: Mapping[str, Content]
-    left_out: tuple[Told, ...] = ()
-    failed: tuple[Told, ...] = ()
+    left_out: tuple[Remark, ...] = ()
+    failed: tuple[Remark, ...] = ()
     missing: Mapping[str, str] = {}
 
     @property
@@ -51,11 +51,11 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def directives(self) -> tuple[Told, ...]:
+    def directives(self) -> tuple[Remark, ...]:
         """Return the directives of copied objects that are not kept to here, with file and line."""
         copied = [(path, data) for path, data in self.files.items() if isinstance(data, bytes)]
         return tuple(
-            Told(document.at("metadata", each.place.value, each.key), str(each), each.here, NOT_KEPT_TO)
+            Remark(document.at("metadata", each.place.value, each.key), str(each), each.here, NOT_KEPT_TO)
             for path, data in copied
             if path.endswith((*SUFFIXES, ".json"))
             for document in read_yaml(path, data).documents
@@ -93,8 +93,8 @@ def compose_store(
     fleet: str,
     parts: Sequence[App | Ignored],
     members: Iterable[Member],
-    left_out: tuple[Told, ...],
-    failed: Iterable[Told],
+    left_out: tuple[Remark, ...],
+    failed: Iterable[Remark],
     selectors: Mapping[str, JsonObject] = MappingProxyType({}),
 ) -> ImportedStore:
     """The store with these applications, earlier ones first, and with what was told of others.
@@ -112,7 +112,7 @@ def compose_store(
             files[f"clusters/{member.name}.yaml"] = (_cluster(member),)
     used: set[str] = set()
     releases: dict[tuple[str, str], App] = {}
-    unfit: list[Told] = []
+    unfit: list[Remark] = []
     for copies in _copies(apps):
         name = _name_of(copies, used, is_whole=_is_whole(copies, apps))
         used.add(name)
@@ -120,7 +120,7 @@ def compose_store(
         document = composing.document(selectors.get(copies[0].group) if _is_whole(copies, apps) else None)
         why = _fault(f"renders/{name}.yaml", document) or _twin(copies[0], releases)
         if why:
-            unfit.append(Told(copies[0].source, copies[0].name, why, FAILED))
+            unfit.append(Remark(copies[0].source, copies[0].name, why, FAILED))
             continue
         for app in copies:
             # A kustomization that one application changed stays changed where another only copied it.

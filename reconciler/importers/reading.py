@@ -30,7 +30,7 @@ class Uncarried(Exception):
     """An application that cannot be converted; the message names the reason and the remedy, without values."""
 
 
-class Told(NamedTuple):
+class Remark(NamedTuple):
     """A line about a field, an application or a directive of a copied object. Sorted by place.
 
     `subject`: the path of the field, the kind and name of the application, or the directive as it is written.
@@ -54,9 +54,9 @@ class Told(NamedTuple):
         return f"{self.what}: {self.source.path}:{self.source.line} {self.subject}: {self.why}"
 
 
-def grouped(notes: Iterable[Told]) -> Iterator[str]:
+def grouped(notes: Iterable[Remark]) -> Iterator[str]:
     """Yield a line for each; those of one reason are one line, with their number and the first of them."""
-    alike: dict[str, list[Told]] = {}
+    alike: dict[str, list[Remark]] = {}
     for each in notes:
         alike.setdefault(each.reason, []).append(each)
     for members in alike.values():
@@ -69,13 +69,13 @@ class Notes:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._lines: set[Told] = set()
+        self._lines: set[Remark] = set()
 
     def leave(self, document: Document, steps: tuple[Step, ...], why: str) -> None:
         """Remember a field, by its place."""
-        self._lines.add(Told(document.at(*steps), dotted(steps), why))
+        self._lines.add(Remark(document.at(*steps), dotted(steps), why))
 
-    def sorted(self) -> tuple[Told, ...]:
+    def sorted(self) -> tuple[Remark, ...]:
         """All of them, by place."""
         return tuple(sorted(self._lines))
 

@@ -37,7 +37,7 @@ BACK_OFF: Final = BackOff(least_s=10.0, most_s=600.0)
 _AT_ONCE: Final = 4
 """So many files of the same keys are asked about at a time."""
 
-Told = Callable[[Collection[Identity]], None]
+Listener = Callable[[Collection[Identity]], None]
 """Called from another thread with the objects of files whose result has changed."""
 _Keys = tuple[str, ...]
 
@@ -74,10 +74,10 @@ class Attempts:
         self._failed: dict[SopsMetadata, _Failed] = {}
         self._about: dict[SopsMetadata, set[Identity]] = {}
         self._awaited: frozenset[SopsMetadata] = frozenset()
-        self._listener: Told = lambda _: None
+        self._listener: Listener = lambda _: None
         self._renewals = 0
 
-    def listen(self, listener: Told) -> None:
+    def listen(self, listener: Listener) -> None:
         """Call this whenever something else is known of files than `ask` said."""
         self._listener = listener
 
@@ -211,7 +211,7 @@ def _answer(part: SopsMetadata, ran: ProgramResult) -> DecryptedValues | Decrypt
         return DecryptRefused(NO_KEY, f"sops was ended by signal {-ran.code}")
     if ran.code == _NO_DATA_KEY:
         # It has no value yet that it could repeat.
-        return DecryptRefused(NO_KEY, f"sops could not have its key: {ran.said}")
+        return DecryptRefused(NO_KEY, f"sops could not have its key: {ran.complaint}")
     return DecryptRefused(UNKNOWN, f"sops ended with {ran.code}; `sops decrypt` says why; encrypt it anew")
 
 
@@ -286,7 +286,7 @@ class Keyring:
 
         `is_all`: these are all of the fleet, so that nothing else need be remembered.
         """
-        sealed = [template for template in templates if template.sealed is not None]
+        sealed = [(template, part) for template in templates if (part := template.sealed) is not None]
         try:
             identities, fault = self._identities(), None
         except ConfigurationError as error:
@@ -296,9 +296,7 @@ class Keyring:
             self.again()
             self._digest = identities.digest
         known: dict[SopsMetadata, DecryptedValues | DecryptRefused] = {}
-        for template in sealed:
-            part = template.sealed
-            assert part is not None, "these are encrypted"
+        for _, part in sealed:
             known[part] = known.get(part) or self._known.get(part) or decrypted_file(part, identities.keys)
         self._known = known if is_all else {**self._known, **known}
         if is_all and self._attempts is not None:
@@ -308,13 +306,12 @@ class Keyring:
         self._recent |= known.keys()
         answers = {**known, **self._answered(sealed, known)}
         values: dict[Identity, DecryptedValues | Problem] = {}
-        for template in sealed:
-            assert template.sealed is not None, "these are encrypted"
-            one = answers[template.sealed]
+        for template, part in sealed:
+            one = answers[part]
             values[template.identity] = _problem_of(template, one, fault) if isinstance(one, DecryptRefused) else one
         return values
 
-    def listen(self, listener: Told) -> None:
+    def listen(self, listener: Listener) -> None:
         """Call this, from another thread, with objects of files that were answered after `open` returned."""
         if self._attempts is not None:
             self._attempts.listen(listener)
@@ -325,15 +322,15 @@ class Keyring:
             self._attempts.again()
 
     def _answered(
-        self, sealed: Iterable[Template], known: Mapping[SopsMetadata, DecryptedValues | DecryptRefused]
+        self,
+        sealed: Iterable[tuple[Template, SopsMetadata]],
+        known: Mapping[SopsMetadata, DecryptedValues | DecryptRefused],
     ) -> Mapping[SopsMetadata, DecryptedValues | DecryptRefused]:
         """Return the results of the operator's sops for files that age alone does not decrypt."""
         if self._attempts is None:
             return {}
         wanted: dict[SopsMetadata, set[Identity]] = {}
-        for template in sealed:
-            part = template.sealed
-            assert part is not None, "these are encrypted"
+        for template, part in sealed:
             answer = known[part]
             if isinstance(answer, DecryptRefused) and answer.code == NO_KEY and part.has_others:
                 wanted.setdefault(part, set()).add(template.identity)

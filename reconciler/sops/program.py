@@ -197,7 +197,7 @@ _HANDED_ON_BEGIN: Final = ("AWS_", "VAULT_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "
 and some switch checks off."""
 _SECRET_NAME: Final = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|HEADER|CREDENTIAL", re.IGNORECASE)
 _SECRET_LEAST: Final = 4
-_SAID_CHARACTERS: Final = 400
+_COMPLAINT_CHARACTERS: Final = 400
 
 
 LIMITS: Final = Limits(wall_s=30.0, cpu_s=30, file_bytes=2**20, output_bytes=16 * 2**20, error_bytes=256 * 1024)
@@ -206,12 +206,12 @@ LIMITS: Final = Limits(wall_s=30.0, cpu_s=30, file_bytes=2**20, output_bytes=16 
 class ProgramResult(NamedTuple):
     """The result of a run. `code`: of its exit; None: it was ended, or could not be started, for the reason in `why`.
 
-    `said`: the end of stderr, on one line and without its credentials.
+    `complaint`: the end of stderr, on one line and without its credentials.
     """
 
     code: int | None
     output: bytes = b""
-    said: str = ""
+    complaint: str = ""
     why: str = ""
     is_large: bool = False
     """True if it wrote more than it may."""
@@ -282,7 +282,7 @@ class Program(NamedTuple):
                 for name, value in self.environ.items():
                     if _SECRET_NAME.search(name) and len(value) >= _SECRET_LEAST:
                         text = text.replace(value, "***")
-                return ProgramResult(code, output, text[-_SAID_CHARACTERS:])
+                return ProgramResult(code, output, text[-_COMPLAINT_CHARACTERS:])
             case Terminated(Termination.LATE):
                 return ProgramResult(None, why=f"it did not end within {self.limits.wall_s:g} s")
             case Terminated(Termination.FLOODING):

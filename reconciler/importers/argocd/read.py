@@ -17,7 +17,7 @@ from reconciler.importers.argocd.manifests import is_of
 from reconciler.importers.argocd.templating import Templates, check_filled, patched
 from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.compose import ImportedStore, compose_store
-from reconciler.importers.reading import FAILED, NOT_ITS_OWN, Notes, Reading, Told, Uncarried, distinct
+from reconciler.importers.reading import FAILED, NOT_ITS_OWN, Notes, Reading, Remark, Uncarried, distinct
 
 _MADE_BY: Final = "ApplicationSet"
 
@@ -78,7 +78,7 @@ class _Reading:
         self._context = context
         self.notes = notes
         self.parts: list[App | Ignored] = []
-        self.failed: list[Told] = []
+        self.failed: list[Remark] = []
         self.selectors: dict[str, JsonObject] = {}
         """By the name of a set."""
         self._rolling: list[tuple[Reading, str, list[App]]] = []
@@ -101,7 +101,7 @@ class _Reading:
                     self.notes.leave(one, ("metadata", "name"), why)
         except Uncarried as error:
             if not generated:
-                self.failed.append(Told(document.source, f"ApplicationSet {name}", str(error), FAILED))
+                self.failed.append(Remark(document.source, f"ApplicationSet {name}", str(error), FAILED))
                 return
             why = f"the {len(generated)} Applications that it made are taken as they are; {error}"
             self.notes.leave(document, ("spec", "generators"), why)
@@ -126,7 +126,7 @@ class _Reading:
                 check_filled(body)
                 names.add(str(dig(body, "metadata", "name")))
             except Uncarried as error:
-                self.failed.append(Told(document.source, f"ApplicationSet {name}", str(error), FAILED))
+                self.failed.append(Remark(document.source, f"ApplicationSet {name}", str(error), FAILED))
             else:
                 self._take(document, Reading(document, body, ("spec", "template"), self.notes), name)
         strategy = spec.child("strategy")
@@ -150,7 +150,7 @@ class _Reading:
         except Uncarried as error:
             name = dig(application.body, "metadata", "name")
             origin = f" of ApplicationSet {group}" if group else ""
-            self.failed.append(Told(document.source, f"Application {name}{origin}", str(error), FAILED))
+            self.failed.append(Remark(document.source, f"Application {name}{origin}", str(error), FAILED))
 
     def rollouts(self) -> dict[str, tuple[JsonObject, ...]]:
         """The Rollouts of all sets by their files, when all clusters are known."""

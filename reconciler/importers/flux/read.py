@@ -13,7 +13,7 @@ from reconciler.importers.compose import ImportedStore, compose_store
 from reconciler.importers.flux.kustomization import read_kustomization_of_flux
 from reconciler.importers.flux.release import read_release
 from reconciler.importers.flux.sources import Context, Sources, artifacts_of, mentions, reference_of
-from reconciler.importers.reading import FAILED, NO_COUNTERPART, NOT_ITS_OWN, Notes, Told, Uncarried, distinct
+from reconciler.importers.reading import FAILED, NO_COUNTERPART, NOT_ITS_OWN, Notes, Remark, Uncarried, distinct
 
 _OWN: Final = ("fluxcd.io", "fluxcd.controlplane.io")
 """Ends of the groups of Flux and of its operator."""
@@ -42,7 +42,7 @@ def read_flux(
     """
     notes = Notes()
     apps: list[App | Ignored] = []
-    failed: list[Told] = []
+    failed: list[Remark] = []
     for cluster, exported in documents.items():
         listed = distinct(exported, notes)
         context = Context(cluster, Sources(listed, notes), checkouts, kube_version, names, notes)
@@ -56,7 +56,7 @@ def read_flux(
     return compose_store(fleet, apps, members, notes.sorted(), failed)
 
 
-def _read(document: Document, context: Context, failed: list[Told], beside: list[Document]) -> list[App | Ignored]:
+def _read(document: Document, context: Context, failed: list[Remark], beside: list[Document]) -> list[App | Ignored]:
     """Return the renders of a document; the reason of a failure is added to `failed`. `beside`: all documents."""
     kind = _kind(document.body)
     try:
@@ -68,7 +68,7 @@ def _read(document: Document, context: Context, failed: list[Told], beside: list
             _check_resource_set(document, context, beside)
     except Uncarried as error:
         name = f"{dig(document.body, 'metadata', 'namespace') or 'default'}/{dig(document.body, 'metadata', 'name')}"
-        failed.append(Told(document.source, f"{kind} {name}", str(error), FAILED))
+        failed.append(Remark(document.source, f"{kind} {name}", str(error), FAILED))
     return []
 
 

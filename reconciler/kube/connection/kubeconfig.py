@@ -157,9 +157,9 @@ def load_members(
     return configs
 
 
-def stamp_of(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[tuple[int, ...], ...]:
+def stamp_of(kubeconfig: Path | None) -> tuple[tuple[int, ...], ...]:
     """Return a stamp of the files that `load_members` reads; it changes with them, also when one is missing."""
-    return tuple(map(_stamp, _files(kubeconfig, environ)))
+    return tuple(map(_stamp, _files(kubeconfig)))
 
 
 def _stamp(file: Path) -> tuple[int, ...]:
@@ -170,9 +170,9 @@ def _stamp(file: Path) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _files(kubeconfig: Path | None, environ: Mapping[str, str]) -> Sequence[Path]:
+def _files(kubeconfig: Path | None) -> Sequence[Path]:
     """Return the files that were named, or the ordinary ones of a folder."""
-    location = kubeconfig if kubeconfig is not None else _default_location(environ)
+    location = kubeconfig if kubeconfig is not None else _default_location(os.environ)
     if isinstance(location, Path):
         return sorted(filter(os.path.isfile, location.iterdir())) if location.is_dir() else [location]
     return location
@@ -366,6 +366,6 @@ def check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
         )
 
 
-def context_names(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+def context_names(kubeconfig: Path | None) -> tuple[str, ...]:
     """Return the contexts of a kubeconfig file or folder, sorted. Raises ConfigurationError if unreadable."""
-    return tuple(sorted(read_files(_files(kubeconfig, environ), may_be_missing=kubeconfig is None).contexts))
+    return tuple(sorted(read_files(_files(kubeconfig), may_be_missing=kubeconfig is None).contexts))

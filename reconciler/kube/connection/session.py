@@ -14,6 +14,7 @@ import sys
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cache
 from hashlib import sha256
@@ -202,30 +203,21 @@ class Call(Struct, frozen=True, kw_only=True):
     """Of connections that may be used again; one of another pool never is."""
 
 
+@dataclass(eq=False, repr=False)
 class SessionFault(Exception):
     """There is no answer, or no whole one.
 
-    `is_sent` False: the server did not get the request. `is_timeout`: nothing came in time. `is_cut_off`: the body
-    ended too early. `is_about_certificates`: TLS failed. `errno`: of the system's error, if it was one.
+    `message`: the error in the words of the library or the system. `is_sent` False: the server did not get the request.
+    `is_timeout`: nothing came in time. `is_cut_off`: the body ended too early. `is_about_certificates`: TLS failed.
+    `errno`: of the system's error, if it was one.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        is_sent: bool = True,
-        is_timeout: bool = False,
-        is_cut_off: bool = False,
-        is_about_certificates: bool = False,
-        errno: int | None = None,
-    ) -> None:
-        """`message`: the error in the words of the library or the system."""
-        super().__init__(message)
-        self.is_sent = is_sent
-        self.is_timeout = is_timeout
-        self.is_cut_off = is_cut_off
-        self.is_about_certificates = is_about_certificates
-        self.errno = errno
+    message: str
+    is_sent: bool = True
+    is_timeout: bool = False
+    is_cut_off: bool = False
+    is_about_certificates: bool = False
+    errno: int | None = None
 
 
 def reason(error: BaseException, place: str = "") -> str:

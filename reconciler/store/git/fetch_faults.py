@@ -17,14 +17,14 @@ DENIED: Final = "Permission denied"
 
 
 class Failure(NamedTuple):
-    """A failed command of git. `said`: the end of the messages of git and, through it, the server. `log`: of ssh.
+    """A failed command of git. `output`: the end of the messages of git and, through it, the server. `log`: of ssh.
 
     `key_fault`: the error of ssh-keygen about the SSH key; empty: none. `most_bytes`: of a pack.
     """
 
     url: GitUrl
     access: GitAccess
-    said: str
+    output: str
     log: str
     key_fault: str
     most_bytes: int
@@ -51,14 +51,14 @@ def _ssh_fault(failure: Failure) -> str:
     for pattern, text in _IN_LOG:
         if match := re.search(pattern, log):
             return text.format(name=_name(failure.url), host=host, found=_last_line(match[0]))
-    if match := re.search(r"No user exists for uid \d+", failure.said):
+    if match := re.search(r"No user exists for uid \d+", failure.output):
         return f"OpenSSH here: {match[0]}; give the user that this runs as a name in the user database"
-    return _last_line(log) if not any(re.search(pattern, failure.said) for pattern, _ in _SAID) else ""
+    return _last_line(log) if not any(re.search(pattern, failure.output) for pattern, _ in _IN_OUTPUT) else ""
 
 
 def _http_fault(failure: Failure) -> str:
     # Lines of the server could say anything.
-    output = "\n".join(line for line in _lines(failure.said) if not line.startswith("remote: "))
+    output = "\n".join(line for line in _lines(failure.output) if not line.startswith("remote: "))
     for address in re.findall(r"(?:^warning: redirecting to |could not read \w+ for ')([^\s']+)", output, re.MULTILINE):
         other = urlsplit(address)
         if f"{other.scheme}://{other.netloc}" != failure.url.origin:
@@ -85,10 +85,10 @@ def _http_fault(failure: Failure) -> str:
 
 
 def _fault(failure: Failure) -> str:
-    for pattern, text in _SAID:
-        if re.search(pattern, failure.said):
+    for pattern, text in _IN_OUTPUT:
+        if re.search(pattern, failure.output):
             return text.format(most_bytes=failure.most_bytes)
-    complaint = "; ".join([line for line in _lines(failure.said) if not re.match(_NO_COMPLAINT, line)][-3:])
+    complaint = "; ".join([line for line in _lines(failure.output) if not re.match(_NO_COMPLAINT, line)][-3:])
     if complaint:
         return f"git and the server say: {complaint}"
     # Newer OpenSSH tells no error when a server closes the connection at once.
@@ -175,7 +175,7 @@ _OF_HTTP: Final = (
 _NOT_FOUND: Final = (
     "there is no repository there, or the key may not read it; {closed}does `git ls-remote STORE` find it?"
 )
-_SAID: Final = (
+_IN_OUTPUT: Final = (
     (r"not appear to be a git repository|[Rr]epository .{0,300}not found|not a git repository|[Nn]o such repository",
      "there is no repository there, or it is hidden from these credentials; does `git ls-remote STORE` find it?"),
     (r"couldn't find remote ref", "the branch or tag went away while it was fetched"),

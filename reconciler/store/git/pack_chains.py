@@ -33,10 +33,10 @@ CHAIN_MAX: Final = 4_095
 
 
 class PackedEntry(NamedTuple):
-    """An entry of a pack: the size of its data and, of a delta, that of what it makes, and the place of its base."""
+    """An entry of a pack: the size of its data and, of a delta, that of its result, and the place of its base."""
 
     size: int
-    made: int = 0
+    result_size: int = 0
     base: int | None = None
 
 

@@ -255,7 +255,7 @@ class Remote:
         return Failure(
             url=self._url,
             access=self._access,
-            said=ran.error[-_LOG_BYTES:].decode(errors="replace"),
+            output=ran.error[-_LOG_BYTES:].decode(errors="replace"),
             log=log,
             key_fault=self._key_fault() if DENIED in log and self._access.key else "",
             most_bytes=_PACK_BYTES,

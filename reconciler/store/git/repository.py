@@ -153,14 +153,14 @@ def refuse_large_bases(repository: Any, oid: Any) -> None:
         for pack in packs_of(_objects(repository.path)):
             place = pack.place(bytes(oid.raw))
             chain = [*pack.chain(place)] if place is not None else []
-            sizes = [max(entry.size, entry.made) for entry in chain]
+            sizes = [max(entry.size, entry.result_size) for entry in chain]
             large = sum(size for size in sizes if size > MAX_BYTES + 1)
             if max(sizes, default=0) > MAX_OBJECT_BYTES or large > MAX_CHAIN_BYTES or len(sizes) > CHAIN_MAX + 1:
                 raise StoreError(
                     f"the object {oid} is packed as a difference to {sum(sizes):,} bytes in {len(sizes):,} objects; "
                     "that is not unpacked (`git repack -adf` where the repository is served packs it anew)"
                 )
-            _count(repository, [entry.size + entry.made // _COPIES for entry in chain] if len(chain) > 1 else [])
+            _count(repository, [entry.size + entry.result_size // _COPIES for entry in chain] if len(chain) > 1 else [])
     except (OSError, ValueError, IndexError, struct.error, zlib.error) as error:
         raise StoreError(f"the pack of the object {oid} cannot be read: {error}") from error
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.api.problem import Source
 from reconciler.importers import Notes, Reading, Settings, Uncarried, grouped, of_settings
-from reconciler.importers.reading import FAILED, Told
+from reconciler.importers.reading import FAILED, Remark
 from tests.unit.importers.told import documents_of
 from tests.unit.yaml_cases import cases
 
@@ -73,6 +73,6 @@ def test_an_empty_value_below_a_list_is_refused_since_helm_leaves_it_out() -> No
 def test_reasons_that_differ_by_what_they_name_are_one_line(why: str) -> None:
     names = [{"kind": "GitRepository", "space": "a", "name": "b", "path": "apps/a"},
              {"kind": "GitRepository", "space": "flux-system", "name": "kagent-crds", "path": "apps/b"}]  # fmt: skip
-    found = [Told(Source(path="a.yaml", line=1), "Kustomization", why.format(**each), FAILED) for each in names]
+    found = [Remark(Source(path="a.yaml", line=1), "Kustomization", why.format(**each), FAILED) for each in names]
     assert [line.endswith("(2 of this reason; --all names each)") for line in grouped(found)] == [True]
-    assert len(list(grouped([found[0], Told(Source(path="a.yaml", line=1), "a", "it is a plugin", FAILED)]))) == 2
+    assert len(list(grouped([found[0], Remark(Source(path="a.yaml", line=1), "a", "it is a plugin", FAILED)]))) == 2

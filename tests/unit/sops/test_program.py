@@ -59,7 +59,7 @@ def test_the_real_sops_opens_for_pgp_and_for_groups_of_pgp_and_age(sops: Sops, t
             data = sops.encrypt_for(WIDGET, rule, GNUPGHOME=home["GNUPGHOME"])
             sealed = sealed_of(data)
             ran = program.decrypt(data, is_json=False)
-            assert (ran.code, ran.why) == (0, ""), ran.said
+            assert (ran.code, ran.why) == (0, ""), ran.complaint
             values = values_of(sealed, ran.output)
             assert isinstance(values, DecryptedValues), values
             # The same as age reads of the same document.
@@ -70,7 +70,7 @@ def test_the_real_sops_opens_for_pgp_and_for_groups_of_pgp_and_age(sops: Sops, t
     lonely = present(program_of(sops.binary, "", {"GNUPGHOME": str(tmp_path / "g")}, identities=None))
     ran = lonely.decrypt(data, is_json=False)
     assert ran.code == 128
-    assert "hunter2" not in ran.said
+    assert "hunter2" not in ran.complaint
 
 
 SECRET = ("--encrypted-regex", "^(data|stringData)$")
@@ -86,14 +86,14 @@ def test_the_real_sops_asks_a_vault(sops: Sops, tmp_path: Path) -> None:
         data = sops.encrypt_for(WIDGET, f"  hc_vault_transit_uri: {vault.address}/v1/transit/keys/fleet\n", **told)
         program = present(program_of(sops.binary, "", {**told, "HOME": str(tmp_path)}, identities=None))
         ran = program.decrypt(data, is_json=False)
-        assert ran.code == 0, ran.said
+        assert ran.code == 0, ran.complaint
         assert isinstance(values_of(sealed_of(data), ran.output), DecryptedValues)
         assert vault.tokens == {"token-of-the-service"}
         vault.refuse = "permission denied for token-of-the-service"
         ran = program.decrypt(data, is_json=False)
         assert ran.code == 128
-        assert "permission denied" in ran.said
-        assert "token-of-the-service" not in ran.said
+        assert "permission denied" in ran.complaint
+        assert "token-of-the-service" not in ran.complaint
 
 
 def test_a_program_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_program_that_writes_without_end_is_ended(tmp_path: Path, stream: int)
     )
     assert ran.code is None
     assert ran.is_large
-    assert len(ran.output) + len(ran.said) <= 2 * 10**6
+    assert len(ran.output) + len(ran.complaint) <= 2 * 10**6
 
 
 def test_memory_and_files_are_limited(tmp_path: Path) -> None:
