@@ -20,7 +20,7 @@ from pygit2.enums import FileMode, FileStatus
 
 from reconciler.api.refs import short_revision
 from reconciler.errors import RevisionNotFound, StoreError
-from reconciler.store.git.repository import FAULTS, close, is_ancestor, open_repository, using_repository
+from reconciler.store.git.repository import FAULTS, close, is_ancestor, open_repository, reporting, using_repository
 from reconciler.store.git.snapshot import GitStore
 
 
@@ -149,28 +149,25 @@ def base_of(folder: Path, branch: str) -> str:
     Raises StoreError: the name is no branch's, the branch is checked out, or it and HEAD went different ways.
     """
     name = f"refs/heads/{branch}"
-    try:
-        with using_repository(folder) as repository:
-            if not pygit2.reference_is_valid_name(name) or branch.startswith("-"):
-                raise StoreError(f"{branch!r} cannot name a branch")
-            head: Any = repository.references.get("HEAD")
-            reference: Any = repository.lookup_branch(branch)
-            if (head is not None and head.target == name) or (reference is not None and reference.is_checked_out()):
-                raise StoreError(
-                    f"{folder}: the branch {branch} is checked out; name another one, or write the files instead"
-                )
-            if repository.head_is_unborn:
-                raise StoreError(f"{folder}: nothing is committed there yet; commit the store first")
-            start: Any = repository.revparse_single("HEAD^{commit}").id
-            if reference is None:
-                return str(start)
-            tip = reference.peel(pygit2.Commit).id
-            if is_ancestor(repository, tip, start):
-                return str(start)
-            if is_ancestor(repository, start, tip):
-                return str(tip)
-    except FAULTS as error:
-        raise StoreError(f"{folder}: the branch {branch} cannot be looked at: {error}") from error
+    with reporting(f"{folder}: the branch {branch} cannot be looked at"), using_repository(folder) as repository:
+        if not pygit2.reference_is_valid_name(name) or branch.startswith("-"):
+            raise StoreError(f"{branch!r} cannot name a branch")
+        head: Any = repository.references.get("HEAD")
+        reference: Any = repository.lookup_branch(branch)
+        if (head is not None and head.target == name) or (reference is not None and reference.is_checked_out()):
+            raise StoreError(
+                f"{folder}: the branch {branch} is checked out; name another one, or write the files instead"
+            )
+        if repository.head_is_unborn:
+            raise StoreError(f"{folder}: nothing is committed there yet; commit the store first")
+        start: Any = repository.revparse_single("HEAD^{commit}").id
+        if reference is None:
+            return str(start)
+        tip = reference.peel(pygit2.Commit).id
+        if is_ancestor(repository, tip, start):
+            return str(start)
+        if is_ancestor(repository, start, tip):
+            return str(tip)
     raise StoreError(
         f"{folder}: the branch {branch} and HEAD went different ways; rebase or merge it, or delete it: "
         f"git branch -D {branch}"
@@ -186,38 +183,35 @@ def commit_on(
         StoreError: the branch moved meanwhile, a file is another one than `before`, it is not known who commits, or
             commits have to be signed. The branch stays where it is.
     """
-    try:
-        with using_repository(folder) as repository:
-            refuse_signing(repository, folder)
-            parent: Any = repository[pygit2.Oid(hex=base)]
-            index = pygit2.Index()
-            index.read_tree(parent.tree)
-            for edit in edits:
-                try:
-                    there: Any = parent.tree[edit.path]
-                except KeyError:
-                    there = None
-                if there is not None and there.filemode not in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
-                    raise StoreError(f"{edit.path}: it is no ordinary file, and stays as it is")
-                if (None if there is None else there.data) != edit.before:
-                    raise StoreError(f"{edit.path}: it is another file than was read; begin again")
-                if edit.data is None:
-                    index.remove(edit.path)
-                else:
-                    mode = FileMode.BLOB if there is None else FileMode(there.filemode)
-                    index.add(pygit2.IndexEntry(edit.path, repository.create_blob(edit.data), mode))
-            tree = index.write_tree(repository)
-            if tree == parent.tree.id:
-                return None
-            author, committer = (signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
-            commit = repository.create_commit(None, author, committer, message, tree, [parent.id])
-            reference: Any = repository.lookup_branch(branch)
-            if reference is not None and not is_ancestor(repository, reference.peel(pygit2.Commit).id, parent.id):
-                raise StoreError(f"{folder}: the branch {branch} moved meanwhile; begin again")
-            repository.references.create(f"refs/heads/{branch}", commit, force=reference is not None)
-            return Committed(str(commit), branch)
-    except FAULTS as error:
-        raise StoreError(f"{folder}: the commit could not be made: {error}") from error
+    with reporting(f"{folder}: the commit could not be made"), using_repository(folder) as repository:
+        refuse_signing(repository, folder)
+        parent: Any = repository[pygit2.Oid(hex=base)]
+        index = pygit2.Index()
+        index.read_tree(parent.tree)
+        for edit in edits:
+            try:
+                there: Any = parent.tree[edit.path]
+            except KeyError:
+                there = None
+            if there is not None and there.filemode not in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
+                raise StoreError(f"{edit.path}: it is no ordinary file, and stays as it is")
+            if (None if there is None else there.data) != edit.before:
+                raise StoreError(f"{edit.path}: it is another file than was read; begin again")
+            if edit.data is None:
+                index.remove(edit.path)
+            else:
+                mode = FileMode.BLOB if there is None else FileMode(there.filemode)
+                index.add(pygit2.IndexEntry(edit.path, repository.create_blob(edit.data), mode))
+        tree = index.write_tree(repository)
+        if tree == parent.tree.id:
+            return None
+        author, committer = (signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
+        commit = repository.create_commit(None, author, committer, message, tree, [parent.id])
+        reference: Any = repository.lookup_branch(branch)
+        if reference is not None and not is_ancestor(repository, reference.peel(pygit2.Commit).id, parent.id):
+            raise StoreError(f"{folder}: the branch {branch} moved meanwhile; begin again")
+        repository.references.create(f"refs/heads/{branch}", commit, force=reference is not None)
+        return Committed(str(commit), branch)
 
 
 @contextmanager
@@ -246,11 +240,8 @@ def edits_of(folder: Path, commit: str, copy: Path) -> list[FileEdit]:
 
     Raises StoreError: the repository cannot be read.
     """
-    try:
-        with using_repository(folder) as repository:
-            before = {path: entry.data for path, entry in _blobs(repository[pygit2.Oid(hex=commit)].tree, "")}
-    except FAULTS as error:
-        raise StoreError(f"{folder}: {short_revision(commit)} cannot be read: {error}") from error
+    with reporting(f"{folder}: {short_revision(commit)} cannot be read"), using_repository(folder) as repository:
+        before = {path: entry.data for path, entry in _blobs(repository[pygit2.Oid(hex=commit)].tree, "")}
     files = (path for path in copy.rglob("*") if path.is_file() and ".git" not in path.relative_to(copy).parts)
     after = {path.relative_to(copy).as_posix(): path.read_bytes() for path in files}
     paths = sorted(path for path in before | after if before.get(path) != after.get(path))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
@@ -35,6 +36,7 @@ from reconciler.store.git.repository import (
     newest_first,
     oid_of,
     peeled,
+    reporting,
     using_repository,
 )
 from reconciler.store.git.snapshot import GitStore
@@ -60,13 +62,11 @@ def ancestry(folder: Path, revisions: Collection[str], head: str) -> Ancestry:
     Missing ones are checked each time: a garbage collection may have come in between.
     """
     wanted = frozenset({*revisions, head})
-    try:
-        with using_repository(folder) as repository:
-            there = frozenset(revision for revision in wanted if _commit(repository, revision) is not None)
+    with suppress(*_FAULTS), using_repository(folder) as repository:
+        there = frozenset(revision for revision in wanted if _commit(repository, revision) is not None)
         order = _order(folder, there, head) if head in there else ()
         return Ancestry(order=order, missing=wanted - there)
-    except _FAULTS:
-        return Ancestry(missing=wanted)
+    return Ancestry(missing=wanted)
 
 
 def last_authors(folder: Path, base: str, head: str, paths: Collection[str]) -> dict[str, str]:
@@ -75,14 +75,11 @@ def last_authors(folder: Path, base: str, head: str, paths: Collection[str]) -> 
     A path that no commit in between has changed is left out.
     """
     authors: dict[str, str] = {}
-    try:
-        with using_repository(folder) as repository:
-            for path in paths:
-                commit = None if is_same(repository, base, head, path) else last_change(repository, head, path)
-                if commit is not None:
-                    authors[path] = f"{commit.author.name[:60]}, since {rfc3339(commit.commit_time)}"
-    except _FAULTS:
-        return authors
+    with suppress(*_FAULTS), using_repository(folder) as repository:
+        for path in paths:
+            commit = None if is_same(repository, base, head, path) else last_change(repository, head, path)
+            if commit is not None:
+                authors[path] = f"{commit.author.name[:60]}, since {rfc3339(commit.commit_time)}"
     return authors
 
 
@@ -91,12 +88,9 @@ def newest_with(folder: Path, commit: str, line: str) -> str | None:
 
     Raises StoreError: the history cannot be read.
     """
-    try:
-        with using_repository(folder) as repository:
-            lines = ((str(one.id), one.message.splitlines()) for one in newest_first(repository, commit))
-            return next((one for one, message in lines if line in map(str.strip, message)), None)
-    except _FAULTS as error:
-        raise StoreError(f"{folder}: its history cannot be read: {error}") from error
+    with reporting(f"{folder}: its history cannot be read", _FAULTS), using_repository(folder) as repository:
+        lines = ((str(one.id), one.message.splitlines()) for one in newest_first(repository, commit))
+        return next((one for one, message in lines if line in map(str.strip, message)), None)
 
 
 def resolve_revisions(folder: Path, texts: Collection[str]) -> dict[str, str]:
@@ -104,23 +98,18 @@ def resolve_revisions(folder: Path, texts: Collection[str]) -> dict[str, str]:
 
     A text is an id, seven or more letters of one, the same of a digest after `sha256:`, or the name of a tag.
     """
-    try:
-        with using_repository(folder) as repository:
-            named = {text: _commit_named(repository, text) for text in sorted(set(texts))}
-    except _FAULTS:
-        return {}
-    return {text: commit for text, commit in named.items() if commit is not None}
+    with suppress(*_FAULTS), using_repository(folder) as repository:
+        named = {text: _commit_named(repository, text) for text in sorted(set(texts))}
+        return {text: commit for text, commit in named.items() if commit is not None}
+    return {}
 
 
 def unknown_revisions(folder: Path, texts: Collection[str]) -> frozenset[str]:
     """Return the texts that name no commit, as `resolve_revisions` reads them; none where the history is not whole."""
-    try:
-        with using_repository(folder) as repository:
-            if repository.is_shallow:
-                return frozenset()
+    with suppress(*_FAULTS), using_repository(folder) as repository:
+        if not repository.is_shallow:
             return frozenset(text for text in texts if _commit_named(repository, text) is None)
-    except _FAULTS:
-        return frozenset()
+    return frozenset()
 
 
 def keep_revisions(folder: Path, below: str, revisions: Collection[str]) -> None:
@@ -128,19 +117,16 @@ def keep_revisions(folder: Path, below: str, revisions: Collection[str]) -> None
 
     Raises StoreError: the clone cannot be written.
     """
-    try:
-        with using_repository(folder) as repository:
-            wanted = {below + revision for revision in revisions if _FULL_ID.fullmatch(revision)}
-            there = {name for name in repository.references if name.startswith(below)}
-            # New ones first, so that a crash in between keeps too much rather than too little.
-            for name in sorted(wanted - there):
-                commit = _commit(repository, name.removeprefix(below))
-                if commit is not None:
-                    repository.references.create(name, commit.id, force=True)
-            for name in sorted(there - wanted):
-                repository.references.delete(name)
-    except _FAULTS as error:
-        raise StoreError(f"{folder}: the clone cannot be written: {error}") from error
+    with reporting(f"{folder}: the clone cannot be written", _FAULTS), using_repository(folder) as repository:
+        wanted = {below + revision for revision in revisions if _FULL_ID.fullmatch(revision)}
+        there = {name for name in repository.references if name.startswith(below)}
+        # New ones first, so that a crash in between keeps too much rather than too little.
+        for name in sorted(wanted - there):
+            commit = _commit(repository, name.removeprefix(below))
+            if commit is not None:
+                repository.references.create(name, commit.id, force=True)
+        for name in sorted(there - wanted):
+            repository.references.delete(name)
 
 
 def _commit(repository: Any, revision: str) -> Any:
@@ -217,14 +203,12 @@ class Relation(StrEnum):
 
 def in_force(folder: Path, name: str) -> str | None:
     """The commit that a reference of the clone pins; None when there is none, or it cannot be read."""
-    try:
-        with using_repository(folder) as repository:
-            ref: Any = repository.references.get(name)
-            if ref is not None and isinstance(ref.target, str):
-                return ref.target.removeprefix(ARTIFACTS)
-            return str(peeled(repository, ref.resolve().target).id) if ref is not None else None
-    except _FAULTS:
-        return None
+    with suppress(*_FAULTS), using_repository(folder) as repository:
+        ref: Any = repository.references.get(name)
+        if ref is not None and isinstance(ref.target, str):
+            return ref.target.removeprefix(ARTIFACTS)
+        return str(peeled(repository, ref.resolve().target).id) if ref is not None else None
+    return None
 
 
 def pin(folder: Path, name: str, commit: str) -> None:
@@ -232,18 +216,15 @@ def pin(folder: Path, name: str, commit: str) -> None:
 
     The former active commit stays reachable too: the last good content of a broken file may only be there.
     """
-    try:
-        before = in_force(folder, name)
-        with using_repository(folder) as repository:
-            oid = oid_of(repository, commit)
-            if before is not None and before != commit:
-                old = oid_of(repository, before)
-                if not is_ancestor(repository, old, oid):
-                    repository.references.create(f"refs/fleet/kept/{before}", old, force=True)
-            artifact = ARTIFACTS + commit
-            repository.references.create(name, artifact if artifact in repository.references else oid, force=True)
-    except _FAULTS as error:
-        raise StoreError(f"{folder}: the clone cannot be written: {error}") from error
+    before = in_force(folder, name)
+    with reporting(f"{folder}: the clone cannot be written", _FAULTS), using_repository(folder) as repository:
+        oid = oid_of(repository, commit)
+        if before is not None and before != commit:
+            old = oid_of(repository, before)
+            if not is_ancestor(repository, old, oid):
+                repository.references.create(f"refs/fleet/kept/{before}", old, force=True)
+        artifact = ARTIFACTS + commit
+        repository.references.create(name, artifact if artifact in repository.references else oid, force=True)
 
 
 def relation(folder: Path, old: str, new: str) -> Relation:

@@ -51,6 +51,15 @@ def using_repository(path: Path) -> Iterator[CountedRepository]:
         close(repository)
 
 
+@contextmanager
+def reporting(fault: str, kinds: tuple[type[Exception], ...] = FAULTS) -> Iterator[None]:
+    """Raise StoreError with these words for a fault of libgit2 in the block; `kinds`: of which it may be."""
+    try:
+        yield
+    except kinds as error:
+        raise StoreError(f"{fault}: {error}") from error
+
+
 def close(repository: pygit2.Repository) -> None:
     """Free its memory at once: a service opens one every second, and garbage would add up.
 

@@ -35,6 +35,7 @@ from reconciler.store.git.repository import (
     open_repository,
     peeled,
     refuse_large_bases,
+    reporting,
     tree_at,
 )
 from reconciler.store.git.url import is_revision_name
@@ -154,7 +155,7 @@ class GitStore:
         """The content of a blob by its full id, such as the last good version of a file; None when it is gone."""
         if len(blob) not in (40, 64) or not _COMMIT_ID.fullmatch(blob):
             return None
-        try:
+        with reporting(f"the object {blob} is corrupt"):
             oid = pygit2.Oid(hex=blob)
             if oid not in self._repository.odb:
                 return None
@@ -162,8 +163,6 @@ class GitStore:
             if self._repository.odb.read_header(oid)[1] > MAX_BYTES:
                 return None
             content: Any = self._repository.get(blob)
-        except FAULTS as error:
-            raise StoreError(f"the object {blob} is corrupt: {error}") from error
         return bytes(content.data) if isinstance(content, pygit2.Blob) else None
 
     def changed_paths(self, base: str, head: str, subdir: str = "", most: int = 2 * MAX_ENTRIES) -> tuple[str, ...]:
@@ -206,11 +205,9 @@ class GitStore:
         by_ref: dict[str, pygit2.Commit] = {}
         full = [name] if name.startswith("refs/") else [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
         for reference in full:
-            try:
+            with reporting(f"the reference {reference} cannot be read"):
                 named = self._repository.references.get(reference)
                 target = named.resolve().target if named is not None else None
-            except FAULTS as error:
-                raise StoreError(f"the reference {reference} cannot be read: {error}") from error
             if target is not None:
                 commit = self._peel(target, name)
                 by_ref[str(commit.id)] = commit
@@ -219,12 +216,10 @@ class GitStore:
         return next(iter(by_ref.values())) if by_ref else self._by_id(name)
 
     def _head(self) -> Any:
-        try:
+        with reporting(f"HEAD in {self.folder} cannot be read"):
             if not self._repository.head_is_unborn:
                 return self._repository.head.target
             missing = _clean(str(self._repository.lookup_reference("HEAD").target)).removeprefix("refs/heads/")
-        except FAULTS as error:
-            raise StoreError(f"HEAD in {self.folder} cannot be read: {error}") from error
         if branches := self._branches_near(missing):
             raise RevisionNotFound(
                 f"HEAD is at the branch {missing}, which is gone{branches}; check out one, or give --rev"
@@ -257,10 +252,8 @@ class GitStore:
         return self._peel(oid, text)
 
     def _peel(self, target: Any, name: str) -> pygit2.Commit:
-        try:
+        with reporting(f"{name} leads to an object that is missing or corrupt"):
             commit = peeled(self._repository, target)
-        except FAULTS as error:
-            raise StoreError(f"{name} leads to an object that is missing or corrupt: {error}") from error
         if not isinstance(commit, pygit2.Commit):
             raise RevisionNotFound(f"{name} is no commit")
         return commit
