@@ -15,6 +15,7 @@ from reconciler.api.refs import Identity, PolicyRef, listed
 from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_never_distributed
 from reconciler.incremental import by_key
 from reconciler.policy import Claims, claim
+from reconciler.rollouts import best_of
 
 _SAY_THAT_SOMETHING_IS_MISSING: Final = frozenset(
     {
@@ -180,25 +181,39 @@ def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
 
 
 def takeover_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
-    """Yield what is looser for objects that another policy takes now. Source: design#settings-plan."""
+    """Yield what is looser for objects that another policy or Rollout takes now. Source: design#settings-plan."""
     both = base.templates.keys() & head.templates.keys()
-    if base.propagation == head.propagation and all(
+    if (base.propagation, base.rollouts) == (head.propagation, head.rollouts) and all(
         base.templates[one] is head.templates[one] or base.templates[one].labels == head.templates[one].labels
         for one in both
     ):
         return
     old, new = ({policy.ref: policy for policy in fleet.propagation} for fleet in (base, head))
     before, after = claim(base).claims, claim(head).claims
+    claimed = sorted(both & before.keys() & after.keys())
     moved = by_key(
-        ((before[one].policy, after[one].policy), one)
-        for one in sorted(both & before.keys() & after.keys())
-        if before[one].policy != after[one].policy
+        ((before[one].policy, after[one].policy), one) for one in claimed if before[one].policy != after[one].policy
     )
     for (loser, winner), identities in sorted(moved.items()):
         names = f"{listed(identities, _OVERLAPS_SHOWN)}, taken from {loser}: "
         for path, values, meaning in _looser(old[loser], new[winner]):
             yield SettingChange(source=new[winner].source, document=str(winner), path=path, before=values[0],
                                 after=values[1], meaning=names + meaning, direction=Direction.LOOSENS)  # fmt: skip
+    unedited = {one.name: one for one in head.rollouts for was in base.rollouts
+                if (was.name, was.templates) == (one.name, one.templates)}  # fmt: skip
+    restaged: dict[tuple[str, str], list[Identity]] = {}
+    for one in claimed if unedited else ():
+        was, is_now = (
+            best_of(fleet.rollouts, fleet.templates[one], claims[one].policy)
+            for fleet, claims in ((base, before), (head, after))
+        )
+        for name in unedited.keys() & (set(was) - set(is_now)):
+            restaged.setdefault((name, ", ".join(is_now)), []).append(one)
+    for (name, other), identities in sorted(restaged.items()):
+        meaning = f"they go by the stages of {other}" if other else "they change at once, past every gate"
+        yield SettingChange(source=unedited[name].source, document=f"Rollout {name}", path="templates",
+                            before=[*map(str, identities)], after=other or MISSING, meaning=meaning,
+                            direction=Direction.LOOSENS)  # fmt: skip
 
 
 def _looser(before: PropagationPolicy, after: PropagationPolicy) -> Iterator[tuple[str, tuple[Json, Json], str]]:

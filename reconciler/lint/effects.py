@@ -34,12 +34,16 @@ class Looser(Enum):
 
 
 class Effect(Struct, frozen=True):
-    """A row. `order`: values from the strictest; empty: any change loosens. `is_always_held`: needs a person."""
+    """A row. `order`: values from the strictest; empty: any change loosens. `is_always_held`: needs a person.
+
+    `is_block`: a mapping that counts by being there, whatever it says.
+    """
 
     meaning: str
     looser: Looser = Looser.NEVER
     order: tuple[str, ...] = ()
     is_always_held: bool = False
+    is_block: bool = False
 
     @property
     def has_scale(self) -> bool:
@@ -128,7 +132,7 @@ FLEET_ROWS: Final[Rows] = {
     **rows_of(Looser.LESS, {
         "spec.guards.window": "guards: deletions of the last {after} count with what is due",
         "spec.history.maxEvents": "history: the newest {after} events are kept; older ones are gone for good",
-        "spec.history.maxAge": "history: {after} are kept; what is older is gone for good",
+        "spec.history.maxAge": "history of {after} is kept; what is older is gone for good",
     }),
     **rows_of(Looser.CONFIRMS, {
         "spec.guards.confirm": "deletions that the guards hold are let through: those of the digest {after}",
@@ -168,7 +172,6 @@ FLEET_ROWS: Final[Rows] = {
     "spec.windows[].drift": Effect("drift outside of windows: {after} (hold: it waits)", Looser.MORE, ("hold", "heal")),
 }  # fmt: skip
 
-_REACHED: Final = "cluster {name} is reached another way: all of it will be compared with what answers there"
 MEMBER_ROWS: Final[Rows] = {
     ADDED: Effect("cluster {name} joins: what policies place there is made in it"),
     REMOVED: Effect(
@@ -195,7 +198,10 @@ CLUSTER_ROWS: Final[Rows] = {
     "spec.syncMode": Effect(
         "who applies in {name}: {after} (Pull: a process of its own)", Looser.MORE, ("Push", "Pull")
     ),
-    "spec.apiEndpoint": Effect(_REACHED, Looser.ALWAYS, is_always_held=True),
+    "spec.apiEndpoint": Effect(
+        "it names another server and has no effect: how {name} is reached is said by the kubeconfig alone",
+        Looser.ALWAYS, is_always_held=True,
+    ),
 }  # fmt: skip
 PROFILE_ROWS: Final[Rows] = {
     **MEMBER_ROWS,
@@ -231,6 +237,7 @@ ROLLOUT_ROWS: Final[Rows] = {
             Looser.ALWAYS),
     **tree_of("spec.stages[].gate.conditions[]", (".apiVersion", ".kind", ".namespace", ".name", ".cel"),
             "a stage must show a condition of other objects", Looser.ALWAYS),
+    "spec.stages[].after": Effect("what follows a stage before the next begins"),
     **rows_of(Looser.MORE, {
         "spec.stages[].maxConcurrency": "clusters of a stage that change at once: {after}",
         "spec.stages[].gate.maxFailures": "clusters that may fail before a stage is paused: {after}",
@@ -243,7 +250,6 @@ ROLLOUT_ROWS: Final[Rows] = {
         "spec.stages[].gate.metrics": "metrics that a stage must show before the next begins",
         "spec.stages[].gate.metrics[].for": "a stage must show a metric for {after} before the next begins",
         "spec.stages[].gate.minSuccessTime": "a stage must be healthy for {after} before the next begins",
-        "spec.stages[].after": "what follows a stage before the next begins",
         "spec.stages[].after.wait": "after a stage the next waits {after}",
         "spec.stages[].after.approval": "after a stage a person must approve: {after}",
     }),
@@ -330,5 +336,5 @@ def _size(effect: Effect, field: Field | None, value: Json) -> Size | None:
     text = str(value)
     if text.removesuffix("%").isdigit():
         return ("percent" if text.endswith("%") else "number"), float(text.removesuffix("%"))
-    seconds = parse_duration(text)
+    seconds = float("inf") if text == "any age" else parse_duration(text)
     return ("seconds", seconds) if seconds is not None else None

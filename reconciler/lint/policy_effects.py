@@ -99,6 +99,7 @@ PROPAGATION_ROWS: Final[Rows] = {
         "spec.failover": "what happens to unhealthy applications",
         "spec.failover.application.decisionConditions": "when an unhealthy application fails over",
         "spec.suspension": "whether its objects are written",
+        "spec.suspension.dispatchingOnClusters": "in which clusters its objects are not written",
         "spec.schedulePriority": "which of its objects get free capacity first",
         "spec.schedulePriority.priorityClassSource": "which of its objects get free capacity first",
         "spec.schedulePriority.priorityClassName": "which of its objects get free capacity first",
@@ -106,11 +107,10 @@ PROPAGATION_ROWS: Final[Rows] = {
         "spec.autoScaling.ecsProvision": "whether the last group makes nodes for what does not fit: {after}",
     }),
     **rows_of(Looser.LESS, {
-        "spec.failover.application": "unhealthy applications fail over",
-        "spec.suspension.dispatchingOnClusters": "its objects are not written in some clusters",
         "spec.suspension.dispatchingOnClusters.clusterNames": "its objects are not written in {after}",
         "spec.failover.application.gracePeriodSeconds": "the old copy of what failed over goes after {after} s",
     }),
+    "spec.failover.application": Effect("unhealthy applications fail over", Looser.LESS, is_block=True),
     "spec.suspension.dispatching": Effect("its objects are not written: {after}", Looser.MORE, ("true", "false")),
     "spec.failover.application.decisionConditions.tolerationSeconds": Effect(
         "an application that is unhealthy for {after} s fails over", Looser.ALWAYS

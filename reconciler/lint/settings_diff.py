@@ -34,6 +34,10 @@ _KEYS: Final = ("name", "stage", "affinityName")
 _ITEMS_MAX: Final = 500
 """Longer lists are compared by position: finding the place of each item may take minutes on hostile text."""
 _WORD_MAX: Final = 60
+_OF_OBJECTS: Final = (
+    "conflict-resolution", "take-over", "reconciler/replace", "reconciler~1replace", "sync-options", "resource-policy",
+)  # fmt: skip
+"""Annotations of objects that say what may be taken over, replaced and deleted."""
 _ORDER: Final = (Direction.LOOSENS, Direction.CONFIRMS, Direction.TIGHTENS, Direction.NEUTRAL)
 
 Key = tuple[str, str, str]
@@ -186,25 +190,33 @@ class _DocumentDiff:
                 (*at.after, key_after),
                 shape.by_spelling.get(name),
             )
-            yield from list(self._below(place, was, is_now)) or [self._change(place, self._row(place), was, is_now)]
+            below, row = self._below(place, was, is_now), self._row(place)
+            # A block that is there counts by itself where a row says so; two that are read alike differ in nothing.
+            is_one = was is MISSING or is_now is MISSING
+            if below is None or (is_one and (not below or row.is_block)):
+                yield self._change(place, row, was, is_now)
+            yield from below or ()
 
-    def _below(self, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
-        """Yield the differences inside of a value; nothing where it has to be shown as a whole."""
+    def _below(self, at: _FieldPlace, before: Json, after: Json) -> list[SettingChange] | None:
+        """Return the differences inside of a value; None: it has to be shown as a whole."""
         field, sides = at.field, [side for side in (before, after) if side is not MISSING]
-        if field is None:
-            return
-        if field.shape is not None and all(isinstance(side, Mapping) for side in sides):
-            yield from self._fields(field.shape, at, before, after)
-        elif field.type is FieldType.OBJECTS and all(isinstance(side, list) for side in sides):
-            yield from self._items(at, [] if before is MISSING else before, [] if after is MISSING else after)
-        elif field.type is FieldType.MAP and all(isinstance(side, Mapping) for side in sides):
-            for key in sorted({str(key) for side in sides for key in side}):
-                was, is_now = (side.get(key, MISSING) if side is not MISSING else MISSING for side in (before, after))
-                if not _same(was, is_now):
-                    name = f"[{key}]"
-                    one = _FieldPlace(at.path + name, at.row + name, (*at.before, key), (*at.after, key))
-                    row = EFFECTS[self._kind].get(one.row) or self._row(at)
-                    yield self._change(one, row, was, is_now, key)
+        if field is not None and field.type is FieldType.OBJECTS and all(isinstance(side, list) for side in sides):
+            return [*self._items(at, [] if before is MISSING else before, [] if after is MISSING else after)]
+        if field is None or not all(isinstance(side, Mapping) for side in sides):
+            return None
+        if field.shape is not None:
+            return [*self._fields(field.shape, at, before, after)]
+        return [*self._entries(at, before, after)] if field.type is FieldType.MAP else None
+
+    def _entries(self, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
+        old, new = ({} if side is MISSING else side for side in (before, after))
+        for key in sorted({str(key) for key in (*old, *new)}):
+            was, is_now = old.get(key, MISSING), new.get(key, MISSING)
+            if not _same(was, is_now):
+                name = f"[{key}]"
+                one = _FieldPlace(at.path + name, at.row + name, (*at.before, key), (*at.after, key))
+                row = EFFECTS[self._kind].get(one.row) or self._row(at)
+                yield self._change(one, row, was, is_now, key)
 
     def _items(self, at: _FieldPlace, before: list[Json], after: list[Json]) -> Iterator[SettingChange]:
         assert at.field is not None, "a list of objects has a field"
@@ -251,6 +263,9 @@ class _DocumentDiff:
         for name, word in words.items():
             meaning = meaning.replace(f"{{{name}}}", word)
         source = self._after.at(*at.after) if self._after is not None else self._document.at(*at.before)
+        way = direction(row, at.field, before, after)
+        if "Override" in self._kind and any(mark in f"{at.path} {after}" for mark in _OF_OBJECTS):
+            way = Direction.LOOSENS  # What it says there is not compared: it may take over, replace or delete.
         return SettingChange(
             source=source,
             document=f"{self._kind} {self._name}".strip(),
@@ -258,18 +273,18 @@ class _DocumentDiff:
             before=before,
             after=after,
             meaning=meaning,
-            direction=direction(row, at.field, before, after),
+            direction=way,
             is_secret=self._is_secret,
             is_always_held=row.is_always_held,
         )
 
 
 def _canonical(shape: Shape, body: Json) -> dict[str, tuple[str, Json]]:
-    """Return fields by their canonical names, with the spelling; null is an absent field."""
+    """Return fields by their canonical names, with the spelling; null and a list without documents are absent."""
     fields: dict[str, tuple[str, Json]] = {}
     for key, value in body.items() if isinstance(body, Mapping) else ():
-        if value is not None:
-            field = shape.by_spelling.get(key)
+        field = shape.by_spelling.get(key)
+        if value is not None and (value != [] or field is None or field.type is not FieldType.OBJECTS):
             fields.setdefault(field.name if field is not None else str(key), (key, value))
     return fields
 

@@ -25,21 +25,33 @@ from reconciler.documents import (
     is_never_distributed,
     served_versions,
 )
+from reconciler.ownership import CONFLICT_RESOLUTION, TAKE_OVER, DirectiveEffect, has_effect
 from reconciler.policy import PolicyIndex
 from reconciler.scheduler import Makers
 from reconciler.secrets import is_ciphertext, leaves_in
 from reconciler.templates import HOOK, HOOK_DELETE, HOOK_FAILURE, HOOK_WEIGHT, RESERVED_PREFIX, WAVE, malformed_images
 
-_ANNOTATIONS: Final[Mapping[str, tuple[str, str]]] = {
-    HOOK: ("", "when it runs in a release of its folder; without it, it is an ordinary object"),
-    HOOK_WEIGHT: ("", "its turn among the hooks of its time"),
-    HOOK_FAILURE: ("continue", "whether its failure holds the rest of the release"),
-    HOOK_DELETE: ("", "after which ends of its run it is deleted"),
-    WAVE: ("", "its turn in the release of its folder"),
-    "fleet.reconciler/bring": ("", "what it refers to comes with it, or not"),
-    "fleet.reconciler/replace": ("allowed", "whether it may be deleted and made anew where a field cannot change"),
-}
-"""By annotation the value that loosens, and what a change means."""
+_LOOSENS: Final = Direction.LOOSENS
+_REPLACED: Final = "whether it may be deleted and made anew where a field cannot change"
+_ANNOTATIONS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    HOOK: ((), "when it runs in a release of its folder; without it, it is an ordinary object"),
+    HOOK_WEIGHT: ((), "its turn among the hooks of its time"),
+    HOOK_FAILURE: (("*", "continue"), "whether its failure holds the rest of the release"),
+    HOOK_DELETE: ((), "after which ends of its run it is deleted"),
+    WAVE: ((), "its turn in the release of its folder"),
+    "fleet.reconciler/bring": ((), "what it refers to comes with it, or not"),
+    "fleet.reconciler/replace": (("*", "allowed"), _REPLACED),
+    TAKE_OVER: (("", "*"), "whose object of its name may be taken over"),
+    CONFLICT_RESOLUTION: (
+        ("abort", "*", "overwrite"), "whether an object of others with its name is taken over, whatever its policy says"
+    ),
+}  # fmt: skip
+"""By annotation its values from the strictest, `*` for all others, and what a change means."""
+_DIRECTIVES: Final = (
+    (DirectiveEffect.KEEP, False, "by what it says to another tool it is released where it would be deleted"),
+    (DirectiveEffect.REPLACE, True, f"by what it says to another tool: {_REPLACED}"),
+)
+"""The effects of annotations of other tools, whether each loosens, and what a change means."""
 
 
 def lint_images(fleet: Fleet) -> Iterator[Problem]:
@@ -62,14 +74,26 @@ def annotation_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
         old = before.annotations if before is not None else {}
         for key in sorted({*old, *after.annotations}):
             was, is_now = old.get(key, MISSING), after.annotations.get(key, MISSING)
-            if not key.startswith(RESERVED_PREFIX) or was == is_now:
+            order, meaning = _ANNOTATIONS.get(key, ((), "only the service reads it"))
+            if was == is_now or not (order or key.startswith(RESERVED_PREFIX)):
                 continue
-            loosening, meaning = _ANNOTATIONS.get(key, ("", "only the service reads it"))
+            ranks = [_rank(order, side) for side in (was, is_now)]
             yield SettingChange(
                 source=after.source, document=str(identity), path=f"metadata.annotations[{key}]", before=was,
-                after=is_now, meaning=meaning,
-                direction=Direction.LOOSENS if is_now == loosening else Direction.NEUTRAL,
+                after=is_now, meaning=meaning, direction=_LOOSENS if ranks[0] < ranks[1] else Direction.NEUTRAL,
             )  # fmt: skip
+        for effect, is_loose, meaning in _DIRECTIVES:
+            had, has = (has_effect({"annotations": side}, effect) for side in (old, after.annotations))
+            if had is not has and (before is not None or has is is_loose):
+                yield SettingChange(
+                    source=after.source, document=str(identity), path="metadata.annotations", before=had, after=has,
+                    meaning=meaning, direction=_LOOSENS if has is is_loose else Direction.TIGHTENS,
+                )  # fmt: skip
+
+
+def _rank(order: tuple[str, ...], value: Json) -> int:
+    text = "" if value is MISSING else str(value).lower()
+    return order.index(text if text in order else "*") if order else 0
 
 
 def lint_definitions(fleet: Fleet) -> Iterator[Problem]:
@@ -135,7 +159,6 @@ def lint_makers(fleet: Fleet, makers: Makers) -> Iterator[Problem]:
                 yield warning(fleet.templates[maker.identity].source, "", "secret-made-twice", message)
 
 
-_LOOSENS: Final = Direction.LOOSENS
 _OLDER: Final = "the file is older than the one that it replaces: values that were exchanged since then are back"
 _RULE: Final = "another rule says which values sops encrypts: others may stand in clear from the next edit on"
 _DEFAULT_RULE: Final = "unencrypted_suffix: _unencrypted"

@@ -73,6 +73,7 @@ from reconciler.ownership.marks import (
     written_terms,
 )
 from reconciler.ownership.object_owner import (
+    CONFLICT_RESOLUTION,
     ObjectOwner,
     Ownership,
     conflict_resolution,

@@ -10,7 +10,7 @@ from reconciler.rollouts.gate import (
     refusal,
     verdict_on,
 )
-from reconciler.rollouts.layout import lay_out, refused_without_revisions, select
+from reconciler.rollouts.layout import best_of, lay_out, refused_without_revisions, select
 from reconciler.rollouts.progress import adopted, progress
 from reconciler.rollouts.record_book import (
     Begun,

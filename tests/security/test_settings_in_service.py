@@ -53,7 +53,7 @@ ALONE: dict[str, str] = {
     "Cluster (removed)": _WRITES_LESS,
     "Cluster metadata.annotations[fleet.reconciler/context]": _READS,
     "Cluster spec.syncMode": _WRITES_LESS,
-    "Cluster spec.apiEndpoint": _READS,
+    "Cluster spec.apiEndpoint": "the kubeconfig alone says how a cluster is reached",
     "ManagedCluster ": _READS,
     "ClusterProfile ": _READS,
     "Rollout spec.pin": "a pin is an order for one revision, which the review holds and `rollouts` show",
@@ -74,6 +74,9 @@ WITHOUT_ROW: dict[str, str] = {
     "PropagationPolicy spec.suspension": "a policy suspends nothing of what it has no more, as one that is removed",
     "Job ": "an annotation of the object itself, as all that is in it",
     "Deployment ": "an annotation of the object itself, as all that is in it",
+    "ConfigMap ": "an annotation of the object itself, as all that is in it",
+    "OverridePolicy ": "an annotation that it writes counts with the object, as all that is in it",
+    "Rollout templates": "the stages of an object are those of the Rollout that selects it in the revision",
 }
 """The same of changes that the table of settings does not have, or calls neutral."""
 

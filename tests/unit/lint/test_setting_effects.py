@@ -104,3 +104,25 @@ def test_a_change_of_one_field_alone_is_said(kind: str) -> None:
             found = _changes(before, after)
             assert found, row
             assert all(change.meaning and change.source.line for change in found), row
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"suspension": {"dispatchingOnClusters": {"clusterNames": ["a"]}}},
+         {"suspension": {"dispatchingOnClusters": {"clusterIds": ["a"]}}}),
+        ({"priority": 1}, {"priority": 1, "conflictResolution": None}),
+        ({"priority": 1}, {"priority": 1, "resourceSelectors": []}),
+    ],
+)  # fmt: skip
+def test_the_same_in_other_words_is_no_change(before: dict[str, Any], after: dict[str, Any]) -> None:
+    def file(spec: dict[str, Any]) -> list[StoreFile]:
+        body = {
+            "apiVersion": "policy.karmada.io/v1alpha1",
+            "kind": "PropagationPolicy",
+            "metadata": {"name": "n"},
+            "spec": spec,
+        }
+        return [StoreFile(path="a.yaml", blob=repr(spec), data=yaml.safe_dump(body).encode())]
+
+    assert setting_changes(file(before), file(after)) == ()
