@@ -7,7 +7,7 @@ from reconciler.planner.causes import (
     not_listed,
     urls_of_two_hosts,
 )
-from reconciler.planner.deletion import INCOMPLETE, DeletionAction
+from reconciler.planner.deletion import INCOMPLETE, NOT_DELETED, DeletionAction
 from reconciler.planner.diff_all import Round
 from reconciler.planner.guard import (
     former_windows,

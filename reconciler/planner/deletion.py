@@ -26,7 +26,14 @@ from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.diff import FleetCopies
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.ownership import OwnershipRecord, is_terminating, managers_of_fleet, missing_witness, terminating
+from reconciler.ownership import (
+    ObjectOwner,
+    OwnershipRecord,
+    is_terminating,
+    managers_of_fleet,
+    missing_witness,
+    terminating,
+)
 from reconciler.placement import suspended_by
 from reconciler.policy import FrozenReaches, PolicyIndex, winner
 from reconciler.scheduler import Schedule
@@ -86,6 +93,7 @@ def fate_of(loss: LossCause, *, keep: bool, is_ack: bool) -> DeletionAction:
     return (_KARMADA_KEEP if keep else _KARMADA_DELETE)[loss]
 
 
+NOT_DELETED: Final = "not-deleted"
 INCOMPLETE: Final = "the store could not be read completely"
 """The reason why absence from the store proves nothing."""
 
@@ -220,8 +228,22 @@ def lose(
         return replace(change, hold=Hold(HeldBy.OTHERS, why)), None
     if witness:
         text = f"{identity} is no longer wanted but is not deleted: {witness}"
-        return None, warning(source, "", "not-deleted", text, member.name)
+        return None, warning(source, "", NOT_DELETED, text, member.name)
     return replace(change, hold=_of_other_scope(schedule, member.name, identity) or hold or suspended), None
+
+
+def stripped_copies(
+    identity: Identity, present: FleetCopies, schedule: Schedule, snapshot: FleetSnapshot
+) -> Iterator[Problem]:
+    """Yield a warning for each unwanted copy of ours that lost a mark: it stays."""
+    for cluster, ownership in present.owners.items() if schedule.fleet.is_complete else ():
+        member, row = snapshot.members[cluster], snapshot.journal.row(cluster, identity)
+        if ownership.standing is not ObjectOwner.NOBODYS or row is None or not isinstance(member, Read):
+            continue
+        live, is_wanted = member.objects[identity], schedule.is_bound(identity, cluster) or identity in schedule.frozen
+        if row.uid == live.uid and not (is_wanted or is_terminating(live) or identity in member.under_way):
+            text = f"{identity} is no longer wanted but is not deleted: it lost our mark; it stays, unmanaged"
+            yield warning(row.source, "", NOT_DELETED, text, cluster)
 
 
 def _of_other_scope(schedule: Schedule, cluster: str, identity: Identity) -> Hold | None:

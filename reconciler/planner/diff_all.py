@@ -35,7 +35,7 @@ from reconciler.planner.causes import (
     reduced_later,
     runs_elsewhere,
 )
-from reconciler.planner.deletion import DeletionAction, LossInputs, lose, lost_copies
+from reconciler.planner.deletion import DeletionAction, LossInputs, lose, lost_copies, stripped_copies
 from reconciler.planner.guard import judged_by
 from reconciler.planner.plan_moves import plan_moves
 from reconciler.render import Manifests, fault_of
@@ -211,6 +211,7 @@ def diff_object(
         change, problem = lose(schedule, snapshot, lost, part.holds.get(lost.cluster))
         changes += [change] if change else []
         problems += [problem] if problem else []
+    problems += stripped_copies(identity, present, schedule, snapshot)
     copies = tuple(present.copies)
     return replace(part, changes=tuple(changes), problems=tuple(problems), copies=copies, frozen=frozen)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.content import Json
-from reconciler.api.ledger import AppliedRow, Losses
+from reconciler.api.ledger import AppliedRow, Event, EventKind, Losses
 from reconciler.api.plan import Manifest
 from reconciler.api.refs import Identity
 from reconciler.controller.round.apply_plan import ChangeResult
@@ -20,7 +20,7 @@ from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import memory_of, with_rest
 from reconciler.ownership import fleet_names, hashed_leaves, is_marked, is_terminating, read_owner, recorded_digest
-from reconciler.planner import RUNS_ELSEWHERE, Round, losses_after
+from reconciler.planner import NOT_DELETED, RUNS_ELSEWHERE, Round, losses_after
 from reconciler.report.plan.plan_json import summary
 from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error
 from reconciler.report.status.status_document import StatusTables
@@ -42,7 +42,8 @@ def remember(
     plan, fleet, now = planned.plan, snapshot.fleet, snapshot.now
     with journal.transaction():
         journal.record_applied(_confirmed(planned, snapshot, {r.change.copy for r in results}))
-        for cluster, gone in _gone(planned, snapshot):
+        left = dict(_gone(planned, snapshot))
+        for cluster, gone in left.items():
             journal.remove_applied(cluster, gone)
         # New facts of copies at rest; also of those written since.
         learnt, ledger = list[AppliedRow](), journal.ledger()
@@ -72,6 +73,19 @@ def remember(
             number = journal.record_round(fleet.revision, now, summary(plan.changes))
         journal.keep_losses(_losses(journal, planned, snapshot))
         journal.record_events(placed_events(number, now, plan, recorded, origins))
+        journal.record_events(
+            Event(
+                round=number,
+                time=now,
+                kind=EventKind.RELEASED,
+                subject=f"{identity} @ {cluster}",
+                data={"revision": fleet.revision, "why": problem.message},
+            )
+            for cluster, gone in left.items()
+            for identity in gone
+            for problem in planned.problems.get(identity, ())
+            if (problem.code, problem.cluster) == (NOT_DELETED, cluster)
+        )
         remember_results(journal, fleet.revision, now, results if unrecorded is None else unrecorded)
     return number
 

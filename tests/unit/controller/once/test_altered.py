@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
+from reconciler.controller.once import plan_once
 from reconciler.controller.once.applying import apply_once
 from reconciler.journal import Journal
 from tests.fakes.admitting_server import let_admit
@@ -109,3 +110,24 @@ async def test_values_of_a_secret_that_was_changed_on_the_way_are_not_told(tmp_p
         assert error.startswith(f"{CHANGED}data.password is ")
         for value in (WORD, "cGw0bnRlZA==", "pl4nted"):
             assert value not in error
+
+
+async def test_what_lost_our_mark_and_leaves_the_store_is_told_and_stays(tmp_path: Path) -> None:
+    fleet, empty = web(), fleet_of(clusters=("m1", "m2"))
+
+    def without_marks(body: dict[str, Any]) -> None:
+        del body["metadata"]["labels"]["fleet.reconciler/fleet"], body["metadata"]["annotations"]
+
+    async with opened(tmp_path / "scene") as scene:
+        (await let_admit(scene.box, "m1", "Deployment")).webhook = without_marks
+        access = scene.access(tmp_path / "journal.db")
+        await apply_once(fleet, access, lambda planned: True)
+        text = f"{WEB} is no longer wanted but is not deleted: it lost our mark; it stays, unmanaged"
+        for told in ([("m1", text)], []):
+            problems = (await plan_once(empty, access)).plan.problems
+            assert [(found.cluster, found.message) for found in problems if found.code == "not-deleted"] == told
+            await apply_once(empty, access, lambda planned: True)
+        assert scene.live("m1", "web", "Deployment") is not None
+        with Journal.open(tmp_path / "journal.db", read_only=True) as journal:
+            released = {event.subject: event.data.get("why") for event in journal.last_releases()}
+    assert released[f"{WEB} @ m1"] == text
