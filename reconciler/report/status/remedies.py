@@ -118,10 +118,8 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, trouble: SyncSta
     if is_guarded and facts.held_digest:
         settings = facts.schedule.fleet.settings
         where = f" ({settings.source})" if settings.source != NOWHERE else ""
-        todo = (
-            f"if it is meant, write spec.guards.confirm: {facts.held_digest} into the Fleet document{where}, "
-            f"else `git revert {_commit(revision)}`"
-        )
+        todo = f"if it is meant, write spec.guards.confirm: {facts.held_digest} into the Fleet document{where}, else "
+        todo += _with_commit("`git revert {commit}`", revision)
     elif is_guarded:
         todo = "see `reconciler diff`, and take the edit back if it was not meant"
     elif isinstance(trouble, NotKnown):
@@ -147,7 +145,7 @@ def remedy(cluster: str, identity: Identity, trouble: SyncState | HealthState, s
         case Refused(code=code):
             return remedy_of(code) or ""
         case Frozen(by=file):
-            return f"correct {file}, take it out of the store, or `git revert` its commit"
+            return _with_commit(f"correct {file}, take it out of the store, or `git revert` its commit", revision)
         case Held(by=by):
             return _HOLDS.get(by, "")
         case Failed(is_altered=True):
@@ -165,11 +163,10 @@ def remedy(cluster: str, identity: Identity, trouble: SyncState | HealthState, s
                 wanted += _POD_STAYS
         case _:
             wanted = ""
-    return wanted.format(
+    return _with_commit(wanted, revision).format(
         place=source or "its document",
         cluster=cluster,
         namespace=f" -n {identity.namespace}" if identity.namespace else "",
-        commit=_commit(revision),
         object=f"{identity.kind.lower()}/{identity.name}",
     )
 
@@ -190,7 +187,7 @@ def remedy_of(code: str) -> str | None:
 
 def remedy_of_problem(code: str, revision: str) -> str:
     """Return the remedy of an error that came with a commit."""
-    return f"{remedy_of(code) or 'Correct that line.'} Or `git revert {_commit(revision)}`"
+    return f"{remedy_of(code) or 'Correct that line.'} {_with_commit('Or `git revert {commit}`', revision)}"
 
 
 NO_ROOM: Final = "free some space on the disk of the journal; the service goes on by itself"
@@ -249,9 +246,8 @@ def todo_of(kind: str, subject: str, data: Mapping[str, Any]) -> str:
     scope, _, cluster = subject.rpartition(" @ ")
     stage, entry = subject.rpartition("/")[2], data.get("entry", "")
     words = _TICKS.get(str(data.get("tick")), "") if kind == EventKind.CONSTRAINED else _EVENTS.get(kind, "")
-    return words.format(
-        scope=scope_words(scope or subject), cluster=cluster, commit=_commit(revision), stage=stage, entry=entry
-    )
+    words = _with_commit(words, revision)
+    return words.format(scope=scope_words(scope or subject), cluster=cluster, stage=stage, entry=entry)
 
 
 def scope_words(scope: str) -> str:
@@ -263,5 +259,9 @@ def scope_words(scope: str) -> str:
     return f"{kind}/{name} -n {namespace}" if slash else f"{kind}/{rest}"
 
 
-def _commit(revision: str) -> str:
-    return short_revision(revision) if revision and not revision.startswith("dir:") else "its commit"
+def _with_commit(text: str, revision: str) -> str:
+    """Return the text with the commit in it. A plain directory has none to revert."""
+    if revision.startswith("dir:"):
+        for revert in ("`git revert {commit}`", "`git revert` its commit"):
+            text = text.replace(revert, "put its former content back")
+    return text.replace("{commit}", short_revision(revision) if revision else "its commit")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.api.ledger import EventKind
 from reconciler.api.refs import Identity
 from reconciler.errors import BadAnswer, ClusterReplaced, HeldByCopy, KindNotRead, MemberClusterError, Throttled
-from reconciler.report.status.remedies import remedy
-from reconciler.state import Degraded, Failed, Progressing
+from reconciler.report.status.remedies import remedy, remedy_of_problem, todo_of
+from reconciler.state import Degraded, Failed, Frozen, Progressing
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 FORBIDDEN = 'pods "web-1" is forbidden: '
@@ -74,3 +75,16 @@ def test_a_document_is_not_to_blame_for_what_a_cluster_does(error: type[MemberCl
     assert told
     assert "web.yaml" not in told
     assert "revert" not in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        remedy_of_problem("yaml-syntax", "dir:9f9ae0fa3c18"),
+        todo_of(EventKind.FROZEN, "a.yaml", {"revision": "dir:9f9ae0fa3c18"}),
+        remedy("m1", WEB, Failed("refused"), "a.yaml:1", "dir:9f9ae0fa3c18"),
+        remedy("m1", WEB, Frozen("a.yaml", None), "a.yaml:1", "dir:9f9ae0fa3c18"),
+    ],
+)
+def test_a_plain_directory_has_no_commit_to_revert(text: str) -> None:
+    assert "put its former content back" in text and "git" not in text
