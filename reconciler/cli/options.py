@@ -17,7 +17,7 @@ import click
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.journal.recorded_orders import SharedOrdersTable
+    from reconciler.journal.locks import SharedOrdersTable
 
 
 def resource_and_store(words: Sequence[str]) -> tuple[str, str]:

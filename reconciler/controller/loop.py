@@ -40,13 +40,12 @@ from reconciler.controller.inbox import (
     work_of,
 )
 from reconciler.controller.loop_state import Established, LoopParts, State, exchanged, reconnected
-from reconciler.controller.reader import Arriving, Reader
+from reconciler.controller.reader import Arriving, Reader, StagedRounds
 from reconciler.controller.recorder import Recorder
 from reconciler.controller.retries.caches import Garbage, RoundCaches
 from reconciler.controller.retries.health_cache import PodDiagnostics
 from reconciler.controller.round.dry_runs import Contents, dry_run
 from reconciler.controller.round.failed_changes import Looked, looked_health, with_holders
-from reconciler.controller.staged_rounds import StagedRounds
 from reconciler.controller.store_follower import StoreFollower, concerns_everything, needs_other_members
 from reconciler.controller.tasks import beside, in_thread
 from reconciler.controller.vitals.service_vitals import RoundPhase, tell_progress

@@ -1,9 +1,8 @@
 """A snapshot of the store to a fleet: documents, settings, clusters, last good content."""
 
-from reconciler.fleet.assemble import assemble
+from reconciler.fleet.assemble import AssemblyTables, assemble
 from reconciler.fleet.cluster_documents import CLUSTER_APIS, DEFAULT_PROPERTIES
 from reconciler.fleet.documents import KINDS, DocumentKind, ParsedFile, classify, inputs_of, parse_promotion
-from reconciler.fleet.fleet_tables import AssemblyTables
 from reconciler.fleet.inventory_sync import (
     EditKind,
     InventoryEdits,

@@ -28,9 +28,8 @@ from reconciler.journal import applied as journal_applied
 from reconciler.journal import trail as journal_trail
 from reconciler.journal.events import LIMITS, EventTable, prune
 from reconciler.journal.journal_lock import JournalLock, refuse_network_file_system
-from reconciler.journal.locks import RecordTables
+from reconciler.journal.locks import OrdersTable, RecordTables, SharedOrdersTable
 from reconciler.journal.mirror import Mirror, Placements, SharedCommits
-from reconciler.journal.recorded_orders import OrdersTable, SharedOrdersTable
 from reconciler.journal.rows import BINDING, CLUSTER, CONSTRAINT, ROUND, TABLES, TIMER, columns_of, json_text, value_of
 from reconciler.journal.sqlite_file import BUSY_TIMEOUT_S, META, JournalFile, Row, SqlTable
 from reconciler.journal.trail import IntentTable

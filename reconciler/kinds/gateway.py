@@ -15,8 +15,13 @@ from reconciler.api.demand import Made
 from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import ReportedHealth, by_reports, mapping, mappings, namespace_of, reported_by, text
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import PodReference, as_dependencies, made_secrets
-from reconciler.kinds.references import annotated_issuer, gets_certificates
+from reconciler.kinds.pod_template import (
+    PodReference,
+    annotated_issuer,
+    as_dependencies,
+    gets_certificates,
+    made_secrets,
+)
 
 GROUP: Final = "gateway.networking.k8s.io"
 

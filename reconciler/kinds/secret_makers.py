@@ -25,8 +25,15 @@ from reconciler.kinds.body_fields import (
     text,
 )
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import SECRETS_STORE_GROUP, PodReference, as_dependencies, made_secrets
-from reconciler.kinds.references import GROUP, credentials, issuer_of
+from reconciler.kinds.pod_template import (
+    GROUP,
+    SECRETS_STORE_GROUP,
+    PodReference,
+    as_dependencies,
+    credentials,
+    issuer_of,
+    made_secrets,
+)
 
 EXTERNAL_SECRETS: Final = "external-secrets.io"
 """The API group of the External Secrets Operator."""

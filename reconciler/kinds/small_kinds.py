@@ -27,8 +27,13 @@ from reconciler.kinds.body_fields import (
     without_annotations,
 )
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import PodReference, as_dependencies, made_secrets
-from reconciler.kinds.references import annotated_issuer, gets_certificates
+from reconciler.kinds.pod_template import (
+    PodReference,
+    annotated_issuer,
+    as_dependencies,
+    gets_certificates,
+    made_secrets,
+)
 
 CONFIG_MAP = Interpreter(kinds=(("", "ConfigMap"),))
 

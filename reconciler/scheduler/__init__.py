@@ -6,10 +6,13 @@ from reconciler.scheduler.deschedule import is_descheduled
 from reconciler.scheduler.failover import ends_of_patience, have_nodes, is_grace_over, overdue
 from reconciler.scheduler.following import Sources, travel
 from reconciler.scheduler.makers import NO_MAKERS, Makers, operator_parts
-from reconciler.scheduler.namespaces import NAMESPACE_FOLLOWS, bare_namespace, namespace_identity, namespaces
 from reconciler.scheduler.prerequisites import (
+    NAMESPACE_FOLLOWS,
+    bare_namespace,
     dependents,
     differing_prerequisites,
+    namespace_identity,
+    namespaces,
     prerequisites,
     signature_of_prerequisites,
     undecided,

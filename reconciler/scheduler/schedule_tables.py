@@ -28,7 +28,7 @@ from reconciler.placement import PlacementTables, constraints_in_force, obstacle
 from reconciler.policy import ClaimTables
 from reconciler.scheduler.companions import Autoscaling, CompanionTables
 from reconciler.scheduler.dependencies import LinkTables
-from reconciler.scheduler.namespaces import NamespaceTables
+from reconciler.scheduler.prerequisites import NamespaceTables
 from reconciler.templates import check_facts, has_turn, is_hook, package_of
 
 

@@ -89,7 +89,7 @@ def test_what_is_recorded_beside_the_writer_follows_what_it_wrote(journal: Journ
 
 
 def test_each_order_is_an_event_with_its_user_and_reason(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.journal.recorded_orders.OrdersTable._clock", Noon())
+    monkeypatch.setattr("reconciler.journal.locks.OrdersTable._clock", Noon())
     eviction = EvictionRecord(identity=WEB, cluster="m1", since="s", until="u", who="li@host", reason="a broken node")
     with Journal.open_beside(journal.path) as book:
         book.suspend(SuspensionRecord(scope="cluster m1", reason="network works", who="li@host", until="u"))

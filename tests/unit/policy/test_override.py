@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.fleet.fleet_tables import refusals
+from reconciler.fleet.assemble import refusals
 from reconciler.policy import parse_override_policy
 from tests.unit.policy_cases import cases, check_problems, check_values, document_of
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.fleet.fleet_tables import refusals
+from reconciler.fleet.assemble import refusals
 from reconciler.policy import parse_propagation_policy, readable_selectors
 from tests.unit.policy_cases import cases, check_problems, check_values, document_of, plain
 
