@@ -42,8 +42,7 @@ from reconciler.policy import Claims, claim, hold_new_claims
 from reconciler.scheduler.companions import companions
 from reconciler.scheduler.dependencies import dependencies
 from reconciler.scheduler.makers import NO_MAKERS, Makers, with_defined_kinds
-from reconciler.scheduler.prerequisites import namespaces
-from reconciler.scheduler.schedule_tables import ScheduleInputs, ScheduleTables
+from reconciler.scheduler.schedule_tables import ScheduleInputs, ScheduleTables, namespaces
 from reconciler.templates import demand_of
 
 _MAX_FAULTS: Final = 20
