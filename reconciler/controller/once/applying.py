@@ -7,7 +7,6 @@ timers and exclusions begin anew; nothing is deleted until one complete round ha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -20,7 +19,7 @@ from reconciler.controller.cluster_reads.members import answered_by
 from reconciler.controller.cluster_reads.read_clusters import answering, remembered
 from reconciler.controller.once.marked_objects import documents_of, placements_of, rows_of_all
 from reconciler.controller.once.planning import Access, check_fleet, open_members, read_and_plan, rivals
-from reconciler.controller.round.apply_plan import ChangeResult, WriteContext, act, not_held, waves_by_cluster
+from reconciler.controller.round.apply_plan import ChangeResult, WriteContext, act
 from reconciler.controller.round.failed_changes import (
     facts_of,
     failures_after,
@@ -42,7 +41,8 @@ from reconciler.fleet import why_nameless
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.journal_rebuild import rebuild
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.planner import Round, kept_waves
+from reconciler.kube.client import MemberCluster
+from reconciler.planner import Round
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.state import StateTables
 
@@ -100,12 +100,21 @@ async def apply_once(
                 clock=access.clock,
                 lost=lambda member: holder.lost(member, fleet.settings.name),
             )
+            results: tuple[ChangeResult, ...] = ()
             if planned.plan.waves:
+                due = [planned.plan.changes[index] for wave in planned.plan.waves for index in wave]
                 # Person and number of changes are recorded before, in case it does not end.
-                changes = sum(map(len, planned.plan.waves))
-                data = {"revision": planned.plan.head, "who": access.who or "a person", "changes": changes}
+                data = {"revision": planned.plan.head, "who": access.who or "a person", "changes": len(due)}
                 journal.tell(EventKind.APPLY, "fleet", data, reading.snapshot.now)
-            results = await _act(planned, acting, holder, refused)
+                record_hooks(due, acting)
+                clusters = sorted({change.cluster for change in due})
+                failed = await holder.hold([members[name] for name in clusters], acting.fleet)
+                failed |= {name: MemberClusterError(name, _NOT_BEGUN) for name in refused}
+
+                async def lock(member: MemberCluster) -> MemberClusterError | None:
+                    return failed.get(member.name)
+
+                results = await act(planned.plan, acting, lock)
             remember(journal, planned, reading.snapshot, results)
             _record_picture(journal, planned, reading.snapshot, results, access)
     return Applied(round=planned, results=results)
@@ -142,25 +151,6 @@ def _record_picture(
     )
     record_picture(journal, status)
     ReportedConditions(journal).take_in(status.state, states.turns, snapshot.now)
-
-
-async def _act(
-    planned: Round, acting: WriteContext, holder: OwnershipLock, not_begun: Collection[str] = ()
-) -> tuple[ChangeResult, ...]:
-    """`not_begun`: clusters in which the revision of the plan could not begin."""
-    plan = planned.plan
-    clusters = sorted({plan.changes[index].cluster for wave in plan.waves for index in wave})
-    if not clusters:
-        return ()
-    record_hooks((plan.changes[index] for wave in plan.waves for index in wave), acting)
-    failed = await holder.hold([acting.members[cluster] for cluster in clusters], acting.fleet)
-    failed |= {name: MemberClusterError(name, _NOT_BEGUN) for name in clusters if name in not_begun}
-    due = waves_by_cluster(plan)
-    refused = tuple(chain.from_iterable(not_held(chain(*due[name]), error) for name, error in sorted(failed.items())))
-    for result in refused:
-        acting.tell(result)
-    waves = kept_waves(plan.waves, lambda index: plan.changes[index].cluster not in failed)
-    return (*refused, *await act(replace(plan, waves=waves), acting))
 
 
 class RebuiltFromMarks(Struct, frozen=True, kw_only=True):

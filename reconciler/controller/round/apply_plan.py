@@ -153,8 +153,8 @@ def as_confirmed(plan: Plan, acting: WriteContext) -> WriteContext:
     return replace(acting, confirmed=plan.confirmed)
 
 
-async def act(plan: Plan, acting: WriteContext) -> tuple[ChangeResult, ...]:
-    """Results in the order of the plan; held changes have none.
+async def act(plan: Plan, acting: WriteContext, lock: Lock = _never_lost) -> tuple[ChangeResult, ...]:
+    """Results in the order of the plan; held changes have none. `lock`: as of `act_in`.
 
     Raises JournalError: nothing is sent that could not be journaled first.
     """
@@ -162,7 +162,7 @@ async def act(plan: Plan, acting: WriteContext) -> tuple[ChangeResult, ...]:
     acting, due = as_confirmed(plan, acting), waves_by_cluster(plan).items()
 
     async def work(cluster: str, waves: Waves) -> None:
-        async for group in act_in(acting.members[cluster], waves, acting):
+        async for group in act_in(acting.members[cluster], waves, acting, lock):
             results.extend(group)
 
     await asyncio.gather(*(work(cluster, waves) for cluster, waves in due))
@@ -171,7 +171,7 @@ async def act(plan: Plan, acting: WriteContext) -> tuple[ChangeResult, ...]:
 
 
 async def act_in(
-    member: MemberCluster, waves: Waves, acting: WriteContext, lock: Lock = _never_lost
+    member: MemberCluster, waves: Waves, acting: WriteContext, lock: Lock
 ) -> AsyncIterator[Sequence[ChangeResult]]:
     """Make one cluster's part of a plan; yield results as soon as they are journaled.
 
