@@ -17,7 +17,7 @@ import click
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.journal.locks import SharedOrdersTable
+    from reconciler.journal import SharedOrdersTable
 
 
 def resource_and_store(words: Sequence[str]) -> tuple[str, str]:
@@ -57,10 +57,9 @@ def person(environ: Mapping[str, str] = os.environ) -> str:
 @contextmanager
 def orders_of(path: Path) -> Iterator[SharedOrdersTable]:
     """Open the orders of a journal to add some. Raises ConfigurationError: its process stands by."""
-    from reconciler.journal.journal_lock import holder
-    from reconciler.journal.sqlite_journal import Journal
+    from reconciler.journal import SharedOrdersTable, holder
 
-    with Journal.open_beside(path) as book:
+    with SharedOrdersTable(path) as book:
         if book.led_by and holder(path):
             raise ConfigurationError(
                 f"{path}: the process of this journal stands by, led by {book.led_by}; give the order "

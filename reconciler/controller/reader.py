@@ -27,7 +27,6 @@ from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, away_in
-from reconciler.controller.round.episodes import Episodes
 from reconciler.controller.round.recover import recover
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.tasks import in_thread
@@ -337,8 +336,7 @@ class StagedRounds:
         schedule = await self._stager.stage(decided, look, now)
         journal, known = self._parts.journal, {each.rollout: each for each in state.rollouts}
         if self._lasting is None:
-            open_now = Episodes(journal, _LASTING)
-            self._lasting = {(kind, subject) for kind in _LASTING for subject in open_now.open(kind)}
+            self._lasting = {(EventKind(event.kind), event.subject) for event in journal.lasting(_LASTING)}
         number, events = journal.complete_rounds(), list[Event]()
         for each in self._stager.progress:
             about = (f"rollout {each.rollout}/", f"rollout {each.rollout} @ ")

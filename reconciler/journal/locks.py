@@ -135,7 +135,7 @@ class SharedOrdersTable(OrdersTable):
     def __init__(self, path: Path) -> None:
         """Open the journal at the path, which must be there already.
 
-        Raises JournalTooNew, JournalCorrupt, JournalError: as `Journal.open`.
+        Raises JournalTooNew, JournalCorrupt, JournalError: as `Journal.open`; also where there is no journal yet.
         """
         self._file = JournalFile(path, read_only=False, tables=TABLES, is_beside=True)
 

@@ -28,13 +28,11 @@ from reconciler.journal import applied as journal_applied
 from reconciler.journal import trail as journal_trail
 from reconciler.journal.events import LIMITS, EventTable, prune
 from reconciler.journal.journal_lock import JournalLock, refuse_network_file_system
-from reconciler.journal.locks import OrdersTable, RecordTables, SharedOrdersTable
+from reconciler.journal.locks import OrdersTable, RecordTables
 from reconciler.journal.mirror import Mirror, Placements, SharedCommits
 from reconciler.journal.rows import BINDING, CLUSTER, CONSTRAINT, ROUND, TABLES, TIMER, columns_of, json_text, value_of
 from reconciler.journal.sqlite_file import BUSY_TIMEOUT_S, META, JournalFile, Row, SqlTable
 from reconciler.journal.trail import IntentTable
-
-__all__ = ["Journal", "SharedOrdersTable"]
 
 
 class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
@@ -44,7 +42,7 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
         self._file = file
         self._lock = lock
         self._mirror = Mirror(is_kept=not file.read_only)
-        self._commits = SharedCommits(self.begin, lambda: self.transaction(durable=True))
+        self.shared_commits = SharedCommits(self.begin, lambda: self.transaction(durable=True))
 
     @classmethod
     def open(
@@ -79,14 +77,6 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
                 own_lock.close()
             raise
         return journal
-
-    @staticmethod
-    def open_beside(path: Path) -> SharedOrdersTable:
-        """The orders in a journal that a daemon may be writing; nothing else can be written through it.
-
-        Raises JournalTooNew, JournalCorrupt, JournalError: as `open`; also where there is no journal yet.
-        """
-        return SharedOrdersTable(path)
 
     def _prepare(self) -> None:
         try:
@@ -275,10 +265,6 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
         with self.transaction(durable=True):
             self.record_losses(losses)
             return journal_trail.begin(self._file, intents)
-
-    async def begin_soon(self, intents: Iterable[Intent], losses: Iterable[RecordedLoss] = ()) -> tuple[int, ...]:
-        """Do as `begin`; all callers in one turn of the event loop share the commit."""
-        return await self._commits.begin(intents, losses)
 
     def finish(
         self,

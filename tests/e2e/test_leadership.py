@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.ledger import SuspensionRecord
-from reconciler.journal import Journal
+from reconciler.journal import Journal, SharedOrdersTable
 from reconciler.lease import Handover, read_handover
 from reconciler.sim import BackgroundFleet, ClusterSpec, Event, FleetInABox, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
@@ -165,7 +165,7 @@ def test_who_is_asked_to_leave_gives_the_lease_back(tmp_path: Path) -> None:
 
 def test_what_was_ordered_and_counted_goes_over_to_the_next_leader(tmp_path: Path) -> None:
     with scene(tmp_path) as found:
-        with Journal.open_beside(found.one.journal) as orders:
+        with SharedOrdersTable(found.one.journal) as orders:
             orders.suspend(SuspensionRecord(scope="cluster m2", reason="disk swap", who="li", until=""))
         wait_until(lambda: "disk swap" in str(found.left()), "the suspension to stand beside the Lease")
         found.one.kill()

@@ -272,7 +272,7 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: W
     changes = [change for change in changes if id(change) not in unmasked]
     counted = [change for change in changes if change.copy not in acting.confirmed]
     losses = losses_of(counted, acting.clock.now())
-    intents = await acting.journal.begin_soon(
+    intents = await acting.journal.shared_commits.begin(
         (
             Intent(
                 cluster=change.cluster,

@@ -13,7 +13,7 @@ from reconciler.api.binding import TargetCluster
 from reconciler.api.ledger import AppliedRow, EvictionRecord
 from reconciler.api.refs import GVK, Identity
 from reconciler.clock import SystemClock, epoch_s
-from reconciler.journal import Journal
+from reconciler.journal import Journal, SharedOrdersTable
 from tests.unit.cli.command_line import APP, Ran, run
 from tests.unit.cli.journals import NOW, empty, journal_at, record_round, shop
 from tests.yaml_text import load_yaml
@@ -80,7 +80,7 @@ def test_lists_what_is_evicted(path: Path) -> None:
 
 def test_what_has_ended_is_not_listed(path: Path) -> None:
     record = EvictionRecord(identity=APP_MAP, cluster="m1", since=NOW, until="2020-01-01T00:00:00Z")
-    with Journal.open_beside(path) as book:
+    with SharedOrdersTable(path) as book:
         book.evict(record)
         assert evictions(path) == []
         book.evict(replace(record, until=""))

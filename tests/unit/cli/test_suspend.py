@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.clock import SystemClock, epoch_s
-from reconciler.journal import Journal
+from reconciler.journal import Journal, SharedOrdersTable
 from tests.unit.cli.command_line import Ran, run
 from tests.unit.cli.journals import journal_at
 
@@ -152,6 +152,6 @@ def test_resume_wants_a_scope_or_all(path: Path, args: tuple[str, ...]) -> None:
 
 
 def test_only_orders_can_be_written_beside_a_daemon(path: Path) -> None:
-    with Journal.open_beside(path) as book:
+    with SharedOrdersTable(path) as book:
         orders = {"ask", "last_order", "suspend", "resume", "suspensions", "evict", "readmit", "evictions", "led_by"}
         assert {name for name in dir(book) if not name.startswith("_")} == orders

@@ -12,7 +12,7 @@ from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import Action
 from reconciler.controller.once import Access, plan_once
 from reconciler.fleet import parse
-from reconciler.journal import Journal
+from reconciler.journal import SharedOrdersTable
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.sim import Part
 from tests.tick_cases import template
@@ -376,7 +376,7 @@ async def test_failover_leaves_out_a_cluster_that_a_person_suspended(tmp_path: P
     async with ticking(tmp_path, THREE) as scene:
         scene.web(**one_copy(purgeMode="Immediately"))
         await scene.until(lambda: scene.ready() == {"m1": 2})
-        with Journal.open_beside(scene.path) as book:
+        with SharedOrdersTable(scene.path) as book:
             book.suspend(SuspensionRecord(scope="cluster m2", who="anna"))
         scene.wake()
         scene.set_well("m1", is_well=False)

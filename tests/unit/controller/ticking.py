@@ -13,7 +13,7 @@ from reconciler.api.ledger import EvictionRecord
 from reconciler.api.refs import Identity
 from reconciler.clock import rfc3339
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.journal import Journal
+from reconciler.journal import Journal, SharedOrdersTable
 from reconciler.kube import MemberClusters, UserAgent
 from reconciler.sim import ClusterSpec, FleetInABox, NodeSpec, Settings
 from tests.fakes.clocks import SPEED, QuickClock
@@ -96,12 +96,12 @@ class Ticking(Running):
         order = EvictionRecord(
             identity=WEB, cluster=cluster, since=self.clock.later(0), until=self.clock.later(seconds), who="li@host"
         )
-        with Journal.open_beside(self.path) as book:
+        with SharedOrdersTable(self.path) as book:
             book.evict(order)
         self.wake()
 
     def readmit(self, cluster: str) -> None:
-        with Journal.open_beside(self.path) as book:
+        with SharedOrdersTable(self.path) as book:
             assert book.readmit(WEB, cluster)
         self.wake()
 

@@ -11,7 +11,7 @@ from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
 from reconciler.api.refs import Identity
 from reconciler.controller.vitals.journal_documents import HistoryPage, events_of
-from reconciler.journal import EventFilter, Journal
+from reconciler.journal import EventFilter, Journal, SharedOrdersTable
 from reconciler.journal import events as journal_events
 from reconciler.journal.sqlite_file import JournalFile
 from reconciler.report.views import HistoryQuery
@@ -80,7 +80,7 @@ def test_filters_combine(journal: Journal, wanted: EventFilter, numbers: list[in
 
 def test_what_is_recorded_beside_the_writer_follows_what_it_wrote(journal: Journal) -> None:
     journal.record_events(SEVERAL)
-    with Journal.open_beside(journal.path) as book:
+    with SharedOrdersTable(journal.path) as book:
         book.ask("li@host")
     journal.record_events([event("created", "Deployment demo/api @ m1")])
     found = journal.events_after(len(SEVERAL), EventFilter())
@@ -91,7 +91,7 @@ def test_what_is_recorded_beside_the_writer_follows_what_it_wrote(journal: Journ
 def test_each_order_is_an_event_with_its_user_and_reason(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reconciler.journal.locks.OrdersTable._clock", Noon())
     eviction = EvictionRecord(identity=WEB, cluster="m1", since="s", until="u", who="li@host", reason="a broken node")
-    with Journal.open_beside(journal.path) as book:
+    with SharedOrdersTable(journal.path) as book:
         book.suspend(SuspensionRecord(scope="cluster m1", reason="network works", who="li@host", until="u"))
         assert book.resume("cluster m1", "wu@host", "done")
         assert not book.resume("cluster m1", "wu@host"), "what did not happen is no event"
@@ -168,7 +168,7 @@ def test_limits_hold_after_a_restart_and_for_what_others_record_beside(tmp_path:
         journal.keep_history(HistoryLimits(events_max=1000, age_s=3600), NOW)
     with Journal.open(path) as journal:
         journal.record_events([event("updated", f"x{number}", "2026-11-21T09:00:00Z") for number in range(500)])
-        with Journal.open_beside(path) as book:
+        with SharedOrdersTable(path) as book:
             book.ask("li@host")
         assert journal.last_event == 501
         journal.record_events([event("updated", f"y{number}", NOW) for number in range(1000)])

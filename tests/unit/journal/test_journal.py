@@ -24,7 +24,7 @@ from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
 from reconciler.errors import JournalError
-from reconciler.journal import Journal
+from reconciler.journal import Journal, SharedOrdersTable
 from reconciler.journal import applied as journal_applied
 from reconciler.journal.sqlite_file import META, JournalFile, Row, migrations, statements
 from tests.fakes.journals import exported
@@ -455,7 +455,7 @@ def test_finds_events_about_a_subject_in_every_cluster(journal: Journal) -> None
 def test_a_suspension_written_beside_the_writer_is_seen_by_it(journal: Journal) -> None:
     record = SuspensionRecord(scope="fleet", reason="r", who="w")
     version = journal.data_version
-    with Journal.open_beside(journal.path) as book:
+    with SharedOrdersTable(journal.path) as book:
         book.suspend(record)
         assert book.suspensions() == journal.suspensions() == (record,)
         journal.record_events([event(1, "t", "created", "x")])
@@ -467,11 +467,11 @@ def test_a_suspension_written_beside_the_writer_is_seen_by_it(journal: Journal) 
 
 def test_nothing_is_opened_beside_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="there is no journal"):
-        Journal.open_beside(tmp_path / "journal.db")
+        SharedOrdersTable(tmp_path / "journal.db")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "journal.db").touch()
     with pytest.raises(JournalError, match="the journal is empty"):
-        Journal.open_beside(tmp_path / "journal.db")
+        SharedOrdersTable(tmp_path / "journal.db")
 
 
 def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from reconciler.api.plan import Confirmed
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import EarlierRevision, Record
 from reconciler.errors import JournalLocked, JournalTooNew
-from reconciler.journal import Journal, holder, rebuild
+from reconciler.journal import Journal, SharedOrdersTable, holder, rebuild
 from reconciler.journal.journal_rebuild import move_aside
 
 ROW = AppliedRow(
@@ -227,6 +227,6 @@ def test_the_version_differs_after_each_write_and_only_then(tmp_path: Path) -> N
         journal.record_timers({"another": "2026-11-21T10:00:00Z"})
         own = journal.version
         assert own != before
-        with Journal.open_beside(path) as orders:
+        with SharedOrdersTable(path) as orders:
             orders.suspend(SuspensionRecord(scope="fleet", reason="r", who="w", until=""))
         assert journal.version != own

@@ -148,6 +148,8 @@ async def test_what_is_given_up_before_the_commit_is_not_begun() -> None:
 
 async def test_the_journal_has_them_open_with_their_ids(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "journal.db") as journal:
-        ids = await asyncio.gather(*(journal.begin_soon([intent(name), intent(name, "b")]) for name in ("m1", "m2")))
+        ids = await asyncio.gather(
+            *(journal.shared_commits.begin([intent(name), intent(name, "b")], ()) for name in ("m1", "m2"))
+        )
         begun = {number: found.cluster for number, found in journal.open_intents().items()}
         assert begun == {**dict.fromkeys(ids[0], "m1"), **dict.fromkeys(ids[1], "m2")}

@@ -14,7 +14,7 @@ from reconciler.api.ledger import EvictionRecord, SuspensionRecord
 from reconciler.api.refs import Identity
 from reconciler.controller.service.leadership import FleetProcess
 from reconciler.controller.service.serve_fleet import OrdersInForce, _watch_orders, tell_orders
-from reconciler.journal import Journal
+from reconciler.journal import Journal, SharedOrdersTable
 from tests.fakes.clocks import QuickClock
 
 
@@ -36,7 +36,7 @@ async def test_a_suspension_nudges_and_who_asks_has_everything_read(tmp_path: Pa
             _watch_orders(journal, cast("FleetProcess", SimpleNamespace(loop=loop)), QuickClock())
         )
         await asyncio.sleep(0)
-        with Journal.open_beside(path) as book:
+        with SharedOrdersTable(path) as book:
             book.suspend(SuspensionRecord(scope="fleet", reason="r", who="w", until=""))
             assert await asyncio.wait_for(loop.words.get(), 60) == "nudge"
             for _ in range(2):
