@@ -26,7 +26,7 @@ from reconciler.documents.document_kinds import (
     refused_kind,
     system_namespace_of,
 )
-from reconciler.documents.field_reader import Fields, Findings, document_fields, is_number, type_name
+from reconciler.documents.field_reader import Fields, Findings, document_fields, type_name
 from reconciler.documents.field_tables import (
     AFFINITY_FIELDS,
     AFFINITY_SHAPE,
@@ -64,7 +64,7 @@ from reconciler.documents.json_patch import (
     resolve,
     with_value_at,
 )
-from reconciler.documents.known_types import TypeFault, is_built_in_group, type_fault, types_meant
+from reconciler.documents.known_types import is_built_in_group, type_fault, types_meant
 from reconciler.documents.names import (
     DEFAULT_NAMESPACE,
     DNS_LABEL,

@@ -1,6 +1,6 @@
 """Hints about what is legal in a store and surely not meant, and the effects of settings that change."""
 
-from reconciler.lint.effects import Effect, Looser
+from reconciler.lint.effects import Looser
 from reconciler.lint.held_settings import (
     REVIEW_ERRORS,
     HeldDifference,

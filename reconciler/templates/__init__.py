@@ -24,7 +24,6 @@ from reconciler.templates.hooks import (
     RUNS_ONCE,
     THE_REST,
     WAVE,
-    Hook,
     HookEnd,
     HookTime,
     Turn,

@@ -1,3 +1,3 @@
 """Commands that run once: look, plan, apply, rebuild."""
 
-from reconciler.controller.once.planning import Access, observe_once, plan_once
+from reconciler.controller.once.planning import Access, plan_once
