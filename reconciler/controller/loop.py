@@ -96,8 +96,8 @@ class ControlLoop:
 
     def reload(self) -> None:
         """Have the next round read the kubeconfig again; while it is unusable, the one in force stays."""
-        if self._parts.access.later_keys is not None:
-            self._parts.access.later_keys.again()
+        if self._parts.access.keys is not None:
+            self._parts.access.keys.again()
         self._parts.vitals.is_reloading = True
         self._inbox.send(LoopCommand(LoopOrder.RELOAD))
 
@@ -339,7 +339,7 @@ class ControlLoop:
             undecided=self._reader.undecided_in(state),
             progress=progress,
             read=read,
-            open=parts.access.open,
+            keys=parts.access.keys,
         )
         self._judge.round_begins()
         snapshot = await with_objects(

@@ -87,8 +87,8 @@ class LoopParts(Struct, frozen=True, kw_only=True):
             with contextlib.suppress(RuntimeError):
                 running.call_soon_threadsafe(inbox.changed, identities)
 
-        if self.access.later_keys is not None:
-            self.access.later_keys.listen(keys_arrived)
+        if self.access.keys is not None:
+            self.access.keys.listen(keys_arrived)
 
     def counted(self, phase: RoundPhase, items: int, total: int) -> Callable[[], None]:
         """Begin a phase in which each call is a sign of progress that one more of `total` is done."""

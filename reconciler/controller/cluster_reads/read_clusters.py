@@ -36,7 +36,7 @@ from reconciler.controller.cluster_reads.members import (
     unless_silent,
     why_unread,
 )
-from reconciler.controller.cluster_reads.scope import Opener, ReadScope, interest_in, no_keys, opened_for, with_unasked
+from reconciler.controller.cluster_reads.scope import Decryption, ReadScope, interest_in, opened_for, with_unasked
 from reconciler.documents import Schema, schema_of_openapi
 from reconciler.errors import ANOTHER_CLUSTER
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -140,8 +140,8 @@ class ReadExtent(Struct, frozen=True, kw_only=True):
     """Told after each cluster that was read."""
     undecided: Mapping[Identity, Problem] = field(default_factory=dict)
     """Objects that this process cannot schedule, and that stay as they are."""
-    open: Opener = no_keys
-    """Decrypts the encrypted ones among templates."""
+    keys: Decryption | None = None
+    """None: nothing is decrypted."""
     read: ReadMembers = read_members
     """The function that reads the clusters."""
 
@@ -207,7 +207,7 @@ async def with_objects(
         members=objects,
         only=only,
         schemas=schemas,
-        opened=await opened_for(schedule, only, extent.open),
+        opened=await opened_for(schedule, only, extent.keys),
         elsewhere=extent.elsewhere,
         undecided=extent.undecided,
     )

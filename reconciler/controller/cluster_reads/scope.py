@@ -225,12 +225,12 @@ def _wanted(schedule: Schedule, scope: ReadScope | None) -> dict[str, set[Resour
     return wanted
 
 
-Opener = Callable[[Collection[Template], bool], Mapping[Identity, DecryptedValues | Problem]]
-"""Decrypts the encrypted ones among templates; True: they are all of the fleet."""
+class Decryption(Protocol):
+    """Decrypts values of the store; some of them later, since others have to be asked."""
 
-
-class LaterKeys(Protocol):
-    """A decryption with later results, since others have to be asked."""
+    def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
+        """Return the values of the encrypted ones among templates. `is_all`: they are all of the fleet."""
+        ...
 
     def listen(self, arrived: Callable[[Collection[Identity]], None]) -> None:
         """Register a callback, from any thread, for objects with a new result."""
@@ -241,18 +241,13 @@ class LaterKeys(Protocol):
         ...
 
 
-def no_keys(templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
-    """Nothing is decrypted."""
-    return {}
-
-
 async def opened_for(
-    schedule: Schedule, only: frozenset[Identity] | None, opener: Opener
+    schedule: Schedule, only: frozenset[Identity] | None, keys: Decryption | None
 ) -> Mapping[Identity, DecryptedValues | Problem]:
     """Return the values of a round's encrypted templates, also of older active revisions, or the problem of each."""
-    values = dict(await _decrypted(schedule.fleet, schedule, only, opener, is_newest=True))
+    values = dict(await _decrypted(schedule.fleet, schedule, only, keys, is_newest=True))
     for fleet in schedule.staging.fleets.values() if schedule.staging is not None else ():
-        for identity, older in (await _decrypted(fleet, schedule, only, opener, is_newest=False)).items():
+        for identity, older in (await _decrypted(fleet, schedule, only, keys, is_newest=False)).items():
             newest = values.get(identity)
             if isinstance(older, DecryptedValues) and isinstance(newest, DecryptedValues):
                 values[identity] = DecryptedValues(values={**older.values, **newest.values})
@@ -262,9 +257,9 @@ async def opened_for(
 
 
 async def _decrypted(
-    fleet: Fleet, schedule: Schedule, only: frozenset[Identity] | None, opener: Opener, *, is_newest: bool
+    fleet: Fleet, schedule: Schedule, only: frozenset[Identity] | None, keys: Decryption | None, *, is_newest: bool
 ) -> Mapping[Identity, DecryptedValues | Problem]:
     bound = schedule.bindings.keys()
     chosen = [fleet.templates[one] for one in (bound if only is None else bound & only) if one in fleet.templates]
     sealed = [template for template in chosen if template.sealed is not None]
-    return await in_thread(opener, sealed, is_newest and only is None) if sealed else {}
+    return await in_thread(keys.open, sealed, is_newest and only is None) if sealed and keys is not None else {}

@@ -25,7 +25,7 @@ from reconciler.controller import timing
 from reconciler.controller.cluster_reads.clusters_needed import ClusterFilter, pulling
 from reconciler.controller.cluster_reads.members import answered_by
 from reconciler.controller.cluster_reads.read_clusters import ReadExtent, RoundReading, answering, read, remembered
-from reconciler.controller.cluster_reads.scope import LaterKeys, Opener, no_keys, opened_for
+from reconciler.controller.cluster_reads.scope import Decryption, opened_for
 from reconciler.controller.once.marked_objects import journal_in_marks
 from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, Writing, away_in
@@ -71,10 +71,8 @@ class Access(Struct, frozen=True, kw_only=True):
     clock: Clock = field(default_factory=SystemClock)
     store: str = ""
     """The name of the store, for the picture of `status`."""
-    open: Opener = no_keys
-    """Decrypts what sops encrypted."""
-    later_keys: LaterKeys | None = None
-    """Tells what could be decrypted only later; None: all is known at once."""
+    keys: Decryption | None = None
+    """Decrypts what sops encrypted; None: nothing is decrypted."""
     who: str = ""
     """The person who runs the command, for history; empty: nobody, a service."""
     revisions: RevisionsInForce | None = None
@@ -181,7 +179,7 @@ async def read_and_plan(
     """
     fleet = with_former_suspensions(with_confirmation(fleet, known.confirmation), known.losses.guards)
     elsewhere = pulling(fleet) - frozenset(access.clusters.chosen)
-    extent = ReadExtent(clusters=access.clusters.chosen, elsewhere=elsewhere, at=at, open=access.open)
+    extent = ReadExtent(clusters=access.clusters.chosen, elsewhere=elsewhere, at=at, keys=access.keys)
     reading = await read(fleet, members, known, access.clock, access.interpreters, extent)
     stages = StagedOnce(access, known) if access.stage or _has_rollouts(fleet, known, access) else None
     if stages is None:
@@ -327,7 +325,7 @@ class StagedOnce:
         return frozenset(cluster for _, cluster, _ in planned ^ done)
 
     async def _decrypted(self, snapshot: FleetSnapshot, schedule: Schedule) -> FleetSnapshot:
-        return replace(snapshot, opened=await opened_for(schedule, None, self._access.open))
+        return replace(snapshot, opened=await opened_for(schedule, None, self._access.keys))
 
     def _rollout_inputs(self, reading: RoundReading, members: MemberClusters) -> RolloutInputs:
         snapshot, fleet, moment = reading.snapshot, reading.snapshot.fleet, moment_of(reading.snapshot.now)

@@ -48,7 +48,7 @@ async def test_an_object_whose_key_comes_late_is_made_when_it_comes_and_holds_up
     late = Late()
     async with running(tmp_path) as scene:
         await scene.stop()
-        scene.start(replace(scene.parts, access=replace(scene.parts.access, open=late.open, later_keys=late)))
+        scene.start(replace(scene.parts, access=replace(scene.parts.access, keys=late)))
         chosen = policy("Secret", "m1", name="secret")
         scene.put(sealed=text_of(sealed(a="value")), secret=[chosen])
         await scene.until(lambda: [found.code for found in scene.vitals.snapshot.problems] == ["sops-no-key"])
