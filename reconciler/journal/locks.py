@@ -302,16 +302,12 @@ class RecordTables:
 
     # The store
 
-    def record_good_blobs(self, blobs: Mapping[str, str]) -> None:
-        """Replace the last good blob of every path of the store; equal ones are not written again."""
-        self._file.replace(GOOD_BLOB, self._mirror.good_blobs.of(self.good_blobs).items(), blobs.items())
-        self._mirror.good_blobs.value = dict(blobs)
-
     def record_in_force(self, revision: str, good_blobs: Mapping[str, str]) -> None:
-        """Record the active revision of the store, and replace the last good blobs."""
+        """Record the active revision of the store, and replace the last good blob of every path; only what differs."""
         with self._file.transaction():
             self._file.put_value(_REVISION, revision)
-            self.record_good_blobs(good_blobs)
+            self._file.replace(GOOD_BLOB, self._mirror.good_blobs.of(self.good_blobs).items(), good_blobs.items())
+            self._mirror.good_blobs.value = dict(good_blobs)
 
     def record_confirmation(self, confirmation: ReviewConfirmation) -> None:
         """Record the confirmation of settings of a revision that comes into force; an equal one is not written."""

@@ -148,7 +148,7 @@ say("open")
 for number in range(10**6):
     with journal.transaction():
         journal.record_timers({"round": str(number)})
-        journal.record_good_blobs({"round": str(number)})
+        journal.record_in_force("", {"round": str(number)})
 """
     with child(path, script) as process:
         assert line_of(process) == "open"

@@ -213,7 +213,7 @@ def test_a_quiet_round_writes_nothing(journal: Journal) -> None:
         journal.record_bindings("r", placements)
         journal.record_constraints((constraint,))
         journal.record_timers({"a": "t"})
-        journal.record_good_blobs({"a.yaml": "b"})
+        journal.record_in_force("", {"a.yaml": "b"})
 
     record()
     log = journal.path.with_name("journal.db-wal")
@@ -224,7 +224,7 @@ def test_a_quiet_round_writes_nothing(journal: Journal) -> None:
 
 def test_remembers_cluster_uids_good_blobs_and_suspensions(journal: Journal) -> None:
     journal.record_clusters({"m1": "u-1"})
-    journal.record_good_blobs({"b.yaml": "2", "a.yaml": "1"})
+    journal.record_in_force("", {"b.yaml": "2", "a.yaml": "1"})
     journal.suspend(SuspensionRecord(scope="fleet", reason="incident", who="kay", until="2026-11-22T00:00:00Z"))
     journal.suspend(SuspensionRecord(scope="fleet", reason="still"))
     assert journal.cluster_uids() == {"m1": "u-1"}

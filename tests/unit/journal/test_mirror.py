@@ -90,7 +90,7 @@ simple = st.one_of(
     placements.map(lambda found: lambda journal: journal.record_bindings("r", found)),
     changes.map(lambda found: lambda journal: journal.patch_bindings("r", found)),
     st.dictionaries(st.sampled_from(NAMES), st.sampled_from("12")).map(
-        lambda found: lambda journal: journal.record_good_blobs(found)
+        lambda found: lambda journal: journal.record_in_force("", found)
     ),
     documents.map(lambda found: lambda journal: journal.record_state(found)),
     st.tuples(st.sampled_from(NAMES), st.dictionaries(clusters, st.none() | st.sampled_from("12").map(record))).map(
