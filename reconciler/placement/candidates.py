@@ -9,6 +9,7 @@ design#affinity-groups; design#leaves-affinity: a cluster that no longer matches
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
@@ -158,7 +159,9 @@ class CandidateFinder:
         ] = {}
         self._weights: dict[int, dict[str, int]] = {}
         self._gates: dict[tuple[object, ...], list[_Gate]] = {}
-        self._everywhere: dict[GVK, bool] = {}
+        there = [observed.get(cluster.name) for cluster in self._clusters]
+        self._is_everywhere = cache(lambda gvk: all(one is None or _serves(one, gvk) for one in there))
+        """Says whether every cluster serves a kind, as far as known."""
         self._tiers: dict[object, list[tuple[int | None, str]]] = {}
         # By the ids of lists of the two above, which are kept there.
         self._reached: dict[tuple[int, int], _SharedReach] = {}
@@ -214,14 +217,6 @@ class CandidateFinder:
                     if name in clusters and matches_cluster(entry.target, clusters[name])[0]:
                         weights[name] = max(weights[name], entry.weight)
         return {name: weights[name] for name in names}
-
-    def _is_everywhere(self, gvk: GVK) -> bool:
-        """Return whether every cluster serves the kind, as far as known."""
-        known = self._everywhere.get(gvk)
-        if known is None:
-            observations = (self._observed.get(cluster.name) for cluster in self._clusters)
-            known = self._everywhere[gvk] = all(s is None or _serves(s, gvk) for s in observations)
-        return known
 
     def _reach(self, gates: Iterable[_Gate], tiers: Iterable[tuple[int | None, str]]) -> _SharedReach:
         reached = _SharedReach([], {}, {}, {})

@@ -8,6 +8,7 @@ kept by resource, one list over all nodes, so that changes are counted column by
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 
 from msgspec import Struct, field
 
@@ -252,8 +253,8 @@ class FleetRoom:
 
     def __init__(self, observations: Mapping[str, ClusterObservation]) -> None:
         self._observations = observations
-        self._nodes = NodeRoom(observations)
-        self._rooms: dict[str, ClusterRoom] = {}
+        self._nodes = nodes = NodeRoom(observations)
+        self._free_room = cache(lambda cluster: ClusterRoom(cluster, observations[cluster], nodes))
         self._shapes: dict[PodShape, PodShape] = {}
         self._queues: dict[str, list[tuple[PodShape, int, str]]] = {}
         self._limited = {name for name, one in observations.items() if one.quotas or any(one.pending_requests.values())}
@@ -312,12 +313,6 @@ class FleetRoom:
         for cluster, pods in targets:
             if pods and pods > 0 and cluster in self._observations:
                 self._queues.setdefault(cluster, []).append((shape, pods, namespace))
-
-    def _free_room(self, cluster: str) -> ClusterRoom:
-        room = self._rooms.get(cluster)
-        if room is None:
-            room = self._rooms[cluster] = ClusterRoom(cluster, self._observations[cluster], self._nodes)
-        return room
 
     def _work_off(self, cluster: str) -> None:
         room = self._free_room(cluster)
