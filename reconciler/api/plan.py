@@ -174,8 +174,6 @@ class Change(Struct, frozen=True, kw_only=True):
     """Entries of others that go as well where the API server refuses ours beside them."""
     predecessors: tuple[str, ...] = ()
     """Field managers whose fields become ours first: those of earlier names of the fleet."""
-    previous_names: tuple[str, ...] = ()
-    """Earlier names of the fleet, whose marks count as ours."""
     reason: Reason | None = None
     engine: Engine = Engine.THREE_WAY
     confirm: str = ""

@@ -37,6 +37,7 @@ from reconciler.errors import MemberClusterError
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import in_force
+from reconciler.ownership import fleet_names
 from reconciler.planner import Round, kept_waves, restrained
 from reconciler.report.status.history_text import event_detail, history_entry
 
@@ -131,7 +132,7 @@ class Writer:
         acting = WriteContext(
             members=members,
             journal=parts.journal,
-            fleet=name,
+            names=fleet_names(fleet.settings),
             revision=fleet.revision,
             interpreters=parts.access.interpreters,
             comparer=Comparer(planned.schedule, snapshot),

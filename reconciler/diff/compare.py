@@ -37,10 +37,10 @@ from reconciler.ownership import (
     Ownership,
     adopted,
     field_manager,
+    fleet_names,
     holds_field,
     holds_hashes,
     is_marked_encrypted,
-    managers_of_fleet,
     missing_marks,
     ownership_for,
     ownership_of,
@@ -103,6 +103,7 @@ class Comparer:
         self.snapshot = snapshot
         self.schemas = KindSchemas(schedule, snapshot.schemas)
         self._settings = snapshot.fleet.settings
+        self._names = fleet_names(self._settings)
         self._manager = field_manager(self._settings.name)
         self._are_shared = are_shared
         self._bodies: tuple[Identity, Bodies] | None = None
@@ -167,7 +168,7 @@ class Comparer:
         self, manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies, ownership: Ownership | None
     ) -> Comparison:
         if ownership is None:
-            ownership = ownership_of(live, self._settings.name, self._settings.previous_names)
+            ownership = ownership_of(live, self._names)
         if ownership.standing is not ObjectOwner.OURS:
             ownership = ownership_for(manifest.body, ownership)
             released = self.snapshot.journal.released.get(manifest.cluster, {}).get(manifest.identity, "")
@@ -205,8 +206,7 @@ class Comparer:
         return replace(ours, remark=remark) if remark is not None else ours
 
     def _ours(self, manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies) -> Comparison:
-        names = self._settings.previous_names
-        managers = managers_of_fleet(self._settings.name, names)[1:] if names else ()
+        managers = map(field_manager, self._names[1:])
         predecessors = tuple([manager for manager in managers if holds_field(live, (manager,))])
         if predecessors:
             # After a rename the fields of the old name become ours first; else what leaves the store would stay.
@@ -282,12 +282,11 @@ class Comparer:
 
     def _lost_marks(self, live: LiveObject, row: AppliedRow | None) -> tuple[str, ...]:
         """Return the marks that somebody took off an object of ours (recorded, or with a mark and a field left)."""
-        name, names = self._settings.name, self._settings.previous_names
-        missing = missing_marks(live.body, name, names)
+        missing = missing_marks(live.body, self._names)
         if row is not None and row.uid == live.uid:
-            stripped = missing_marks(row.recorded, name, names) if row.recorded is not None else ()
+            stripped = missing_marks(row.recorded, self._names) if row.recorded is not None else ()
             return tuple([mark for mark in missing if mark not in stripped])
-        return missing if len(missing) == 1 and holds_field(live, managers_of_fleet(name, names)) else ()
+        return missing if len(missing) == 1 and holds_field(live, tuple(map(field_manager, self._names))) else ()
 
     def _difference(
         self,

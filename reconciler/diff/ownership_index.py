@@ -33,7 +33,7 @@ from reconciler.observations import (
     last_availability,
     memory_of,
 )
-from reconciler.ownership import ObjectOwner, Ownership, is_terminating, ownership_of
+from reconciler.ownership import ObjectOwner, Ownership, fleet_names, is_terminating, ownership_of
 from reconciler.scheduler import Schedule
 
 
@@ -68,13 +68,13 @@ class OwnershipIndex:
         """Return the owners of the objects, and our copies."""
         owners: dict[str, Ownership] = {}
         copies: dict[str, Replicas] = {}
-        settings, ledger = self._snapshot.fleet.settings, self._snapshot.journal.ledger
+        names, ledger = fleet_names(self._snapshot.fleet.settings), self._snapshot.journal.ledger
         for name in self._clusters.get(identity, ()):
             member = self._snapshot.members[name]
             if not isinstance(member, Read) or identity not in member.objects:
                 copies[name] = ledger[name][identity].replicas
                 continue
-            ownership = owners[name] = ownership_of(member.objects[identity], settings.name, settings.previous_names)
+            ownership = owners[name] = ownership_of(member.objects[identity], names)
             if ownership.standing is ObjectOwner.OURS and ownership.owner is not None:
                 copies[name] = ownership.owner.replicas
         return FleetCopies(owners, copies)

@@ -82,7 +82,6 @@ from reconciler.ownership.object_owner import (
     holds_field,
     is_marked,
     is_terminating,
-    managers_of_fleet,
     missing_marks,
     missing_witness,
     ownership_for,

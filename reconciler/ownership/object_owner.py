@@ -56,16 +56,11 @@ def field_manager(fleet: str) -> str:
     return f"fleet-reconciler/{fleet}"
 
 
-def managers_of_fleet(fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the field manager that we apply as, then those of earlier names."""
-    return tuple(field_manager(name) for name in (fleet, *previous_names))
-
-
-def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> Ownership:
+def ownership_of(live: LiveObject, names: tuple[str, ...]) -> Ownership:
     """Return the owner of an object; ours by both marks, under any name: a person releases it by taking one off."""
     label = dig(live.body, "metadata", "labels", FLEET_LABEL)
     owner = read_owner(live.body)
-    if owner is not None and (label == fleet or label in previous_names):
+    if owner is not None and label in names:
         return Ownership(standing=ObjectOwner.OURS, owner=owner)
     if owner is not None and label:
         return Ownership(standing=ObjectOwner.OTHER_FLEET, holder=str(label))
@@ -85,14 +80,14 @@ def ownership_for(template: JsonObject, ownership: Ownership) -> Ownership:
     return ownership
 
 
-def is_marked(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> bool:
-    """Return whether the object has both of our marks."""
-    return ownership_of(live, fleet, previous_names).standing is ObjectOwner.OURS
+def is_marked(live: LiveObject, names: tuple[str, ...]) -> bool:
+    """Return whether the object has both of our marks. `names`: of the fleet, also earlier ones."""
+    return ownership_of(live, names).standing is ObjectOwner.OURS
 
 
-def missing_marks(body: JsonObject, fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
+def missing_marks(body: JsonObject, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return our marks that the object lacks or that cannot be read, as they are to be put back."""
-    is_labelled = dig(body, "metadata", "labels", FLEET_LABEL) in (fleet, *previous_names)
+    is_labelled = dig(body, "metadata", "labels", FLEET_LABEL) in names
     lacks_label = () if is_labelled else (f"the label {FLEET_LABEL}",)
     return lacks_label if read_owner(body) is not None else (*lacks_label, f"the annotation {OWNER_ANNOTATION}")
 

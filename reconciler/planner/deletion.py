@@ -29,8 +29,9 @@ from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.ownership import (
     ObjectOwner,
     OwnershipRecord,
+    field_manager,
+    fleet_names,
     is_terminating,
-    managers_of_fleet,
     missing_witness,
     terminating,
 )
@@ -220,8 +221,7 @@ def lose(
     if not schedule.is_evicted(identity, lost.cluster):  # Then somebody asked for just that.
         moves = lost.loss in (LossCause.PLACEMENT_LEFT, LossCause.MOVED_BY_TICK)
         change = replace(change, confirm=why_confirmed(identity, lost.live.body, lost.cluster, moves=moves))
-    settings = snapshot.fleet.settings
-    managers = managers_of_fleet(settings.name, settings.previous_names)
+    managers = tuple(map(field_manager, fleet_names(snapshot.fleet.settings)))
     witness = missing_witness(lost.live, member, row.uid if row else None, managers)
     if not snapshot.journal.has_history:
         why = "nothing is deleted before one complete round has been recorded"

@@ -23,7 +23,7 @@ from reconciler.documents import BUILT_IN, defined_kind
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.incremental import by_key
 from reconciler.kinds.registry import Registry
-from reconciler.ownership import finalizers_of_others, is_marked
+from reconciler.ownership import finalizers_of_others, fleet_names, is_marked
 from reconciler.placement import closed_by_order
 from reconciler.planner.order import is_follower
 from reconciler.scheduler import CompanionIndex, Schedule, Sources, namespace_identity, operator_parts
@@ -193,8 +193,8 @@ def _after_finalized(
 
 def _is_let_go(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> bool:
     """Tell whether an object is there that has no marks of ours any more."""
-    live, settings = snapshot.live(cluster, identity), snapshot.fleet.settings
-    return live is not None and not is_marked(live, settings.name, settings.previous_names)
+    live = snapshot.live(cluster, identity)
+    return live is not None and not is_marked(live, fleet_names(snapshot.fleet.settings))
 
 
 def _finalizers(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> tuple[str, ...]:

@@ -84,10 +84,7 @@ def _ordered(
 ) -> Round:
     """Return the round with its changes in order, those held that wait or that a guard stops."""
     snapshot, schedule, plan, guards = target.snapshot, planned.schedule, planned.plan, planned.guards
-    names, due = snapshot.fleet.settings.previous_names, list(plan.changes)
-    if names:
-        due = [replace(change, previous_names=names) for change in due]
-    due.sort(key=lambda one: (one.identity, one.cluster, one.hold is not None, one.action))
+    due = sorted(plan.changes, key=lambda one: (one.identity, one.cluster, one.hold is not None, one.action))
     unread = [name for name, member in snapshot.members.items() if isinstance(member, NotRead)]
     plan = replace(plan, changes=after_owners(tuple(due), schedule, snapshot))
     plan = guard(plan, guards.active, managed, snapshot.now, snapshot.journal.losses, unread, snapshot.shows)

@@ -49,7 +49,7 @@ class Open(NamedTuple):
         acting = WriteContext(
             members=self.members,
             journal=self.journal,
-            fleet=FLEET,
+            names=(FLEET,),
             revision="r1",
             interpreters=BUILT_IN_KINDS,
         )

@@ -42,6 +42,7 @@ from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.journal_rebuild import rebuild
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
+from reconciler.ownership import fleet_names
 from reconciler.planner import Round
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.state import StateTables
@@ -92,7 +93,7 @@ async def apply_once(
             acting = WriteContext(
                 members=members,
                 journal=journal,
-                fleet=fleet.settings.name,
+                names=fleet_names(fleet.settings),
                 revision=fleet.revision,
                 interpreters=access.interpreters,
                 comparer=Comparer(planned.schedule, reading.snapshot),
@@ -108,7 +109,7 @@ async def apply_once(
                 journal.tell(EventKind.APPLY, "fleet", data, reading.snapshot.now)
                 record_hooks(due, acting)
                 clusters = sorted({change.cluster for change in due})
-                failed = await holder.hold([members[name] for name in clusters], acting.fleet)
+                failed = await holder.hold([members[name] for name in clusters], fleet.settings.name)
                 failed |= {name: MemberClusterError(name, _NOT_BEGUN) for name in refused}
 
                 async def lock(member: MemberCluster) -> MemberClusterError | None:

@@ -82,7 +82,7 @@ async def _rows(
     member: MemberCluster, fleet: Fleet, failed: dict[str, str], wanted: Collection[tuple[str, str]] | None
 ) -> list[AppliedRow]:
     discovery = await member.discover(refresh=True)
-    selector = our_label(fleet_names(fleet.settings))
+    names = fleet_names(fleet.settings)
     kinds = [gvk for gvk in kinds_to_list(discovery, fleet) if wanted is None or gvk.group_kind in wanted]
     missing = [f"{group_version} does not answer" for group_version in sorted(discovery.stale)]
 
@@ -90,7 +90,7 @@ async def _rows(
         # Whether what runs once has ended stands in its status.
         read = member.list_objects if gvk.group_kind in RUNS_ONCE else member.list_metadata
         try:
-            listing = await read(gvk, label_selector=selector)
+            listing = await read(gvk, label_selector=our_label(names))
             missing.extend(f"{identity}: {why}" for identity, why in listing.unread.items())
             return listing.objects
         except Forbidden:
@@ -103,8 +103,7 @@ async def _rows(
     listings = await asyncio.gather(*(listed(gvk) for gvk in kinds))
     if missing:
         failed[member.name] = "; ".join(missing)
-    names = fleet.settings.name, fleet.settings.previous_names
-    owners = ((live, ownership_of(live, *names).owner) for objects in listings for live in objects)
+    owners = ((live, ownership_of(live, names).owner) for objects in listings for live in objects)
     rows = [marked_row(member.name, live.gvk, live, owner) for live, owner in owners if owner is not None]
     return sorted(rows, key=lambda row: row.identity)
 

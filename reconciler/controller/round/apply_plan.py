@@ -90,7 +90,8 @@ class WriteContext(Struct, frozen=True, kw_only=True):
 
     members: Mapping[str, MemberCluster]
     journal: Journal
-    fleet: str
+    names: tuple[str, ...]
+    """Of the fleet, the present one first."""
     revision: str
     interpreters: Registry
     comparer: Comparer | None = None
@@ -326,7 +327,7 @@ async def _tried(
     row, leaves = None, change.action in _LEAVES
     try:
         async with acting.turns.slot():
-            live = await perform(member, change, acting.fleet, acting.interpreters)
+            live = await perform(member, change, acting.names, acting.interpreters)
         row = applied_row(change, live.uid, acting) if live is not None and not leaves else None
     except UNCONTAINED:
         raise
@@ -348,7 +349,7 @@ async def _tried(
             result = replace(result, resource_version=live.resource_version, health=health)
             if row is not None and acting.comparer is not None and (altered := acting.comparer.altered(change, live)):
                 masked = masker.change(replace(change, fields=altered)).fields
-                lost = " and ".join(missing_marks(live.body, acting.fleet))
+                lost = " and ".join(missing_marks(live.body, acting.names[:1]))
                 text = altered_text(masked) + (f"; without {lost} it is not known as ours" if lost else "")
                 result = replace(result, error=masker.text(text), is_paced=True, altered=altered)
                 # A round has to read its availability first.

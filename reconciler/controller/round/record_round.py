@@ -157,7 +157,7 @@ def _confirmed(planned: Round, snapshot: FleetSnapshot, written: set[tuple[str, 
                 continue
             recorded = (known.uid, known.manifest_digest, known.finished) if known is not None else None
             is_news = recorded != (row.uid, row.manifest_digest, row.finished)
-            if is_news and is_marked(live, names[0], names[1:]):
+            if is_news and is_marked(live, names):
                 yield row
 
 
@@ -183,7 +183,7 @@ def _gone(planned: Round, snapshot: FleetSnapshot) -> Iterable[tuple[str, list[I
 def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bool:
     live = member.objects.get(row.identity)
     if live is not None:
-        return not is_marked(live, fleet_names[0], fleet_names[1:])
+        return not is_marked(live, fleet_names)
     # What is not served now, perhaps for a moment only, cannot be seen either.
     return row.identity in member.absent and row.gvk in member.served
 

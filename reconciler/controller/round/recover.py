@@ -24,7 +24,7 @@ from reconciler.controller.round.owner_record import is_hook_record
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
-from reconciler.ownership import OwnershipRecord, field_manager, holds_field, is_terminating, ownership_of
+from reconciler.ownership import OwnershipRecord, field_manager, fleet_names, holds_field, is_terminating, ownership_of
 
 TellFault = Callable[[Intent, Exception], None]
 
@@ -177,4 +177,4 @@ def _owner(each: _IntentObject, fleet: Fleet) -> OwnershipRecord | None:
     """Our mark on the object, if it is ours by more than a label that anybody could have copied."""
     if each.live is None or not holds_field(each.live, (field_manager(fleet.settings.name),)):
         return None
-    return ownership_of(each.live, fleet.settings.name, fleet.settings.previous_names).owner
+    return ownership_of(each.live, fleet_names(fleet.settings)).owner

@@ -45,9 +45,9 @@ _T = TypeVar("_T")
 class _WriteAttempt:
     """One change in progress, and whether a write of it may have been carried out."""
 
-    def __init__(self, member: MemberCluster, change: Change, fleet: str, path: tuple[str, ...]) -> None:
-        self.member, self.change, self.fleet, self.replicas_path = member, change, fleet, path
-        self.manager = field_manager(fleet)
+    def __init__(self, member: MemberCluster, change: Change, names: tuple[str, ...], path: tuple[str, ...]) -> None:
+        self.member, self.change, self.names, self.replicas_path = member, change, names, path
+        self.manager = field_manager(names[0])
         self.at = (change.gvk, change.identity.namespace, change.identity.name)
         self.may_have_written = False
 
@@ -69,14 +69,18 @@ class _WriteAttempt:
         return answer
 
 
-async def perform(member: MemberCluster, change: Change, fleet: str, interpreters: Registry) -> LiveObject | None:
+async def perform(
+    member: MemberCluster, change: Change, names: tuple[str, ...], interpreters: Registry
+) -> LiveObject | None:
     """Make one change; return the object as acknowledged, of a deleted one what its finalizers keep; None: it left.
+
+    `names`: of the fleet, the present one first: marks of earlier ones count as ours.
 
     Raises:
         MemberClusterError: it was not made, or not known to be made. Unless it `changed_nothing`, the object has to be
             looked at: an answer was lost, or something was written before a later step failed.
     """
-    attempt = _WriteAttempt(member, change, fleet, replicas_path(change.identity, interpreters))
+    attempt = _WriteAttempt(member, change, names, replicas_path(change.identity, interpreters))
     manager = attempt.manager
     try:
         match change.action:
@@ -115,7 +119,7 @@ async def _create(attempt: _WriteAttempt) -> LiveObject:
     except AlreadyExists as error:
         # Our own earlier request may have arrived though its answer did not.
         live = await member.get(*attempt.at)
-        if not is_marked(live, attempt.fleet, change.previous_names):
+        if not is_marked(live, attempt.names):
             text = f"{change.identity} appeared meanwhile and is not ours"
             raise AlreadyExists(member.name, text, status=409) from error
         live = await _send(attempt, live.uid, _unscaled_version(attempt, live))
@@ -207,7 +211,7 @@ async def _planned_for(attempt: _WriteAttempt) -> LiveObject:
     change, live = attempt.change, await attempt.member.get(*attempt.at)
     if not live.uid or live.uid != change.uid:
         raise attempt.conflict("is another object than the one planned for")
-    if change.action is not Action.ADOPT and not is_marked(live, attempt.fleet, change.previous_names):
+    if change.action is not Action.ADOPT and not is_marked(live, attempt.names):
         raise attempt.conflict("is no longer ours; it is left alone")
     return live
 

@@ -45,7 +45,7 @@ def test_the_tool_that_reconciles_is_known_by_its_mark(case: dict[str, Any]) -> 
     assert tool_of(body) == case["tool"]
     mark = foreign_mark(body)
     assert (mark is not None and mark.is_stated) == case.get("is_stated", False)
-    found = ownership_of(live(body), "test")
+    found = ownership_of(live(body), ("test",))
     controller = case.get("controller", "")
     standing = ObjectOwner.OTHER_TOOL if case["tool"] else ObjectOwner.NOBODYS
     expected = (ObjectOwner.OTHER_OBJECT, controller) if controller else (standing, case["tool"])
@@ -65,7 +65,7 @@ def test_the_names_of_the_tools_are_those_that_stores_may_hold_already() -> None
 
 def test_a_statement_of_manifests_says_nothing_of_what_a_template_makes() -> None:
     charted = body_of({"labels": {"app.kubernetes.io/managed-by": "Helm"}})
-    found = ownership_of(live(charted), "test")
+    found = ownership_of(live(charted), ("test",))
     assert ownership_for(body_of({}), found) is found
     assert ownership_for(charted, found).standing is ObjectOwner.NOBODYS
     other = body_of({"labels": {"app.kubernetes.io/managed-by": "kustomize"}})
@@ -74,7 +74,7 @@ def test_a_statement_of_manifests_says_nothing_of_what_a_template_makes() -> Non
 
 def test_a_mark_of_a_tool_counts_whatever_the_template_says() -> None:
     held = body_of({"labels": {"kapp.k14s.io/app": "1"}})
-    found = ownership_of(live(held), "test")
+    found = ownership_of(live(held), ("test",))
     assert ownership_for(held, found) is found
     assert found.mark is not None
     assert states(held, found.mark)

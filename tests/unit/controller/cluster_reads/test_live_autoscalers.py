@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action, Change
@@ -158,7 +157,7 @@ async def test_an_autoscaler_that_acts_between_the_look_and_the_write_is_not_und
         (change,) = await due(scene, store(image="nginx:2"))
         scale(scene, 5)
         with pytest.raises(WriteConflict, match="was scaled meanwhile"):
-            await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+            await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         assert replicas(scene) == 5
 
 
@@ -167,7 +166,7 @@ async def test_a_status_that_moves_on_between_the_look_and_the_write_does_no_har
         await apply(scene, store())
         (change,) = await due(scene, store(image="nginx:2"))
         send(scene, "PATCH", f"{APPS}/app/status", {"status": {"observedGeneration": 77}}, "kube-controller-manager")
-        await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+        await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         live = present(scene.live("m1", kind="Deployment"))
         assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2"
 
@@ -178,10 +177,10 @@ async def test_a_create_that_arrived_before_and_was_scaled_since_is_not_sent_aga
         send(scene, "DELETE", f"{APPS}/app", None)
         (change,) = await due(scene, store())
         assert change.action is Action.CREATE
-        await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+        await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         scale(scene, 5)
         with pytest.raises(WriteConflict):
-            await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+            await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         assert replicas(scene) == 5
 
 
@@ -207,7 +206,7 @@ async def test_the_number_survives_the_renaming_of_the_fleet(tmp_path: Path) -> 
         renamed = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "next"},
                    "spec": {"previousNames": [FLEET]}}  # fmt: skip
         (change,) = await due(scene, store(renamed, image="nginx:2"))
-        await perform(scene.members["m1"], replace(change, previous_names=(FLEET,)), "next", BUILT_IN_KINDS)
+        await perform(scene.members["m1"], change, ("next", FLEET), BUILT_IN_KINDS)
         assert replicas(scene) == 5
 
 
@@ -218,7 +217,7 @@ async def test_the_old_name_of_the_fleet_is_no_other_owner(tmp_path: Path) -> No
         renamed = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "next"},
                    "spec": {"previousNames": [FLEET]}}  # fmt: skip
         (change,) = await due(scene, store(renamed))
-        await perform(scene.members["m1"], change, "next", BUILT_IN_KINDS)
+        await perform(scene.members["m1"], change, ("next",), BUILT_IN_KINDS)
         assert replicas(scene) == 2
 
 
@@ -233,7 +232,7 @@ async def test_a_replacement_has_the_number_that_was_chosen(tmp_path: Path) -> N
         changed = fleet_of(body, policy("Deployment", "m1"), clusters=("m1", "m2"))
         (change,) = await due(scene, changed)
         assert change.action is Action.REPLACE
-        await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+        await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         assert replicas(scene) == 5
 
 

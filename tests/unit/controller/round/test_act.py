@@ -80,7 +80,7 @@ async def test_nothing_is_sent_that_could_not_be_journaled(tmp_path: Path) -> No
         acting = WriteContext(
             members=scene.members,
             journal=scene.journal,
-            fleet=FLEET,
+            names=(FLEET,),
             revision="r1",
             interpreters=BUILT_IN_KINDS,
         )
@@ -93,7 +93,7 @@ async def test_each_result_is_told_as_it_comes(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         _, planned = await scene.plan(store("m1"))
         told: list[str] = []
-        acting = WriteContext(members=scene.members, journal=scene.journal, fleet=FLEET, revision="r1",
+        acting = WriteContext(members=scene.members, journal=scene.journal, names=(FLEET,), revision="r1",
                         interpreters=BUILT_IN_KINDS,
                         tell=lambda result: told.append(result.change.identity.kind))  # fmt: skip
         await act(planned.plan, acting)
@@ -117,7 +117,7 @@ async def test_a_later_wave_that_deletes_asks_whether_the_fleet_is_still_held(tm
         acting = WriteContext(
             members=scene.members,
             journal=scene.journal,
-            fleet=FLEET,
+            names=(FLEET,),
             revision="r1",
             lost=lost,
             interpreters=BUILT_IN_KINDS,

@@ -99,7 +99,7 @@ def plan(clusters: Iterable[str], count: int) -> Plan:
 
 def acting(journal: Journal, members: Iterable[CountedMember]) -> WriteContext:
     by_name = {member.name: cast("MemberCluster", member) for member in members}
-    return WriteContext(members=by_name, journal=journal, fleet="shop", revision="r1", interpreters=BUILT_IN_KINDS)
+    return WriteContext(members=by_name, journal=journal, names=("shop",), revision="r1", interpreters=BUILT_IN_KINDS)
 
 
 async def test_a_wave_of_one_cluster_is_made_a_few_at_a_time(journal: GroupedJournal) -> None:

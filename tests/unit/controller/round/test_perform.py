@@ -70,9 +70,9 @@ async def test_a_create_whose_answer_was_lost_is_not_made_twice(tmp_path: Path) 
         faults = scene.box.servers["m1"].faults
         faults.order(Fault(kind=FaultKind.LOST_RESPONSE), when=is_write)
         with pytest.raises(ClusterUnreachable):
-            await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+            await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         made = present(scene.live("m1"))
-        done = present(await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS))
+        done = present(await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS))
         assert done.uid == made["metadata"]["uid"]
 
 
@@ -83,7 +83,7 @@ async def test_a_create_leaves_alone_what_somebody_else_created_meanwhile(tmp_pa
         change = await change_for(scene, store())
         scene.by_hand("m1", "POST", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}})
         with pytest.raises(AlreadyExists, match="is not ours"):
-            await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+            await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         assert "data" not in present(scene.live("m1"))
 
 
@@ -131,7 +131,7 @@ async def test_an_update_meets_only_the_object_that_was_planned_for(tmp_path: Pa
         change = await change_for(scene, store("2"))
         scene.by_hand("m1", "DELETE")
         with pytest.raises(MemberClusterError):
-            await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+            await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         assert scene.live("m1") is None, "nothing is created by an update"
 
 
@@ -143,7 +143,7 @@ async def test_an_update_leaves_alone_what_lost_a_mark_since_the_plan(tmp_path: 
         keys = {"labels": "fleet.reconciler/fleet", "annotations": "fleet.reconciler/owner"}
         scene.by_hand("m1", "PATCH", {"metadata": {mark: {keys[mark]: None}}})
         with pytest.raises(WriteConflict, match="no longer ours"):
-            await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+            await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         assert present(scene.live("m1"))["data"] == {"value": "1"}
 
 
@@ -152,7 +152,7 @@ async def test_an_update_heals_what_was_edited_since_the_plan(tmp_path: Path) ->
         await ready(scene)
         change = await change_for(scene, store("2"))
         scene.by_hand("m1", "PATCH", {"data": {"value": "theirs"}})
-        await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+        await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         assert present(scene.live("m1"))["data"] == {"value": "2"}
 
 
@@ -163,7 +163,7 @@ async def test_a_delete_reads_the_marks_again(tmp_path: Path) -> None:
         assert change.action is Action.DELETE
         scene.by_hand("m1", "PATCH", {"metadata": {"annotations": {"fleet.reconciler/owner": None}}})
         with pytest.raises(WriteConflict, match="no longer ours"):
-            await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+            await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         assert scene.live("m1") is not None
 
 
@@ -172,7 +172,7 @@ async def test_a_delete_spares_another_object_of_that_name(tmp_path: Path) -> No
         await scene.apply(store(preserveResourcesOnDeletion=False))
         change = await change_for(scene, without(policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)))
         with pytest.raises(WriteConflict, match="another object"):
-            await perform(scene.members["m1"], replace(change, uid="another"), FLEET, BUILT_IN_KINDS)
+            await perform(scene.members["m1"], replace(change, uid="another"), (FLEET,), BUILT_IN_KINDS)
         assert scene.live("m1") is not None
 
 
@@ -181,7 +181,7 @@ async def test_deleting_what_is_gone_is_done(tmp_path: Path) -> None:
         await scene.apply(store(preserveResourcesOnDeletion=False))
         change = await change_for(scene, without(policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)))
         scene.by_hand("m1", "DELETE")
-        assert await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS) is None
+        assert await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS) is None
 
 
 async def test_a_release_takes_our_marks_off_and_nothing_else(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ async def test_a_release_takes_our_marks_off_and_nothing_else(tmp_path: Path) ->
         await scene.apply(store(preserveResourcesOnDeletion=True))
         change = await change_for(scene, without(policy("ConfigMap", "m1")))
         assert change.action is Action.RELEASE
-        await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+        await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         live = present(scene.live("m1"))
         assert live["data"] == {"value": "1"}
         assert "labels" not in live["metadata"]
@@ -205,7 +205,7 @@ async def test_an_adoption_makes_an_object_ours_without_replacing_it(tmp_path: P
         before = scene.live("m1")
         change = await change_for(scene, store(conflictResolution="Overwrite"))
         assert change.action is Action.ADOPT
-        await perform(scene.members["m1"], change, FLEET, BUILT_IN_KINDS)
+        await perform(scene.members["m1"], change, (FLEET,), BUILT_IN_KINDS)
         live = present(scene.live("m1"))
         assert before is not None
         assert live["metadata"]["uid"] == before["metadata"]["uid"]
