@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
 from typing import NoReturn
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Until the command handles it, it ends the process without a traceback: the imports take a while.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from reconciler.cli.main import main
 
 
 def run_process() -> NoReturn:
     """Run the command and end at once: taking its objects apart would take longer than printing them."""
+    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
+        # In a locale of other letters the names of files would be others than Git's.
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 - ourselves
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         main()
     except SystemExit as ended:

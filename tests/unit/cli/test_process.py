@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 HEAD = """
 import atexit, sys, threading, time
@@ -70,3 +72,25 @@ def test_a_reader_that_went_away_is_met_as_without_it() -> None:
     without = met("-c", "from reconciler.cli.main import main\nmain(['--help'])")
     assert met("-m", "reconciler", "--help") == without
     assert "Traceback" not in without[1]
+
+
+def test_an_interrupt_while_it_begins_ends_it_without_a_traceback() -> None:
+    body = """
+import os, signal, sys
+class Interrupts:
+    def find_spec(self, name, *more):
+        if name == "reconciler.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+import reconciler.cli.process
+"""
+    done = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_names_of_files_are_utf8_in_every_locale(tmp_path: Path) -> None:
+    (tmp_path / "größe.yaml").write_text("kind: [")
+    environ = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "reconciler", "validate", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, check=False, env=environ)
+    assert (done.returncode, "größe.yaml:2" in done.stdout.decode()) == (1, True), done
