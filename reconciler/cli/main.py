@@ -267,6 +267,8 @@ def main(argv: list[str] | None = None) -> Any:
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
+        if error.filename is None and error.errno == errno.ENOENT:
+            _fail("the current folder is gone; change into one that is there")
         if error.filename is None and error.errno not in _NO_ROOM:
             raise
         if error.filename is None:

@@ -227,3 +227,5 @@ def _looser(before: PropagationPolicy, after: PropagationPolicy) -> Iterator[tup
     if stopped[0].joined(stopped[1]) != stopped[1]:
         where = ["everywhere" if one.dispatching else [*one.clusters] or MISSING for one in stopped]
         yield "spec.suspension", (where[0], where[1]), "they are written where they were not"
+    if before.application_failover is not None and after.application_failover is None:
+        yield "spec.failover.application", (True, MISSING), "they fail over no more when they are unhealthy"

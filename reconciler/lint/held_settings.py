@@ -19,7 +19,7 @@ from reconciler.hydration import is_input
 from reconciler.lint.claims import takeover_changes
 from reconciler.lint.lint_store import errors_of_review
 from reconciler.lint.settings_diff import has_settings, setting_changes, settings_digest
-from reconciler.lint.template_contents import annotation_changes, sops_changes
+from reconciler.lint.template_contents import annotation_changes, priority_changes, sops_changes
 from reconciler.planner import is_held_by_guard
 from reconciler.policy import matches_cluster, named_windows
 from reconciler.rollouts import lay_out
@@ -153,6 +153,7 @@ def content_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
     yield from takeover_changes(base, head)
     yield from sops_changes(base, head)
     yield from annotation_changes(base, head)
+    yield from priority_changes(base, head)
 
 
 def steering_files(files: Iterable[tuple[StoreFile, ParsedFile]]) -> dict[str, StoreFile]:

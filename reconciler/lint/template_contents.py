@@ -17,6 +17,7 @@ from reconciler.api.content import Json, SopsMetadata
 from reconciler.api.fleet import Fleet, PlainSecrets, Template
 from reconciler.api.plan import MISSING, Direction, SettingChange
 from reconciler.api.problem import Problem, Severity, hint, warning
+from reconciler.api.refs import Identity
 from reconciler.documents import (
     OVERRIDE_KINDS,
     PROPAGATION_KINDS,
@@ -26,6 +27,7 @@ from reconciler.documents import (
     served_versions,
 )
 from reconciler.ownership import CONFLICT_RESOLUTION, TAKE_OVER, DirectiveEffect, has_effect
+from reconciler.placement import priority_classes
 from reconciler.policy import PolicyIndex
 from reconciler.scheduler import Makers
 from reconciler.secrets import is_ciphertext, leaves_in
@@ -89,6 +91,22 @@ def annotation_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
                     source=after.source, document=str(identity), path="metadata.annotations", before=had, after=has,
                     meaning=meaning, direction=_LOOSENS if has is is_loose else Direction.TIGHTENS,
                 )  # fmt: skip
+
+
+def priority_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
+    """Yield the values of PriorityClasses that differ, of those that policies of both revisions name."""
+    named = ({policy.priority_class for policy in fleet.propagation} - {""} for fleet in (base, head))
+    values = [priority_classes(fleet)[0] for fleet in (base, head)]
+    for name in sorted(set.intersection(*named)):
+        before, after = (side.get(name, MISSING) for side in values)
+        if before != after:
+            identity = Identity("scheduling.k8s.io", "PriorityClass", "", name)
+            template = head.templates.get(identity) or base.templates[identity]
+            yield SettingChange(
+                source=template.source, document=f"PriorityClass {name}", path="value", before=before, after=after,
+                meaning="which of the workloads get free capacity first, of policies that name it",
+                direction=Direction.NEUTRAL,
+            )  # fmt: skip
 
 
 def _rank(order: tuple[str, ...], value: Json) -> int:

@@ -126,6 +126,15 @@ def test_a_comparison_of_revisions_deletes_at_most_what_the_guard_lets_pass(repo
     assert "spec.guards.confirm:" in done.out
 
 
+@pytest.mark.parametrize(("given", "instead"), [(("--rev", "HEAD"), "--head"), (("--server-side",), "--live")])
+def test_what_a_comparison_of_revisions_does_not_use_is_refused(
+    repository: Path, given: tuple[str, ...], instead: str
+) -> None:
+    done = run("diff", str(repository), "--base", "HEAD", *given)
+    assert done.code == 1
+    assert f"{given[0]} says nothing where --base compares two revisions; write {instead}" in done.err
+
+
 def test_observations_do_not_pass_unused_where_the_clusters_are_asked(repository: Path, tmp_path: Path) -> None:
     observed = tmp_path / "observed.yaml"
     observed.write_text("version: 1\nclusters: []\n")

@@ -57,3 +57,12 @@ def test_no_room_for_the_answer_is_one_line_and_exit_code_1(args: list[str], unb
     with FULL.open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr.strip()) == (1, "error: the output: No space left on device")
+
+
+def test_a_folder_that_is_gone_is_no_fault_of_the_program(tmp_path: Path) -> None:
+    (gone := tmp_path / "gone").mkdir()
+    command = f'cd "{gone}" && rmdir "{gone}" && exec "{sys.executable}" -m reconciler validate'
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, env=environment)
+    expected = "error: the current folder is gone; change into one that is there"
+    assert (done.returncode, done.stderr.strip()) == (1, expected)
