@@ -31,8 +31,9 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import Round, guards_in_force, render_schedule
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.scheduler import Schedule, schedule_fleet
-from reconciler.server.http_server import Listening, serving
+from reconciler.server.http_server import Listening
 from reconciler.state import NOMINAL, ClusterState, Degraded, FleetState, HealthWord, Lag, ObjectState, StateFacts
+from tests.unit.server.vital_signs import serving
 
 NOW = "2026-11-21T10:00:00Z"
 PAGES = 40

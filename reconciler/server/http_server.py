@@ -242,9 +242,9 @@ async def serving(
     vitals: Vitals,
     clock: Clock,
     *,
-    journal: Path | None = None,
-    commits: Commits | None = None,
-    stop: asyncio.Event | None = None,
+    journal: Path,
+    commits: Commits,
+    stop: asyncio.Event,
 ) -> AsyncIterator[str]:
     """Serve until the block ends; yield the address. `stop`: ends streams. Raises ConfigurationError: a bad address."""
     listen = listening.address
@@ -252,9 +252,8 @@ async def serving(
         yield ""
         return
     token, limits = listening.token(), listening.limits
-    known = commits or Commits("", tuple)
     looks = LiveObjects(vitals, clock, logs=listening.page_logs)
-    views = LiveViews(vitals, clock, JournalReader(journal, known, clock) if journal is not None else None, looks)
+    views = LiveViews(vitals, clock, JournalReader(journal, commits, clock), looks)
     events = Events(vitals.status, limits)
     names = None if listen.startswith("unix:") else {*map(str.lower, listening.names), split_address(listen)[0]}
     slots = Slots("requests", limits.requests, limits.requests_of_one)
@@ -272,7 +271,7 @@ async def serving(
     sys.setswitchinterval(_TURN_S)
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
-    ending = asyncio.create_task(_end_streams(stop, events)) if stop is not None else None
+    ending = asyncio.create_task(_end_streams(stop, events))
     try:
         try:
             address = await _start(runner, listen, has_token=bool(token))
@@ -282,10 +281,9 @@ async def serving(
         yield address
     finally:
         events.stop()
-        if ending is not None:
-            ending.cancel()
-            with suppress(asyncio.CancelledError):
-                await ending
+        ending.cancel()
+        with suppress(asyncio.CancelledError):
+            await ending
         await runner.cleanup()
         await views.close()
 

@@ -18,7 +18,6 @@ from reconciler.controller.vitals.service_vitals import StatusSnapshot, Vitals
 from reconciler.errors import NotShown
 from reconciler.observations import age_s
 from reconciler.report.mask import scrub_text
-from reconciler.report.status.history_text import itself, no_words
 from reconciler.report.status.remedies import STANDBY
 from reconciler.report.views.cluster_views import ProcessState, cluster_view, fleet_view, problems_view
 from reconciler.report.views.live_view import LiveView, live_view
@@ -39,7 +38,6 @@ from reconciler.server.live_objects import LiveObjects
 _KEPT_MAX: Final = 64
 _STALE_S: Final = 10.0
 """A view counts as current this long: ended suspensions and the like disappear after that."""
-_NOTHING_NOTED: Final = JournalRows()
 _EARLY: Final = "no round has ended yet; it will be shown as soon as one has"
 
 _Answer = TypeVar("_Answer")
@@ -48,8 +46,8 @@ _Answer = TypeVar("_Answer")
 class LiveViews:
     """The views; an equal question of one moment has one answer. All but `fleet` raise `NotShown` before a round."""
 
-    def __init__(self, vitals: Vitals, clock: Clock, desk: JournalReader | None, looks: LiveObjects) -> None:
-        """`desk`: the journal of the service; None: there is none. `looks`: reads copies in their clusters."""
+    def __init__(self, vitals: Vitals, clock: Clock, desk: JournalReader, looks: LiveObjects) -> None:
+        """`desk`: the journal of the service. `looks`: reads copies in their clusters."""
         self._vitals, self._clock, self._desk, self._looks = vitals, clock, desk, looks
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="views")
         # From here on only that thread looks.
@@ -94,21 +92,20 @@ class LiveViews:
 
     async def history(self, question: HistoryQuery) -> tuple[dict[str, Any], int] | NotFound:
         """Return the document of `history -o json`, and the number to continue after."""
-        return await self.apart(lambda: self._desk_or_not().history(question))
+        return await self.apart(self._desk.history, question)
 
     async def day(self, by: str) -> DayView:
         """Return the events of the last 24 hours by the hour. `by`: `cluster` or `object`."""
-        return await self._view(("day", by, hours_of(self._clock.now())), lambda _: self._desk_or_not().day(by))
+        return await self._view(("day", by, hours_of(self._clock.now())), lambda _: self._desk.day(by))
 
     async def status(self) -> dict[str, Any]:
         """The document of `status -o json`."""
-        return await self.apart(lambda: self._desk_or_not().status())
+        return await self.apart(self._desk.status)
 
     async def close(self) -> None:
         """Stop answering. Running answers end by themselves."""
         await self._looks.close()
-        if self._desk is not None:
-            self._thread.submit(self._desk.close)
+        self._thread.submit(self._desk.close)
         self._thread.shutdown(wait=False)
 
     async def apart(self, work: Callable[..., _Answer], *of: Any) -> _Answer:
@@ -139,13 +136,8 @@ class LiveViews:
 
     # In the thread
 
-    def _desk_or_not(self) -> JournalReader:
-        if self._desk is None:
-            raise NotShown("there is no journal to tell of")
-        return self._desk
-
     def _fleet(self, snapshot: StatusSnapshot, signs: ProcessState) -> FleetView:
-        rows = self._desk.rows() if self._desk is not None else _NOTHING_NOTED
+        rows = self._desk.rows()
         if snapshot.picture is None:
             return fleet_view(signs, None, rows)
         model = self._view_model(snapshot, signs)
@@ -173,7 +165,7 @@ class LiveViews:
 
     def _view_model(self, snapshot: StatusSnapshot, signs: ProcessState) -> ViewModel:
         """Return the view model of this moment. A new moment discards the one before."""
-        picture, rows = snapshot.picture, self._desk.rows() if self._desk is not None else _NOTHING_NOTED
+        picture, rows = snapshot.picture, self._desk.rows()
         assert picture is not None, "a round has ended"
         now, before = self._clock.now(), self._sight
         made_of = (id(snapshot), id(rows), signs.source_error, signs.journal_error)
@@ -189,8 +181,8 @@ class LiveViews:
                 since=snapshot.since or None,
                 servers=snapshot.servers,
                 now=now,
-                words=self._desk.words if self._desk is not None else no_words,
-                last_change=self._desk.last_change if self._desk is not None else itself,
+                words=self._desk.words,
+                last_change=self._desk.last_change,
             )
         return before
 
@@ -198,14 +190,12 @@ class LiveViews:
         identity = _object_called(model, resource, namespace)
         if isinstance(identity, NotFound):
             return identity
-        desk, about = self._desk, str(identity)
-        if desk is None:
-            return object_view(model, identity)
-        return object_view(model, identity, desk.events(about=about, limit=ENTRIES_MAX), desk.writes(about))
+        about = str(identity)
+        events = self._desk.events(about=about, limit=ENTRIES_MAX)
+        return object_view(model, identity, events, self._desk.writes(about))
 
     def _cluster(self, model: ViewModel, name: str, offset: int) -> ClusterView | None:
-        events = self._desk.events(cluster=name, limit=ENTRIES_MAX) if self._desk is not None else ()
-        return cluster_view(model, name, offset, events)
+        return cluster_view(model, name, offset, self._desk.events(cluster=name, limit=ENTRIES_MAX))
 
 
 def _copy_of(model: ViewModel, cluster: str, resource: str, namespace: str) -> tuple[GVK, Identity] | NotFound:

@@ -90,9 +90,10 @@ async def demo_world(folder: Path) -> AsyncIterator[DemoWorld]:
     repository = await asyncio.to_thread(DemoRepository, folder / "fleet")
     journal = folder / _JOURNAL
     commits = commits_of(str(repository.folder), beside=journal)
+    listening = Listening(address="127.0.0.1:0")
     async with (
         FleetInABox(CLUSTERS, folder) as box,
-        serving(Listening(address="127.0.0.1:0"), vitals, clock, journal=journal, commits=commits) as page,
+        serving(listening, vitals, clock, journal=journal, commits=commits, stop=signals.stop) as page,
     ):
         configs = load_members(box.kubeconfig, [Cluster(name=name) for name in box.names])
         async with MemberClusters.open(configs, agent=UserAgent("demo"), settings=_IMPATIENT) as members:

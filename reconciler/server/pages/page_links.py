@@ -20,7 +20,7 @@ _SUBJECT = re.compile(r"(?P<kind>[A-Z][A-Za-z0-9]*) (?:(?P<namespace>[^/ ]+)/)?(
 def kind_of(resource: ResourceView) -> str:
     """The kind with its group, as `get` and the addresses of objects take it.
 
-    >>> kind_of(Resource(api_version="apps/v1", kind="Deployment", namespace="shop", name="web"))
+    >>> kind_of(ResourceView(api_version="apps/v1", kind="Deployment", namespace="shop", name="web"))
     'Deployment.apps'
     """
     group, slash, _ = resource.api_version.partition("/")
@@ -42,7 +42,7 @@ def commit_link(source: SourcePart, revision: str | None) -> str:
     """Return where the forge shows a commit; empty: not known.
 
     >>> commit_link(SourcePart(description="", commit_url="https://forge/o/r/commit/{revision}"), "a" * 40)[-6:]
-    't/aaaa'
+    'aaaaaa'
     """
     is_commit = revision is not None and _COMMIT.fullmatch(revision) is not None
     return source.commit_url.replace("{revision}", revision or "") if source.commit_url and is_commit else ""

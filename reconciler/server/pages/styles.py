@@ -132,9 +132,9 @@ def copy_look(state: str, health: str, replicas: int | None, ready: int | None, 
     """Return the style of one copy: the worse of sync and health first.
 
     >>> copy_look("synced", "Degraded", 3, 2)
-    Look(sign='2/3 !', tone='bad', words='degraded, 2 of 3 ready, in sync')
+    StateStyle(sign='2/3 !', tone='bad', words='degraded, 2 of 3 ready, in sync')
     >>> copy_look("held", "Healthy", 3, 3)
-    Look(sign='‖', tone='warn', words='held, healthy, 3 of 3 ready')
+    StateStyle(sign='‖', tone='warn', words='held, healthy, 3 of 3 ready')
     """
     sync, fares, count = style_of(STATES, state), style_of(HEALTHS, health), count_words(replicas, ready, counted)
     parts = [count] if count else []

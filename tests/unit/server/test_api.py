@@ -23,11 +23,12 @@ from reconciler.report.status import state_document
 from reconciler.report.views import ViewModel, matrix_view
 from reconciler.server import live_views
 from reconciler.server.api import Events
-from reconciler.server.http_server import Listening, serving
+from reconciler.server.http_server import Listening
 from reconciler.server.routes import PageRequest, ReaderLimits
 from reconciler.state import Degraded
 from tests.fakes.clocks import TestClock
 from tests.unit.report.views.sights import sight_of
+from tests.unit.server.vital_signs import serving
 from tests.unit.state.scenes import APP, Scene
 
 TOKEN = "s3cret-of-this-test"
@@ -336,7 +337,7 @@ async def test_another_machine_is_told_the_same_over_a_port_and_a_socket(tmp_pat
     socket = tmp_path / "http.sock"
     async with serving(Listening(address=f"unix:{socket}"), showing(sight), TestClock()):
         assert (await asyncio.to_thread(asked, f"unix:{socket}", token=TOKEN))["clusters"]["total"] == 2
-        with pytest.raises(ServiceError, match="there is no journal to tell of"):
+        with pytest.raises(ServiceError, match="no round has been recorded yet"):
             await asyncio.to_thread(asked, f"unix:{socket}", "status")
     with pytest.raises(ServiceError, match="nobody listens there"):
         await asyncio.to_thread(asked, f"unix:{socket}.gone")

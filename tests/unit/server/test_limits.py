@@ -19,11 +19,12 @@ import pytest
 from reconciler.api.refs import Identity, close_to
 from reconciler.report.views import matrix_view
 from reconciler.server import live_views
-from reconciler.server.http_server import Listening, serving
+from reconciler.server.http_server import Listening
 from reconciler.server.routes import ReaderLimits, Slots, TooMany, address_of
 from tests.fakes.clocks import TestClock
 from tests.unit.report.views.sights import sight_of
 from tests.unit.server.test_api import scene, showing
+from tests.unit.server.vital_signs import serving
 from tests.unit.state.scenes import Scene
 
 UNLIMITED = ("/livez", "/readyz", "/metrics")

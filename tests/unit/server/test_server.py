@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ConfigurationError
-from reconciler.server.http_server import Listening, serving, split_address
+from reconciler.server.http_server import Listening, split_address
 from tests.fakes.clocks import TestClock
-from tests.unit.server.vital_signs import busy, showing
+from tests.unit.server.vital_signs import busy, serving, showing
 
 HOSTILE = "\"'><script>alert(1)</script>\x1b[31m\u202e https://bob:hunter2secret@example.com/"
 

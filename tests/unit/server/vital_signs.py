@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec.structs import replace
 
 from reconciler.api.problem import Problem, Severity, Source
+from reconciler.clock import Clock
 from reconciler.controller.vitals.service_vitals import ClusterVitals, StatusSnapshot, StatusStore, Vitals
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.server import http_server
+from reconciler.server.http_server import Listening
+from reconciler.store.source import Commits
+
+
+@asynccontextmanager
+async def serving(
+    listening: Listening,
+    vitals: Vitals,
+    clock: Clock,
+    *,
+    journal: Path | None = None,
+    stop: asyncio.Event | None = None,
+) -> AsyncIterator[str]:
+    """The pages of a service; without `journal`, of one whose journal is empty."""
+    commits, stop = Commits("", tuple), stop or asyncio.Event()
+    with TemporaryDirectory() as folder:
+        if journal is None:
+            journal = Path(folder, "journal.db")
+            Journal.open(journal).close()
+        async with http_server.serving(
+            listening, vitals, clock, journal=journal, commits=commits, stop=stop
+        ) as address:
+            yield address
 
 
 def busy(hostile: str = "") -> Vitals:
