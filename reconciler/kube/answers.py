@@ -34,11 +34,10 @@ log = logging.getLogger("reconciler")
 
 
 class Listing(Struct, frozen=True, kw_only=True):
-    """A list as of `resource_version`. `is_complete` False: it was too long, and absence proves nothing."""
+    """A list as of `resource_version`."""
 
     objects: tuple[LiveObject, ...] = ()
     resource_version: str = ""
-    is_complete: bool = True
     unread: Mapping[Identity, str] = field(default_factory=dict)
     """Objects of the list that break the API's promises, with their faults."""
 

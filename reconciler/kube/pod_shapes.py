@@ -9,18 +9,9 @@ from typing import Any
 
 import msgspec
 
+from reconciler.api.clusters import Taint
 from reconciler.decoding import prepared
-from reconciler.kube.discovery import ListMetadata
-
-
-class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The owner of an object."""
-
-    kind: str
-    name: str
-    uid: str
-    controller: bool = False
-    api_version: str = ""
+from reconciler.kube.discovery import ListMetadata, OwnerEntry
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -30,7 +21,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     namespace: str = ""
     uid: str = ""
     labels: dict[str, str] = {}
-    owner_references: list[OwnerReference] = []
+    owner_references: list[OwnerEntry] = []
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
 
@@ -148,19 +139,11 @@ class Pod(msgspec.Struct, frozen=True):
     status: PodStatus = PodStatus()
 
 
-class NodeTaint(msgspec.Struct, frozen=True, gc=False):
-    """A taint of a node."""
-
-    key: str
-    effect: str
-    value: str = ""
-
-
 class NodeSpec(msgspec.Struct, frozen=True):
     """The schedulability of a node, and its taints."""
 
     unschedulable: bool = False
-    taints: list[NodeTaint] | None = None
+    taints: tuple[Taint, ...] | None = None
 
 
 class NodeStatus(msgspec.Struct, frozen=True):

@@ -12,7 +12,6 @@ to the arguments and the environment count only under the policies of the file, 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -46,22 +45,22 @@ class InventoryPlace(NamedTuple):
     config: MemberConfig
 
 
-def inventory_place(text: str, kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> InventoryPlace:
+def inventory_place(text: str, kubeconfig: Path | None) -> InventoryPlace:
     """Parse `CONTEXT[/NAMESPACE]`, the whole text as a context first. Raises ConfigurationError: no such context."""
-    whole = _config(text, kubeconfig, environ)
+    whole = _config(text, kubeconfig)
     if isinstance(whole, MemberConfig):
         return InventoryPlace(text, "", whole)
     context, slash, namespace = text.rpartition("/")
     if not slash or not context or not namespace:
         raise whole
-    config = _config(context, kubeconfig, environ)
+    config = _config(context, kubeconfig)
     if isinstance(config, ConfigurationError):
         raise config
     return InventoryPlace(context, namespace, config)
 
 
-def _config(context: str, kubeconfig: Path | None, environ: Mapping[str, str]) -> MemberConfig | ConfigurationError:
-    return load_members(kubeconfig, [Cluster(name=context)], environ)[context]
+def _config(context: str, kubeconfig: Path | None) -> MemberConfig | ConfigurationError:
+    return load_members(kubeconfig, [Cluster(name=context)])[context]
 
 
 async def read_profiles(
@@ -77,8 +76,6 @@ async def read_profiles(
         gvk, listing = await _listed(member, place.namespace)
         for identity, why in listing.unread.items():
             raise BadAnswer(member.name, clean(f"{identity} in the list cannot be read: {why}"))
-        if not listing.is_complete:
-            raise BadAnswer(member.name, "the list of ClusterProfiles is longer than what is read")
         for live in listing.objects:
             if place.namespace and live.identity.namespace != place.namespace:
                 raise BadAnswer(member.name, clean(f"{live.identity} was not asked for; it is in another namespace"))

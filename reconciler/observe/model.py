@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from reconciler.api.clusters import ClusterNode, Health, LiveObject, Quota, RunOutcome, Taint, Workload
+from reconciler.api.clusters import ClusterNode, Health, LiveObject, Quota, RunOutcome, Workload
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.demand import Resources, exact, resources
 from reconciler.api.refs import Identity
@@ -95,7 +95,7 @@ def nodes_with_room(nodes: Iterable[NodeObject], pods: Iterable[Pod], requests: 
             ready=(ready := condition_of(node.status.conditions, "Ready")) is not None and ready.status == "True",
             unschedulable=node.spec.unschedulable,
             labels=node.metadata.labels,
-            taints=tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in node.spec.taints or ()),
+            taints=node.spec.taints or (),
             allocatable=resources(node.status.allocatable or {}),
             requested=dict(sorted(requested[node.metadata.name].items())),
         )

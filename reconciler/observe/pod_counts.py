@@ -25,7 +25,8 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.jobs import pods_wanted
-from reconciler.kube.pod_shapes import Condition, NodeObject, OwnerReference, Pod
+from reconciler.kube.discovery import OwnerEntry
+from reconciler.kube.pod_shapes import Condition, NodeObject, Pod
 from reconciler.observations import age_s, api_moment, event_moment
 from reconciler.regex import regex
 from reconciler.state import EVICTED, TROUBLES, Degraded, Progressing, why_waiting, with_message
@@ -36,7 +37,7 @@ SCHEDULE_WINDOW_S: Final = 15.0
 _OF_THE_POD_ITSELF: Final = ("", "DeadlineExceeded")
 """Reasons of failed pods whose containers failed, or which ran for too long: no node and no cluster is to blame."""
 
-OwnerOf = Callable[[Pod], OwnerReference | None]
+OwnerOf = Callable[[Pod], OwnerEntry | None]
 
 
 class PodSigns(Struct, frozen=True, kw_only=True):
@@ -81,14 +82,14 @@ def owners(pods: Collection[Pod]) -> OwnerOf:
     leaders = {owner.uid for pod in pods if (owner := controller(pod)) is not None and owner.kind == "Pod"}
     above = {pod.metadata.uid: controller(pod) for pod in pods if pod.metadata.uid in leaders} if leaders else {}
 
-    def owner_of(pod: Pod) -> OwnerReference | None:
+    def owner_of(pod: Pod) -> OwnerEntry | None:
         owner = controller(pod)
         return (above.get(owner.uid) or owner) if owner is not None and owner.kind == "Pod" else owner
 
     return owner_of
 
 
-def controller(pod: Pod) -> OwnerReference | None:
+def controller(pod: Pod) -> OwnerEntry | None:
     """The controller of a pod; None for a bare one."""
     return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
 
@@ -202,7 +203,7 @@ def pod_counts(pods: Iterable[Pod], owner_of: OwnerOf) -> PodCounts:
     return PodCounts(running=running, finished=finished, without_node=without_node)
 
 
-def workload_of(pod: Pod, owner: OwnerReference | None) -> Identity:
+def workload_of(pod: Pod, owner: OwnerEntry | None) -> Identity:
     """Return the workload of a pod. The name of a Deployment's ReplicaSet ends in the hash that its pods carry."""
     if owner is None:
         return Identity("", "Pod", pod.metadata.namespace, pod.metadata.name)

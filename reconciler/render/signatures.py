@@ -39,7 +39,7 @@ def changed_identities(
         return {*before.bindings, *before.frozen, *after.bindings, *after.frozen}
     if before is None or before.fleet.clusters != after.fleet.clusters:
         old = signatures(before) if before is not None else {}
-        return _differing(old, signatures(after))
+        return changed_keys(old, signatures(after))
     if changed is None:
         pairs = (
             (before.bindings, after.bindings),
@@ -58,7 +58,7 @@ def changed_identities(
     # With the same rules a template of the same digest is selected for the same clusters: they need not be found.
     is_same = before.fleet.overrides == after.fleet.overrides
     indexes = (None, None) if is_same else (_index(before), _index(after))
-    return plain | _differing(_signatures(before, suspects, indexes[0]), _signatures(after, suspects, indexes[1]))
+    return plain | changed_keys(_signatures(before, suspects, indexes[0]), _signatures(after, suspects, indexes[1]))
 
 
 def arrivals(before: Schedule, after: Schedule, identities: Collection[Identity]) -> dict[Identity, frozenset[str]]:
@@ -98,10 +98,6 @@ def _differs_plainly(before: Schedule, after: Schedule, identity: Identity) -> b
         return True
     was, is_now = before.fleet.templates.get(identity), after.fleet.templates.get(identity)
     return was is not None and is_now is not None and (was.digest != is_now.digest or was.sealed != is_now.sealed)
-
-
-def _differing(before: Mapping[Identity, Hashable], after: Mapping[Identity, Hashable]) -> set[Identity]:
-    return {identity for identity in {*before, *after} if before.get(identity) != after.get(identity)}
 
 
 def _overridden_anew(before: Schedule, after: Schedule) -> set[Identity]:

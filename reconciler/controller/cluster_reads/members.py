@@ -143,8 +143,7 @@ class _MemberRead(Struct):
             return
         self.objects.update({live.identity: live for live in listing.objects})
         self.unread.update(listing.unread)
-        if listing.is_complete:
-            self.kinds.add(gvk.group_kind)
+        self.kinds.add(gvk.group_kind)
 
     async def look_up(self, gvk: GVK, namespace: str, names: Collection[str]) -> None:
         """Read these. A kind that gives no answer is no reason to wait for the others of its cluster."""
@@ -167,10 +166,10 @@ class _MemberRead(Struct):
         await asyncio.gather(*(self._read_one(gvk, namespace, name) for name in names))
 
     async def _left_to_read(self, gvk: GVK, namespace: str, names: Collection[str]) -> Collection[str]:
-        """Return those of the names that a list did not show. Forbidden: nothing of the kind may be listed."""
+        """Return those of the names that a list shows: the others are absent. Forbidden: nothing may be listed."""
         listing = await self.member.list_metadata(gvk, namespace=namespace)
         present = {one.identity.name for one in listing.objects} | {one.name for one in listing.unread}
-        left = {name for name in names if name in present or not listing.is_complete}
+        left = present.intersection(names)
         self.absent |= {Identity(*gvk.group_kind, namespace, name) for name in names if name not in left}
         labels = ("metadata", "labels", FLEET_LABEL)
         labelled = {live.identity.name for live in listing.objects if dig(live.body, *labels)}

@@ -47,8 +47,8 @@ def node(name: str, **more: Any) -> NodeObject:
 def waiting_pod(name: str, owner: str, kind: str, revision: str = "", since: str = EARLIER, **more: Any) -> Pod:
     metadata = {
         "ownerReferences": [
-            {"kind": "Other", "name": "o", "uid": "uid-other"},
-            {"kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True},
+            {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "uid-other"},
+            {"apiVersion": "v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True},
         ],
         "labels": {"controller-revision-hash": revision} if revision else {},
     }
@@ -280,7 +280,11 @@ class TestUnschedulable:
             waiting_pod("a", "sum", "Job", spec={"nodeName": "n"}),
             pod(
                 "a",
-                metadata={"ownerReferences": [{"kind": "Job", "name": "sum", "uid": "uid-sum", "controller": True}]},
+                metadata={
+                    "ownerReferences": [
+                        {"apiVersion": "v1", "kind": "Job", "name": "sum", "uid": "uid-sum", "controller": True}
+                    ]
+                },
             ),
         ],
         ids=["gated", "bound since", "not looked at yet"],

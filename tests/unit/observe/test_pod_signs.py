@@ -26,7 +26,7 @@ JUST_NOW = "2026-11-21T11:59:50Z"
 
 def of(owner: str, kind: str, on: str = "n1", phase: str = "Running", **more: Any) -> Pod:
     """A pod that a workload controls, on a node."""
-    owners = [{"kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}]
+    owners = [{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}]
     metadata = {"ownerReferences": owners, **more.pop("metadata", {})}
     name = more.pop("name", "p")
     return pod(name, metadata=metadata, spec={"nodeName": on}, status={"phase": phase, **more})
