@@ -172,6 +172,11 @@ class EventHandler(PollHandler):
             self._memory.beliefs.forget(cluster)
             self.doubted(cluster)
 
+    def unwatched(self, cluster: str, gvk: GVK, why: str) -> None:
+        """Handle a refused watch: the next round reports it."""
+        if self._memory.kind_faults.unwatched(cluster, gvk, why):
+            self.doubted(cluster)
+
     def ended_early(self, cluster: str) -> None:
         """Count a watch that ended before its time."""
         self._parts.vitals.short_watches[cluster] += 1

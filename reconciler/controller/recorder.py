@@ -121,7 +121,8 @@ class Recorder:
             if state.picture is None or problem not in state.picture.plan.problems:
                 extra = {"event": "MoveStalled", "cluster": problem.cluster, "why": problem.message}
                 log.warning("a move makes no progress", extra=extra)
-        problems = with_problems(picture.plan.problems, overdue, self._memory.restores.problems(now))
+        unwatched = self._memory.kind_faults.watch_problems
+        problems = with_problems(picture.plan.problems, overdue, self._memory.restores.problems(now), unwatched)
         picture = with_completeness(replace(picture, plan=replace(picture.plan, problems=problems)), self._members)
         # Those that were asked anything, or of which it is known why they could not be.
         heard = [name for name, member in snapshot.members.items()

@@ -3,6 +3,7 @@
 from reconciler.planner.causes import (
     CLUSTER_IN_NO_POLICY,
     CLUSTER_NOT_READ,
+    RIGHT_MISSING,
     RUNS_ELSEWHERE,
     not_listed,
     urls_of_two_hosts,

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from reconciler.api.clusters import ClusterObservation, Listed, Member, Read, Unlisted, UnlistedCause
 from reconciler.api.fleet import Fleet
-from reconciler.api.problem import Problem
+from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
 from reconciler.containment import try_await
@@ -26,7 +26,7 @@ from reconciler.controller.loop_state import State
 from reconciler.controller.tasks import WorkQueue, end_tasks, start
 from reconciler.kube.client import MemberCluster
 from reconciler.ownership import fleet_names, our_label
-from reconciler.planner import not_listed
+from reconciler.planner import RIGHT_MISSING, not_listed
 
 _PER_SECOND: Final = 20
 """So many clusters are asked in a second at most: where more than that are away, each is asked less often."""
@@ -107,6 +107,7 @@ class KindFaults:
     def __init__(self, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
         self._faults: dict[str, tuple[Unlisted, ...]] = {}
         self._observed: dict[str, tuple[Unlisted, ...]] = {}
+        self._unwatched: dict[tuple[str, GVK], Problem] = {}
         self._served: dict[str, _Served] = {}
         self._wanted: tuple[Fleet | None, Wanted] = (None, frozenset())
         self._answered: set[Subject] = set()
@@ -136,6 +137,15 @@ class KindFaults:
         self._faults = {name: faults for name, faults in self._faults.items() if name in names}
         self._observed = {name: faults for name, faults in self._observed.items() if name in names}
         self._served = {name: served for name, served in self._served.items() if name in names}
+        self._unwatched = {key: problem for key, problem in self._unwatched.items() if key[0] in names}
+
+    def unwatched(self, cluster: str, gvk: GVK, why: str) -> bool:
+        """Record that a kind may not be watched (`why` empty: it may); return whether that is news."""
+        was = self._unwatched.pop((cluster, gvk), None)
+        if why:
+            text = f"{gvk.kind} may not be watched, so its changes are seen at the next resync only: {why}"
+            self._unwatched[cluster, gvk] = warning(NOWHERE, "", RIGHT_MISSING, text, cluster)
+        return (was is None) is bool(why)
 
     def of(self, cluster: str) -> tuple[Unlisted, ...]:
         """Return the kinds that could not be listed there."""
@@ -176,6 +186,11 @@ class KindFaults:
     def problems(self) -> tuple[Problem, ...]:
         """Return their problems."""
         return tuple(not_listed(name, one) for name, faults in self._faults.items() for one in faults)
+
+    @property
+    def watch_problems(self) -> Collection[Problem]:
+        """Return the problems of kinds that may not be watched."""
+        return self._unwatched.values()
 
     def _put(self, name: str, faults: Iterable[Unlisted]) -> None:
         before, after = self.of(name), tuple(sorted(faults))

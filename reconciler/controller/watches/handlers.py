@@ -40,6 +40,9 @@ class WatchHandler:
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
         """A cluster does not answer."""
 
+    def unwatched(self, cluster: str, gvk: GVK, why: str) -> None:
+        """A kind that can be listed may not be watched; `why` empty: it may."""
+
     def ended_early(self, cluster: str) -> None:
         """A watch ended before its time, or failed."""
 

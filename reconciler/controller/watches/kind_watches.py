@@ -62,12 +62,14 @@ class ClusterWatches(ClusterTasks[GVK]):
         super().keep(kinds, selector)
         for gvk in self.tasks.keys() - kinds:
             self.tasks.pop(gvk).cancel()
+            self._handler.unwatched(self.member.name, gvk, "")
         for gvk in sorted(kinds):
             self.begin(gvk, partial(self._follow, gvk, selector), f"watching {self.member.name} {gvk.kind}")
 
     async def _follow(self, gvk: GVK, selector: str) -> None:
         name, early_ends = self.member.name, EarlyEnds(self._shared.jitter)
         while True:
+            version = None
             try:
                 version = await self._listed(gvk, selector)
                 if version is None:
@@ -79,6 +81,8 @@ class ClusterWatches(ClusterTasks[GVK]):
             except MemberClusterError as error:
                 if not isinstance(error, KindFault):  # It answers; what it does not tell, a resync finds.
                     self._handler.trouble(name, error)
+                if isinstance(error, Forbidden) and version is not None:
+                    self._handler.unwatched(name, gvk, error.message)
                 pause_s = early_ends.ended_early_s(has_failed=True)
                 await self._ended_early(gvk, early_ends, pause_s, error.message)
             except Exception as error:
@@ -129,6 +133,7 @@ class ClusterWatches(ClusterTasks[GVK]):
         if self._clock.monotonic_s() - begun_s < timing.LIVED_S:
             return False
         early_ends.lived()
+        self._handler.unwatched(self.member.name, gvk, "")
         self._restless.discard(gvk)
         if not self._restless:
             name = self.member.name

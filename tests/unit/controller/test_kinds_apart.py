@@ -322,3 +322,19 @@ async def test_objects_stay_while_their_definition_cannot_take_another_scope(tmp
         assert value_of(scene, "m1") == value_of(scene, "m2") == "1", "nothing could take its place"
         undefine(scene, "m1")
         await scene.until(lambda: value_of(scene, "m1") == "2")
+
+
+def is_watch_of_config_maps(request: Request) -> bool:
+    return request.path.endswith("/configmaps") and bool(request.query.get("watch"))
+
+
+async def test_a_kind_that_may_be_listed_and_not_watched_is_told_until_it_may(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        server = scene.box.servers["m2"]
+        server.faults.order(Fault(kind=FaultKind.FORBIDDEN), when=is_watch_of_config_maps, times=10**6)
+        await server.stop()
+        await server.start()
+        await scene.until(lambda: [cluster for cluster, _ in told(scene, "right-missing")] == ["m2"])
+        assert "ConfigMap may not be watched" in told(scene, "right-missing")[0][1]
+        server.faults.clear()
+        await scene.until(lambda: told(scene, "right-missing") == [])
