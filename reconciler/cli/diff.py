@@ -151,8 +151,8 @@ def command(
             "asked; give --base, or leave --observations out"
         )
     if base is not None and (rev is not None or (server_side and not live)):
-        given, instead = ("--rev", "--head") if rev is not None else ("--server-side", "--live as well")
-        raise ConfigurationError(f"{given} says nothing where --base compares two revisions; write {instead}")
+        unfit, instead = ("--rev", "--head") if rev is not None else ("--server-side", "--live as well")
+        raise ConfigurationError(f"{unfit} says nothing where --base compares two revisions; write {instead}")
     now, last_good = at or SystemClock().now(), LastGood(reach.journal)
 
     asking = partial(access_to, reach, clusters, keys=Keys(keys, store))

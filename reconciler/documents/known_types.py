@@ -66,7 +66,7 @@ _NEAR: Final = 2
 
 
 class TypeFault(NamedTuple):
-    """The reason why a type is impossible. `field`: apiVersion or kind; `meant`: the probable type, None: unclear.
+    """The reason why a type is impossible. `field`: apiVersion or kind; `likely`: the probable type, None: unclear.
 
     `is_ours`: its group, or the probable one, has documents that configure the distribution of others.
     """
@@ -74,7 +74,7 @@ class TypeFault(NamedTuple):
     code: str
     message: str
     field: str
-    meant: GVK | None
+    likely: GVK | None
     is_ours: bool
 
 
@@ -130,7 +130,7 @@ def types_meant(api_version: object, kind: object) -> frozenset[tuple[str, str]]
     if fault is None:
         return frozenset({written})
     group = told_version.rpartition("/")[0]
-    homes = {*((fault.meant,) if fault.meant is not None else ()), *_homes(told_kind)}
+    homes = {*((fault.likely,) if fault.likely is not None else ()), *_homes(told_kind)}
     types = {_written_as(home.group, version, home.kind) for home in homes for version in stable_versions(home.group)}
     # A kind that its group does not have, and that is near to none, may be any of the group.
     return frozenset({written, *(types or {(_written_as(group, v, "")[0], "") for v in stable_versions(group)})})

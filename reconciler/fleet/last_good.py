@@ -51,11 +51,11 @@ def _reach_of_mistyped(document: Document) -> FrozenReach:
     fault = type_fault(body["apiVersion"], body["kind"])
     assert fault is not None, "a document is mistyped because of it"
     if not fault.is_ours:
-        intended = told_identities(_as_meant(body, fault.meant)) if fault.meant is not None else frozenset()
+        intended = told_identities(_as_meant(body, fault.likely)) if fault.likely is not None else frozenset()
         identities = told_identities(body) | intended
         return FrozenReach(source=source, identities=identities, everything=not identities)
-    if fault.meant is not None:
-        return reach_of_document(replace(document, body=_as_meant(body, fault.meant)))
+    if fault.likely is not None:
+        return reach_of_document(replace(document, body=_as_meant(body, fault.likely)))
     # A document of no known kind as the policy that it may be: of its namespace, if it names one.
     namespace = dig(body, "metadata", "namespace")
     kind = "PropagationPolicy" if isinstance(namespace, str) else "ClusterPropagationPolicy"

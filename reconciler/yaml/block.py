@@ -46,7 +46,7 @@ class _Unsure(Exception):
 class _LateValue(NamedTuple):
     """Placeholder for a value that is made again each time, continues on later lines, or has a remark."""
 
-    made: Json = None
+    value: Json = None
     remarks: tuple[Note, ...] = ()
 
 
@@ -156,7 +156,7 @@ def _document(lines: list[str], number: int, notes: list[Note]) -> tuple[int, di
 
 def _with_notes(late: _LateValue, number: int, notes: list[Note]) -> Json:
     notes.extend([remark._replace(line=number) for remark in late.remarks])
-    return _copied(late.made)
+    return _copied(late.value)
 
 
 def _copied(value: Json) -> Json:
@@ -208,7 +208,7 @@ def _new_line(text: str) -> _Line | None:
     value = _values.get(rest, _UNSEEN)
     if value is _UNSEEN:
         value = _new_value(rest)
-    if key is None and (not dash or (value.__class__ is _LateValue and value.made is None)):
+    if key is None and (not dash or (value.__class__ is _LateValue and value.value is None)):
         raise _Unsure
     indent = len(blanks)
     return (indent, indent + len(dash) if dash else -1, key, value)

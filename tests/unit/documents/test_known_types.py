@@ -21,7 +21,7 @@ CASES = load_yaml((Path(__file__).parents[2] / "cases/badinput/types.yaml").read
 def test_tells_a_misspelt_type_from_a_custom_one(case: dict[str, Any]) -> None:
     fault = type_fault(*case["type"].split(" "))
     assert (fault.code if fault else None) == case.get("code")
-    meant = fault.meant if fault else None
+    meant = fault.likely if fault else None
     assert (f"{meant.api_version} {meant.kind}" if meant else None) == case.get("meant")
     if fault is not None and meant is not None:
         assert f"did you mean {meant.kind}?" in fault.message or f"did you mean {meant.api_version}" in fault.message
