@@ -257,7 +257,7 @@ class Read(Struct, frozen=True, kw_only=True):
     """Group versions whose API server does not answer: whether their kinds are served is not known."""
     is_whole: bool = False
     """True if every kind that matters there was listed, or tried to be."""
-    told: Mapping[Identity, LastHealth] = field(default_factory=dict)
+    last_healths: Mapping[Identity, LastHealth] = field(default_factory=dict)
     """Health of objects without status; others report their own."""
 
     def live(self, identity: Identity) -> Live:

@@ -153,7 +153,7 @@ class ReviewConfirmation(Struct, frozen=True, kw_only=True):
 class Losses(Struct, frozen=True, kw_only=True):
     """The counts of the guards. `held_since`: cluster to the RFC 3339 time since which they hold something there."""
 
-    made: tuple[RecordedLoss, ...] = ()
+    recorded: tuple[RecordedLoss, ...] = ()
     held_since: Mapping[str, str] = field(default_factory=dict)
     confirmed: Confirmed = NOT_CONFIRMED
     guards: GuardsInForce | None = None

@@ -269,7 +269,7 @@ class RecordTables:
         held_since: dict[str, str] = dict(self._file.rows(GUARD_HOLD, "ORDER BY cluster"))
         confirmed = self._file.decoded(CONFIRMED, Confirmed) or NOT_CONFIRMED
         guards = self._file.decoded(GUARDS, GuardsInForce)
-        return Losses(made=losses, held_since=held_since, confirmed=confirmed, guards=guards)
+        return Losses(recorded=losses, held_since=held_since, confirmed=confirmed, guards=guards)
 
     def record_losses(self, losses: Iterable[RecordedLoss]) -> None:
         """Record losses before they are made; a later loss of the same copy replaces the earlier one."""
@@ -280,7 +280,7 @@ class RecordTables:
 
     def forget_losses(self) -> None:
         """Forget all losses: a person has confirmed them."""
-        if self.losses().made:
+        if self.losses().recorded:
             self._mirror.losses.value = None
             with self._file.transaction():
                 self._file.execute("DELETE FROM loss")
@@ -288,8 +288,8 @@ class RecordTables:
     def keep_losses(self, losses: Losses) -> None:
         """Keep only these losses, of those recorded, and these times; equal ones are not written."""
         known = self.losses()
-        gone = set(known.made) - set(losses.made)
-        if not gone and replace(known, made=()) == replace(losses, made=()):
+        gone = set(known.recorded) - set(losses.recorded)
+        if not gone and replace(known, recorded=()) == replace(losses, recorded=()):
             return
         self._mirror.losses.value = None
         with self._file.transaction():

@@ -201,7 +201,7 @@ def _too_many(
     """
     due = {copy for copy in losing if cluster in (None, copy[0])}
     begins = _begin((*(at for name, at in losses.held_since.items() if cluster in (None, name)), now), guards)
-    lost = {(one.cluster, one.identity) for one in losses.made if (instant(one.time) or _EPOCH) > begins}
+    lost = {(one.cluster, one.identity) for one in losses.recorded if (instant(one.time) or _EPOCH) > begins}
     gone = len({copy for copy in lost if cluster in (None, copy[0])} - due)
     # What there was before the window, not the rest that shrinks with each loss.
     ours = sum(managed.values()) if cluster is None else managed.get(cluster, 0)
@@ -283,12 +283,12 @@ def losses_after(
     guards = replace(guards, holding=tuple(sorted(waiting | (set(guards.holding) - known))))
     holding = {change.cluster for change in held if is_held_by_number(change)}
     holding |= losses.held_since.keys() - known
-    if not losses.made and not holding:
+    if not losses.recorded and not holding:
         return Losses(confirmed=left, guards=guards)
     held_since = {cluster: losses.held_since.get(cluster, now) for cluster in sorted(holding)}
     begins = _begin((*held_since.values(), now), guards.active)
-    recent = tuple(loss for loss in losses.made if (instant(loss.time) or _EPOCH) > begins)
-    return Losses(made=recent, held_since=held_since, confirmed=left, guards=guards)
+    recent = tuple(loss for loss in losses.recorded if (instant(loss.time) or _EPOCH) > begins)
+    return Losses(recorded=recent, held_since=held_since, confirmed=left, guards=guards)
 
 
 def losses_of(changes: Iterable[Change], now: str) -> tuple[RecordedLoss, ...]:

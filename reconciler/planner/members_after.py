@@ -190,7 +190,9 @@ def _members(
             absent=wanted - held.keys(),
             kinds=frozenset(identity[:2] for identity in wanted),
             served={gvk: scopes[gvk] for gvk, known in served.items() if (unknown[gvk] if known is None else known)},
-            told={identity: _observed_health(cluster, live, before.interpreters) for identity, live in held.items()},
+            last_healths={
+                identity: _observed_health(cluster, live, before.interpreters) for identity, live in held.items()
+            },
         )
     return members
 

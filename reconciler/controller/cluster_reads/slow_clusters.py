@@ -180,5 +180,5 @@ def _joined(known: Member | None, more: Member) -> Member:
         listed=known.listed | more.listed,
         unlisted=tuple(sorted({*known.unlisted, *more.unlisted})),
         is_whole=known.is_whole or more.is_whole,
-        told={**known.told, **more.told},
+        last_healths={**known.last_healths, **more.last_healths},
     )

@@ -526,9 +526,9 @@ def test_losses_are_recorded_with_their_intents_and_kept_as_long_as_they_count(t
         with pytest.raises(ZeroDivisionError), journal.transaction():
             journal.record_losses([loss("c", "2")])
             raise ZeroDivisionError
-        journal.keep_losses(Losses(made=(loss("a", "2"),), held_since={"m1": "2"}))
+        journal.keep_losses(Losses(recorded=(loss("a", "2"),), held_since={"m1": "2"}))
     with Journal.open(tmp_path / "journal.db") as journal:
-        assert journal.losses() == Losses(made=(loss("a", "2"),), held_since={"m1": "2"})
+        assert journal.losses() == Losses(recorded=(loss("a", "2"),), held_since={"m1": "2"})
         assert journal.verify() == ()
         journal.forget_losses()
         assert journal.losses() == Losses(held_since={"m1": "2"})

@@ -127,7 +127,7 @@ def one_by_one(names: str, managed: int, guards: Guards) -> tuple[list[str], dic
         made = (*made, *losses_of(passed, at(minute)))
         held = {change.identity.name: change.held for change in guarded.changes if change.held}
         losses = after_round(
-            Losses(made=made, held_since=losses.held_since), guarded.changes, guards, at(minute), ["m1"]
+            Losses(recorded=made, held_since=losses.held_since), guarded.changes, guards, at(minute), ["m1"]
         )
     return [loss.identity.name for loss in made], held
 
@@ -148,10 +148,10 @@ def test_what_is_further_apart_than_the_window_counts_alone() -> None:
 
 def test_time_alone_lets_nothing_through_that_was_held() -> None:
     made = tuple(RecordedLoss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
-    first = guard((deletion("d"),), GUARDS, {"m1": 5}, at(1), Losses(made=made))
+    first = guard((deletion("d"),), GUARDS, {"m1": 5}, at(1), Losses(recorded=made))
     assert first.held_digest
-    losses = after_round(Losses(made=made), first.changes, GUARDS, at(1), ["m1"])
-    assert losses == Losses(made=made, held_since={"m1": at(1)})
+    losses = after_round(Losses(recorded=made), first.changes, GUARDS, at(1), ["m1"])
+    assert losses == Losses(recorded=made, held_since={"m1": at(1)})
     later = guard((deletion("d"),), GUARDS, {"m1": 5}, at(59), losses)
     assert later.held_digest == first.held_digest
     assert after_round(losses, later.changes, GUARDS, at(59), ["m1"]) == losses
@@ -180,20 +180,20 @@ def test_a_cluster_that_goes_away_lets_nothing_through_in_another_one() -> None:
 def test_a_copy_that_is_due_again_counts_once() -> None:
     made = tuple(RecordedLoss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
     changes = tuple(deletion(name) for name in "abc")
-    assert guard(changes, GUARDS, {"m1": 5}, at(1), Losses(made=made)) == plan_of(changes)
+    assert guard(changes, GUARDS, {"m1": 5}, at(1), Losses(recorded=made)) == plan_of(changes)
 
 
 def test_what_waits_for_a_confirmation_by_its_kind_keeps_no_others_counted() -> None:
     made = tuple(RecordedLoss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
     changes = (deletion("n", kind="Namespace"),)
-    guarded = guard(changes, GUARDS, {"m1": 50}, at(1), Losses(made=made))
-    assert after_round(Losses(made=made), guarded.changes, GUARDS, at(1), ["m1"]).held_since == {}
+    guarded = guard(changes, GUARDS, {"m1": 50}, at(1), Losses(recorded=made))
+    assert after_round(Losses(recorded=made), guarded.changes, GUARDS, at(1), ["m1"]).held_since == {}
 
 
 def test_losses_in_many_clusters_count_over_the_fleet() -> None:
     made = tuple(RecordedLoss(cluster=f"m{n}", identity=deletion("a").identity, time=at(0)) for n in range(10))
     managed = {f"m{n}": 100 for n in range(12)}
-    guarded = guard((deletion("a", "m11"),), GUARDS, managed, at(1), Losses(made=made))
+    guarded = guard((deletion("a", "m11"),), GUARDS, managed, at(1), Losses(recorded=made))
     assert guarded.changes[0].held is not None
     assert "over the fleet within 10m" in guarded.changes[0].held
 
