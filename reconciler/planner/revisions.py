@@ -122,8 +122,10 @@ def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
         for name in stage.clusters
     }
     changes = tuple(
-        _staged(change, places, selection.rollouts.get(change.identity) or known.rollouts.get(change.identity, ()))
+        # What is wanted no more goes by its former Rollout; what only left that Rollout changes at once.
+        _staged(change, places, (selection if one in after.bindings else known).rollouts.get(one, ()))
         for change in plan.changes
+        for one in (change.identity,)
     )
     old = {rollout.name for rollout in before.fleet.rollouts}
     problems = (problem for _, layout in layouts for problem in layout.problems)

@@ -142,6 +142,16 @@ def test_what_no_rollout_selects_changes_at_once() -> None:
     assert "  at once: 3 of 3 changes go through no stage" in stage_lines(plan)
 
 
+def test_what_leaves_its_rollout_changes_at_once() -> None:
+    staged = rollout(templates={"namespaces": ["demo"], "labelSelector": {"matchLabels": {"app": "staged"}}})
+    with_label, without = deployment(), deployment(image="nginx:2")
+    with_label["metadata"]["labels"] = {"app": "staged"}
+    plan = compared(fleet_of(with_label, DEPLOYMENTS, staged), fleet_of(without, DEPLOYMENTS, staged))
+    assert plan.changes
+    assert {one.stage for one in plan.changes} == {""}
+    assert f"  at once: {len(plan.changes)} of {len(plan.changes)} changes go through no stage" in stage_lines(plan)
+
+
 @pytest.mark.parametrize(("deletions", "later", "stages"), [("last", 3, [0, 0]), ("withStage", 0, [1, 2])])
 def test_deletions_come_after_the_last_stage_or_with_each(deletions: str, later: int, stages: list[int]) -> None:
     maps = policy("ConfigMap", name="maps")
