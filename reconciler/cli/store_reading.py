@@ -62,7 +62,7 @@ def read_fleet(
     from reconciler.fleet import ParsedAsRead, memo_key, parse
     from reconciler.rollouts import refused_without_revisions
     from reconciler.store.git.url import is_git_url
-    from reconciler.store.location import locate_store, open_store
+    from reconciler.store.location import is_sparse, locate_store, open_store
     from reconciler.store.parse_cache import ParseCache
 
     with bulk_load():
@@ -92,19 +92,30 @@ def read_fleet(
         if with_locks and fleet.renders:
             fleet = _with_locks(fleet, store, rev, as_files=as_files, as_directory=as_directory)
         held = (fleet.clusters, fleet.templates, fleet.propagation, fleet.overrides, fleet.problems)
-        if not (may_be_empty or fleet.settings.name or any(held)):
-            from reconciler.cli.printing import remark
-
-            where = f"{full_name(store)} at {rev}" if rev else full_name(store)
-            remark(
-                f"no documents found in {where}: a document stands in a file that ends with .yaml, .yml or .json, "
-                "outside of hidden folders; 'reconciler init' begins a store"
-            )
+        location = locate_store(store, as_directory=as_directory) if not is_url else None
+        is_partial = location is not None and snapshot.revision.startswith("dir:") and is_sparse(location)
+        is_empty = not (may_be_empty or fleet.settings.name or any(held))
+        _hint(f"{full_name(store)} at {rev}" if rev else full_name(store), is_empty=is_empty, is_sparse=is_partial)
         # Files of a work tree count as having a revision before they are committed.
-        if fleet.rollouts and not is_url and locate_store(store, as_directory=as_directory).repository is None:
+        if fleet.rollouts and location is not None and location.repository is None:
             refused = refused_without_revisions(fleet.rollouts)
             return replace(fleet, problems=tuple(sorted({*fleet.problems, *refused})))
         return fleet
+
+
+def _hint(where: str, *, is_empty: bool, is_sparse: bool) -> None:
+    from reconciler.cli.printing import remark
+
+    if is_empty:
+        remark(
+            f"no documents found in {where}: a document stands in a file that ends with .yaml, .yml or .json, "
+            "outside of hidden folders; 'reconciler init' begins a store"
+        )
+    if is_sparse:
+        remark(
+            f"{where} is a sparse checkout: what is not checked out counts as deleted here; "
+            "'git sparse-checkout disable' brings it, and --rev HEAD reads the commit"
+        )
 
 
 def read_location(location: StoreLocation, rev: str | None) -> tuple[Snapshot, Fleet]:

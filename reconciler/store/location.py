@@ -15,6 +15,7 @@ from reconciler.api.refs import short_revision
 from reconciler.clock import rfc3339
 from reconciler.errors import ConfigurationError, StoreError, StoreUnsettled
 from reconciler.fleet import is_store_file
+from reconciler.regex import regex
 from reconciler.store.directory import read_directory
 from reconciler.store.file_walk import Taker, as_read
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _WITH_NAMES_OF_BRANCHES: Final = frozenset({"objects", "refs", "logs", "modules", "worktrees"})
 """Folders of a bare repository that hold no file of a person, or files that are named as people name branches."""
+_SPARSE: Final = regex(r"(?im)^[ \t]*sparsecheckout[ \t]*=[ \t]*true")
 _OPERATIONS: Final = (
     ("rebase-apply/applying", "a git am"),
     ("rebase-apply", "a rebase"),
@@ -105,6 +107,14 @@ def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation 
     if known is None or known.folder != stamp:
         _refuse_documents(path)
     return StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=path, repository=path, folder=stamp)
+
+
+def is_sparse(location: StoreLocation) -> bool:
+    """Return whether Git leaves files out of a work tree on purpose. Source: git sparse-checkout."""
+    if location.kind is not StoreKind.WORK_TREE or location.repository is None:
+        return False
+    configs = (location.repository / ".git" / name for name in ("config.worktree", "config"))
+    return any(_SPARSE.search(path.read_text(errors="replace")) for path in configs if path.is_file())
 
 
 def _work_tree(path: Path) -> Path | None:

@@ -18,7 +18,7 @@ from reconciler.store.directory import StoreSource
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.url import check_revision, is_git_url, parse_git_url
 from reconciler.store.local_source import DirectorySource, RepositorySource
-from reconciler.store.location import StoreKind, StoreLocation, locate_store, open_store
+from reconciler.store.location import StoreKind, StoreLocation, is_sparse, locate_store, open_store
 from reconciler.store.scan import StoreCopy
 from reconciler.store.url_source import UrlSource, clone_of
 from reconciler.yaml import MAX_BYTES
@@ -84,6 +84,8 @@ def uncommitted(location: StoreLocation) -> dict[str, str]:
     files = open_store(location, as_files=True).files
     lying = {file.path: _content(file) for file in files}
     committed = {file.path: _content(file, file.blob) for file in open_store(location, rev="HEAD").files}
+    if is_sparse(location):
+        committed = {path: blob for path, blob in committed.items() if path in lying}
     for folder in [file.path for file in files if file.faults]:
         if below := [path for path in committed if path.startswith(f"{folder}/")]:
             del lying[folder]

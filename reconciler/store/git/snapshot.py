@@ -224,7 +224,8 @@ class GitStore:
             raise RevisionNotFound(
                 f"HEAD is at the branch {missing}, which is gone{branches}; check out one, or give --rev"
             )
-        raise RevisionNotFound("the repository has no commit yet; commit the store first")
+        why = "the repository has no commit yet, or its last branch was deleted"
+        raise RevisionNotFound(f"{why}; commit the store first")
 
     def _branches_near(self, text: str) -> str:
         try:

@@ -202,7 +202,7 @@ def choose(listed: str, rev: str | None) -> tuple[str, str]:
     """
     heads = {name: oid for oid, name in _HEAD.findall(listed)}
     if not heads:
-        raise RevisionNotFound("the repository has no commit yet; push the store first")
+        raise RevisionNotFound("the repository has no commit yet, or its last branch was deleted; push the store")
     if len(heads) > _HEADS_MAX:
         raise StoreError("the repository has more branches and tags than can be looked through")
     if rev is None or rev == "HEAD":

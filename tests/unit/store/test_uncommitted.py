@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli.store_reading import read_fleet
 from reconciler.store import locate_store
 from reconciler.store.source import Commits, uncommitted
 from reconciler.yaml import MAX_BYTES
@@ -124,3 +125,20 @@ def test_a_folder_that_nobody_can_read_is_not_called_new_nor_what_is_in_it_delet
     finally:
         for folder in ("apps", "new"):
             (as_nobody / folder).chmod(0o700)
+
+
+def test_a_sparse_checkout_is_told_and_deletes_nothing(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (store / "fleet").mkdir()
+    (store / "fleet/app.yaml").write_text(DOCUMENT)
+    git(store, "add", ".")
+    git(store, "commit", "--quiet", "-m", "More")
+    for command, count in (
+        (("init",), 0),
+        (("sparse-checkout", "set", "other"), 1),
+        (("sparse-checkout", "disable"), 0),
+    ):
+        git(store, *command)
+        assert (store / "fleet/app.yaml").exists() is not bool(count)
+        assert uncommitted(locate_store(str(store))) == {}
+        read_fleet(str(store))
+        assert capsys.readouterr().err.count("is a sparse checkout") == count
