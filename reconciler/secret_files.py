@@ -45,9 +45,8 @@ def read_secret_file(
 
     `is_private`: refuse a file that others can read or own; not so for one whose content decides about that.
 
-    Raises:
-        ConfigurationError: it cannot be read, is no file, is too large, or is not private or empty: an empty key would
-            switch off what it is for.
+    Raises ConfigurationError: it cannot be read, is no file, is too large, or is not private or empty: an empty key
+    would switch off what it is for.
     """
     try:
         # A pipe that nobody writes to would otherwise block.

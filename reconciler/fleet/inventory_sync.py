@@ -97,9 +97,8 @@ def synced(
 
     `fleet` is parsed from the `files`. `properties`: properties of a profile to the labels that they become.
 
-    Raises:
-        InventoryRefused: the store is not read as a whole, the list is too long, or it is empty though documents
-            follow it.
+    Raises InventoryRefused: the store is not read as a whole, the list is too long, or it is empty though documents
+    follow it.
     """
     # An unreadable file might be a cluster's document, to be written a second time, or taken for gone.
     if any(reach.everything for reach in fleet.frozen):

@@ -104,8 +104,7 @@ def _clear_bytes(node: ScalarNode) -> bytes | None:
 def plain_bytes(text: str) -> bytes | None:
     """Return the bytes of a plain scalar that sops authenticates, by its type in Go's YAML; None for null.
 
-    Raises:
-        OrderUnknown: an integer that sops cannot hold.
+    Raises OrderUnknown: an integer that sops cannot hold.
 
     >>> plain_bytes("0777"), plain_bytes("1.50"), plain_bytes("yes"), plain_bytes("true"), plain_bytes("~")
     (b'511', b'1.5', b'yes', b'True', None)

@@ -76,9 +76,8 @@ async def perform(
 
     `names`: of the fleet, the present one first: marks of earlier ones count as ours.
 
-    Raises:
-        MemberClusterError: it was not made, or not known to be made. Unless it `changed_nothing`, the object has to be
-            looked at: an answer was lost, or something was written before a later step failed.
+    Raises MemberClusterError: it was not made, or not known to be made. Unless it `changed_nothing`, the object has to
+    be looked at: an answer was lost, or something was written before a later step failed.
     """
     attempt = _WriteAttempt(member, change, names, replicas_path(change.identity, interpreters))
     manager = attempt.manager

@@ -124,8 +124,7 @@ class Elector:
     async def raise_term(self, over: int) -> bool:
         """Lead in a term above one that a mark has; whether this process leads in such a one.
 
-        Raises:
-            MemberClusterError, TimeoutError: the Lease cannot be written now.
+        Raises MemberClusterError, TimeoutError: the Lease cannot be written now.
         """
         if self._leader is None or self._leader.term > over:
             return self._leader is not None

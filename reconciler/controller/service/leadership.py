@@ -121,8 +121,7 @@ class LeaderTerm:
 
         If the Lease was lost while a mark was read, the term of this process is unknown.
 
-        Raises:
-            FleetHeld: the mark is of one that holds no Lease, while this process leads.
+        Raises FleetHeld: the mark is of one that holds no Lease, while this process leads.
         """
         if self.elector.term is not None and not isinstance(error, Deposed):
             raise error
