@@ -136,7 +136,6 @@ def epoch_s(text: str) -> float:
 _TIME_OF_DAY: Final = TimeOfDay()
 """Of this process: it has one idea of the time."""
 
-
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(?:[0-9]{1,6}[smhdw])+")
 _PART = re.compile(r"([0-9]+)([smhdw])")

@@ -22,7 +22,6 @@ from reconciler.kinds.body_fields import count, text
 _DURATION_S_MAX: Final = 3600
 """Limit of a hand-written duration: it must not lock everybody out for days."""
 
-
 TERM_MAX: Final = 2_000_000_000
 """A later term was written by hand: API servers keep it in 32 bits, and the next leader needs a higher one."""
 _GIVEN_BACK_S: Final = 1

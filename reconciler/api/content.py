@@ -117,7 +117,6 @@ def digest_of_bytes(data: bytes) -> str:
 _NOTHING: Final = Raw()
 _unpacked = msgspec.msgpack.Decoder(dict).decode
 
-
 CIPHERTEXT_MARK: Final = "ENC[AES256_GCM,"
 """Prefix of every value that sops encrypted."""
 

@@ -86,7 +86,6 @@ def _by_place(constraint: Constraint) -> tuple[Identity, str, str]:
 
 log = logging.getLogger("reconciler")
 
-
 Decide = Callable[[State, Observations], tuple[State, Collection[Identity]]]
 """The state with a schedule under the constraints and previous placements of the observations; what differs in it."""
 

@@ -88,7 +88,6 @@ _DEFAULTS: Final[Mapping[str, Json]] = {
 }
 """The API server's defaults of such fields: removing a field with its default changes nothing."""
 
-
 _IMMUTABLE_WORDS: Final = (
     "immutable", "may not be changed", "may not change", "cannot be changed", "cannot change", "can not be changed",
     "cannot be modified", "cannot be updated", "may not be updated", "updates to",

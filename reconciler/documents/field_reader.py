@@ -31,7 +31,6 @@ _PYTHON_TYPES: Mapping[FieldType, type | UnionType] = {
     FieldType.ANY: object,
 }
 
-
 _EXAMPLES: Mapping[FieldType, str] = {
     FieldType.TEXT: "web",
     FieldType.FLAG: "true",

@@ -151,7 +151,6 @@ _VERSIONS: Final = "versions"
 Versions = Mapping[str, Mapping[GVK, int]]
 """By cluster and kind."""
 
-
 DOCUMENTS: Final = "rollout_documents"
 """The key of the revisions of Rollouts in force."""
 CONFIRMED: Final = "confirmed"

@@ -79,7 +79,6 @@ TABLES = (
 
 _PACK_LEVEL = 1  # a manifest shrinks to two fifths at level 1; higher levels cost more than they save
 
-
 _JSON_COLUMNS = frozenset({"targets", "before", "data", "summary", "document"})
 _Value = TypeVar("_Value")
 

@@ -101,7 +101,6 @@ _ACCOUNT: Final = "the token controller of each cluster fills it in for the acco
 _UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 
-
 _WEBHOOKS: Final = (ClusterField(("webhooks", EVERY, "clientConfig", "caBundle"), _BUNDLE, _is_injected),)
 
 CLUSTER_FIELDS: Final[Mapping[Kind, tuple[ClusterField, ...]]] = {

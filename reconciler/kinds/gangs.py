@@ -156,7 +156,6 @@ def _spark_pod_template(body: JsonObject) -> Json:
 _STATE: Final = ("status", "applicationState", "state")
 _WELL: Final = ("RUNNING", "SUCCEEDING", "COMPLETED")
 
-
 SPARK_APPLICATION = Interpreter(
     kinds=(("sparkoperator.k8s.io", "SparkApplication"),),
     demand=_spark_demand,
@@ -173,7 +172,6 @@ SPARK_APPLICATION = Interpreter(
     ),
     outcome=by_text(RunOutcome.RUNS, {"FAILED": RunOutcome.FAILED, "COMPLETED": RunOutcome.SUCCEEDED}, *_STATE),
 )
-
 
 _GROUP: Final = "kubeflow.org"
 

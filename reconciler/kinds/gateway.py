@@ -130,7 +130,6 @@ ROUTE = Interpreter(
     **by_reports(_of_parents),
 )
 
-
 _ITS_CONTROLLER = "its controller"
 _CLIENT_AUTHORITIES = ("tls", "frontendValidation", "caCertificateRefs")
 
@@ -222,7 +221,6 @@ GATEWAY_CLASS = Interpreter(
     dependencies=lambda body: as_dependencies(mentions(body, UNNAMED, "spec", "parametersRef"), body),
     **by_reports(_of_class),
 )
-
 
 LISTENER_SET = Interpreter(
     kinds=((GROUP, "ListenerSet"), ("gateway.networking.x-k8s.io", "XListenerSet")),

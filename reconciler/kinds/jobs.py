@@ -141,9 +141,7 @@ JOB = replace(
     sanitize=_sanitize,
 )
 
-
 _TEMPLATE: Final = PodTemplate(("spec", "jobTemplate", "spec", "template"))
-
 
 CRON_JOB = replace(
     _TEMPLATE.interpreter(),

@@ -103,7 +103,6 @@ _ENV_FROM_KINDS = (("ConfigMap", "configMapRef"), ("Secret", "secretRef"))
 _ENV_KINDS = (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef"))
 _PROJECTED_KINDS = (("ConfigMap", "configMap"), ("Secret", "secret"))
 
-
 SECRETS_STORE_DRIVER: Final = "secrets-store.csi.k8s.io"
 SECRETS_STORE_GROUP: Final = "secrets-store.csi.x-k8s.io"
 """Driver and API group of the Secrets Store CSI driver: its volumes name a SecretProviderClass in their attributes."""

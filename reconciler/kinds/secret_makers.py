@@ -123,7 +123,6 @@ SECRET_STORE = Interpreter(
     health=_store_health,
 )
 
-
 SECRET_PROVIDER_CLASS = Interpreter(
     kinds=((SECRETS_STORE_GROUP, "SecretProviderClass"),),
     # Source: Secrets Store CSI driver, "Sync as Kubernetes Secret": while a pod has the volume.
@@ -144,7 +143,6 @@ SEALED_SECRET = Interpreter(
     makes=lambda body: made_secrets(body, [text(dig(body, "metadata", "name"))]),
     health=_sealed_health,
 )
-
 
 VAULT: Final = "secrets.hashicorp.com"
 """The API group."""
@@ -189,7 +187,6 @@ VAULT_AUTH = Interpreter(
     dependencies=lambda body: as_dependencies(_vault_references(body), body),
     health=_vault_health,
 )
-
 
 _NAME: Final = ("spec", "destination", "name")
 
@@ -270,7 +267,6 @@ CERTIFICATE = Interpreter(
     makes=lambda body: made_secrets(body, [text(dig(body, "spec", "secretName"))]),
     health=_certificate_health,
 )
-
 
 _ACCOUNT_KEY = ("spec", "acme", "privateKeySecretRef", "name")
 

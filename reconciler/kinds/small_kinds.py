@@ -37,7 +37,6 @@ from reconciler.kinds.pod_template import (
 
 CONFIG_MAP = Interpreter(kinds=(("", "ConfigMap"),))
 
-
 _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, not a secret
 _ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 
@@ -74,9 +73,7 @@ def _fold_string_data(body: JsonObject) -> JsonObject:
 
 SECRET = Interpreter(kinds=(("", "Secret"),), sanitize=_secret_sanitize)
 
-
 PERSISTENT_VOLUME = Interpreter(kinds=(("", "PersistentVolume"),), namespaced=False)
-
 
 PERSISTENT_VOLUME_CLAIM = Interpreter(
     kinds=(("", "PersistentVolumeClaim"),),
@@ -88,7 +85,6 @@ PERSISTENT_VOLUME_CLAIM = Interpreter(
         rule="Healthy when Bound. Pending is Progressing: with WaitForFirstConsumer it waits for a pod.",
     ),
 )
-
 
 STORAGE_CLASS = Interpreter(kinds=(("storage.k8s.io", "StorageClass"),), namespaced=False)
 
@@ -109,7 +105,6 @@ def scale_target(body: JsonObject) -> Identity | None:
 
 HORIZONTAL_POD_AUTOSCALER = Interpreter(kinds=(("autoscaling", "HorizontalPodAutoscaler"),), scale_target=scale_target)
 
-
 SCALED_OBJECT = Interpreter(kinds=(("keda.sh", "ScaledObject"),), scale_target=scale_target)
 
 
@@ -125,7 +120,6 @@ CUSTOM_RESOURCE_DEFINITION = Interpreter(
     kinds=(("apiextensions.k8s.io", "CustomResourceDefinition"),), namespaced=False, health=_definition_health
 )
 
-
 NAMESPACE = Interpreter(
     kinds=(("", "Namespace"),),
     namespaced=False,
@@ -136,7 +130,6 @@ NAMESPACE = Interpreter(
         rule="A Namespace that is being deleted accepts nothing: Progressing until it is created again.",
     ),
 )
-
 
 SERVICE_ACCOUNT = Interpreter(kinds=(("", "ServiceAccount"),))
 LIMIT_RANGE = Interpreter(kinds=(("", "LimitRange"),))
@@ -207,7 +200,6 @@ INGRESS = Interpreter(
     makes=_ingress_makes,
     health=_ingress_health,
 )
-
 
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
 

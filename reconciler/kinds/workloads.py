@@ -165,7 +165,6 @@ DAEMON_SET = replace(
     lacking_pods=_daemonset_lacking_pods,
 )
 
-
 _TEMPLATE: Final = PodTemplate(())
 
 

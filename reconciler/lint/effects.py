@@ -270,7 +270,6 @@ ROLLOUT_ROWS: Final[Rows] = {
     }),
 }  # fmt: skip
 
-
 Size = tuple[str, Any]
 """A unit, and a value of it: two sizes compare when their units are equal."""
 

@@ -155,7 +155,6 @@ OBSERVATIONS_SHAPE = shape(
     objects_field("bindings", "The previous placement.", shape=BINDING_SHAPE),
 )
 
-
 _MADE: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "clusters": (ClusterObservation, "name"),
     "nodes": (ClusterNode, "name"),

@@ -290,6 +290,5 @@ _ADVICE = {
     "spread-constraint-unmet": "relax spec.placement.spreadConstraints or add clusters",
 }
 
-
 SHORTFALLS: Final = frozenset(_ADVICE)
 """The codes of shortfalls: reasons why a template is not placed as its policy says."""

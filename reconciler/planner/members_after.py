@@ -39,7 +39,6 @@ _BEGUN: Final[Mapping[tuple[str, str], JsonObject]] = {
 }
 """The status of a started run: only its cluster could report that it has not started, or has ended."""
 
-
 _ENDED: Final = {"status": {"phase": "Succeeded", "conditions": [{"type": "Complete", "status": "True"}]}}
 """The status of a hook of a revision at rest."""
 

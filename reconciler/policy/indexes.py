@@ -25,7 +25,6 @@ from reconciler.policy.match import Bucket, Match, Score
 
 AnyPolicy = TypeVar("AnyPolicy", PropagationPolicy, OverridePolicy)
 
-
 _ALIKE_MAX: Final = 64
 """So many kinds of templates are remembered of a place: where all differ, remembering them gains nothing."""
 

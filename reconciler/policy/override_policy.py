@@ -117,7 +117,6 @@ OVERRIDE_SHAPE = document_shape(
     )
 )
 
-
 _IDENTITY = ("/apiVersion", "/kind", "/metadata/name", "/metadata/namespace")
 
 

@@ -199,7 +199,6 @@ FLEET_WINDOW_SHAPE = shape(
     ),
 )
 
-
 _LONGEST_S: Final = 31 * 24 * 3600
 
 

@@ -88,7 +88,6 @@ def _remarks(stage: Stage, clusters: list[Cluster]) -> list[Problem]:
 AT_ONCE = ""
 """In place of the name of a Rollout: none speaks for the template, and it changes everywhere at once."""
 
-
 Definitions = Mapping[Identity, tuple[list[Identity], tuple[Identity, ...]]]
 """By CustomResourceDefinition its objects, and what serves its conversion webhook."""
 

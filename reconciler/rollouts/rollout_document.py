@@ -168,7 +168,6 @@ ROLLOUT_SHAPE = document_shape(
     )
 )
 
-
 _REVISION: Final = re.compile(r"(?:sha256:)?[0-9a-f]{7,64}")
 _AMOUNT: Final = re.compile(r"([0-9]{1,6})(%?)")
 _THRESHOLD: Final = re.compile(r"(<=?|>=?|==)\s*(-?[0-9]{1,18}(?:\.[0-9]{1,18})?)")

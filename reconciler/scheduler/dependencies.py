@@ -105,7 +105,6 @@ class LinkTables:
 
 _NOWHERE = TemplateDependencies({}, ())
 
-
 DEPENDENCY = "dependency"
 """The rule of reasons that come from an owner."""
 

@@ -249,7 +249,6 @@ MISSING: Final = Missing()
 NOMINAL: Final = ObjectState(SYNCED, HEALTHY)
 """The state of nearly every object: counted alone."""
 
-
 Changes = Mapping[Copy, tuple[Change, ...]]
 
 _ASKED_FIRST = "it was not asked yet"

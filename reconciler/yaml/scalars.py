@@ -191,7 +191,6 @@ def _narrowed(number: float) -> float:
 _FLOAT32_OVERFLOW: Final = 2.0**128 - 2.0**103
 _NOT_FINITE_KEY: Final = {".nan": ".nan", ".inf": ".inf", "+.inf": ".inf", "-.inf": "-.inf"}
 
-
 _TYPOGRAPHIC: Final = frozenset("\u2018\u2019\u201c\u201d\u201e\u00ab")
 """Quotes of word processors."""
 

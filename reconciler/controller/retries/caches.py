@@ -36,7 +36,6 @@ from reconciler.planner import Round, is_held_by_guard
 _GROWN_BYTES: Final = 8 * 1024 * 1024
 """Free memory is given back when the process has grown by so much since the last time: that costs milliseconds."""
 
-
 _STATM = Path("/proc/self/statm")
 
 

@@ -125,7 +125,6 @@ def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, 
 Records = Mapping[str, Record]
 """By cluster."""
 
-
 AskMetrics = Callable[[tuple[MetricCheck, ...], str, str], Awaitable[GateStatus | None]]
 """The reason why the metrics of a gate do not hold in a cluster, since RFC 3339; None: they do."""
 

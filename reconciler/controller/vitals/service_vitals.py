@@ -134,7 +134,6 @@ def snapshot_of(picture: StateOfFleet, heard: Collection[str], before: StatusSna
 
 _UNREAD = ClusterVitals(name="")
 
-
 log = logging.getLogger("reconciler")
 
 

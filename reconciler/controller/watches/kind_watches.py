@@ -182,7 +182,6 @@ class EarlyEnds:
 
 _NAMESPACE: Final = GVK("", "v1", "Namespace")
 
-
 _Placed = tuple[GVK, tuple[TargetCluster, ...]]
 
 
