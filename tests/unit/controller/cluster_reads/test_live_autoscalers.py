@@ -217,7 +217,7 @@ async def test_the_old_name_of_the_fleet_is_no_other_owner(tmp_path: Path) -> No
         renamed = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "next"},
                    "spec": {"previousNames": [FLEET]}}  # fmt: skip
         (change,) = await due(scene, store(renamed))
-        await perform(scene.members["m1"], change, ("next",), BUILT_IN_KINDS)
+        await perform(scene.members["m1"], change, ("next", FLEET), BUILT_IN_KINDS)
         assert replicas(scene) == 2
 
 
