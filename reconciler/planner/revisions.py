@@ -24,7 +24,7 @@ from reconciler.diff import overall_cause
 from reconciler.kinds.registry import Registry
 from reconciler.planner.members_after import held_back, is_written
 from reconciler.render import RenderTables, changed_identities, render_all
-from reconciler.rollouts import lay_out, selected_of
+from reconciler.rollouts import lay_out, rollout_documents, selected_of
 from reconciler.scheduler import Schedule, ScheduleTables, package_mates, schedule_fleet, without_definition
 
 
@@ -121,19 +121,23 @@ def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
         for number, stage in enumerate(layout.stages)
         for name in stage.clusters
     }
-    changes = tuple(
-        # What is wanted no more goes by its former Rollout; what only left that Rollout changes at once.
-        _staged(change, places, (selection if one in after.bindings else known).rollouts.get(one, ()))
-        for change in plan.changes
-        for one in (change.identity,)
-    )
-    old = {rollout.name for rollout in before.fleet.rollouts}
+    written_in = {rollout.name: before.fleet for rollout in before.fleet.rollouts}
+    documents = rollout_documents(after.fleet, written_in)
+    kept = {one.name for one in after.fleet.rollouts if documents[one.name].templates != one.templates}
+
+    def names_of(identity: Identity) -> Collection[str]:
+        # What is wanted no more goes by its former Rollout, also what one selects no more that stays as it was.
+        former = known.rollouts.get(identity, ())
+        is_wanted = identity in after.bindings
+        return selection.rollouts.get(identity, ()) or (kept.intersection(former) if is_wanted else former)
+
+    changes = tuple(_staged(change, places, names_of(change.identity)) for change in plan.changes)
     problems = (problem for _, layout in layouts for problem in layout.problems)
     return replace(
         plan,
         changes=changes,
         rollouts=tuple(
-            _with_rollout_words(rollout, layout, changes, plan, selection, is_new=rollout.name not in old)
+            _with_rollout_words(rollout, layout, changes, plan, selection, is_new=rollout.name not in written_in)
             for rollout, layout in sorted(layouts, key=lambda one: one[0].name)
         ),
         problems=tuple(sorted({*plan.problems, *problems, *selection.problems})),

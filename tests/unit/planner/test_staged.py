@@ -152,6 +152,20 @@ def test_what_leaves_its_rollout_changes_at_once() -> None:
     assert f"  at once: {len(plan.changes)} of {len(plan.changes)} changes go through no stage" in stage_lines(plan)
 
 
+@pytest.mark.parametrize(
+    ("settings", "stages"), [({}, {"default/canary", "default/rest"}), ({"confirm": "a" * 16}, {""})]
+)
+def test_what_a_loosened_rollout_selects_no_more_stays_in_its_stages_unless_confirmed(
+    settings: dict[str, str], stages: set[str]
+) -> None:
+    narrow = rollout(templates={"namespaces": ["other"]})
+    review = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "f"}}
+    head = fleet_of(deployment(image="nginx:2"), DEPLOYMENTS, narrow, {**review, "spec": {"review": settings}})
+    base = fleet_of(deployment(), DEPLOYMENTS, rollout(), {**review, "spec": {}})
+    plan = compared(replace(base, revision="one"), replace(head, revision="two"))
+    assert {stage for (_, _, kind), stage in stages_of(plan).items() if kind == "Deployment"} == stages
+
+
 @pytest.mark.parametrize(("deletions", "later", "stages"), [("last", 3, [0, 0]), ("withStage", 0, [1, 2])])
 def test_deletions_come_after_the_last_stage_or_with_each(deletions: str, later: int, stages: list[int]) -> None:
     maps = policy("ConfigMap", name="maps")
