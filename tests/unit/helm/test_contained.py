@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from reconciler.helm.sandbox import USUAL, NotContained, RenderFailed
 from reconciler.helm.sandbox import render_twice as render_contained
 from reconciler.processes import run_program as processes
 from reconciler.processes.run_program import Limits
+from tests.real_clusters import wait_until
 
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_bytes=512 * 2**20, output_bytes=2**20)
 
@@ -153,3 +155,24 @@ os.read(told, 1)
     threading.Thread(target=follow, daemon=True).start()
     said(tmp_path, folder, text)
     assert ended.wait(60)
+
+
+_WITHOUT_PROC = """
+import os, sys, time
+from reconciler.processes.run_program import Command, Limits, run
+script = "sleep 60 >/dev/null 2>&1 & echo $!"
+ended = run(Command(argv=("/bin/sh", "-c", script), environ={}, folder="/", has_network=True), Limits(20.0, 5))
+print(ended.code, int(ended.output))
+"""
+
+
+def test_a_program_runs_and_ends_with_its_children_where_there_is_no_proc() -> None:
+    mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    if subprocess.run([*mount, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mounts here")
+    done = subprocess.run([*mount, sys.executable, "-c", _WITHOUT_PROC], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    code, child = map(int, done.stdout.split())
+    assert code == 0
+    stat = Path(f"/proc/{child}/stat")
+    wait_until(lambda: not stat.exists() or ") Z " in stat.read_text(), "its end")
