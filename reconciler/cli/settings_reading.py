@@ -101,8 +101,6 @@ def _of_no_commit(history: _History | None, base: Fleet, head: Fleet) -> list[Pr
 
 def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]:
     """Return a row for each changed file of the repository that steers its check, or what reviewers see."""
-    from msgspec.structs import replace
-
     from reconciler.api.plan import MISSING, Direction, SettingChange
     from reconciler.api.problem import Source
     from reconciler.lint import repository_effect
@@ -112,12 +110,14 @@ def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[
     from reconciler.store.git.snapshot import GitStore
 
     base, head = (side.revision for side in sides)
-    row = SettingChange(
-        source=Source(""), document="", path="", before=MISSING, after=MISSING, meaning="", direction=Direction.NEUTRAL
-    )
-    paths = GitStore(history.repository).changed_paths(base, head)
-    effects = ((path, repository_effect(path)) for path in paths)
-    return [replace(row, source=Source(path), document=path, meaning=meaning) for path, meaning in effects if meaning]
+    return [
+        SettingChange(
+            source=Source(path), document=path, path="", before=MISSING, after=MISSING, meaning=meaning,
+            direction=Direction.NEUTRAL,
+        )
+        for path in GitStore(history.repository).changed_paths(base, head)
+        if (meaning := repository_effect(path))
+    ]  # fmt: skip
 
 
 def _promoted(
@@ -125,20 +125,19 @@ def _promoted(
 ) -> tuple[SettingChange, ...]:
     from reconciler.fleet import memo_key
     from reconciler.hydration import is_below
+    from reconciler.incremental import changed_keys
     from reconciler.promotion import promotion_changes
     from reconciler.report.render_json import dump_yaml
 
-    old, new = ({file.path: file.blob for file in side.files} for side in sides)
-    differing = {path for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
+    differing = changed_keys(*({file.path: file.blob for file in side.files} for side in sides))
     rules = [rule for rule in fleets[1].promotions if any(is_below(path, rule.target) for path in differing)]
     if not rules:
         return ()
     folders = {folder for rule in rules for folder in (rule.origin, rule.target)}
 
     def inside(side: Snapshot) -> list[StoreFile]:
-        wanted = [file for file in side.files if any(is_below(file.path, folder) for folder in folders)]
-        again = _read(store, side.revision, {memo_key(file) for file in side.files} - {*map(memo_key, wanted)})
-        return [file for file in again.files if any(is_below(file.path, folder) for folder in folders)]
+        wanted = (file for file in side.files if any(is_below(file.path, folder) for folder in folders))
+        return _with_data(store, side, {memo_key(file): file for file in wanted})
 
     return promotion_changes(rules, inside(sides[0]), inside(sides[1]), health, dump_yaml)
 
@@ -146,26 +145,26 @@ def _promoted(
 def _files(
     store: str, side: Snapshot, steering: Mapping[str, StoreFile], wanted: Collection[str]
 ) -> tuple[StoreFile, ...]:
-    from reconciler.fleet import memo_key
-
     files = {key: file for key, file in steering.items() if key in wanted and not file.faults}
-    if any(not file.data for file in files.values()):
-        known = {memo_key(file) for file in side.files} - files.keys()
-        again = _read(store, side.revision, known)
-        files |= {key: file for file in again.files if (key := memo_key(file)) in files}
-    return (*files.values(), *side.ignore_files)
+    return (*_with_data(store, side, files), *side.ignore_files)
 
 
-def _read(store: str, revision: str, known: Collection[str]) -> Snapshot:
+def _with_data(store: str, side: Snapshot, files: Mapping[str, StoreFile]) -> list[StoreFile]:
+    """Return files of a side by their `memo_key`, read again unless all have their data, as files that lie have."""
     from reconciler.cli.store_reading import fetched
+    from reconciler.fleet import memo_key
     from reconciler.store.file_walk import as_read
     from reconciler.store.git.url import is_git_url
     from reconciler.store.location import locate_store, open_store
 
+    if all(file.data for file in files.values()):
+        return [*files.values()]
+    known = {memo_key(file) for file in side.files} - files.keys()
     if is_git_url(store):
-        return fetched(store, revision, known, as_read, as_directory=False)
-    # Of files as they lie, everything was read with its data.
-    return open_store(locate_store(store), rev=revision, known=known, take=as_read)
+        again = fetched(store, side.revision, known, as_read, as_directory=False)
+    else:
+        again = open_store(locate_store(store), rev=side.revision, known=known, take=as_read)
+    return [file for file in again.files if memo_key(file) in files]
 
 
 def _authors(

@@ -238,13 +238,7 @@ class _Server(web.Server):
 
 @asynccontextmanager
 async def serving(
-    listening: Listening,
-    vitals: Vitals,
-    clock: Clock,
-    *,
-    journal: Path,
-    commits: Commits,
-    stop: asyncio.Event,
+    listening: Listening, vitals: Vitals, clock: Clock, *, journal: Path, commits: Commits, stop: asyncio.Event
 ) -> AsyncIterator[str]:
     """Serve until the block ends; yield the address. `stop`: ends streams. Raises ConfigurationError: a bad address."""
     listen = listening.address
