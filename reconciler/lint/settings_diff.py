@@ -366,7 +366,8 @@ def _selectors(document: Document) -> list[Mapping[str, Any]]:
 
 def _taken(document: Document) -> str:
     """Return the objects of a policy in words: `every Secret of shop, Deployment shop/web`."""
-    own, words = str(dig(document.body, "metadata", "namespace") or ""), []
+    is_of_all = str(document.body.get("kind")).startswith("Cluster")
+    own, words = "" if is_of_all else str(dig(document.body, "metadata", "namespace") or "default"), []
     for one in _selectors(document):
         space = str(one.get("namespace") or own)
         if one.get("name"):
