@@ -115,6 +115,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     overhead: dict[str, str | int | float] | None = None
     resources: Requirements | None = None
     scheduling_gates: list[dict[str, str]] | None = None
+    scheduler_name: str = ""
     node_selector: dict[str, str] | None = None
     tolerations: list[PodToleration] | None = None
     affinity: Affinity | None = None

@@ -227,7 +227,7 @@ _SECONDS: Final = len("2026-01-31T12:00:00")
 """Moments are compared by their seconds, which is all that an API server tells of when something was made."""
 
 
-def pod_troubles(pods: Collection[Pod]) -> Mapping[Identity, Trouble]:
+def pod_troubles(pods: Collection[Pod], now: str) -> Mapping[Identity, Trouble]:
     """Return the worst pod trouble of each workload. An eviction counts until a pod made later has a node."""
     owner_of = owners(pods)
     troubles: dict[Identity, Trouble] = {}
@@ -237,7 +237,7 @@ def pod_troubles(pods: Collection[Pod]) -> Mapping[Identity, Trouble]:
             identity = workload_of(pod, owner_of(pod))
             replaced[identity] = max(replaced.get(identity, ""), api_moment(pod.metadata.creation_timestamp))
     for pod in pods:
-        for trouble in _troubles(pod):
+        for trouble in _troubles(pod, now):
             identity = workload_of(pod, owner_of(pod))
             if trouble.reason == EVICTED:
                 # It was evicted then at the earliest. Source: Kubernetes, "Pod disruption conditions".
@@ -262,7 +262,7 @@ def _rank(trouble: Trouble) -> tuple[bool, str]:
     return (not isinstance(trouble, Degraded), trouble.why)
 
 
-def _troubles(pod: Pod) -> Iterator[Trouble]:
+def _troubles(pod: Pod, now: str) -> Iterator[Trouble]:
     if pod.status.phase == "Failed" and pod.status.reason == EVICTED:
         yield Progressing(with_message("its pod was evicted", pod.status.message), reason=EVICTED)
     if pod.status.phase in FINISHED or pod.metadata.deletion_timestamp:
@@ -274,6 +274,9 @@ def _troubles(pod: Pod) -> Iterator[Trouble]:
     scheduled = condition_of(pod.status.conditions, "PodScheduled")
     if scheduled is not None and (scheduled.status, scheduled.reason) == ("False", "Unschedulable"):
         yield Progressing(with_message("no node has room for it", scheduled.message), reason=scheduled.reason)
+    made_at = api_moment(pod.metadata.creation_timestamp)
+    if scheduled is None and not pod.spec.node_name and made_at and age_s(made_at, now) > _STARTS_S:
+        yield Progressing(with_message("no scheduler has looked at it", pod.spec.scheduler_name), reason="NoScheduler")
 
 
 def refusals(events: Iterable[LiveObject], pods: Collection[Pod], lacking: Collection[str]) -> Mapping[str, str]:

@@ -280,11 +280,12 @@ class PodDiagnostics:
     async def _ask(self, member: MemberCluster, namespace: str) -> None:
         copies = [copy for copy in self._since if copy[0] == member.name and copy[1].namespace == namespace]
         lacking = self._healths.lacking_pods(copies)
+        now = self._clock.now()
         listing = await try_await(within(member.pods(namespace=namespace), timing.PROMPT_S))
         pods = listing.value or ()
         reading = within(_refusals(member, namespace, pods, lacking), timing.PROMPT_S) if lacking else None
         refused = await try_await(reading) if reading is not None else NOT_ASKED
-        explained = try_call(pod_troubles, pods)
+        explained = try_call(pod_troubles, pods, now)
         for fault in filter(None, (listing.fault, refused.fault, explained.fault)):
             if isinstance(fault, MemberClusterError | TimeoutError):
                 told_fault = {"cluster": member.name, "error": str(fault)}
@@ -294,8 +295,9 @@ class PodDiagnostics:
                 log.error("pods could not be understood", exc_info=fault, extra=extra)
         troubles, why = explained.value or {}, refused.value or {}
         by_identity: dict[Identity, Trouble | None] = {identity: troubles.get(identity) for _, identity in copies}
-        new = starting(pods, self._clock.now())
-        self._healths.explain(member.name, by_identity, {lacking[uid]: text for uid, text in why.items()}, new)
+        self._healths.explain(
+            member.name, by_identity, {lacking[uid]: text for uid, text in why.items()}, starting(pods, now)
+        )
 
 
 async def _refusals(

@@ -69,6 +69,7 @@ _HEALTH: Final = {
     **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"), _CONFIGURATION),
     "HookFailed": f"its pods and their log have gone with it; correct {{place}}, {_REVERT}",
     EVICTED: "relieve the nodes of {cluster} of what runs out there, or have {place} request and limit it",
+    "NoScheduler": "have the scheduler that its pods name run in {cluster}, or correct its name in {place}",
     "Unschedulable": f"give {{cluster}} nodes that fit, lower what {{place}} asks for, {_REVERT}",
 }
 """By the reason that the kubelet, the scheduler or a controller gives. Source: Kubernetes, waiting containers."""

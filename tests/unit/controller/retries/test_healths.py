@@ -19,6 +19,7 @@ from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.kube import Pod
 from reconciler.kube.answers import Listing
 from reconciler.observe.pod_counts import pod_troubles, refusals
+from reconciler.report.status.remedies import remedy
 from reconciler.state import HEALTHY, MISSING, Degraded, Progressing, health_of
 from tests.fakes.clocks import TestClock
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 WEB = Identity("apps", "Deployment", "demo", "web")
 APP = Identity("", "ConfigMap", "demo", "app")
 DB = Identity("apps", "StatefulSet", "demo", "db")
+NOW = "2026-11-21T10:05:31Z"
 SLOW = Progressing("0 of 2 replicas are available")
 PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "no.such/image:1"'}
 NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
@@ -65,13 +67,15 @@ def waits(**waiting: str) -> dict[str, Any]:
     ],
 )
 def test_pods_say_why(status: dict[str, Any], kind: type | None, words: str) -> None:
-    found = pod_troubles([pod(**status)]).get(WEB)
+    found = pod_troubles([pod(**status)], NOW).get(WEB)
     assert (type(found) if found is not None else None) is kind
     assert found is None or words in found.why
 
 
 def test_what_does_not_pass_by_waiting_counts_first() -> None:
-    found = pod_troubles([pod("a", conditions=[NO_ROOM]), pod("b", **waits(**PULL)), pod("c", conditions=[NO_ROOM])])
+    found = pod_troubles(
+        [pod("a", conditions=[NO_ROOM]), pod("b", **waits(**PULL)), pod("c", conditions=[NO_ROOM])], NOW
+    )
     assert "image" in found[WEB].why
 
 
@@ -101,8 +105,17 @@ def made(at: str, node: str = "") -> Pod:
     ids=["alone", "beside one without a node", "beside one from before", "with one in its place"],
 )
 def test_an_eviction_counts_until_another_pod_has_a_node(pods: list[Pod], words: str | None) -> None:
-    found = pod_troubles(pods).get(WEB)
+    found = pod_troubles(pods, NOW).get(WEB)
     assert (found is None) if words is None else (found is not None and words in found.why)
+
+
+def test_a_pod_that_no_scheduler_looks_at_is_told_with_the_name_of_the_scheduler() -> None:
+    unseen = made("2026-11-21T10:05:00Z")
+    unseen = replace(unseen, spec=replace(unseen.spec, scheduler_name="volcano"))
+    found = pod_troubles([unseen], NOW).get(WEB)
+    assert found == Progressing("no scheduler has looked at it (volcano)", reason="NoScheduler")
+    assert remedy("m1", WEB, found, "web.yaml:1", "c1").startswith("have the scheduler that its pods name run in m1")
+    assert pod_troubles([unseen], "2026-11-21T10:05:29Z") == {}  # A scheduler may come to it yet.
 
 
 def test_the_newest_version_counts_however_it_came_to_be_known() -> None:
@@ -242,6 +255,7 @@ async def test_pods_that_start_degrade_no_statefulset() -> None:
     healths.note("m1", DB, "1", stateful(2))
     assert await looked(0) == (Progressing, count), "its pods were not asked yet"
     new = db_pod(ailments.clock.now())
+    new = replace(new, spec=replace(new.spec, node_name="n1"))
     assert await looked(2, new) == (Progressing, count)
     assert await looked(10, new) == (Progressing, count)
     no_room = Progressing, f"no node has room for it ({NO_ROOM['message']})"
