@@ -17,6 +17,7 @@ from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
 from reconciler.api.problem import Problem, Source, warning
+from reconciler.kinds.body_fields import mappings, text
 from reconciler.ownership.managed_fields import fields_of, owns_within
 from reconciler.ownership.marks import (
     FLEET_LABEL,
@@ -145,9 +146,12 @@ def finalizers_of_others(live: LiveObject) -> tuple[str, ...]:
 
 
 def terminating(live: LiveObject, cluster: str, source: Source, *, is_wanted: bool) -> Problem:
-    """Return the problem of a terminating object: its finalizers, and its successor."""
+    """Return the problem of a terminating object: its finalizers, what a Namespace says of them, and its successor."""
     keepers = finalizers_of(live)
     waits = f"; it waits for its finalizers {', '.join(keepers)}" if keepers else ""
+    for _, report in mappings(dig(live.body, "status", "conditions")):
+        if text(report.get("type")).startswith("Namespace") and report.get("status") == "True":
+            waits += f": {text(report.get('message'))}"
     after = ", and is made anew when it is gone" if is_wanted else ""
     return warning(source, "", "being-deleted", f"{live.identity} is being deleted{after}{waits}", cluster)
 

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, Tick
-from reconciler.api.clusters import Observations, Read
+from reconciler.api.clusters import LiveObject, Observations, Read
 from reconciler.api.plan import Action, Cause, Change
+from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS
+from reconciler.ownership import terminating
 from reconciler.planner import compare_revisions, plan_round
 from reconciler.report import json_text
 from reconciler.report.plan import plan_document
@@ -194,6 +196,17 @@ def test_an_unwanted_object_that_is_being_deleted_is_not_deleted_again(is_record
     (problem,) = (found for found in plan.problems if found.cluster == "m1")
     assert problem.code == "being-deleted"
     assert problem.message == f"{APP} is being deleted; it waits for its finalizers example.com/backup"
+
+
+def test_a_namespace_that_does_not_end_is_told_with_what_its_controller_says() -> None:
+    failure = {"type": "NamespaceDeletionDiscoveryFailure", "status": "True", "message": "dead.example/v1: stale"}
+    done = {"type": "NamespaceContentRemaining", "status": "False", "message": "All content removed"}
+    body = {"metadata": {"name": "demo", "deletionTimestamp": NOW},
+            "spec": {"finalizers": ["kubernetes"]}, "status": {"conditions": [done, failure]}}  # fmt: skip
+    identity = Identity("", "Namespace", "", "demo")
+    live = LiveObject(gvk=GVK("", "v1", "Namespace"), identity=identity, uid="u", resource_version="1", body=body)
+    told = terminating(live, "m1", NOWHERE, is_wanted=False).message
+    assert told.endswith("is being deleted; it waits for its finalizers kubernetes: dead.example/v1: stale")
 
 
 def test_a_wanted_object_that_is_being_deleted_is_told_and_made_anew_when_it_is_gone() -> None:

@@ -38,6 +38,7 @@ from reconciler.ownership import (
 
 _ATTEMPTS_MAX = 5
 """Limit of retries of a guarded patch after others wrote in between."""
+_TERMINATES = "see who should remove its finalizers in {cluster}; it is tried again by itself"
 
 _T = TypeVar("_T")
 
@@ -96,9 +97,9 @@ async def perform(
             case Action.REPLACE:
                 await _delete(attempt)
                 if not await is_gone(member, change, timing.GONE_WAIT_S):
-                    raise WriteConflict(
-                        member.name, f"{change.identity} is still terminating; its replacement is created later"
-                    )
+                    conflict = attempt.conflict("is still terminating; its replacement is created later")
+                    conflict.todo = _TERMINATES
+                    raise conflict
                 return await _create(attempt)
             case Action.DELETE:
                 return await _delete(attempt)

@@ -14,6 +14,7 @@ from reconciler.api.plan import HeldBy
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity, short_revision
 from reconciler.errors import MemberClusterError
+from reconciler.ownership import FLEET_LABEL
 from reconciler.report.problems_text import problem_codes
 from reconciler.state import (
     EVICTED,
@@ -145,12 +146,12 @@ def remedy(cluster: str, identity: Identity, trouble: SyncState | HealthState, s
             return f"{end}, or {_LEAVE_FIELD}"
         case Refused(code=code):
             return remedy_of(code) or ""
-        case Frozen(by=file):
-            return _with_commit(f"correct {file}, take it out of the store, or `git revert` its commit", revision)
+        case Frozen():
+            return _with_commit(_EVENTS[EventKind.FROZEN], revision)
         case Held(by=by):
             return _HOLDS.get(by, "")
-        case Failed(is_altered=True):
-            return f"{_MEND_ADMISSION}, or {_LEAVE_FIELD}"
+        case Failed(is_altered=True, why=why):
+            return _MEND_ADMISSION if FLEET_LABEL in why else f"{_MEND_ADMISSION}, or {_LEAVE_FIELD}"
         case Failed(code=code) if code:
             return remedy_of_problem(code, revision)
         case Failed(todo=todo):
@@ -219,7 +220,7 @@ _EVENTS: Final[Mapping[str, str]] = {
     EventKind.CLUSTER_AWAY: "have {scope} answer again (`reconciler doctor` tells network, credentials and rights "
     "apart), or take its Cluster document out of the store if it is lost",
     EventKind.SOURCE_FAILED: "mend what is said, and it is read again by itself; the last good revision stays in force",
-    EventKind.FROZEN: "correct that file, take it out of the store, or `git revert` its commit",
+    EventKind.FROZEN: "correct the broken file, take it out of the store, or `git revert` its commit",
     EventKind.SUSPENDED: "`reconciler resume {scope}` ends it",
     EventKind.EVICTED: _TICKS[Tick.EVICTION],
     EventKind.ROLLOUT_PAUSED: "mend it by a commit, or `git revert {commit}`; nothing further begins until then",

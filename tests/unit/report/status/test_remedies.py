@@ -88,3 +88,17 @@ def test_a_document_is_not_to_blame_for_what_a_cluster_does(error: type[MemberCl
 )
 def test_a_plain_directory_has_no_commit_to_revert(text: str) -> None:
     assert "put its former content back" in text and "git" not in text
+
+
+@pytest.mark.parametrize(
+    "why", ["web.yaml:1 is broken and might say something about it", "the store could not be read"]
+)
+def test_what_a_broken_file_freezes_has_a_remedy_that_is_a_sentence(why: str) -> None:
+    told = remedy("m1", WEB, Frozen(why, None), "web.yaml:1", "ab" * 20)
+    assert told == "correct the broken file, take it out of the store, or `git revert` its commit"
+
+
+@pytest.mark.parametrize(("field", "is_ours"), [("metadata.labels['fleet.reconciler/fleet']", True), ("data.a", False)])
+def test_our_mark_is_no_field_that_can_be_left_to_a_webhook(field: str, *, is_ours: bool) -> None:
+    told = remedy("m1", WEB, Failed(f"{field} was dropped", is_altered=True), "web.yaml:1", "ab" * 20)
+    assert ("spec.ignore" not in told) is is_ours
