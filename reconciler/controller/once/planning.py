@@ -139,8 +139,10 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     """
     async with open_members(fleet, access) as members:
         known = await _journal_snapshot(fleet, members, access)
-        planned, *_ = await read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side)
-        refused = await _refusal(fleet, members, access)
+        (planned, *_), refused = await asyncio.gather(
+            read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side),
+            _refusal(fleet, members, access),
+        )
     return replace(planned, plan=replace(planned.plan, problems=(*planned.plan.problems, *refused)))
 
 
