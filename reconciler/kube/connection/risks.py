@@ -126,6 +126,8 @@ def why_rejected(config: MemberConfig, authorization: str, now: str) -> str:
         ends = ends_of_validity(config.client_certificate.read())
     except OSError:
         ends = []
+    if config.client_certificate.file is not None:
+        where = f" in {config.client_certificate.file}"
     # Of a chain the first is the one that speaks for us.
     if ends and ends[0] <= datetime.fromisoformat(now):
         return f"the client certificate{where} expired at {ends[0]:%Y-%m-%dT%H:%M:%SZ}; put in a new one"

@@ -60,4 +60,4 @@ def test_a_certificate_of_old_is_told_with_its_end(tmp_path: Path) -> None:
     )  # fmt: skip
     entry = config(client_certificate=Pem(file=certificate))
     assert "put in one that its authority signed" in why_rejected(entry, "", NOW)
-    assert "the client certificate in /kube/config expired at " in why_rejected(entry, "", "2099-01-01T00:00:00Z")
+    assert f"the client certificate in {certificate} expired at " in why_rejected(entry, "", "2099-01-01T00:00:00Z")
