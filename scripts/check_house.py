@@ -284,13 +284,13 @@ def vague_names() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 88_488),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 88_484),
     Figure("Python files there", lambda: len(modules()), 433),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 50),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 1),
     Figure("names of modules that are used more than once", lambda: doubled(module_names()), 14),
     Figure("names that others have replaced", lambda: replaced_names().total(), 0),
-    Figure("variables named found, told, seen and the like", vague_names, 1),
+    Figure("variables named found, told, seen and the like", vague_names, 0),
     Figure("import circles, those inside functions too", lambda: len(import_circles()), 0),
     Figure("docstrings that begin with a question word", question_docstrings, 0),
     Figure("records that carry the ledger", ledger_records, 1),
@@ -302,7 +302,7 @@ FIGURES: Final = (
     Figure("functions over 70 lines", long_functions, 0),
     Figure("files over 400 lines", lambda: sum(one.lines > FILE_LINES_MAX for one in modules()), 0),
     Figure("imports of tests past faces, in per cent", imports_past_faces, 20),
-    Figure("words of docs/", words_of_docs, 59_996),
+    Figure("words of docs/", words_of_docs, 59_994),
 )
 
 

@@ -109,9 +109,7 @@ class ControlLoop:
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; wait a limited time for running writes.
 
-        Raises:
-            JournalError: nothing may be done that cannot be recorded.
-            FleetHeld: another journal holds the fleet.
+        Raises JournalError: nothing may be done that cannot be recorded; FleetHeld: another journal holds the fleet.
         """
         self._stop = stop
         self._parts.follow_keys(self._inbox)

@@ -109,11 +109,15 @@ _STAGED: Final = frozenset(
 
 def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
     """Return the plan with `rollouts` and the `stage` of changes by the newer revision; itself without Rollouts."""
-    if not after.fleet.rollouts:
+    old = {rollout.name for rollout in before.fleet.rollouts}
+    names = old | {rollout.name for rollout in after.fleet.rollouts}
+    documents = rollout_documents(after.fleet, dict.fromkeys(names, before.fleet))
+    if not documents:
         return plan
-    selection = selected_of(after)
+    in_force = replace(after, fleet=replace(after.fleet, rollouts=tuple(documents[name] for name in sorted(documents))))
+    selection = selected_of(in_force)
     known = selection if before is after else selected_of(before)
-    layouts = [(rollout, lay_out(rollout, after.fleet.clusters)) for rollout in after.fleet.rollouts]
+    layouts = [(rollout, lay_out(rollout, after.fleet.clusters)) for rollout in in_force.fleet.rollouts]
     # By Rollout and cluster the Rollout, and the number of the stage.
     places = {
         (rollout.name, name): (number, rollout)
@@ -121,23 +125,18 @@ def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
         for number, stage in enumerate(layout.stages)
         for name in stage.clusters
     }
-    written_in = {rollout.name: before.fleet for rollout in before.fleet.rollouts}
-    documents = rollout_documents(after.fleet, written_in)
-    kept = {one.name for one in after.fleet.rollouts if documents[one.name].templates != one.templates}
-
-    def names_of(identity: Identity) -> Collection[str]:
-        # What is wanted no more goes by its former Rollout, also what one selects no more that stays as it was.
-        former = known.rollouts.get(identity, ())
-        is_wanted = identity in after.bindings
-        return selection.rollouts.get(identity, ()) or (kept.intersection(former) if is_wanted else former)
-
-    changes = tuple(_staged(change, places, names_of(change.identity)) for change in plan.changes)
+    changes = tuple(
+        # What is wanted no more goes by its former Rollout; what only left that Rollout changes at once.
+        _staged(change, places, (selection if one in after.bindings else known).rollouts.get(one, ()))
+        for change in plan.changes
+        for one in (change.identity,)
+    )
     problems = (problem for _, layout in layouts for problem in layout.problems)
     return replace(
         plan,
         changes=changes,
         rollouts=tuple(
-            _with_rollout_words(rollout, layout, changes, plan, selection, is_new=rollout.name not in written_in)
+            _with_rollout_words(rollout, layout, changes, plan, selection, is_new=rollout.name not in old)
             for rollout, layout in sorted(layouts, key=lambda one: one[0].name)
         ),
         problems=tuple(sorted({*plan.problems, *problems, *selection.problems})),
@@ -205,8 +204,6 @@ def with_progress(plan: Plan, live: Iterable[Plan]) -> Plan:
 
 def with_standing(plan: Plan, schedule: Schedule, progress: Iterable[RolloutProgress]) -> Plan:
     """Return the plan of the clusters with the stages of its Rollouts, and their state."""
-    if not schedule.fleet.rollouts:
-        return plan
     staged, known = with_stages(plan, schedule, schedule), {one.rollout: one for one in progress}
     rollouts = tuple([replace(each, progress=known.get(each.name), is_merge=False) for each in staged.rollouts])
     return replace(staged, rollouts=rollouts)

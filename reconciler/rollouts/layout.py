@@ -168,8 +168,8 @@ def refused_without_revisions(rollouts: Iterable[Rollout]) -> tuple[Problem, ...
 def best_of(rollouts: Iterable[Rollout], template: Template, policy: PolicyRef | None) -> tuple[str, ...]:
     """Return the names of the most specific Rollouts that select a template."""
     selecting = [rollout for rollout in rollouts if _selects(rollout.templates, template, policy)]
-    precision = max((rollout.templates.precision for rollout in selecting), default=None)
-    return tuple(sorted(rollout.name for rollout in selecting if rollout.templates.precision == precision))
+    ranks = {rollout.name: (not rollout.is_yielding, rollout.templates.precision) for rollout in selecting}
+    return tuple(sorted(name for name, rank in ranks.items() if rank == max(ranks.values())))
 
 
 def _selects(scope: TemplateScope, template: Template, policy: PolicyRef | None) -> bool:

@@ -176,20 +176,23 @@ _OF_GATE: Final = frozenset(
 def rollout_documents(head: Fleet, written_in: Mapping[str, Fleet]) -> dict[str, Rollout]:
     """Return the active Rollouts by name while releases are under way. `written_in`: the fleet of each document.
 
-    One that HEAD removes or loosens stays but for approvals, pins and `onNewCommit`; a new `spec.review.confirm` lets
-    HEAD's pass, as does `spec.review.loosening: allow` unless removed.
+    One that HEAD removes or loosens stays but for approvals, pins and `onNewCommit`; a new one takes nothing of others.
+    A new `spec.review.confirm` lets HEAD's pass, as does `spec.review.loosening: allow` unless removed.
     """
     rollouts = {rollout.name: rollout for rollout in head.rollouts}
     confirmed = head.settings.review_confirm
     for name, fleet in written_in.items():
         before = next((each for each in fleet.rollouts if each.name == name), None)
         is_confirmed = bool(confirmed) and confirmed != fleet.settings.review_confirm
-        if before is None or head.revision == fleet.revision or is_confirmed:
-            continue
         after = rollouts.get(name)
-        if after is None:
+        if head.revision == fleet.revision or is_confirmed or before is after:
+            continue
+        is_held = LooseningHold.HOLD in (fleet.settings.loosening, head.settings.loosening)
+        if after is None and before is not None:
             rollouts[name] = before
-        elif is_looser(before, after) and LooseningHold.HOLD in (fleet.settings.loosening, head.settings.loosening):
+        elif before is None and after is not None and is_held:
+            rollouts[name] = replace(after, is_yielding=True)
+        elif before is not None and after is not None and is_held and is_looser(before, after):
             of_head = ("approvals", "pins", "on_new_commit", "source")
             rollouts[name] = replace(before, **{field: getattr(after, field) for field in of_head})
     return rollouts
@@ -199,9 +202,14 @@ def kept_problem(old: Rollout, head: Fleet, revision: str) -> Problem:
     """Return what is said of a Rollout whose document in HEAD is not in force yet. `revision`: of the one that is."""
     is_removed = all(each.name != old.name for each in head.rollouts)
     message = (
-        f"Rollout {old.name} was {'removed' if is_removed else 'loosened'} while its release is under way; it goes on "
-        f"as {short_revision(revision)} has it until the release is completed; to let it pass now, revert the change "
-        "and make it again with the spec.review.confirm that its review names"
+        f"Rollout {old.name} came while releases of others are under way; what these select goes on with them until "
+        "they are completed"
+        if old.is_yielding
+        else f"Rollout {old.name} was {'removed' if is_removed else 'loosened'} while its release is under way; it "
+        f"goes on as {short_revision(revision)} has it until the release is completed"
+    )
+    message += (
+        "; to let it pass now, revert the change and make it again with the spec.review.confirm that its review names"
     )
     return warning(old.source, "", "rollout-kept-in-force", message)
 

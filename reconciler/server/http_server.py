@@ -310,8 +310,7 @@ async def _start(runner: web.ServerRunner, listen: str, *, has_token: bool) -> s
 def split_address(listen: str) -> tuple[str, int]:
     """Host and port.
 
-    Raises:
-        ConfigurationError: it is not of the form HOST:PORT.
+    Raises ConfigurationError: it is not of the form HOST:PORT.
 
     >>> split_address("[::1]:9180")
     ('::1', 9180)

@@ -40,9 +40,7 @@ async def open_source(  # noqa: PLR0913
     `poll_s` and `accept_rewinds` are for URLs. Clones, and copies of directories, are kept below `state_folder`.
     Nothing is fetched yet.
 
-    Raises:
-        ConfigurationError: the URL or a combination of options cannot be used.
-        StoreError: there is no such folder.
+    Raises ConfigurationError: the URL or a combination of options cannot be used; StoreError: there is no such folder.
     """
     if is_git_url(text):
         if as_directory:

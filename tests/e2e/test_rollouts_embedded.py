@@ -98,19 +98,40 @@ def problems_of(daemon: Daemon) -> str:
         return json.dumps((journal.state() or {}).get("problems", ()))
 
 
-@pytest.mark.parametrize("trick", ["loosened", "removed with the image", "removed, and back unread"])
+def at_once_for_web() -> dict[str, Any]:
+    """A Rollout that is more specific than the one of the scene, and stages nothing."""
+    whole = {"name": "all", "clusters": {}, "maxConcurrency": "100%"}
+    body = rollout(stages=[whole], templates={"namespaces": ["demo"]})
+    return {**body, "metadata": {"name": "over"}}
+
+
+TRICKS = [
+    "loosened",
+    "removed with the image",
+    "removed, and back unread",
+    "another",
+    "another with the image",
+    "renamed",
+]
+
+
+@pytest.mark.parametrize("trick", TRICKS)
 def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_path: Path) -> None:
     with scene(tmp_path, approval=True) as (fleet, store, daemon, referee):
         begun_with_approval(store, daemon, referee)
         if trick == "removed with the image":
             (store.folder / "rollout.yaml").unlink()
+        elif trick == "another with the image":
+            store.write("over.yaml", at_once_for_web())
         revision = put(store, "nginx:2")
         until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
-        if trick == "removed, and back unread":
+        if trick in ("removed, and back unread", "renamed"):
             (store.folder / "rollout.yaml").unlink()
+        if trick in ("another", "renamed"):
+            store.write("over.yaml", at_once_for_web())
         elif trick == "loosened":
             store.write("rollout.yaml", rollout(approval=False))
-        head = store.commit("past the gate") if trick != "removed with the image" else revision
+        head = store.commit("past the gate") if "with the image" not in trick else revision
         until(daemon, lambda: followed(daemon) == head, "the commit to be followed")
         until(daemon, lambda: "rollout-kept-in-force" in problems_of(daemon), "what is said of it")
         for journal in (daemon.journal, tmp_path / "none.db"):
@@ -122,9 +143,9 @@ def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_pa
         daemon.start().follows()
         until(daemon, lambda: "rollout-kept-in-force" in problems_of(daemon), "the same after a restart")
         assert referee.images() == images("nginx:2", "nginx:1"), "no other stage has it"
-        if trick == "loosened":
+        if trick == "loosened" or trick.startswith("another"):
             approvals = [{"stage": "canary", "revision": revision}]
-            store.write("rollout.yaml", rollout(approval=False, approvals=approvals))
+            store.write("rollout.yaml", rollout(approval=trick != "loosened", approvals=approvals))
         else:
             store.write("rollout.yaml", rollout(approval=True))
             if trick == "removed, and back unread":

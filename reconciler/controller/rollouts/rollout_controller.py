@@ -164,12 +164,17 @@ class RolloutController:
             if not current.fleet.rollouts:
                 return current, None, {}
             staging, progress = await self._stand_by(current, look, now)
-            done = {name for name in self._older if progress[name].is_done}
+            new = {rollout.name for rollout in current.fleet.rollouts if rollout.is_yielding}
+            are_others_done = all(each.is_done for name, each in progress.items() if name not in new)
+            done = {name for name in self._older if (are_others_done if name in new else progress[name].is_done)}
             if not done:
                 for rollout in current.fleet.rollouts:
                     if older := self._older.get(name := rollout.name):
                         problem = kept_problem(rollout, schedule.fleet, older)
                         progress[name] = replace(progress[name], problems=(*progress[name].problems, problem))
+                for name in new.difference(*staging.rollouts.values()):
+                    # It has nothing to begin. Clusters without its record tell that it is new, also without a journal.
+                    progress[name] = replace(progress[name], changes=(), records={})
                 return current, staging, progress
             over |= done
 
@@ -181,6 +186,11 @@ class RolloutController:
         older = {name: at for name, at in self._documents.items() if at != head.revision and name not in over}
         fleets = {revision: await self._revisions.fleet(revision) for revision in sorted(set(older.values()))}
         written_in = {name: fleet for name, at in older.items() if (fleet := fleets[at]) is not None}
+        for name, fleet in sorted(written_in.items()):
+            # One that this revision lacks is held as the change of one that it has.
+            lacking = {one.name for one in head.rollouts} - {one.name for one in fleet.rollouts} - over - older.keys()
+            older |= dict.fromkeys(lacking, older[name])
+            written_in |= dict.fromkeys(lacking, fleet)
         documents = rollout_documents(head, written_in)
         own = {rollout.name: rollout for rollout in head.rollouts}
         self._older = {name: older[name] for name, rollout in documents.items() if rollout is not own.get(name)}

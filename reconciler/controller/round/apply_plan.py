@@ -179,9 +179,7 @@ async def act_in(
     The boundary of the cluster: after a fault of ours it is unknown of all that has no result whether it was made.
     `lock`: takes the lock of the cluster; where it returns an error, nothing is sent.
 
-    Raises:
-        JournalError: nothing is sent that could not be journaled first.
-        FleetHeld: of the lock.
+    Raises JournalError: nothing is sent that could not be journaled first; FleetHeld: of the lock.
     """
     judged: set[Identity] = set()
     try:

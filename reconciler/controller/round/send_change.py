@@ -204,9 +204,7 @@ async def _delete(attempt: _WriteAttempt) -> LiveObject | None:
 async def _planned_for(attempt: _WriteAttempt) -> LiveObject:
     """The object as it is now, its marks read again unless the change is to make it ours.
 
-    Raises:
-        WriteConflict: it is another object than planned for, or no longer ours.
-        ObjectNotFound: it is gone.
+    Raises WriteConflict: it is another object than planned for, or no longer ours; ObjectNotFound: it is gone.
     """
     change, live = attempt.change, await attempt.member.get(*attempt.at)
     if not live.uid or live.uid != change.uid:

@@ -161,9 +161,7 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
 
     While the disk of the journal is full nothing runs; once there is room, all begins anew from the journal.
 
-    Raises:
-        JournalLocked: another process writes the journal.
-        ConfigurationError: an option is unusable.
+    Raises JournalLocked: another process writes the journal; ConfigurationError: an option is unusable.
     """
     assert service.access.journal is not None, "a service has a journal"
     vitals.started_at = service.access.clock.now()

@@ -179,9 +179,8 @@ def commit_on(
 ) -> Committed | None:
     """The commit of edits after `base`, which the branch then has; None when they change nothing.
 
-    Raises:
-        StoreError: the branch moved meanwhile, a file is another one than `before`, it is not known who commits, or
-            commits have to be signed. The branch stays where it is.
+    Raises StoreError: the branch moved meanwhile, a file is another one than `before`, it is not known who commits, or
+    commits have to be signed. The branch stays where it is.
     """
     with reporting(f"{folder}: the commit could not be made"), using_repository(folder) as repository:
         refuse_signing(repository, folder)

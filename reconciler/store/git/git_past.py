@@ -40,9 +40,7 @@ class SnapshotReader:
     def read(self, store: GitStore, commit: str) -> Snapshot:
         """The files of a commit, as `GitStore.snapshot` gives them. `store` may be opened anew each time.
 
-        Raises:
-            RevisionNotFound: the commit has no such folder.
-            StoreError: an object is missing or corrupt.
+        Raises RevisionNotFound: the commit has no such folder; StoreError: an object is missing or corrupt.
         """
         snapshot = self._patched(store, commit, self._last) if self._last is not None and self._is_plain else None
         if snapshot is None:

@@ -281,9 +281,8 @@ def tree_at(repository: Any, oid: Any) -> pygit2.Tree:
 def entries_by_name(tree: pygit2.Tree) -> dict[str, Any]:
     """Return the entries of a folder by their names.
 
-    Raises:
-        StoreError: one is twice there, or such as leads to another folder. Git writes none of these, and what it would
-            check out of them is not told.
+    Raises StoreError: one is twice there, or such as leads to another folder. Git writes none of these, and what it
+    would check out of them is not told.
     """
     entries = {(item.raw_name or b"").decode("utf-8", errors="surrogateescape"): item for item in tree}
     odd = [name for name in entries if name in ("", ".", "..") or "/" in name]

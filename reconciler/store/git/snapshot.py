@@ -136,18 +136,14 @@ class GitStore:
         `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data. `take`: gets the
         others one by one.
 
-        Raises:
-            RevisionNotFound: the commit has no such folder.
-            StoreError: an object is missing or corrupt.
+        Raises RevisionNotFound: the commit has no such folder; StoreError: an object is missing or corrupt.
         """
         return read_tree(commit, self.tree(commit, subdir), known, take)
 
     def tree(self, commit: str, subdir: str = "") -> _CommitTree:
         """The tree of a commit, below `subdir` when given, for those who read it themselves.
 
-        Raises:
-            RevisionNotFound: the commit has no such folder.
-            StoreError: an object is missing or corrupt.
+        Raises RevisionNotFound: the commit has no such folder; StoreError: an object is missing or corrupt.
         """
         return _CommitTree(self._repository, self._tree(commit, subdir))
 

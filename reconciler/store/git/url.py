@@ -196,9 +196,7 @@ def choose(listed: str, rev: str | None) -> tuple[str, str]:
 
     `listed`: the output of `git ls-remote --symref`. Names that could be read as more are left out.
 
-    Raises:
-        RevisionNotFound: the server has none of that name, or two.
-        StoreError: it has too many.
+    Raises RevisionNotFound: the server has none of that name, or two; StoreError: it has too many.
     """
     heads = {name: oid for oid, name in _HEAD.findall(listed)}
     if not heads:

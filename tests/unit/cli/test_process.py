@@ -77,6 +77,7 @@ def test_a_reader_that_went_away_is_met_as_without_it() -> None:
 def test_an_interrupt_while_it_begins_ends_it_without_a_traceback() -> None:
     body = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in the background without it
 class Interrupts:
     def find_spec(self, name, *more):
         if name == "reconciler.cli.main":

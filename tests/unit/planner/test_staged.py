@@ -152,15 +152,23 @@ def test_what_leaves_its_rollout_changes_at_once() -> None:
     assert f"  at once: {len(plan.changes)} of {len(plan.changes)} changes go through no stage" in stage_lines(plan)
 
 
+OVER = rollout(
+    {"name": "all", "clusters": {}}, name="over", templates={"policies": [f"demo/{DEPLOYMENTS['metadata']['name']}"]}
+)
+
+
+@pytest.mark.parametrize("confirm", ["", "a" * 16])
 @pytest.mark.parametrize(
-    ("settings", "stages"), [({}, {"default/canary", "default/rest"}), ({"confirm": "a" * 16}, {""})]
+    ("rollouts", "stages"),
+    [([rollout(templates={"namespaces": ["other"]})], {""}), ([], {""}), ([rollout(), OVER], {"over/all"})],
 )
 def test_what_a_loosened_rollout_selects_no_more_stays_in_its_stages_unless_confirmed(
-    settings: dict[str, str], stages: set[str]
+    rollouts: list[dict[str, Any]], stages: set[str], confirm: str
 ) -> None:
-    narrow = rollout(templates={"namespaces": ["other"]})
+    settings = {"confirm": confirm} if confirm else {}
+    stages = stages if confirm else {"default/canary", "default/rest"}
     review = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "f"}}
-    head = fleet_of(deployment(image="nginx:2"), DEPLOYMENTS, narrow, {**review, "spec": {"review": settings}})
+    head = fleet_of(deployment(image="nginx:2"), DEPLOYMENTS, *rollouts, {**review, "spec": {"review": settings}})
     base = fleet_of(deployment(), DEPLOYMENTS, rollout(), {**review, "spec": {}})
     plan = compared(replace(base, revision="one"), replace(head, revision="two"))
     assert {stage for (_, _, kind), stage in stages_of(plan).items() if kind == "Deployment"} == stages
