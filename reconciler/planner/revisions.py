@@ -131,7 +131,7 @@ def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
         for change in plan.changes
         for one in (change.identity,)
     )
-    problems = (problem for _, layout in layouts for problem in layout.problems)
+    problems = (each for one in after.fleet.rollouts for each in lay_out(one, after.fleet.clusters).problems)
     return replace(
         plan,
         changes=changes,
