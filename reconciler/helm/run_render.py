@@ -219,10 +219,8 @@ class ToolRenderer:
         return Output({**texts_of, render.lock_path: text}, tuple(sorted(set(problems))))
 
     def _remote_schemas(self, job: _Job) -> list[str]:
-        charts, ids = (
-            [chart.path for chart in (job.render.helm, *job.inputs.charts) if chart is not None],
-            job.inputs.ids,
-        )
+        charts = [chart.path for chart in (job.render.helm, *job.inputs.charts) if chart is not None]
+        ids = job.inputs.ids
         return sorted(
             {address for chart in charts for address in found_in(REMOTE_SCHEMA, chart, ids, self._files, SCHEMA)}
         )

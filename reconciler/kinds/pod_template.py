@@ -17,7 +17,7 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, prune_server_fields, text
 from reconciler.kinds.interpreter import Interpreter
 
-GROUP: Final = "cert-manager.io"
+CERT_MANAGER: Final = "cert-manager.io"
 _ISSUER: Final = "cert-manager.io/issuer"
 _CLUSTER_ISSUER: Final = "cert-manager.io/cluster-issuer"
 _LEGACY: Final = "kubernetes.io/tls-acme"
@@ -29,9 +29,9 @@ def issuer_of(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
     An issuer of another group is a dependency if the store has it in the namespace: its scope is unknown.
     """
     fields = mapping(ref)
-    kind, group = text(fields.get("kind")) or "Issuer", text(fields.get("group")) or GROUP
-    if kind != "ClusterIssuer" or group != GROUP:
-        yield PodReference(kind, text(fields.get("name")), (*at, "name"), optional=group != GROUP, group=group)
+    kind, group = text(fields.get("kind")) or "Issuer", text(fields.get("group")) or CERT_MANAGER
+    if kind != "ClusterIssuer" or group != CERT_MANAGER:
+        yield PodReference(kind, text(fields.get("name")), (*at, "name"), optional=group != CERT_MANAGER, group=group)
 
 
 def gets_certificates(body: JsonObject) -> bool:

@@ -26,7 +26,7 @@ from reconciler.kinds.body_fields import (
 )
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import (
-    GROUP,
+    CERT_MANAGER,
     SECRETS_STORE_GROUP,
     PodReference,
     as_dependencies,
@@ -262,7 +262,7 @@ def _certificate_health(live: JsonObject) -> Health:
 
 
 CERTIFICATE = Interpreter(
-    kinds=((GROUP, "Certificate"),),
+    kinds=((CERT_MANAGER, "Certificate"),),
     dependencies=lambda body: as_dependencies(_certificate_references(body), body),
     makes=lambda body: made_secrets(body, [text(dig(body, "spec", "secretName"))]),
     health=_certificate_health,
@@ -286,7 +286,7 @@ def _issuer_health(live: JsonObject) -> Health:
 
 
 ISSUER = Interpreter(
-    kinds=((GROUP, "Issuer"),),
+    kinds=((CERT_MANAGER, "Issuer"),),
     dependencies=lambda body: as_dependencies(_issuer_references(body), body),
     health=_issuer_health,
 )

@@ -169,7 +169,8 @@ def best_of(rollouts: Iterable[Rollout], template: Template, policy: PolicyRef |
     """Return the names of the most specific Rollouts that select a template."""
     selecting = [rollout for rollout in rollouts if _selects(rollout.templates, template, policy)]
     ranks = {rollout.name: (not rollout.is_yielding, rollout.templates.precision) for rollout in selecting}
-    return tuple(sorted(name for name, rank in ranks.items() if rank == max(ranks.values())))
+    best = max(ranks.values(), default=None)
+    return tuple(sorted(name for name, rank in ranks.items() if rank == best))
 
 
 def _selects(scope: TemplateScope, template: Template, policy: PolicyRef | None) -> bool:

@@ -164,15 +164,15 @@ class RolloutController:
             if not current.fleet.rollouts:
                 return current, None, {}
             staging, progress = await self._stand_by(current, look, now)
-            new = {rollout.name for rollout in current.fleet.rollouts if rollout.is_yielding}
-            are_others_done = all(each.is_done for name, each in progress.items() if name not in new)
-            done = {name for name in self._older if (are_others_done if name in new else progress[name].is_done)}
+            yielding = {rollout.name for rollout in current.fleet.rollouts if rollout.is_yielding}
+            are_others_done = all(each.is_done for name, each in progress.items() if name not in yielding)
+            done = {name for name in self._older if (are_others_done if name in yielding else progress[name].is_done)}
             if not done:
                 for rollout in current.fleet.rollouts:
                     if older := self._older.get(name := rollout.name):
                         problem = kept_problem(rollout, schedule.fleet, older)
                         progress[name] = replace(progress[name], problems=(*progress[name].problems, problem))
-                for name in new.difference(*staging.rollouts.values()):
+                for name in yielding.difference(*staging.rollouts.values()):
                     # It has nothing to begin. Clusters without its record tell that it is new, also without a journal.
                     progress[name] = replace(progress[name], changes=(), records={})
                 return current, staging, progress
