@@ -179,9 +179,6 @@ class Recorder:
         self._memory.beliefs.take_in_results(results)
         now_s = parts.access.clock.monotonic_s()
         for result in results:
-            if not result.error:
-                self._memory.unfinished.written(result.change.cluster, result.change.identity)
-        for result in results:
             self._after(result, now_s)
         for each in ended:
             member = self._members.get(each.cluster)
@@ -323,6 +320,7 @@ class Recorder:
             undone = {field.path: (field.owner.manager,) if field.owner else () for field in change.fields}
             undone = undone or {THE_OBJECT: ()}
         if not result.error:
+            self._memory.unfinished.written(*change.copy)
             written = [field.path for field in change.fields]
             known = self._memory.fights.came_through(change.cluster, change.identity, written, now_s)
             undone = {path: who for path, who in undone.items() if path not in known}

@@ -42,7 +42,7 @@ GRACE_S: Final = 0.5
 SLOW_S: Final = 1.0
 """Time after which a cluster, a request or the writer of a journal is slow: others go on without it."""
 PATIENCE_S: Final = 2.0
-"""Time that a round waits for writes when there is nothing else to do, and for objects that gates name."""
+"""Time that a round waits for writes when there is nothing else to do, for gates' objects, and for finalizers."""
 PROMPT_S: Final = 5.0
 """Time that all others wait for a cluster, or for a kind in it, that does not answer."""
 SILENCE_S: Final = 2 * PROMPT_S + PRESENCE_DEADLINE_S
@@ -52,9 +52,9 @@ ACCOUNT_WAIT_S: Final = 10.0
 LEAVE_S: Final = 10.0
 """Time that the end of the service waits for writes. Promised: adr/0014-lanes.md."""
 OBJECT_WAIT_S: Final = 30.0
-"""Time that a write waits for another object: finalizers of one that leaves, a kind that is being established."""
+"""Time that a write waits for a kind that is being established."""
 GONE_WAIT_S: Final = 60.0
-"""Time that a replacement waits until the old object is gone."""
+"""Time that `apply` waits for what finalizers keep. Promised: concepts/deletion.md."""
 START_EXTENSION_S: Final = 60.0
 """Time that a start asks of systemd, again and again, while it gets on. Promised: reference/reliability.md."""
 STALL_S: Final = 120.0

@@ -140,6 +140,7 @@ class Writer:
             clock=parts.access.clock,
             lost=lambda member: parts.holder.lost(member, name),
             turns=self._turns,
+            gone_wait_s=timing.PATIENCE_S,
         )
         acting = as_confirmed(plan, acting)
         due, workers = waves_by_cluster(plan), self._memory.workers

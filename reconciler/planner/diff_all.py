@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import Reason
 from reconciler.api.clusters import Absent, LiveObject, Member, NotRead, Present, Read, Unknown
 from reconciler.api.ledger import GuardsInForce
-from reconciler.api.plan import Cause, Change, Hold, Manifest, Plan
+from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold, Manifest, Plan
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Copy, Identity
 from reconciler.api.rollout_progress import RolloutProgress
@@ -239,6 +239,9 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, p
     changes: list[Change] = []
     problems = [*manifests.problems.get(identity, ())]
     for cluster, comparison in compared.items():
+        ending = None
+        if comparison.live is not None and is_terminating(comparison.live):
+            ending = terminating(comparison.live, cluster, wanted[cluster].source, is_wanted=True)
         if cluster not in state.targets:
             # A run that stays where it began is not begun a second time here.
             instead[cluster] = None
@@ -251,11 +254,10 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, p
             change = as_assigned(comparison.change, old.get(cluster), target[cluster])
             # It waits by itself, for a run elsewhere, or for its policy.
             hold = change.hold or state.waits.get(cluster) or schedule.hold(identity, cluster)
+            if ending is not None and change.action is Action.REPLACE:
+                hold = Hold(HeldBy.OTHERS, ending.message)
             changes.append(replace(change, hold=hold) if hold else change)
-        problems += [problem for problem in (comparison.problem, comparison.remark) if problem is not None]
-        if comparison.live is not None and is_terminating(comparison.live):
-            source = (instead.get(cluster) or wanted[cluster]).source
-            problems.append(terminating(comparison.live, cluster, source, is_wanted=True))
+        problems += [problem for problem in (comparison.problem, comparison.remark, ending) if problem is not None]
     problems += runs_elsewhere(schedule, snapshot, identity, target, state.targets)
     problems += undecided_in(schedule, identity, snapshot.elsewhere & target.keys())
     if identity[:2] == ("batch", "Job"):

@@ -43,10 +43,6 @@ class _Field(Struct):
     is_left: bool = False
     """It was not as the store wants it since it was written last, and was left alone."""
 
-    @property
-    def is_fought(self) -> bool:
-        return self.bouts > 0
-
     def is_over(self, now_s: float) -> bool:
         """Return whether nobody undoes it any more."""
         apart_s = (self.times[-1] - self.times[0]) / max(1, len(self.times) - 1) if self.times else 0.0
@@ -54,14 +50,14 @@ class _Field(Struct):
 
     def undone(self, now_s: float) -> bool:
         """Count once more; whether that begins a fight."""
-        if self.is_fought and self.is_over(now_s):
+        if self.bouts and self.is_over(now_s):
             self.times.clear()
             self.bouts = 0
-        was_fought = self.is_fought
+        was_fought = self.bouts > 0
         self.times.append(now_s)
         if was_fought or (len(self.times) == UNDONE_MAX and self.times[0] > now_s - timing.UNDONE_COUNTED_S):
             self.left_alone_from(now_s)
-        return self.is_fought and not was_fought
+        return self.bouts > 0 and not was_fought
 
     def left_alone_from(self, now_s: float) -> None:
         """Leave it alone for a while, each time for longer."""
@@ -83,8 +79,7 @@ class WriteConflicts:
 
     def undone(self, cluster: str, identity: Identity, undone: Undone, now_s: float) -> bool:
         """Count undone fields of a copy; return True when that begins a conflict with back-off."""
-        fields = self._of(cluster, identity)
-        self._fields[cluster, identity] = fields
+        fields = self._fields[cluster, identity] = self._of(cluster, identity)
         return _count(fields, undone, now_s)
 
     def came_through(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> frozenset[str]:
@@ -123,7 +118,7 @@ class WriteConflicts:
                 case EventKind.FIGHT_DETECTED:
                     for path in data.get("fields") or (THE_OBJECT,):
                         one = fields.setdefault(path, _Field(managers=who))
-                        if not one.is_fought:
+                        if not one.bouts:
                             one.left_alone_from(at_s)
                 case EventKind.FIGHT_OVER:
                     fields.clear()
@@ -161,7 +156,7 @@ class WriteConflicts:
         return frozenset(
             subject
             for subject, fields in (self._remembered | every).items()
-            if any(one.is_fought and not one.is_over(now_s) for one in fields.values())
+            if any(one.bouts and not one.is_over(now_s) for one in fields.values())
         )
 
     def _of(self, cluster: str, identity: Identity) -> dict[str, _Field]:

@@ -23,7 +23,7 @@ from reconciler.api.refs import Identity
 from reconciler.clock import Clock, SharedSlots, SystemClock
 from reconciler.containment import INTERNAL_ERROR, UNCONTAINED, fault_fields, internal_error, try_await, try_call
 from reconciler.controller import timing
-from reconciler.controller.round.send_change import altered_text, is_gone, perform
+from reconciler.controller.round.send_change import altered_text, perform, until_gone
 from reconciler.diff import Comparer
 from reconciler.errors import OF_THE_MOMENT, MemberClusterError
 from reconciler.incremental import by_key
@@ -103,6 +103,8 @@ class WriteContext(Struct, frozen=True, kw_only=True):
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies that go with a person's consent: the guards do not count them."""
     turns: SharedSlots = field(default_factory=all_turns)
+    gone_wait_s: float = field(default_factory=lambda: timing.GONE_WAIT_S)
+    """Time that others of the cluster wait for what finalizers keep."""
 
 
 def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[ChangeResult, ...]:
@@ -202,7 +204,7 @@ async def _made_in(
         tell_each(acting, refused)
         yield refused
         return
-    staying = _NotYetDeleted(member)
+    staying = _NotYetDeleted(member, acting.gone_wait_s)
     for number, wave in enumerate(waves):
         why = [await staying.why(change) for change in wave]
         left = [ChangeResult(change=change, error=reason) for change, reason in zip(wave, why, strict=True) if reason]
@@ -225,8 +227,8 @@ async def _made_in(
 class _NotYetDeleted:
     """The objects of one cluster that were to leave in earlier waves and have not left."""
 
-    def __init__(self, member: MemberCluster) -> None:
-        self._member = member
+    def __init__(self, member: MemberCluster, wait_s: float) -> None:
+        self._member, self._wait_s = member, wait_s
         self._failed: set[Identity] = set()
         self._terminating: dict[Identity, Change] = {}
 
@@ -244,8 +246,9 @@ class _NotYetDeleted:
         if owner is not None:
             return f"it stays, since {owner} could not be deleted"
         for identity in sorted(change.after & self._terminating.keys()):
-            gone = await try_await(is_gone(self._member, self._terminating[identity], timing.OBJECT_WAIT_S))
-            if gone.value is not True:
+            gone = await try_await(until_gone(self._member, self._terminating[identity], self._wait_s))
+            if gone.value is not None or gone.fault is not None:
+                self._wait_s = 0.0  # All of them have it together.
                 self._failed.add(identity)
                 return f"it stays until {identity} has left, which finalizers keep"
             del self._terminating[identity]
@@ -325,7 +328,7 @@ async def _tried(
     row, leaves = None, change.action in _LEAVES
     try:
         async with acting.turns.slot():
-            live = await perform(member, change, acting.names, acting.interpreters)
+            live = await perform(member, change, acting.names, acting.interpreters, acting.gone_wait_s)
         row = applied_row(change, live.uid, acting) if live is not None and not leaves else None
     except UNCONTAINED:
         raise

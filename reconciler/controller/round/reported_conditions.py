@@ -186,12 +186,10 @@ class ReportedConditions:
         return min(self._settling.values(), default="")
 
     def _over(self, kind: EventKind, condition: Condition[_State], state: FleetState) -> list[str]:
-        facts = state.facts
-        copies = {subject: _copy_of(event) for subject, event in self._episodes.open(kind).items()}
         return [
             subject
-            for subject, copy in copies.items()
-            if condition(facts, copy, state.last_state(*copy)) is ConditionEnd.OVER
+            for subject, event in self._episodes.open(kind).items()
+            if condition(state.facts, copy := _copy_of(event), state.last_state(*copy)) is ConditionEnd.OVER
         ]
 
     def _held_or_frozen(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
@@ -240,14 +238,13 @@ class ReportedConditions:
                              **_group(copy)}
             for copy, conflict in facts.fights.items()
         }  # fmt: skip
-        over = []
-        if fighting is not None:
-            copies = {subject: _copy_of(event) for subject, event in self._episodes.open(kind).items()}
-            over = [
-                subject
-                for subject, copy in copies.items()
-                if subject not in fighting and is_evaluated(facts, copy, state.last_state(*copy))
-            ]
+        over = [
+            subject
+            for subject, event in self._episodes.open(kind).items()
+            if fighting is not None
+            and subject not in fighting
+            and is_evaluated(facts, copy := _copy_of(event), state.last_state(*copy))
+        ]
         return self._episodes.update(kind, holding, now, over=over)
 
     def _not_computed(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:

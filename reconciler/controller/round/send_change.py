@@ -34,6 +34,7 @@ from reconciler.ownership import (
     replicas_path,
     steady_path,
     takeover_operations,
+    terminating,
 )
 
 _ATTEMPTS_MAX = 5
@@ -71,11 +72,12 @@ class _WriteAttempt:
 
 
 async def perform(
-    member: MemberCluster, change: Change, names: tuple[str, ...], interpreters: Registry
+    member: MemberCluster, change: Change, names: tuple[str, ...], interpreters: Registry, gone_wait_s: float = 0.0
 ) -> LiveObject | None:
     """Make one change; return the object as acknowledged, of a deleted one what its finalizers keep; None: it left.
 
-    `names`: of the fleet, the present one first: marks of earlier ones count as ours.
+    `names`: of the fleet, the present one first: marks of earlier ones count as ours. `gone_wait_s`: a replacement
+    waits as long until the old object is gone.
 
     Raises MemberClusterError: it was not made, or not known to be made. Unless it `changed_nothing`, the object has to
     be looked at: an answer was lost, or something was written before a later step failed.
@@ -96,8 +98,9 @@ async def perform(
                 return await _applied(attempt, version)
             case Action.REPLACE:
                 await _delete(attempt)
-                if not await is_gone(member, change, timing.GONE_WAIT_S):
-                    conflict = attempt.conflict("is still terminating; its replacement is created later")
+                if (live := await until_gone(member, change, gone_wait_s)) is not None:
+                    ending = terminating(live, member.name, change.source, is_wanted=True)
+                    conflict = WriteConflict(member.name, ending.message, status=409)
                     conflict.todo = _TERMINATES
                     raise conflict
                 return await _create(attempt)
@@ -214,8 +217,8 @@ async def _planned_for(attempt: _WriteAttempt) -> LiveObject:
     return live
 
 
-async def is_gone(member: MemberCluster, change: Change, within_s: float) -> bool:
-    """Wait until an object that was deleted is gone, or another one has its name; False: it is still there.
+async def until_gone(member: MemberCluster, change: Change, within_s: float) -> LiveObject | None:
+    """Wait until an object that was deleted is gone, or another one has its name; else return it.
 
     Raises MemberClusterError: it could not be read.
     """
@@ -224,11 +227,11 @@ async def is_gone(member: MemberCluster, change: Change, within_s: float) -> boo
         try:
             live = await member.get(change.gvk, change.identity.namespace, change.identity.name)
         except ObjectNotFound:
-            return True
+            return None
         if live.uid != change.uid:
-            return True
+            return None
         if asyncio.get_running_loop().time() >= deadline:
-            return False
+            return live
         await asyncio.sleep(timing.POLL_S)
 
 

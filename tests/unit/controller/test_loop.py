@@ -15,6 +15,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from reconciler.api.content import dig
 from reconciler.api.ledger import Losses, SuspensionRecord
 from reconciler.clock import Clock
 from reconciler.controller import timing
@@ -536,8 +537,8 @@ async def test_a_dependency_that_waits_for_its_owner_leaves_as_soon_as_that_is_g
 async def test_what_we_deleted_and_finalizers_kept_was_deleted_by_nobody_else(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is wanted again before it is gone; to make it anew then heals no drift."""
-    monkeypatch.setattr(timing, "GONE_WAIT_S", 0.1)
+    """It is wanted again before it is gone; to make it anew then heals no drift, and no other change waits for it."""
+    monkeypatch.setattr(timing, "PATIENCE_S", 0.1)
 
     def keep(scene: Running, *finalizers: str) -> None:
         ask(scene.box["m1"], "PATCH", f"{CONFIG_MAPS}/app", {"metadata": {"finalizers": finalizers}})
@@ -573,6 +574,12 @@ async def test_what_we_deleted_and_finalizers_kept_was_deleted_by_nobody_else(
             scene.app("1", "m1")
             put(scene, "1")
         await scene.until(lambda: "is made anew when it is gone" in str(scene.journal.state()))
+        if way == "replacement":
+            await scene.until(lambda: dig(scene.journal.state(), "summary", "held") == 1)
+            rule = policy("ConfigMap", "m1", name="other")
+            scene.put(other=[config_map("other", value="1"), rule])
+            await scene.until(lambda: scene.value("m1", "other") == "1")
+            assert [one.verb for one in scene.box["m1"].audit if one.verb == "delete"] == ["delete"]
         keep(scene)
         await scene.until(lambda: uid(scene) not in ("", before))
         await scene.quiet()
