@@ -19,7 +19,7 @@ from reconciler.controller.loop_state import Established, LoopParts, State
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.conflicts import differing_fields
 from reconciler.controller.retries.workers import ApplyResult
-from reconciler.controller.watches.handlers import PollHandler
+from reconciler.controller.watches.handlers import WatchHandler
 from reconciler.diff import Comparer
 from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
@@ -31,7 +31,7 @@ from reconciler.state import MISSING, health_of
 log = logging.getLogger("reconciler")
 
 
-class EventHandler(PollHandler):
+class EventHandler(WatchHandler):
     """Sends to the inbox what the next round must look at."""
 
     def __init__(

@@ -6,13 +6,12 @@ A cluster that is reached otherwise ends and begins anew: what is asked may be a
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Hashable
 from itertools import chain
 from typing import Generic, TypeVar
 
 from reconciler.api.clusters import LiveObject
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import GVK
 from reconciler.controller.tasks import end_tasks, start
 from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
@@ -45,46 +44,6 @@ class WatchHandler:
 
     def ended_early(self, cluster: str) -> None:
         """A watch ended before its time, or failed."""
-
-
-class PollHandler(WatchHandler, ABC):
-    """Compares with what was seen before, too."""
-
-    @abstractmethod
-    async def is_as_known(self, member: MemberCluster) -> bool:
-        """Return whether a cluster has its recorded identity, and nobody else owns the fleet in it."""
-
-    @abstractmethod
-    def is_served_as_known(self, cluster: str, served: Collection[GVK], silent: Collection[str]) -> bool:
-        """Return whether a cluster serves the same as before. `silent`: group versions without an answer."""
-
-    @abstractmethod
-    def doubted(self, cluster: str) -> None:
-        """Everything in a cluster has to be looked at."""
-
-    @abstractmethod
-    def answered(self, cluster: str) -> None:
-        """A cluster was listed to the end."""
-
-    @abstractmethod
-    def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> Collection[Identity]:
-        """Return the objects of a complete metadata list to read in full."""
-
-    @abstractmethod
-    def missed(self, cluster: str, identity: Identity) -> None:
-        """An object was read by name, and is not there."""
-
-    @abstractmethod
-    def applied(self, cluster: str) -> Mapping[Identity, GVK]:
-        """Return the applied objects of a cluster."""
-
-    @abstractmethod
-    def unhealthy(self) -> Iterable[tuple[str, Identity]]:
-        """Yield applied, unhealthy copies in reachable clusters."""
-
-    @abstractmethod
-    def hurried(self) -> Collection[str]:
-        """The clusters in which a gate of a Rollout is being judged."""
 
 
 Key = TypeVar("Key", bound=Hashable)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import logging
 import random
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from functools import partial
 from typing import Final
 
-from reconciler.api.binding import Binding, TargetCluster
-from reconciler.api.fleet import DriftMode, Template
+from reconciler.api.fleet import DriftMode
 from reconciler.api.ledger import Ledger
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import GVK
 from reconciler.clock import Clock
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.controller import timing
@@ -26,7 +26,6 @@ from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.watches.handlers import ClusterTasks, PerClient, WatchHandler
 from reconciler.controller.watches.polls import Polls
 from reconciler.errors import Forbidden, KindFault, ListExpired, MemberClusterError
-from reconciler.incremental import changed_keys
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.watch_stream import Bookmark
 from reconciler.ownership import fleet_names, our_label
@@ -182,8 +181,6 @@ class EarlyEnds:
 
 _NAMESPACE: Final = GVK("", "v1", "Namespace")
 
-_Placed = tuple[GVK, tuple[TargetCluster, ...]]
-
 
 class WatchKeeper:
     """Chooses the kinds to look at in each cluster, since a round that changes few objects rarely changes any."""
@@ -191,13 +188,14 @@ class WatchKeeper:
     def __init__(self, watches: Watches, polls: Polls) -> None:
         self._watches, self._polls = watches, polls
         self._chosen: Watches | Polls = watches
-        self._placed = PlacedKinds()
+        self._placed: tuple[Schedule | None, Mapping[str, AbstractSet[GVK]]] = (None, {})
         self._applied: dict[str, tuple[object, frozenset[GVK]]] = {}
 
     def follow(self, schedule: Schedule, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
         """Watch or poll the relevant kinds in every member; unless `anew`, unchanged watches stay."""
         settings = schedule.fleet.settings
-        self._placed.follow(schedule)
+        if schedule is not self._placed[0]:
+            self._placed = schedule, _placed_kinds(schedule)
         selector = our_label(fleet_names(settings))
         self._polls.every(settings.resync_s)
         chosen = self._polls if settings.drift_mode is DriftMode.POLL else self._watches
@@ -209,7 +207,7 @@ class WatchKeeper:
             self.drop(name)
             self._applied.pop(name, None)
         is_polled = self._chosen is self._polls
-        placed = self._placed.everywhere
+        placed = frozenset().union(*self._placed[1].values())
         everywhere = placed if is_polled else frozenset()
         # In a cluster without our objects one kind is watched, to notice when it becomes unreachable.
         lookout = frozenset() if is_polled else frozenset({_NAMESPACE} if _NAMESPACE in placed else sorted(placed)[:1])
@@ -219,7 +217,7 @@ class WatchKeeper:
             if rows is not counted:
                 applied = frozenset(row.gvk for row in rows.values()) if rows else frozenset()
                 self._applied[name] = rows, applied
-            kinds = self._placed.of(name) | applied | everywhere or lookout
+            kinds = applied.union(self._placed[1].get(name, ()), everywhere) or lookout
             known = self._chosen.clusters.get(name)
             if anew or known is None or known.member is not member or known.kinds != kinds:
                 self._chosen.keep(member, kinds, selector)
@@ -234,44 +232,12 @@ class WatchKeeper:
         await self._polls.close()
 
 
-class PlacedKinds:
-    """Counts the objects of each kind in each cluster; only rescheduled ones are counted again."""
-
-    def __init__(self) -> None:
-        self._bindings: Mapping[Identity, Binding] = {}
-        self._templates: Mapping[Identity, Template] = {}
-        self._placed: dict[Identity, _Placed] = {}
-        self._counts: dict[str, Counter[GVK]] = {}
-
-    def follow(self, schedule: Schedule) -> None:
-        """Take over where everything goes now."""
-        bindings, templates = schedule.bindings, schedule.fleet.templates
-        changed = changed_keys(self._bindings, bindings) | changed_keys(self._templates, templates)
-        self._bindings, self._templates = bindings, templates
-        for identity in changed:
-            before = self._placed.pop(identity, None)
-            if before is not None:
-                self._count(before, -1)
-            binding, template = bindings.get(identity), templates.get(identity)
-            if binding is not None and binding.targets:
-                # What is placed without a template is a Namespace that follows what lives in it.
-                gvk = template.gvk if template is not None else GVK(identity.group, "v1", identity.kind)
-                placed = self._placed[identity] = (gvk, binding.targets)
-                self._count(placed, 1)
-
-    def of(self, cluster: str) -> frozenset[GVK]:
-        """Return the kinds that are placed in a cluster."""
-        return frozenset(self._counts.get(cluster, ()))
-
-    @property
-    def everywhere(self) -> frozenset[GVK]:
-        """Return the kinds that are placed in any cluster."""
-        return frozenset().union(*self._counts.values())
-
-    def _count(self, placed: _Placed, number: int) -> None:
-        gvk, targets = placed
-        for cluster, _ in targets:
-            counts = self._counts.setdefault(cluster, Counter())
-            counts[gvk] += number
-            if not counts[gvk]:
-                del counts[gvk]
+def _placed_kinds(schedule: Schedule) -> Mapping[str, AbstractSet[GVK]]:
+    """Return the kinds that are placed in each cluster."""
+    placed, templates = defaultdict[str, set[GVK]](set), schedule.fleet.templates
+    for identity, binding in schedule.bindings.items():
+        # What is placed without a template is a Namespace that follows what lives in it.
+        gvk = templates[identity].gvk if identity in templates else GVK(identity.group, "v1", identity.kind)
+        for target in binding.targets:
+            placed[target.cluster].add(gvk)
+    return placed

@@ -20,9 +20,10 @@ from reconciler.api.refs import GVK, Copy, Identity, ResourceRef
 from reconciler.clock import Clock, SharedSlots
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
+from reconciler.controller.event_handler import EventHandler
 from reconciler.controller.tasks import WorkQueue
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.controller.watches.handlers import ClusterTasks, PerClient, PollHandler
+from reconciler.controller.watches.handlers import ClusterTasks, PerClient
 from reconciler.errors import ClusterUnreachable, Forbidden, KindFault, MemberClusterError, ObjectNotFound
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.watch_stream import WatchEvent
@@ -37,7 +38,7 @@ _BY_NAME_MAX: Final = 8
 class Polls(PerClient["ClusterPolls"]):
     """The polled clusters, and what they share. One task begins due polls; each cluster is asked by itself."""
 
-    def __init__(self, handler: PollHandler, clock: Clock) -> None:
+    def __init__(self, handler: EventHandler, clock: Clock) -> None:
         """No cluster is listed before `keep`."""
         super().__init__(lambda member: ClusterPolls(member, self))
         self.handler, self.clock, self.interval_s = handler, clock, float(FleetSettings().resync_s)
