@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
 
 from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject
-from reconciler.api.ledger import AppliedRow
+from reconciler.api.ledger import AppliedRow, Ledger
 from reconciler.api.refs import Identity
 from reconciler.errors import JournalCorrupt
+from reconciler.journal.mirror import JournalTables
 from reconciler.journal.rows import (
     APPLIED,
     BASE,
@@ -25,38 +26,78 @@ from reconciler.journal.sqlite_file import REBUILD, JournalFile, Row, SqlTable
 from reconciler.observations import RecordedMove
 from reconciler.ownership import recorded_form
 
-_UNUSED = "digest NOT IN (SELECT recorded FROM applied WHERE recorded IS NOT NULL)"
+UNUSED = "digest NOT IN (SELECT recorded FROM applied WHERE recorded IS NOT NULL)"
 
 
-def record(file: JournalFile, rows: Iterable[AppliedRow], key: bytes) -> list[AppliedRow]:
-    """Write rows and the manifests that they share; the rows as they can be read again.
+class AppliedTable(JournalTables):
+    """The objects that were applied."""
 
-    Secret values become hashes here at the latest.
-    """
-    packed: dict[str, bytes] = {}
-    forms: dict[int, tuple[str, JsonObject]] = {}
-    bodies: list[JsonObject] = []
+    @property
+    def hash_key(self) -> bytes:
+        """Return the key of hashes for Secret values; it never leaves the file but to `recorded_form`."""
+        return bytes.fromhex(self._meta("hash_key"))
 
-    def form_of(body: JsonObject) -> tuple[str, JsonObject]:
-        if id(body) not in forms:
-            bodies.append(body)  # an id is only unique while its object lives
-            form = recorded_form(body, key)
-            digest, data = pack_manifest(form)
-            packed[digest] = data
-            forms[id(body)] = digest, form
-        return forms[id(body)]
+    def _meta(self, key: str) -> str:
+        known = self._mirror.meta.get(key) or self._file.value(key)
+        if known and not self._file.read_only:
+            self._mirror.meta[key] = known
+        return known
 
-    columns: list[Row] = []
-    recorded: list[AppliedRow] = []
-    for row in rows:
-        digest, form = form_of(row.recorded) if row.recorded is not None else (None, None)
-        columns.append(applied_columns(row, digest))
-        recorded.append(row if form is row.recorded else replace(row, recorded=form))
-    file.execute_many("INSERT OR IGNORE INTO manifest (digest, body) VALUES (?, ?)", packed.items())
-    file.put(APPLIED, columns)
-    _record_numbers(file, ESTABLISHED, ((row, row.established) for row in recorded))
-    _record_numbers(file, BASE, ((row, row.base) for row in recorded))
-    return recorded
+    def record_applied(self, rows: Iterable[AppliedRow]) -> None:
+        """Record acknowledged objects, and the manifests that they share; one commit.
+
+        Secret values become hashes here at the latest.
+        """
+        packed: dict[str, bytes] = {}
+        forms: dict[int, tuple[str, JsonObject]] = {}
+        bodies: list[JsonObject] = []
+        file, key = self._file, self.hash_key
+
+        def form_of(body: JsonObject) -> tuple[str, JsonObject]:
+            if id(body) not in forms:
+                bodies.append(body)  # an id is only unique while its object lives
+                form = recorded_form(body, key)
+                digest, data = pack_manifest(form)
+                packed[digest] = data
+                forms[id(body)] = digest, form
+            return forms[id(body)]
+
+        columns: list[Row] = []
+        recorded: list[AppliedRow] = []
+        for row in rows:
+            digest, form = form_of(row.recorded) if row.recorded is not None else (None, None)
+            columns.append(applied_columns(row, digest))
+            recorded.append(row if form is row.recorded else replace(row, recorded=form))
+        with self.transaction():
+            file.execute_many("INSERT OR IGNORE INTO manifest (digest, body) VALUES (?, ?)", packed.items())
+            file.put(APPLIED, columns)
+            _record_numbers(file, ESTABLISHED, ((row, row.established) for row in recorded))
+            _record_numbers(file, BASE, ((row, row.base) for row in recorded))
+            self._mirror.applied((row.cluster, row.identity, row) for row in recorded)
+
+    def remove_applied(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """Forget objects of a cluster: deleted or released; their manifests go when the journal is opened next."""
+        gone = tuple(identities)
+        with self.transaction():
+            for table in (APPLIED, ESTABLISHED, BASE):
+                self._file.remove(table, [(cluster, *identity) for identity in gone])
+            self._mirror.applied((cluster, identity, None) for identity in gone)
+
+    def applied(self, cluster: str) -> Mapping[Identity, AppliedRow]:
+        """Return the applied rows of one cluster, by identity."""
+        return self._read_applied("WHERE cluster = ?", (cluster,)).get(cluster, {})
+
+    def ledger(self) -> Ledger:
+        """Return the applied rows, by cluster and identity, sorted. Equal manifests are one shared tree.
+
+        A writer reads it once; clusters without writes since are the same mapping again.
+        """
+        return self._mirror.ledger.of(lambda: self._read_applied("", ()))
+
+    def _read_applied(self, where: str, values: Row) -> dict[str, dict[Identity, AppliedRow]]:
+        # The one writer reads what it wrote last; of a reader, everything is of one moment.
+        with self._file.transaction() if self._file.read_only else nullcontext():
+            return _read(self._file, where, values)
 
 
 def _record_numbers(file: JournalFile, table: SqlTable, numbers: Iterable[tuple[AppliedRow, int | None]]) -> None:
@@ -64,20 +105,6 @@ def _record_numbers(file: JournalFile, table: SqlTable, numbers: Iterable[tuple[
     known = [((row.cluster, *row.identity), number) for row, number in numbers]
     file.remove(table, (copy for copy, number in known if number is None))
     file.put(table, [(*copy, number) for copy, number in known if number is not None])
-
-
-def remove(file: JournalFile, cluster: str, identities: Iterable[Identity]) -> None:
-    """Forget rows; their manifests go when the journal is opened next."""
-    gone = [(cluster, *identity) for identity in identities]
-    for table in (APPLIED, ESTABLISHED, BASE):
-        file.remove(table, gone)
-
-
-def read(file: JournalFile, cluster: str | None) -> dict[str, dict[Identity, AppliedRow]]:
-    """Rows by cluster (None: every cluster) and identity; a manifest that several rows share is decoded once."""
-    # The one writer reads what it wrote last; of a reader, everything is of one moment.
-    with file.transaction() if file.read_only else nullcontext():
-        return _read(file, *(("", ()) if cluster is None else ("WHERE cluster = ?", (cluster,))))
 
 
 def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity, AppliedRow]]:
@@ -134,13 +161,3 @@ def broken_manifests(file: JournalFile) -> Iterator[str]:
         "SELECT recorded FROM applied WHERE recorded IS NOT NULL EXCEPT SELECT digest FROM manifest"
     ):
         yield f"the recorded manifest {digest} is missing"
-
-
-def has_unused_manifests(file: JournalFile) -> bool:
-    """Return whether a manifest is left that no row refers to."""
-    return bool(file.execute(f"SELECT 1 FROM manifest WHERE {_UNUSED} LIMIT 1"))  # noqa: S608 - constants
-
-
-def remove_unused_manifests(file: JournalFile) -> None:
-    """Drop manifests that no row refers to any more."""
-    file.execute(f"DELETE FROM manifest WHERE {_UNUSED}")  # noqa: S608 - constants

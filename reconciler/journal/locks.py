@@ -34,7 +34,7 @@ from reconciler.clock import Clock, SystemClock
 from reconciler.containment import try_call
 from reconciler.fail_points import reach
 from reconciler.journal.events import record
-from reconciler.journal.mirror import Mirror
+from reconciler.journal.mirror import JournalTables
 from reconciler.journal.rows import (
     BINDING,
     CLUSTER,
@@ -173,11 +173,8 @@ _SHAPES: Final[Mapping[str, type[Struct]]] = {
 }
 
 
-class RecordTables:
+class RecordTables(JournalTables):
     """The records of each cluster, of losses and of the store, and those that one leader hands to the next."""
-
-    _file: JournalFile
-    _mirror: Mirror
 
     def holds(self, cluster: str) -> tuple[HoldRecord, ...]:
         """The mark that was written last, and those that a crash left in doubt. None: a journal of an older schema."""

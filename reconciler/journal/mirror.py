@@ -12,8 +12,8 @@ changes a thousand clusters would need that a thousand times.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Generic, NamedTuple, TypeVar
 
 from reconciler.api.binding import PreviousPlacement
@@ -23,6 +23,7 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Record
 from reconciler.containment import UNCONTAINED, try_call
 from reconciler.incremental import patched
+from reconciler.journal.sqlite_file import JournalFile
 
 Placements = Mapping[Identity, PreviousPlacement]
 Releases = Mapping[str, Mapping[Identity, str]]
@@ -88,6 +89,23 @@ class Mirror:
         for cluster, rows in by_cluster.items():
             ledger[cluster] = patched(ledger.get(cluster, {}), rows)
         self.ledger.value = {name: ledger[name] for name in sorted(ledger) if ledger[name]}
+
+
+class JournalTables:
+    """The file of a journal, and what was read of it."""
+
+    _file: JournalFile
+    _mirror: Mirror
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """One commit for everything inside, or none; for a reader, one consistent view."""
+        try:
+            with self._file.transaction(durable=durable):
+                yield
+        except BaseException:
+            self._mirror.forget()
+            raise
 
 
 Ids = tuple[int, ...]

@@ -10,8 +10,7 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,21 +20,20 @@ import msgspec
 from reconciler.api.binding import Constraint, PreviousPlacement
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import HistoryLimits
-from reconciler.api.ledger import AppliedRow, Event, EventKind, Intent, IntentOutcome, Ledger, RecordedLoss
+from reconciler.api.ledger import Event, EventKind
 from reconciler.api.refs import Identity
 from reconciler.errors import JournalCorrupt, JournalError
-from reconciler.journal import applied as journal_applied
-from reconciler.journal import trail as journal_trail
+from reconciler.journal.applied import UNUSED, broken_manifests
 from reconciler.journal.events import LIMITS, EventTable, prune
 from reconciler.journal.journal_lock import JournalLock, refuse_network_file_system
-from reconciler.journal.locks import OrdersTable, RecordTables
+from reconciler.journal.locks import OrdersTable
 from reconciler.journal.mirror import Mirror, Placements, SharedCommits
 from reconciler.journal.rows import BINDING, CLUSTER, CONSTRAINT, ROUND, TABLES, TIMER, columns_of, json_text, value_of
 from reconciler.journal.sqlite_file import BUSY_TIMEOUT_S, META, JournalFile, Row, SqlTable
 from reconciler.journal.trail import IntentTable
 
 
-class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
+class Journal(EventTable, OrdersTable, IntentTable):
     """An open journal. Use `Journal.open`."""
 
     def __init__(self, file: JournalFile, lock: JournalLock | None) -> None:
@@ -83,9 +81,8 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
             if not self._meta("uuid"):
                 with self.transaction(durable=True):
                     self._file.put(META, [("uuid", str(uuid.uuid4())), ("hash_key", secrets.token_hex(32))])
-            elif journal_applied.has_unused_manifests(self._file):
-                with self.transaction():
-                    journal_applied.remove_unused_manifests(self._file)
+            elif self._file.execute(f"SELECT 1 FROM manifest WHERE {UNUSED} LIMIT 1"):  # noqa: S608 - constants
+                self._file.execute(f"DELETE FROM manifest WHERE {UNUSED}")  # noqa: S608 - constants
             limits = self._file.value(LIMITS)
             self._limits = HistoryLimits(**msgspec.json.decode(limits)) if limits else HistoryLimits()
         except JournalError:
@@ -105,16 +102,6 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
         self.close()
-
-    @contextmanager
-    def transaction(self, *, durable: bool = False) -> Iterator[None]:
-        """One commit for everything inside, or none; for a reader, one consistent view."""
-        try:
-            with self._file.transaction(durable=durable):
-                yield
-        except BaseException:
-            self._mirror.forget()
-            raise
 
     # What the journal is
 
@@ -144,11 +131,6 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
         return self._meta("uuid")
 
     @property
-    def hash_key(self) -> bytes:
-        """Return the key of hashes for Secret values; it never leaves the file but to `recorded_form`."""
-        return bytes.fromhex(self._meta("hash_key"))
-
-    @property
     def fleet(self) -> str:
         """The fleet that this journal belongs to; empty before the first `record_fleet`."""
         return self._meta("fleet")
@@ -159,44 +141,12 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
             self._file.put(META, [("fleet", name)])
             self._mirror.meta["fleet"] = name
 
-    def _meta(self, key: str) -> str:
-        known = self._mirror.meta.get(key) or self._file.value(key)
-        if known and not self._file.read_only:
-            self._mirror.meta[key] = known
-        return known
-
     def take_over(self, salvaged: Mapping[SqlTable, list[Row]]) -> None:
         """Continue for a journal that was set aside: with its uuid and key, and all other readable rows."""
         with self.transaction(durable=True):
             for table, rows in salvaged.items():
                 self._file.put(table, rows)
         self._mirror.forget()
-
-    # Objects that were applied
-
-    def record_applied(self, rows: Iterable[AppliedRow]) -> None:
-        """Record acknowledged objects; one commit."""
-        with self.transaction():
-            written = journal_applied.record(self._file, rows, self.hash_key)
-            self._mirror.applied((row.cluster, row.identity, row) for row in written)
-
-    def remove_applied(self, cluster: str, identities: Iterable[Identity]) -> None:
-        """Forget objects of a cluster: deleted or released."""
-        gone = tuple(identities)
-        with self.transaction():
-            journal_applied.remove(self._file, cluster, gone)
-            self._mirror.applied((cluster, identity, None) for identity in gone)
-
-    def applied(self, cluster: str) -> Mapping[Identity, AppliedRow]:
-        """Return the applied rows of one cluster, by identity."""
-        return journal_applied.read(self._file, cluster).get(cluster, {})
-
-    def ledger(self) -> Ledger:
-        """Return the applied rows, by cluster and identity, sorted. Equal manifests are one shared tree.
-
-        A writer reads it once; clusters without writes since are the same mapping again.
-        """
-        return self._mirror.ledger.of(lambda: journal_applied.read(self._file, None))
 
     # Decisions that outlive a round
 
@@ -255,32 +205,6 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
         """Cluster name to the uid of its kube-system."""
         return dict(self._file.rows(CLUSTER, "ORDER BY name"))
 
-    # Intents
-
-    def begin(self, intents: Iterable[Intent], losses: Iterable[RecordedLoss] = ()) -> tuple[int, ...]:
-        """Record intents durably and return their ids: only now may their requests be sent. One commit for the group.
-
-        `losses`: their losses for the guards; a failed request does not change these.
-        """
-        with self.transaction(durable=True):
-            self.record_losses(losses)
-            return journal_trail.begin(self._file, intents)
-
-    def finish(
-        self,
-        outcomes: Iterable[IntentOutcome | tuple[int, str, str]],
-        *,
-        applied: Iterable[AppliedRow] = (),
-        removed: Iterable[tuple[str, Identity]] = (),
-    ) -> None:
-        """Close intents; record their effects in the same commit."""
-        with self.transaction():
-            if journal_trail.finish(self._file, outcomes):
-                self._mirror.released.value = None
-            self.record_applied(applied)
-            for cluster, identity in removed:
-                self.remove_applied(cluster, (identity,))
-
     # Rounds
 
     def tell(self, kind: EventKind, subject: str, data: Mapping[str, Any], now: str) -> Event:
@@ -311,7 +235,7 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
         self._file.vacuum()
 
     def _tidy(self, now: str) -> None:
-        journal_applied.remove_unused_manifests(self._file)
+        self._file.execute(f"DELETE FROM manifest WHERE {UNUSED}")  # noqa: S608 - constants
         prune(self._file, self._limits, now)
 
     def verify(self) -> tuple[str, ...]:
@@ -323,12 +247,8 @@ class Journal(EventTable, OrdersTable, RecordTables, IntentTable):
                 deque(self._file.each_row(table), maxlen=0)
             except JournalCorrupt as exc:
                 problems.append(str(exc))
-        problems.extend(journal_applied.broken_manifests(self._file))
+        problems.extend(broken_manifests(self._file))
         return tuple(problems)
-
-    def export(self) -> journal_trail.Document:
-        """Return everything as one document in pieces, without the key of the hashes. It is read in a transaction."""
-        return journal_trail.export(self._file, self.uuid, self.fleet)
 
     def reset(self) -> None:
         """Delete objects, placements, timers and rounds, to be rebuilt from the members' marks.

@@ -9,11 +9,12 @@ from itertools import islice
 import orjson
 
 from reconciler.api.content import Json, JsonObject
-from reconciler.api.ledger import Intent, IntentEnd, IntentOutcome, RoundRecord
+from reconciler.api.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome, RecordedLoss, RoundRecord
 from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
-from reconciler.journal import applied as journal_applied
-from reconciler.journal.mirror import Mirror, Releases
+from reconciler.journal.applied import AppliedTable, manifest_pieces
+from reconciler.journal.locks import RecordTables
+from reconciler.journal.mirror import Releases
 from reconciler.journal.rows import INTENT, ROUND, STATE, TABLES, columns_of, json_text, object_of, value_of
 from reconciler.journal.sqlite_file import META, JournalFile, SqlTable
 
@@ -22,44 +23,54 @@ _SAME = "cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name =
 _RELEASES = f"action = '{Action.RELEASE}' AND outcome = '{IntentEnd.DONE}'"
 
 
-def begin(file: JournalFile, intents: Iterable[Intent]) -> tuple[int, ...]:
-    """Write open intents; their ids in the given order."""
-    first = file.last(INTENT) + 1
-    # Open: they have no outcome yet.
-    rows = [
-        columns_of(INTENT, one, id=first + offset, version=one.gvk.version, outcome=None, detail="")
-        for offset, one in enumerate(intents)
-    ]
-    file.put(INTENT, rows)
-    oldest = first - _CLOSED_INTENTS_MAX
-    # A released object is known by its intent, for as long as it may come back.
-    if oldest > 0:
-        file.execute(f"DELETE FROM intent WHERE id < ? AND outcome IS NOT NULL AND NOT ({_RELEASES})", (oldest,))  # noqa: S608 - constants
-    return tuple(row[0] for row in rows)
-
-
-def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str, str]]) -> bool:
-    """Close intents; whether `released` may differ now. An unknown id is a programmer's mistake."""
-    closed = []
-    done: set[Action] = set()
-    for intent_id, outcome, detail in outcomes:
-        rows = file.rows(INTENT, "WHERE id = ?", (intent_id,))
-        assert rows, f"no intent {intent_id} was begun"
-        closed.append((*rows[0][:-2], str(IntentEnd(outcome)), detail))
-        intent = value_of(INTENT, rows[0], Intent)
-        if outcome == IntentEnd.DONE:
-            done.add(intent.action)
-            if intent.action is Action.ADOPT:
-                file.execute(f"DELETE FROM intent WHERE {_RELEASES} AND {_SAME}", (intent.cluster, *intent.identity))  # noqa: S608 - constants
-    file.put(INTENT, closed)
-    return not done.isdisjoint((Action.RELEASE, Action.ADOPT))
-
-
-class IntentTable:
+class IntentTable(AppliedTable, RecordTables):
     """The intents and rounds of a journal, and the picture of the last round."""
 
-    _file: JournalFile
-    _mirror: Mirror
+    def begin(self, intents: Iterable[Intent], losses: Iterable[RecordedLoss] = ()) -> tuple[int, ...]:
+        """Record intents durably and return their ids: only now may their requests be sent. One commit for the group.
+
+        `losses`: their losses for the guards; a failed request does not change these.
+        """
+        with self.transaction(durable=True):
+            self.record_losses(losses)
+            first = self._file.last(INTENT) + 1
+            # Open: they have no outcome yet.
+            rows = [
+                columns_of(INTENT, one, id=first + offset, version=one.gvk.version, outcome=None, detail="")
+                for offset, one in enumerate(intents)
+            ]
+            self._file.put(INTENT, rows)
+            oldest = first - _CLOSED_INTENTS_MAX
+            # A released object is known by its intent, for as long as it may come back.
+            if oldest > 0:
+                closed = f"outcome IS NOT NULL AND NOT ({_RELEASES})"
+                self._file.execute(f"DELETE FROM intent WHERE id < ? AND {closed}", (oldest,))  # noqa: S608 - constants
+            return tuple(row[0] for row in rows)
+
+    def finish(
+        self,
+        outcomes: Iterable[IntentOutcome | tuple[int, str, str]],
+        *,
+        applied: Iterable[AppliedRow] = (),
+        removed: Iterable[tuple[str, Identity]] = (),
+    ) -> None:
+        """Close intents; record their effects in the same commit. An unknown id is a programmer's mistake."""
+        closed = []
+        with self.transaction():
+            for intent_id, outcome, detail in outcomes:
+                rows = self._file.rows(INTENT, "WHERE id = ?", (intent_id,))
+                assert rows, f"no intent {intent_id} was begun"
+                closed.append((*rows[0][:-2], str(IntentEnd(outcome)), detail))
+                intent = value_of(INTENT, rows[0], Intent)
+                if outcome == IntentEnd.DONE and intent.action in (Action.RELEASE, Action.ADOPT):
+                    self._mirror.released.value = None
+                if outcome == IntentEnd.DONE and intent.action is Action.ADOPT:
+                    where, values = f"{_RELEASES} AND {_SAME}", (intent.cluster, *intent.identity)
+                    self._file.execute(f"DELETE FROM intent WHERE {where}", values)  # noqa: S608 - constants
+            self._file.put(INTENT, closed)
+            self.record_applied(applied)
+            for cluster, identity in removed:
+                self.remove_applied(cluster, (identity,))
 
     def released(self) -> Releases:
         """Return by cluster and identity the uid of each object that was released there and not adopted since."""
@@ -117,6 +128,16 @@ class IntentTable:
             lists.setdefault(name.removeprefix(_LIST).partition(_PART)[0], []).extend(orjson.loads(rows[name]))
         return {**document, **lists}
 
+    def export(self) -> Document:
+        """Return everything as one document in pieces: every table as a list of objects; manifests once, by digest.
+
+        Neither the key of the hashes nor a Secret value is in it. It is read in a transaction.
+        """
+        tables = {table.name: _table_pieces(self._file, table) for table in TABLES if table is not META}
+        facts: dict[str, Json] = {"version": 1, "uuid": self._meta("uuid"), "fleet": self._meta("fleet")}
+        singles = {name: iter((value,)) for name, value in facts.items()}
+        return {**singles, **tables, "manifest": manifest_pieces(self._file, _PIECE)}
+
 
 _PICTURE = "picture"
 _LIST = "picture."
@@ -158,14 +179,6 @@ Document = Mapping[str, Iterator[Json]]
 """A document whose members come in pieces: lists, and mappings, of one member belong together."""
 _PIECE = 100
 """Rows of a piece."""
-
-
-def export(file: JournalFile, uuid: str, fleet: str) -> Document:
-    """Every table as a list of objects; manifests once, by digest; neither the key nor a Secret value."""
-    tables = {table.name: _table_pieces(file, table) for table in TABLES if table is not META}
-    facts: dict[str, Json] = {"version": 1, "uuid": uuid, "fleet": fleet}
-    singles = {name: iter((value,)) for name, value in facts.items()}
-    return {**singles, **tables, "manifest": journal_applied.manifest_pieces(file, _PIECE)}
 
 
 def _table_pieces(file: JournalFile, table: SqlTable) -> Iterator[Json]:
