@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -183,11 +184,19 @@ async def read_and_plan(
     elsewhere = pulling(fleet) - frozenset(access.clusters.chosen)
     extent = ReadExtent(clusters=access.clusters.chosen, elsewhere=elsewhere, at=at, keys=access.keys)
     reading = await read(fleet, members, known, access.clock, access.interpreters, extent)
-    stages = StagedOnce(access, known) if access.stage or _has_rollouts(fleet, known, access) else None
-    if stages is None:
-        planned = plan_round(reading.snapshot, reading.schedule)
+    stages = None
+    if access.stage or _has_rollouts(fleet, known, access):
+        only = frozenset(reading.snapshot.members)
+        only &= _clusters_of(reading, access.stage) if access.stage else only
+        if access.revisions is None:
+            raise ConfigurationError(
+                "the store has documents of kind Rollout and no revisions: a directory cannot stage changes; "
+                "follow a Git repository"
+            )
+        stages = StagedOnce(access, access.revisions, known)
+        reading, planned = await stages.plan(reading, members, only)
     else:
-        reading, planned = await stages.plan(reading, members, access.stage)
+        planned = plan_round(reading.snapshot, reading.schedule)
     planned = await dry_run(planned, members, reading.snapshot, every=server_side)
     planned = await Contents(access.clock).add(planned, members, fleet.settings)
     planned = restrained(planned, in_force(known.suspensions, reading.snapshot.now), reading.snapshot.now)
@@ -202,8 +211,9 @@ async def decide_once(fleet: Fleet, access: Access) -> RoundReading:
     async with open_members(fleet, access) as members:
         known = await _journal_snapshot(fleet, members, access)
         reading = await read(fleet, members, known, access.clock, access.interpreters)
-        is_staged = _has_rollouts(fleet, known, access)
-        return await StagedOnce(access, known).as_recorded(reading, members) if is_staged else reading
+        if access.revisions is None or not _has_rollouts(fleet, known, access):
+            return reading
+        return await StagedOnce(access, access.revisions, known).as_recorded(reading, members)
 
 
 def _has_rollouts(fleet: Fleet, known: JournalSnapshot, access: Access) -> bool:
@@ -255,36 +265,23 @@ async def _journal_snapshot(fleet: Fleet, members: MemberClusters, access: Acces
 class StagedOnce:
     """Stages the schedule of one reading, by that reading's own observations of the clusters."""
 
-    def __init__(self, access: Access, known: JournalSnapshot) -> None:
-        self._access, self._known = access, known
-        self._stager = self._make(None)
-        self._last: tuple[Schedule, RolloutInputs, str, frozenset[str] | None] | None = None
-        self._staged: Schedule | None = None
-
-    def _make(self, writing: Writing | None) -> RolloutController | None:
-        revisions, clock = self._access.revisions, self._access.clock
-        return RolloutController(revisions, clock, self._known, writing) if revisions is not None else None
+    def __init__(self, access: Access, revisions: RevisionsInForce, known: JournalSnapshot) -> None:
+        self._access = access
+        self._controller = partial(RolloutController, revisions, access.clock, known)
+        self._stager = self._controller(None)
+        self._last: tuple[Schedule, RolloutInputs, str, frozenset[str]]
+        self._staged: Schedule
 
     @property
     def progress(self) -> tuple[RolloutProgress, ...]:
         """Return the state of Rollouts."""
-        return self._stager.progress if self._stager is not None else ()
+        return self._stager.progress
 
-    async def plan(self, reading: RoundReading, members: MemberClusters, stage: str = "") -> tuple[RoundReading, Round]:
-        """The plan that the service would carry out now; nothing is recorded.
-
-        `stage`: only there may a revision begin; empty: in every stage.
-
-        Raises ConfigurationError: the store has Rollouts and no revisions, or none of them has such a stage.
-        """
+    async def plan(
+        self, reading: RoundReading, members: MemberClusters, only: frozenset[str]
+    ) -> tuple[RoundReading, Round]:
+        """The plan that the service would carry out now; nothing is recorded. `only`: where a revision may begin."""
         now = reading.snapshot.now
-        asked_names = frozenset(reading.snapshot.members)
-        only = asked_names & _clusters_of(reading, stage) if stage else asked_names
-        if self._stager is None:
-            raise ConfigurationError(
-                "the store has documents of kind Rollout and no revisions: a directory cannot stage changes; "
-                "follow a Git repository"
-            )
         look = self._rollout_inputs(reading, members)
         schedule = await self._stager.as_recorded(reading.schedule, look, now)
         reading = replace(reading, snapshot=await self._decrypted(reading.snapshot, schedule))
@@ -297,7 +294,7 @@ class StagedOnce:
             journal=snapshot.journal,
         )
         look = replace(look, reported=StateTables().update(facts))
-        self._last = (reading.schedule, look, now, only)
+        self._last = reading.schedule, look, now, only
         self._staged = staged = await self._stager.stage(*self._last)
         if staged is not schedule:
             reading = replace(reading, snapshot=await self._decrypted(reading.snapshot, staged))
@@ -306,19 +303,15 @@ class StagedOnce:
 
     async def as_recorded(self, reading: RoundReading, members: MemberClusters) -> RoundReading:
         """The reading with its schedule as the revisions that are recorded leave it."""
-        if self._stager is None:
-            return reading
         look = self._rollout_inputs(reading, members)
         return replace(reading, schedule=await self._stager.as_recorded(reading.schedule, look, reading.snapshot.now))
 
     async def commit(self, writing: Writing) -> frozenset[str]:
-        """Record what the plan rests on, here and in the clusters; those in which a revision could not begin.
+        """Record what `plan` rests on, here and in the clusters; those in which a revision could not begin.
 
         Raises FleetHeld: another journal holds the fleet.
         """
-        stager = self._make(writing)
-        if stager is None or self._last is None or self._staged is None:
-            return frozenset()
+        stager = self._controller(writing)
         try:
             recorded = await stager.stage(*self._last)
         finally:
