@@ -281,7 +281,7 @@ class Recorder:
         """Show it to whoever looks. How long the revision took to be in step counts once."""
         vitals, steps = self._parts.vitals, self._reported.steps
         snapshot = replace(
-            snapshot_of(picture, heard, vitals.snapshot),
+            snapshot_of(picture),
             observations=state.observations,
             since=since,
             servers=state.members.servers(),

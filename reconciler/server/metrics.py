@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from enum import StrEnum
+from typing import Any, Final
 
 from msgspec import Struct
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -23,8 +24,6 @@ from reconciler.state import HealthWord, Lag
 
 PREFIX: Final = "fleet_reconciler_"
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-_STATES: Final = tuple(map(str, Lag))
-_HEALTHS: Final = tuple(map(str, HealthWord))
 
 
 class MetricRow(Struct, frozen=True):
@@ -60,11 +59,11 @@ def _moment(text: str) -> float | None:
         return None
 
 
-def _by_state(counts: Mapping[str, Mapping[str, int]], states: Sequence[str]) -> Iterator[Sample]:
+def _by_state(counts: Mapping[str, Mapping[Any, int]], states: Iterable[StrEnum]) -> Iterator[Sample]:
     for name, by_state in sorted(counts.items()):
         # Zeros too: an alert on `failed > 0` needs the series before the first failure.
         for state in states:
-            yield (name, state), float(by_state.get(state, 0))
+            yield (name, str(state)), float(by_state.get(state, 0))
 
 
 def _of_process(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
@@ -104,16 +103,16 @@ def _of_clusters(vitals: Vitals) -> tuple[MetricRow, ...]:
                _each((name, None if cluster.is_left else cluster.is_up) for name, cluster in clusters), "cluster"),
         _gauge("kinds_unread",
                "Kinds that cannot be read in the cluster while it answers: nothing of them is changed there.",
-               _each((name, cluster.kinds_unread) for name, cluster in clusters), "cluster"),
+               _each((name, len(cluster.unread_kinds)) for name, cluster in clusters), "cluster"),
         _gauge("last_success_timestamp_seconds", "When the cluster was last read completely, as Unix time.",
-               _each((name, _moment(cluster.last_success)) for name, cluster in clusters), "cluster"),
+               _each((name, _moment(cluster.last_contact)) for name, cluster in clusters), "cluster"),
         _gauge("objects", "Objects of the fleet in the cluster by state: synced, pending, held, failed, fought "
                "(somebody keeps undoing our changes), refused (an object that is not ours is in the way), frozen (a "
                "broken file keeps it as it is), unknown (not read), left (the store has no document of the cluster).",
-               _by_state({name: cluster.objects for name, cluster in clusters}, _STATES), "cluster", "state"),
+               _by_state({name: cluster.syncs for name, cluster in clusters}, Lag), "cluster", "state"),
         _gauge("object_health",
                "Objects of the fleet in the cluster by health: Healthy, Progressing, Degraded, Missing, Unknown.",
-               _by_state({name: cluster.health for name, cluster in clusters}, _HEALTHS), "cluster", "health"),
+               _by_state({name: cluster.healths for name, cluster in clusters}, HealthWord), "cluster", "health"),
         _counter("fights_total", "Fights that were found: somebody kept undoing our changes, and we stepped back.",
                  _each((name, vitals.fights[name]) for name, _ in clusters), "cluster"),
     )  # fmt: skip

@@ -190,7 +190,7 @@ def routes(vitals: Vitals, clock: Clock) -> Sequence[Route]:
 def readiness(vitals: Vitals) -> dict[str, str]:
     """Return each check with `ok` or its fault. A cluster that does not answer degrades, it does not fail."""
     # Where all answering clusters are owned by a copy of the journal, nothing can be written.
-    answering = {name for name, cluster in vitals.snapshot.clusters.items() if cluster.is_up and not cluster.is_left}
+    answering = {name for name, cluster in vitals.snapshot.clusters.items() if cluster.is_up}
     is_held = bool(answering) and answering <= {problem.cluster for problem in _held_elsewhere(vitals)}
     return {
         "source": "ok" if vitals.is_ready else scrub_text(vitals.source_error) or "the store is not loaded yet",
@@ -206,12 +206,12 @@ def _held_elsewhere(vitals: Vitals) -> list[Problem]:
 def degradations(vitals: Vitals) -> list[str]:
     """Return the faults that do not make the daemon unready."""
     lines = [
-        f"cluster {name}: {cluster.why or 'does not answer'}"
+        f"cluster {name}: {cluster.why_away or 'does not answer'}"
         for name, cluster in sorted(vitals.snapshot.clusters.items())
         if not cluster.is_up and not cluster.is_left
     ]
     lines += [
-        f"cluster {name}: {cluster.why}; {sum(cluster.objects.values())} of our objects are there still"
+        f"cluster {name}: the store has no Cluster document for it; {cluster.total} of our objects are there still"
         for name, cluster in sorted(vitals.snapshot.clusters.items())
         if cluster.is_left
     ]

@@ -157,6 +157,13 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     why_away: str | None = None
     is_left: bool = False
     last_contact: str = ""
+    unread_kinds: frozenset[GVK] = frozenset()
+    """Kinds that cannot be read there, though it answers."""
+
+    @property
+    def is_up(self) -> bool:
+        """Return whether it answered the last time. One that left the store is not asked."""
+        return self.why_away is None and not self.is_left
 
     @property
     def total(self) -> int:
@@ -189,10 +196,6 @@ class FleetState(Struct, frozen=True, kw_only=True):
         if state is not None or there.why_away is not None or there.is_left:
             return state
         return NOMINAL if identity in self.facts.manifests.get(cluster, NOTHING) else None
-
-    def unread_kinds(self, cluster: str) -> frozenset[GVK]:
-        """Return the kinds that cannot be read in a cluster that answers."""
-        return frozenset(one.what.gvk for one in self.facts.unlisted.get(cluster, ()))
 
     def gvk(self, cluster: str, identity: Identity) -> GVK | None:
         """Return the kind of a copy, as it is wanted, changed or recorded; None: none of these."""
@@ -285,6 +288,7 @@ class StateTables:
             why_away=None if is_left else why_away,
             is_left=is_left,
             last_contact=facts.last_contact.get(name, ""),
+            unread_kinds=frozenset(one.what.gvk for one in facts.unlisted.get(name, ())),
         )
 
 
@@ -328,8 +332,7 @@ def step_of(state: FleetState) -> RevisionStep:
     syncs: Counter[Lag] = Counter()
     healths: Counter[HealthWord] = Counter()
     counted = [one for one in state.clusters.values() if not one.is_left]
-    unread = {one.name: kinds for one in counted if (kinds := state.unread_kinds(one.name))}
-    equal = [one.name for one in counted if one.is_in_step and one.name not in unread]
+    equal = [one.name for one in counted if one.is_in_step and not one.unread_kinds]
     behind = sum(_is_behind(state.facts.schedule.staging, name) for name in equal)
     for cluster in counted:
         syncs.update(cluster.syncs)
@@ -345,7 +348,7 @@ def step_of(state: FleetState) -> RevisionStep:
         waiting=sum(map(_waiting, counted)),
         errors=sum(problem.severity is Severity.ERROR for problem in fleet.problems),
         broken=len({reach.source.path for reach in fleet.frozen}),
-        unread=sum(map(len, unread.values())),
+        unread=sum(len(one.unread_kinds) for one in counted),
         unplaced=sum(problem.code in SHORTFALLS for problem in state.facts.schedule.problems),
     )
 

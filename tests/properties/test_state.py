@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from reconciler.api.fleet import Guards
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Copy, Identity
-from reconciler.controller.vitals.service_vitals import StatusSnapshot, Vitals, snapshot_of
+from reconciler.controller.vitals.service_vitals import Vitals, snapshot_of
 from reconciler.planner import Round, guards_in_force
 from reconciler.report.status import StateOfFleet, state_document, status_text
 from reconciler.report.status.status_document import StatusDocument, status_document
@@ -166,7 +166,7 @@ def test_everything_that_tells_of_it_says_the_same_numbers(troubles: list[tuple[
     }
     vitals = Vitals()
     shown_now = StateOfFleet(round=picture, state=state, time="", source="")
-    vitals.status.publish(snapshot_of(shown_now, list(state.clusters), StatusSnapshot()))
+    vitals.status.publish(snapshot_of(shown_now))
     assert of_metrics(vitals) == expected
 
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Protocol
 
@@ -25,23 +25,7 @@ from reconciler.kube.client import MemberCluster
 from reconciler.notify.post import Deliveries
 from reconciler.report.status.remedies import NO_ROOM
 from reconciler.report.status.state_document import StateOfFleet
-from reconciler.state import RevisionStep, step_of
-
-
-class ClusterVitals(Struct, frozen=True, kw_only=True):
-    """One member. `objects`, `health`: the number of ours in each state of sync and health. Times: RFC 3339.
-
-    `is_left`: the store has no document of it. `kinds_unread`: kinds that cannot be read there, though it answers.
-    """
-
-    name: str
-    is_up: bool = False
-    why: str = "not read yet"
-    is_left: bool = False
-    objects: Mapping[str, int] = field(default_factory=dict)
-    health: Mapping[str, int] = field(default_factory=dict)
-    kinds_unread: int = 0
-    last_success: str = ""
+from reconciler.state import ClusterState, RevisionStep, step_of
 
 
 class StatusSnapshot(Struct, frozen=True, kw_only=True):
@@ -57,7 +41,7 @@ class StatusSnapshot(Struct, frozen=True, kw_only=True):
     observations: Observations = field(default_factory=Observations)
     since: str = ""
     servers: Mapping[str, str] = field(default_factory=dict)
-    clusters: Mapping[str, ClusterVitals] = field(default_factory=dict)
+    clusters: Mapping[str, ClusterState] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     held: Mapping[str, int] = field(default_factory=dict)
     step: RevisionStep | None = None
@@ -96,43 +80,22 @@ class StatusStore:
             await self._changed.wait()
 
 
-def snapshot_of(picture: StateOfFleet, heard: Collection[str], before: StatusSnapshot) -> StatusSnapshot:
-    """Return the snapshot of a picture. `heard`: the clusters that were asked now; others answer as before."""
+def snapshot_of(picture: StateOfFleet) -> StatusSnapshot:
+    """Return the snapshot of a picture."""
     state, plan = picture.state, picture.round.plan
     # Zeros too, so that an alert has a series before the first one.
     held = dict.fromkeys(("guard", "move", "suspended", "other"), 0)
     for hold in (change.hold for change in plan.changes if change.hold is not None):
         held[str(hold.by) if str(hold.by) in held else "other"] += 1
-    clusters = {}
-    for name, cluster in state.clusters.items():
-        known = before.clusters.get(name, _UNREAD)
-        is_asked = name in heard or cluster.why_away is not None
-        is_up, why = known.is_up, known.why
-        if cluster.is_left:
-            is_up, why = False, "the store has no Cluster document for it"
-        elif is_asked:
-            is_up, why = cluster.why_away is None, cluster.why_away or ""
-        clusters[name] = ClusterVitals(
-            name=name,
-            is_up=is_up,
-            why=why,
-            is_left=cluster.is_left,
-            objects={str(lag): count for lag, count in cluster.syncs.items()},
-            health={str(word): count for word, count in cluster.healths.items()},
-            kinds_unread=len(state.unread_kinds(name)),
-            last_success=cluster.last_contact,
-        )
     return StatusSnapshot(
         picture=picture,
-        clusters=clusters,
+        clusters=state.clusters,
         problems=plan.problems,
         held=held,
         step=step_of(state),
         rollouts=picture.rollouts,
     )
 
-
-_UNREAD = ClusterVitals(name="")
 
 log = logging.getLogger("reconciler")
 

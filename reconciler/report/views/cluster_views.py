@@ -44,7 +44,7 @@ def cluster_view(model: ViewModel, name: str, offset: int = 0, events: Sequence[
     if here is None:
         return None
     declared = model.facts.schedule.fleet.clusters.get(name)
-    is_up = here.why_away is None and not here.is_left
+    is_up = here.is_up
     # The worst first; those that are as wanted are not kept.
     identities = sorted(here.notable, key=lambda identity: (rank_of(here.notable[identity]), identity))
     if is_up:
@@ -152,10 +152,7 @@ def fleet_view(signs: ProcessState, model: ViewModel | None, rows: JournalRows) 
         commit=commit,
         clusters=ClusterCounts(
             total=len(clusters),
-            in_sync=sum(
-                one.why_away is None and not one.is_left and one.syncs.get(Lag.SYNCED, 0) == one.total
-                for one in clusters
-            ),
+            in_sync=sum(one.is_up and one.syncs.get(Lag.SYNCED, 0) == one.total for one in clusters),
             away=sum(cluster.why_away is not None for cluster in clusters),
             left=sum(cluster.is_left for cluster in clusters),
         ),

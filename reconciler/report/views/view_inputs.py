@@ -119,7 +119,7 @@ def heads(model: ViewModel) -> tuple[ClusterHead, ...]:
     return tuple(
         ClusterHead(
             name=name,
-            is_up=cluster.why_away is None and not cluster.is_left,
+            is_up=cluster.is_up,
             is_left=cluster.is_left,
             is_suspended=not scopes.isdisjoint(("fleet", f"cluster {name}")),
             why=LEFT_WHY if cluster.is_left else model.text(cluster.why_away or ""),

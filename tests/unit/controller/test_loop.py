@@ -32,6 +32,7 @@ from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.kube import MemberClusters, UserAgent
 from reconciler.kube.kube_requests import READ_DEADLINE_S
 from reconciler.sim import ClusterServer, ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
+from reconciler.state import Lag
 from tests.fakes.clocks import QuickClock
 from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.fakes.memory_source import MemorySource
@@ -308,7 +309,7 @@ async def test_a_change_that_failed_is_shown_with_its_error_until_it_is_made(tmp
         assert scene.vitals.changes["m1", "update", "failed"] == 5
         assert failed(scene) == [shown]
         assert (counts(scene)["m1"]["failed"], counts(scene)["m1"]["pending"]) == (1, 0)
-        assert scene.vitals.snapshot.clusters["m1"].objects["failed"] == 1
+        assert scene.vitals.snapshot.clusters["m1"].syncs[Lag.FAILED] == 1
         faults.clear()
         await scene.until(lambda: scene.value("m1") == "2")
         await scene.until(lambda: not failed(scene))

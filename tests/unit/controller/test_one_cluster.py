@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from reconciler.sim import Fault, FaultKind, Request, is_write
+from reconciler.state import Lag
 from tests.fakes.hands import CONFIG_MAPS, ask
 from tests.fakes.worlds import config_map, policy
 from tests.unit.controller.test_loop import Running, running
@@ -72,7 +73,7 @@ async def test_a_cluster_that_is_back_is_listed_and_no_other_one(tmp_path: Path)
         await scene.quiet()
         assert reads.of["m1"] == 0
         assert 0 < reads.of["m2"] <= COUNT
-        assert scene.vitals.snapshot.clusters["m2"].objects["synced"] > COUNT
+        assert scene.vitals.snapshot.clusters["m2"].syncs[Lag.SYNCED] > COUNT
 
 
 async def test_a_cluster_that_joins_is_filled_without_a_look_at_the_others(tmp_path: Path) -> None:

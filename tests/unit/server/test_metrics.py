@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.controller.vitals.service_vitals import ClusterVitals, RoundPhase, Vitals
+from reconciler.controller.vitals.service_vitals import RoundPhase, Vitals
 from reconciler.notify.post import Deliveries
 from reconciler.server.metrics import PREFIX, exposition, histograms, metrics, reference
 from reconciler.state import HealthWord, Lag, RevisionStep
 from tests.fakes.rollouts import PAUSED
-from tests.unit.server.vital_signs import busy, showing
+from tests.unit.server.vital_signs import busy, cluster_state, showing
 
 ROOT = Path(__file__).parents[3]
 METRICS, HISTOGRAMS = tuple(metrics(Vitals(), 0.0)), tuple(histograms(Vitals()))
@@ -66,7 +66,7 @@ def test_an_error_of_the_store_shows_in_the_gauge_for_it() -> None:
 def test_labels_are_escaped() -> None:
     vitals = busy()
     name = 'm"\\\n} 1'
-    showing(vitals, clusters={**vitals.snapshot.clusters, name: ClusterVitals(name=name)})
+    showing(vitals, clusters={**vitals.snapshot.clusters, name: cluster_state(name)})
     families = text_string_to_metric_families(exposition(vitals, 0.0).decode())
     up = next(family for family in families if family.name == f"{PREFIX}cluster_up")
     assert {sample.labels["cluster"] for sample in up.samples} == {"m1", "m2", name}
@@ -75,7 +75,7 @@ def test_labels_are_escaped() -> None:
 def test_series_grow_with_the_clusters_alone() -> None:
     vitals = busy()
     before = len(_samples(vitals))
-    more = {f"c{number}": ClusterVitals(name=f"c{number}", is_up=True) for number in range(50)}
+    more = {f"c{number}": cluster_state(f"c{number}") for number in range(50)}
     showing(vitals, clusters={**vitals.snapshot.clusters, **more})
     # Four of its own, and one for each state, each health and each kind of what it does.
     assert len(_samples(vitals)) == before + 50 * (5 + len(Lag) + len(HealthWord))

@@ -67,7 +67,7 @@ async def test_who_holds_the_fleet_nowhere_is_alive_but_not_ready(another_is_up:
     vitals = busy()
     problem = Problem(source=NOWHERE, code="fleet-held-elsewhere", message="by host b",
                       severity=Severity.ERROR, cluster="m1")  # fmt: skip
-    other = replace(vitals.snapshot.clusters["m2"], is_up=another_is_up)
+    other = replace(vitals.snapshot.clusters["m2"], why_away=None if another_is_up else "away")
     showing(vitals, clusters={**vitals.snapshot.clusters, "m2": other}, problems=(problem,))
     status, body, _ = await _get(vitals, "/readyz")
     assert status == code

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 from msgspec.structs import replace
 
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.clock import Clock
-from reconciler.controller.vitals.service_vitals import ClusterVitals, StatusSnapshot, StatusStore, Vitals
+from reconciler.controller.vitals.service_vitals import StatusSnapshot, StatusStore, Vitals
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.server import http_server
 from reconciler.server.http_server import Listening
+from reconciler.state import ClusterState, Lag
 from reconciler.store.source import Commits
 
 
@@ -42,20 +44,24 @@ async def serving(
             yield address
 
 
+def cluster_state(
+    name: str,
+    syncs: Mapping[Lag, int] = MappingProxyType({}),
+    *,
+    why_away: str | None = None,
+    last_contact: str = "",
+) -> ClusterState:
+    return ClusterState(name=name, notable={}, syncs=syncs, healths={}, why_away=why_away, last_contact=last_contact)
+
+
 def busy(hostile: str = "") -> Vitals:
     """A daemon with two clusters, one of them down; `hostile` is put wherever a stranger could."""
     status = StatusStore()
     status.publish(
         StatusSnapshot(
             clusters={
-                "m1": ClusterVitals(
-                    name="m1",
-                    is_up=True,
-                    why="",
-                    objects={"synced": 3, "held": 1},
-                    last_success="2026-11-21T10:01:00Z",
-                ),
-                "m2": ClusterVitals(name="m2", why=f"no answer{hostile}"),
+                "m1": cluster_state("m1", {Lag.SYNCED: 3, Lag.HELD: 1}, last_contact="2026-11-21T10:01:00Z"),
+                "m2": cluster_state("m2", why_away=f"no answer{hostile}"),
             },
             problems=(
                 Problem(

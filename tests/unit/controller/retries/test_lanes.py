@@ -14,6 +14,7 @@ import pytest
 from reconciler.controller import timing
 from reconciler.kube import kube_requests as requests
 from reconciler.sim import Fault, FaultKind, Request, is_write
+from reconciler.state import Lag
 from tests.unit.controller.test_loop import Running, running
 
 HANG_S = 2.0
@@ -210,7 +211,7 @@ async def test_what_a_late_cluster_has_not_told_yet_is_not_called_synced(tmp_pat
         # The picture of a round that knows of the commit: what m1 holds may be seen before it.
         await scene.until(lambda: (scene.journal.state() or {})["revision"] != before)
         assert scene.value("m2") == "1"
-        assert objects(scene, "m2")["pending"] == scene.vitals.snapshot.clusters["m2"].objects["pending"] > 0
+        assert objects(scene, "m2")["pending"] == scene.vitals.snapshot.clusters["m2"].syncs[Lag.PENDING] > 0
         scene.box.servers["m2"].faults.clear()
         await scene.until(lambda: scene.value("m2") == "2" and objects(scene, "m2")["pending"] == 0)
-        assert scene.vitals.snapshot.clusters["m2"].objects["pending"] == 0
+        assert scene.vitals.snapshot.clusters["m2"].syncs[Lag.PENDING] == 0

@@ -20,7 +20,8 @@ from reconciler.controller.service.signals import (
     supervise,
     watchdog_interval_s,
 )
-from reconciler.controller.vitals.service_vitals import ClusterVitals, StatusSnapshot, Vitals
+from reconciler.controller.vitals.service_vitals import StatusSnapshot, Vitals
+from reconciler.state import ClusterState
 from tests.fakes.clocks import TestClock
 
 
@@ -169,7 +170,8 @@ def test_the_status_line_names_what_is_in_the_way() -> None:
     vitals = Vitals(phase="idle", revision="dir:0123456789abcdef0123456789abcdef", is_ready=True)
     assert status_line(vitals) == "idle; revision 0123456789ab"
     names = ("m1", "m2", "m3", "m4", "m5")
-    clusters = {name: ClusterVitals(name=name, is_up=name == "m1") for name in names}
+    why = dict.fromkeys(names[1:], "no answer")
+    clusters = {one: ClusterState(name=one, notable={}, syncs={}, healths={}, why_away=why.get(one)) for one in names}
     vitals.status.publish(StatusSnapshot(clusters=clusters, suspended=("*",)))
     vitals.source_error = "no branch"
     assert status_line(vitals, is_alive=False) == (

@@ -24,8 +24,8 @@ def shown(scene: Running, cluster: str) -> dict[str, int]:
     if (
         stored is None
         or vital is None
-        or dict(vital.objects) != stored["objects"]
-        or dict(vital.health) != stored["health"]
+        or dict(vital.syncs) != stored["objects"]
+        or dict(vital.healths) != stored["health"]
     ):
         return {}
     return {state: count for state, count in stored["objects"].items() if count}

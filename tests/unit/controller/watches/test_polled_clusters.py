@@ -132,7 +132,7 @@ async def test_a_commit_changes_the_mode_in_a_running_service(tmp_path: Path) ->
 
 
 def health_of(scene: Running, cluster: str) -> dict[str, int]:
-    return {word: count for word, count in scene.vitals.snapshot.clusters[cluster].health.items() if count}
+    return {word: count for word, count in scene.vitals.snapshot.clusters[cluster].healths.items() if count}
 
 
 async def test_the_health_of_what_was_just_written_is_told_without_a_turn(tmp_path: Path) -> None:
