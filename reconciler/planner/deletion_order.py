@@ -33,6 +33,7 @@ Needs = Mapping[Identity, Sequence[Identity]]
 """By object what needs it and has to leave before it."""
 
 _DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_CONTAINERS = (("", "Namespace"), _DEFINITION)
 
 
 def after_owners(changes: tuple[Change, ...], schedule: Schedule, snapshot: FleetSnapshot) -> tuple[Change, ...]:
@@ -46,7 +47,7 @@ def after_owners(changes: tuple[Change, ...], schedule: Schedule, snapshot: Flee
         )
         owners = _owners(leaving, due, snapshot.interpreters)
         finalized = _finalized(cluster, leaving, due, owners, schedule, snapshot)
-        if not finalized and not any(map(is_follower, due)):
+        if not finalized and not any(is_follower(change) or change.identity[:2] in _CONTAINERS for change in due):
             continue
         # What waits may be what others wait for.
         while (judged := tuple(_judged(changes, cluster, owners, finalized, snapshot))) != changes:
@@ -156,7 +157,19 @@ def _judged(
                 judged = _after(change, owners[change.identity], others, snapshot)
             if _is_due(judged) and change.identity in finalized:
                 judged = _after_finalized(judged, finalized[change.identity], others, snapshot)
+            if _is_due(judged) and change.identity[:2] in _CONTAINERS:
+                judged = _after_contents(judged, others, snapshot)
         yield judged
+
+
+def _after_contents(change: Change, changes: Mapping[Identity, Change], snapshot: FleetSnapshot) -> Change:
+    """Return the deletion of a Namespace or definition, after what is held in it or of its kind."""
+    kind, name = defined_kind(change.before or {}), change.identity.name
+    for one, other in changes.items():
+        is_inside = one[:2] == kind if change.identity[:2] == _DEFINITION else one.namespace == name
+        if is_inside and other.held is not None and other.before is not None:
+            return replace(change, hold=_until_left(change.cluster, one, snapshot))
+    return change
 
 
 def _after(

@@ -27,20 +27,17 @@ from reconciler.policy import named_windows
 from reconciler.rollouts import approved_since
 from reconciler.templates import replicas_moved
 
-ALWAYS_CONFIRMED = frozenset({
-    ("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("", "PersistentVolume"), ("", "PersistentVolumeClaim"),
-})  # fmt: skip
-"""Kinds whose deletion takes data or other objects with it."""
-
-_GOES_ALONG: Final[Mapping[tuple[str, str], str]] = {
+ALWAYS_CONFIRMED: Final[Mapping[tuple[str, str], str]] = {
     ("", "Namespace"): ": everything in it goes with it, what is not ours too",
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ": all objects of its kind go with it, those of others too",
+    **dict.fromkeys((("", "PersistentVolume"), ("", "PersistentVolumeClaim")), ""),
 }
+"""Kinds whose deletion takes data or other objects with it, and what that is."""
 
 NO_LOSSES = Losses()
 _CONFIRMED_FOR_S: Final = 7 * 24 * 3600
 """A confirmation without `confirmUntil` ends so long after it was first seen."""
+_STRICTER: Final = "; limits that were loosened count from the next change on, once nothing is held"
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 ChangeKey = tuple[str, str, Identity]
@@ -149,7 +146,7 @@ def limit(guards: Guards, managed: int) -> int:
 
 def guard(
     plan: Plan,
-    guards: Guards,
+    in_force: GuardsInForce,
     managed: Mapping[str, int],
     now: str,
     losses: Losses = NO_LOSSES,
@@ -161,13 +158,12 @@ def guard(
     `managed`: our objects per cluster. `losses`: recent ones; a confirmation voids them. `unread`: clusters whose held
     losses wait all the same. `is_evaluated`: whether this round shows that a copy's change is due no more.
     """
-    known, changes = losses.confirmed, plan.changes
+    known, changes, guards = losses.confirmed, plan.changes, in_force.active
     # Confirmed changes that may still be due although this round does not show them.
     pending: frozenset[ChangeKey] = frozenset()
     if known.digest == guards.confirm:
         pending = frozenset(key for key in known.changes if not is_evaluated(key[1], key[2]))
-    is_any = any(change.guarded or change.confirm for change in changes)
-    reasons = _reasons(changes, guards, managed, losses, now, unread) if is_any else {}
+    reasons = _reasons(changes, guards, managed, losses, now, unread)
     if not reasons:
         return replace(plan, left=_left(known.digest, pending))
     # Replacements exist before the old copy goes: a confirmed move stays confirmed.
@@ -180,8 +176,9 @@ def guard(
     if is_confirmed and not is_over:
         confirmed = frozenset(changes[index].copy for index in reasons)
         return replace(plan, confirmed=confirmed, left=_left(guards.confirm, due | pending))
+    note = _STRICTER if is_stricter(in_force) else ""
     held = tuple(
-        replace(change, hold=Hold(HeldBy.GUARD, f"guard: {reasons[index]}")) if index in reasons else change
+        replace(change, hold=Hold(HeldBy.GUARD, f"guard: {reasons[index]}{note}")) if index in reasons else change
         for index, change in enumerate(changes)
     )
     return replace(plan, changes=held, held_digest=digest, left=_left(known.digest, pending | (due & known.changes)))
@@ -236,7 +233,7 @@ def _reasons(
         if not change.guarded:
             continue
         if change.action is Action.DELETE and change.identity[:2] in ALWAYS_CONFIRMED:
-            along = _GOES_ALONG.get(change.identity[:2], "")
+            along = ALWAYS_CONFIRMED[change.identity[:2]]
             reasons[index] = f"deleting a {change.identity.kind} needs confirmation{along}"
         elif too_many[change.cluster] or too_many[None]:
             reasons[index] = too_many[change.cluster] or too_many[None]

@@ -26,7 +26,7 @@ from reconciler.placement import closed_by, closed_by_order
 from reconciler.planner.causes import new_in_no_policy, urls_of_two_hosts
 from reconciler.planner.deletion_order import after_owners
 from reconciler.planner.diff_all import Round, diff_all
-from reconciler.planner.guard import guard, is_held_by_guard, is_stricter, judged_by, with_former_suspensions
+from reconciler.planner.guard import guard, judged_by, with_former_suspensions
 from reconciler.planner.members_after import written_by, written_in
 from reconciler.planner.open_questions import not_evaluated
 from reconciler.planner.order import TurnOrder, waves, waves_without
@@ -47,7 +47,6 @@ from reconciler.render import (
 from reconciler.scheduler import Schedule, schedule_fleet
 
 _NAMELESS: Final = "unnamed"
-_STRICTER: Final = "; limits that were loosened count from the next change on, once nothing is held"
 
 
 def render_schedule(schedule: Schedule) -> Rendering:
@@ -83,21 +82,12 @@ def _ordered(
     planned: Round, target: Manifests, managed: Mapping[str, int], placements: tuple[PlacementChange, ...]
 ) -> Round:
     """Return the round with its changes in order, those held that wait or that a guard stops."""
-    snapshot, schedule, plan, guards = target.snapshot, planned.schedule, planned.plan, planned.guards
+    snapshot, schedule, plan = target.snapshot, planned.schedule, planned.plan
     due = sorted(plan.changes, key=lambda one: (one.identity, one.cluster, one.hold is not None, one.action))
     unread = [name for name, member in snapshot.members.items() if isinstance(member, NotRead)]
     plan = replace(plan, changes=after_owners(tuple(due), schedule, snapshot))
-    plan = guard(plan, guards.active, managed, snapshot.now, snapshot.journal.losses, unread, snapshot.shows)
-    changes = plan.changes
-    if plan.held_digest and is_stricter(guards):
-        changes = tuple(
-            replace(one, hold=replace(one.hold, why=f"{one.hold.why}{_STRICTER}"))
-            if one.hold is not None and is_held_by_guard(one)
-            else one
-            for one in changes
-        )
-    if plan.held_digest:
-        changes = after_owners(changes, schedule, snapshot)
+    plan = guard(plan, planned.guards, managed, snapshot.now, snapshot.journal.losses, unread, snapshot.shows)
+    changes = after_owners(plan.changes, schedule, snapshot) if plan.held_digest else plan.changes
     if schedule.packaged:
         changes = TurnOrder(changes, schedule, snapshot, planned.manifests).held()
     plan = replace(

@@ -237,3 +237,21 @@ def test_the_definition_leaves_before_its_operator_and_the_namespace_last() -> N
     assert {change.held for change in plan.changes} == {None}
     assert order.index("Widget") < order.index("CustomResourceDefinition") < order.index("Deployment")
     assert order.index("Deployment") < order.index("ConfigMap") < order.index("Namespace")
+
+
+def test_a_namespace_and_a_definition_stay_until_what_is_held_in_them_has_left() -> None:
+    bed = TestBed("m1")
+    rules = policies(("v1", "Namespace"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition"))
+    guards, namespace = {**GUARDS}, named("v1", "Namespace", "demo")
+    settings = {**FLEET, "spec": {"guards": guards}}
+    deleted = policies(("example.com/v1", "Widget"))
+    bed.run(fleet_of(settings, DEFINITION, namespace, WIDGET, *rules, *deleted, clusters=("m1",)))
+    deleted[0]["spec"]["suspension"] = {"dispatching": True}
+    digest = bed.plan(fleet_of(settings, *rules, *deleted, clusters=("m1",))).plan.held_digest
+    guards["confirm"] = digest
+    plan = bed.plan(fleet_of(settings, *rules, *deleted, clusters=("m1",))).plan
+    assert {change.identity.kind: change.held for change in plan.changes} == {
+        "Widget": "dispatching is suspended by ClusterPropagationPolicy all-widget",
+        "Namespace": "waits until Widget demo/w has left",
+        "CustomResourceDefinition": "waits until Widget demo/w has left",
+    }

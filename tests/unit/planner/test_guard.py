@@ -31,8 +31,9 @@ def plan_of(changes: tuple[Change, ...]) -> Plan:
     return Plan(base="", head="r1", changes=changes)
 
 
-def guard(changes: tuple[Change, ...], *rest: Any, **more: Any) -> Plan:
-    return guard_plan(plan_of(changes), *rest, **more)
+def guard(changes: tuple[Change, ...], guards: Guards, *rest: Any, **more: Any) -> Plan:
+    in_force = GuardsInForce(revision="r1", written=guards, active=guards, since=NOW)
+    return guard_plan(plan_of(changes), in_force, *rest, **more)
 
 
 def after_round(losses: Losses, changes: Iterable[Change], guards: Guards, *rest: Any) -> Losses:
