@@ -19,6 +19,7 @@ from reconciler.documents import Field, FieldSupport, FieldType, Shape
 from reconciler.fleet import KINDS, DocumentKind, ParsedFile, classify
 from reconciler.lint.effects import ADDED, REMOVED, Effect, Looser, direction, window_direction
 from reconciler.lint.policy_effects import EFFECTS, IGNORED, UNKNOWN
+from reconciler.lint.template_contents import may_steer
 from reconciler.yaml import read_yaml
 
 _STEERS: Final = frozenset(DocumentKind) - {
@@ -34,10 +35,6 @@ _KEYS: Final = ("name", "stage", "affinityName")
 _ITEMS_MAX: Final = 500
 """Longer lists are compared by position: finding the place of each item may take minutes on hostile text."""
 _WORD_MAX: Final = 60
-_OF_OBJECTS: Final = (
-    "conflict-resolution", "take-over", "reconciler/replace", "reconciler~1replace", "sync-options", "resource-policy",
-)  # fmt: skip
-"""Annotations of objects that say what may be taken over, replaced and deleted."""
 _ORDER: Final = (Direction.LOOSENS, Direction.CONFIRMS, Direction.TIGHTENS, Direction.NEUTRAL)
 
 Key = tuple[str, str, str]
@@ -99,7 +96,8 @@ def _key(document: Document, kind: DocumentKind) -> Key:
     if kind is DocumentKind.FLEET_SETTINGS:
         return "Fleet", "", ""
     namespace, name = (str(dig(document.body, "metadata", part) or "") for part in ("namespace", "name"))
-    return str(document.body.get("kind")), namespace, name
+    # A cluster has its name alone, whatever kind of document declares it.
+    return ("Cluster", "", name) if kind is DocumentKind.CLUSTER else (str(document.body.get("kind")), namespace, name)
 
 
 def _ignore_changes(old: _SteeringDocuments, new: _SteeringDocuments) -> Iterator[SettingChange]:
@@ -141,8 +139,13 @@ class _DocumentDiff:
         self._before, self._after = before, after
         document = after or before
         assert document is not None, "a document is in one of both revisions"
+        self._kinds = [self._kind]
+        if self._kind == "Cluster":
+            self._kinds = [*dict.fromkeys(str(side.body["kind"]) for side in (after, before) if side is not None)]
+            self._kind = self._kinds[0]
         fleet = str(dig(document.body, "metadata", "name") or "")
         self._name = fleet if self._kind == "Fleet" else "/".join(part for part in (namespace, name) if part)
+        self._title = f"{self._kind} {self._name}".strip()
         self._document = document
         # An override without selectors, or of Secrets, may hold a value of a Secret.
         kinds = [[one.get("kind") for one in _selectors(side)] for side in (before, after) if side is not None]
@@ -167,7 +170,13 @@ class _DocumentDiff:
         elif shape is None:
             yield self._change(whole, EFFECTS[self._kind].get("") or UNKNOWN, MISSING, MISSING)
         else:
-            yield from self._fields(shape, whole, before, after)
+            changes: dict[tuple[str, str, str], SettingChange] = {}
+            for kind in self._kinds:
+                self._kind = kind
+                for one in self._fields(KINDS[kind], whole, before, after):
+                    if len(self._kinds) == 1 or one.meaning != UNKNOWN.meaning:
+                        changes.setdefault((one.path, str(one.before), str(one.after)), one)
+            yield from changes.values()
 
     def _is_unusual(self, one: SettingChange) -> bool:
         if "Override" in self._kind and one.path.startswith("spec.overrideRules"):
@@ -264,19 +273,15 @@ class _DocumentDiff:
             meaning = meaning.replace(f"{{{name}}}", word)
         source = self._after.at(*at.after) if self._after is not None else self._document.at(*at.before)
         way = direction(row, at.field, before, after)
-        if "Override" in self._kind and any(mark in f"{at.path} {after}" for mark in _OF_OBJECTS):
-            way = Direction.LOOSENS  # What it says there is not compared: it may take over, replace or delete.
+        sides = [(side.body, steps) for side, steps in ((self._before, at.before), (self._after, at.after)) if side]
+        is_of_spec = "Override" in self._kind and not at.path.startswith("metadata")
+        if is_of_spec and any(may_steer(_part(*side)) for side in sides):
+            meaning += "; by annotations objects may be taken over, replaced or deleted"
+            way = Direction.LOOSENS  # What it says there is not compared.
         return SettingChange(
-            source=source,
-            document=f"{self._kind} {self._name}".strip(),
-            path=at.path,
-            before=before,
-            after=after,
-            meaning=meaning,
-            direction=way,
-            is_secret=self._is_secret,
-            is_always_held=row.is_always_held,
-        )
+            source=source, document=self._title, path=at.path, before=before, after=after, meaning=meaning,
+            direction=way, is_secret=self._is_secret, is_always_held=row.is_always_held,
+        )  # fmt: skip
 
 
 def _canonical(shape: Shape, body: Json) -> dict[str, tuple[str, Json]]:
@@ -362,6 +367,14 @@ def _word(value: Json, field: Field | None) -> str:
 def _selectors(document: Document) -> list[Mapping[str, Any]]:
     selectors = dig(document.body, "spec", "resourceSelectors")
     return [one for one in selectors if isinstance(one, Mapping)] if isinstance(selectors, list) else []
+
+
+def _part(body: Json, steps: tuple[Step, ...]) -> Json:
+    """Return the part of an override policy that says what a field does: its entry, its rule, or all."""
+    if "overriders" not in steps:
+        steps = steps[: 3 if steps[1:2] == ("overrideRules",) else 0]
+    last = max((index for index, step in enumerate(steps) if isinstance(step, int)), default=-1)
+    return dig(body, *steps[: last + 1])
 
 
 def _taken(document: Document) -> str:

@@ -26,10 +26,10 @@ from reconciler.documents import (
     is_never_distributed,
     served_versions,
 )
-from reconciler.ownership import CONFLICT_RESOLUTION, TAKE_OVER, DirectiveEffect, has_effect
+from reconciler.ownership import CONFLICT_RESOLUTION, DIRECTIVES, TAKE_OVER, DirectiveEffect, has_effect
 from reconciler.placement import priority_classes
 from reconciler.policy import PolicyIndex
-from reconciler.scheduler import Makers
+from reconciler.scheduler import RETAIN_REPLICAS, Makers
 from reconciler.secrets import is_ciphertext, leaves_in
 from reconciler.templates import HOOK, HOOK_DELETE, HOOK_FAILURE, HOOK_WEIGHT, RESERVED_PREFIX, WAVE, malformed_images
 
@@ -49,11 +49,23 @@ _ANNOTATIONS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     ),
 }  # fmt: skip
 """By annotation its values from the strictest, `*` for all others, and what a change means."""
+_LABELS: Final = {RETAIN_REPLICAS: "whether its replicas are left to what changes them in its clusters"}
 _DIRECTIVES: Final = (
     (DirectiveEffect.KEEP, False, "by what it says to another tool it is released where it would be deleted"),
     (DirectiveEffect.REPLACE, True, f"by what it says to another tool: {_REPLACED}"),
 )
 """The effects of annotations of other tools, whether each loosens, and what a change means."""
+_STEERING: Final = (
+    *(key for key, (order, _) in _ANNOTATIONS.items() if order),
+    *{row.key for row in DIRECTIVES for effect, _, _ in _DIRECTIVES if row.effect is effect},
+)
+"""Annotations that say what may be taken over, replaced and deleted."""
+
+
+def may_steer(part: Json) -> bool:
+    """Return whether a part of an override policy may write an annotation that loosens, also as a JSON pointer."""
+    text = str(part).replace("~1", "/")
+    return any(key in text for key in _STEERING)
 
 
 def lint_images(fleet: Fleet) -> Iterator[Problem]:
@@ -68,29 +80,30 @@ def lint_images(fleet: Fleet) -> Iterator[Problem]:
 
 
 def annotation_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
-    """Yield the annotations of ours that differ, of objects that both revisions have and of those that come."""
+    """Yield the steering annotations and labels that differ, of objects in both revisions and of those that come."""
     for identity, after in sorted(head.templates.items()):
         before = base.templates.get(identity)
         if before is not None and before.digest == after.digest:
             continue
-        old = before.annotations if before is not None else {}
-        for key in sorted({*old, *after.annotations}):
-            was, is_now = old.get(key, MISSING), after.annotations.get(key, MISSING)
-            order, meaning = _ANNOTATIONS.get(key, ((), "only the service reads it"))
-            if was == is_now or not (order or key.startswith(RESERVED_PREFIX)):
-                continue
+        old, labels = (before.annotations, before.labels) if before is not None else ({}, {})
+        sides = {"annotations": (old, after.annotations), "labels": (labels, after.labels)}
+        steering = [
+            (place, key, was.get(key, MISSING), is_now.get(key, MISSING))
+            for place, (was, is_now) in sides.items()
+            for key in sorted({*was, *is_now})
+            if (key in _LABELS if place == "labels" else key in _ANNOTATIONS or key.startswith(RESERVED_PREFIX))
+        ]
+        for place, key, was, is_now in steering:
+            order, meaning = _ANNOTATIONS.get(key, ((), _LABELS.get(key, "only the service reads it")))
             ranks = [_rank(order, side) for side in (was, is_now)]
-            yield SettingChange(
-                source=after.source, document=str(identity), path=f"metadata.annotations[{key}]", before=was,
-                after=is_now, meaning=meaning, direction=_LOOSENS if ranks[0] < ranks[1] else Direction.NEUTRAL,
-            )  # fmt: skip
+            if was != is_now:
+                way = _LOOSENS if ranks[0] < ranks[1] else Direction.NEUTRAL
+                yield _row(after, f"metadata.{place}[{key}]", was, is_now, meaning, way, str(identity))
         for effect, is_loose, meaning in _DIRECTIVES:
             had, has = (has_effect({"annotations": side}, effect) for side in (old, after.annotations))
             if had is not has and (before is not None or has is is_loose):
-                yield SettingChange(
-                    source=after.source, document=str(identity), path="metadata.annotations", before=had, after=has,
-                    meaning=meaning, direction=_LOOSENS if has is is_loose else Direction.TIGHTENS,
-                )  # fmt: skip
+                way = _LOOSENS if has is is_loose else Direction.TIGHTENS
+                yield _row(after, "metadata.annotations", had, has, meaning, way, str(identity))
 
 
 def priority_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
@@ -102,11 +115,8 @@ def priority_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
         if before != after:
             identity = Identity("scheduling.k8s.io", "PriorityClass", "", name)
             template = head.templates.get(identity) or base.templates[identity]
-            yield SettingChange(
-                source=template.source, document=f"PriorityClass {name}", path="value", before=before, after=after,
-                meaning="which of the workloads get free capacity first, of policies that name it",
-                direction=Direction.NEUTRAL,
-            )  # fmt: skip
+            meaning = "which of the workloads get free capacity first, of policies that name it"
+            yield _row(template, "value", before, after, meaning, Direction.NEUTRAL, f"PriorityClass {name}")
 
 
 def _rank(order: tuple[str, ...], value: Json) -> int:
@@ -230,8 +240,10 @@ def _of_block(before: SopsMetadata, after: SopsMetadata, template: Template) -> 
         yield row("recipients", name, MISSING, _LEAVES.format(name), Direction.NEUTRAL)
 
 
-def _row(template: Template, path: str, before: Json, after: Json, meaning: str, way: Direction) -> SettingChange:
+def _row(
+    template: Template, path: str, before: Json, after: Json, meaning: str, way: Direction, document: str = ""
+) -> SettingChange:
     return SettingChange(
-        source=template.source, document=f"sops {template.identity}", path=path, before=before, after=after,
+        source=template.source, document=document or f"sops {template.identity}", path=path, before=before, after=after,
         meaning=meaning, direction=way,
     )  # fmt: skip

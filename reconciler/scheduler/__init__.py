@@ -1,6 +1,6 @@
 """The schedule of a fleet: claims, placements and dependencies of every template, and the constraints of time on it."""
 
-from reconciler.scheduler.companions import Autoscaling, CompanionIndex
+from reconciler.scheduler.companions import RETAIN_REPLICAS, Autoscaling, CompanionIndex
 from reconciler.scheduler.dependencies import LinkTables, dependencies, may_be_missing
 from reconciler.scheduler.deschedule import is_descheduled
 from reconciler.scheduler.failover import ends_of_patience, have_nodes, is_grace_over, overdue

@@ -26,7 +26,7 @@ from reconciler.kinds.registry import Registry
 from reconciler.scheduler.following import FollowerPlacement, Sources, following, inherited_policy, travel
 from reconciler.templates import references_of, scale_target_of
 
-_RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
+RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
 """Template label: the members decide about its replicas, whatever does it there."""
 
 
@@ -46,7 +46,7 @@ class Autoscaling:
         for identity in touched:
             template = templates.get(identity)
             # Few kinds scale others, and few templates carry the label.
-            retains = template is not None and template.labels.get(_RETAIN_REPLICAS) == "true"
+            retains = template is not None and template.labels.get(RETAIN_REPLICAS) == "true"
             if template is not None and (identity[:2] in kinds or retains):
                 targets = (scale_target_of(template, interpreters), identity if retains else None)
                 self._scalers.put(identity, [one for one in targets if one is not None])
