@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from reconciler.api.content import Json, JsonObject, Step
+from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.problem import Document, Problem, Source, warning
 from reconciler.regex import regex
 from reconciler.yaml.block import read_block
@@ -205,8 +205,12 @@ class _FileReader:
             message = f"{what} where an object is expected; an object has apiVersion, kind and metadata"
             return self.refuse(line, "not-an-object", message, line, {})
         locate = Locator(marks=self.marks, line=root_line, below=below)
-        items = body.get("items")
-        kind = body.get("kind")
+        items, kind = body.get("items"), body.get("kind")
+        if "items" in body and items is None and not dig(body, "metadata", "name"):
+            items = []  # Go writes an empty list so.
+        if kind == "List" and body.get("apiVersion") == "v1" and not isinstance(items, list):
+            message = "a List has its objects under items, as a list; write items: [] for one without objects"
+            return self.refuse(line, "not-an-object", message, line, {})
         if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
             self.documents.append(Document(path=self.path, line=line, body=body, locate=locate, is_small=self.is_small))
             return None
