@@ -267,7 +267,9 @@ def _gate(policy: PropagationPolicy, gvk: GVK, cluster: Cluster, observation: Cl
         text = f"gets no answer from the API server of {gvk.api_version}: nothing new goes there"
         return _Gate(takes_more=False, rule=API_SILENT, text=text)
     if observation is not None and not _serves(observation, gvk):
-        return _Gate(rule=API_NOT_SERVED, text=f"does not serve {gvk.kind} ({gvk.api_version})")
+        others = sorted(one.api_version for one in observation.apis or () if one.group_kind == gvk.group_kind)
+        instead = f", but {', '.join(others)}, which the store has to name" if others else ""
+        return _Gate(rule=API_NOT_SERVED, text=f"does not serve {gvk.kind} ({gvk.api_version}){instead}")
     return _Gate()
 
 
