@@ -41,20 +41,20 @@ _ANYWHERE = "the clusters where it runs"
 
 def not_evaluated(before: Schedule, after: Schedule) -> tuple[NotEvaluated, ...]:
     """Return objects placed by unknown capacity, and their followers, that differ between the revisions; sorted."""
-    bindings = [(identity, one) for side in (before, after) for identity, one in side.bindings.items()]
-    lacking = {identity: one.unknown_room for identity, one in bindings if one.unknown_room}
+    bindings = [(side, identity, one) for side in (before, after) for identity, one in side.bindings.items()]
+    lacking = {identity: (one.unknown_room, side) for side, identity, one in bindings if one.unknown_room}
     if not lacking:
         return ()
     reasons = {}
-    for identity, clusters in lacking.items():
-        policy, way = after.policies.get(identity) or before.policies.get(identity), "it is placed by free room"
+    for identity, (clusters, side) in lacking.items():
+        policy, way = side.policies.get(identity), "it is placed by free room"
         if policy is not None and policy.placement.scheduling.gang:
             way = "a gang goes where all of it fits"
         elif policy is not None:
             chooses = "spread constraints choose clusters by free room"
             way = _BY_DIVISION.get(policy.placement.scheduling.division, chooses)
         reasons[identity] = f"{way}, and the free room of {', '.join(clusters)} is not known without observations"
-    for identity, binding in bindings:
+    for _, identity, binding in bindings:
         owner = next((owner for owner in binding.owners if owner in lacking), None)
         if owner is not None:
             reasons.setdefault(identity, f"it follows {owner}, whose placement is not computed")

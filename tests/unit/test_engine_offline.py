@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reconciler.api.binding import Constraint
 from reconciler.api.clusters import ClusterObservation, Observations
+from reconciler.api.plan import Plan
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
@@ -66,3 +69,21 @@ def test_guards_do_not_count_what_a_cluster_cannot_have() -> None:
 
     assert held(Observations(clusters={"m1": seen})) == {True}
     assert held(Observations()) == {False}
+
+
+@pytest.mark.parametrize(("before", "after"), [("Aggregated", "Weighted"), ("Weighted", "Aggregated")])
+def test_what_is_not_judged_names_the_division_that_asks_for_room(before: str, after: str) -> None:
+    """Static weights ask for none; what they divided stays where it is when the rest is filled by room."""
+
+    def plan_of(*preferences: str) -> Plan:
+        scheduling = ({"replicaSchedulingType": "Divided", "replicaDivisionPreference": one} for one in preferences)
+        fleets = [
+            fleet_of(deployment(), policy("Deployment", placement={"replicaScheduling": one})) for one in scheduling
+        ]
+        return compare_revisions(fleets[0], fleets[1], Observations(), NOW, interpreters=BUILT_IN_KINDS)
+
+    plan = plan_of(before, after)
+    assert plan.is_complete is (before == "Weighted")
+    assert [one.why.partition(",")[0] for one in plan.unjudged] == (
+        [] if before == "Weighted" else ["Aggregated fills clusters by free room"]
+    )
