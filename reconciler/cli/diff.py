@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -92,6 +93,9 @@ def _files(_ctx: object, _parameter: object, values: tuple[str, ...]) -> tuple[t
         if form not in FORMATS or not equals or not path:
             raise click.BadParameter(f"{value!r} is not FORMAT=FILE with a format of {', '.join(FORMATS)}")
         files.append((form, Path(path)))
+    names = [os.path.realpath(path) for _, path in files]
+    if twice := next((path for (_, path), name in zip(files, names, strict=True) if names.count(name) > 1), None):
+        raise click.BadParameter(f"{twice} is written twice, and the later would take the place; name another file")
     return tuple(files)
 
 
@@ -215,7 +219,10 @@ def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
         plan,
         changes=tuple(plan.changes[index] for index in places),
         waves=tuple(wave for each in plan.waves if (wave := tuple(places[index] for index in each if index in places))),
-        problems=tuple(problem for problem in plan.problems if problem.cluster in ("", *clusters)),
+        # Placement goes by all clusters that are read.
+        problems=tuple(
+            each for each in plan.problems if each.cluster in ("", *clusters) or each.code == "cluster-not-read"
+        ),
     )
 
 

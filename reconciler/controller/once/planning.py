@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, Writing, away_in
 from reconciler.controller.round.dry_runs import Contents, dry_run
 from reconciler.controller.round.failed_changes import facts_of, looked_health, not_healthy
-from reconciler.controller.round.ownership_lock import OwnershipLock
+from reconciler.controller.round.ownership_lock import OwnershipLock, held_by_another, marks_of
 from reconciler.controller.round.recover import answered
 from reconciler.errors import ConfigurationError, FleetHeld
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -45,6 +45,7 @@ from reconciler.lint import with_confirmation
 from reconciler.observations import in_force, moment_of
 from reconciler.ownership import fleet_names
 from reconciler.planner import (
+    CLUSTER_NOT_READ,
     Round,
     copies_in,
     former_windows,
@@ -139,25 +140,28 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     time, with the decisions of descheduling and failover then.
     """
     async with open_members(fleet, access) as members:
-        known = await _journal_snapshot(fleet, members, access)
-        (planned, *_), refused = await asyncio.gather(
-            read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side),
-            _refusal(fleet, members, access),
-        )
+        with _read_journal(access) as journal:
+            known = await _journal_snapshot(fleet, members, access, journal)
+            (planned, *_), refused = await asyncio.gather(
+                read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side),
+                _refusal(fleet, members, access, journal),
+            )
     return replace(planned, plan=replace(planned.plan, problems=(*planned.plan.problems, *refused)))
 
 
-async def _refusal(fleet: Fleet, members: MemberClusters, access: Access) -> list[Problem]:
-    """Return a warning if `apply` would be refused with this journal: another one holds the fleet."""
-    if access.journal is None or not access.journal.exists() or fleet.settings.observe_only:
+async def _refusal(fleet: Fleet, members: MemberClusters, access: Access, journal: Journal | None) -> list[Problem]:
+    """Return a warning if `apply` would be refused: another journal than this, or than a new one, holds the fleet."""
+    name = fleet.settings.name
+    if not name or fleet.settings.observe_only:
         return []
-    with Journal.open(access.journal, read_only=True) as journal:
-        try:
-            await OwnershipLock(journal, access.clock).refuse_others(
-                rivals(fleet, members, access), fleet.settings.name
-            )
-        except FleetHeld as error:
-            return [warning(NOWHERE, "", "fleet-held-elsewhere", f"apply would be refused: {error}")]
+    others = rivals(fleet, members, access)
+    try:
+        if journal is not None:
+            await OwnershipLock(journal, access.clock).refuse_others(others, name)
+        for cluster, mark in (await marks_of(others, name) if journal is None else {}).items():
+            raise held_by_another(cluster, name, mark)
+    except FleetHeld as error:
+        return [warning(NOWHERE, "", "fleet-held-elsewhere", f"apply would be refused: {error}")]
     return []
 
 
@@ -203,13 +207,21 @@ async def read_and_plan(
     if stages is not None:
         plan = with_standing(planned.plan, planned.schedule, stages.progress)
         planned = replace(planned, plan=plan, rollouts=stages.progress)
-    return planned, reading, stages
+    others = reading.snapshot.observations.clusters.items() if access.clusters.chosen else ()
+    away = [
+        warning(NOWHERE, "", CLUSTER_NOT_READ, "it gives no answer, and placement goes by the other clusters", name)
+        for name, observed in others
+        if name not in access.clusters.chosen and not observed.reachable
+    ]
+    plan = replace(planned.plan, problems=(*planned.plan.problems, *away))
+    return replace(planned, plan=plan), reading, stages
 
 
 async def decide_once(fleet: Fleet, access: Access) -> RoundReading:
     """Return the present schedule, with the members' free capacity and the journal: placements and constraints."""
     async with open_members(fleet, access) as members:
-        known = await _journal_snapshot(fleet, members, access)
+        with _read_journal(access) as journal:
+            known = await _journal_snapshot(fleet, members, access, journal)
         reading = await read(fleet, members, known, access.clock, access.interpreters)
         if access.revisions is None or not _has_rollouts(fleet, known, access):
             return reading
@@ -224,7 +236,8 @@ def _has_rollouts(fleet: Fleet, known: JournalSnapshot, access: Access) -> bool:
 async def observe_once(fleet: Fleet, access: Access) -> Observations:
     """Return the observations of every member now: capacity, workloads, and the journal's state."""
     async with open_members(fleet, access) as members:
-        known = await _journal_snapshot(fleet, members, access)
+        with _read_journal(access) as journal:
+            known = await _journal_snapshot(fleet, members, access, journal)
         reading = await read(fleet, members, known, access.clock, access.interpreters, ReadExtent(deep=True))
         snapshot = reading.snapshot
         clusters: dict[str, ClusterObservation] = {}
@@ -248,14 +261,20 @@ async def _version(member: MemberCluster | None, observed: ClusterObservation) -
     return (await try_await(within(member.version(), timing.PATIENCE_S))).value or ""
 
 
-async def _journal_snapshot(fleet: Fleet, members: MemberClusters, access: Access) -> JournalSnapshot:
+def _read_journal(access: Access) -> AbstractContextManager[Journal | None]:
+    """Return the journal to read, or None: there is none."""
     path = access.journal
-    if path is None or not path.exists():
+    return Journal.open(path, read_only=True) if path is not None and path.exists() else nullcontext()
+
+
+async def _journal_snapshot(
+    fleet: Fleet, members: MemberClusters, access: Access, journal: Journal | None
+) -> JournalSnapshot:
+    if journal is None:
         reachable, _ = await answering(fleet, members, {})
         return await journal_in_marks(answered_by(reachable).values(), fleet, access.clock.now())
-    with Journal.open(path, read_only=True) as journal:
-        refuse_other_fleet(journal, fleet)
-        known = remembered(journal)
+    refuse_other_fleet(journal, fleet)
+    known = remembered(journal)
     if not known.unanswered:
         return known
     reachable, _ = await answering(fleet, members, known.cluster_uids)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import os
 import signal
 import ssl
@@ -34,6 +35,8 @@ from reconciler.secret_files import read_secret_file, token_in
 
 TOKEN_FILE_AGE_MAX_S = 60.0
 PLUGIN_DEADLINE_S = 30.0
+log = logging.getLogger("reconciler")
+
 PLUGIN_PATIENCE_S = 4.0
 """A request waits so long for a plugin, which goes on. Rounds wait longer for a cluster, so that they learn why."""
 PLUGIN_OUTPUT_MAX = 2**20
@@ -86,7 +89,11 @@ class Credentials:
     async def log_in(self) -> None:
         """Wait until an exec plugin has ended; the first request has its answer, or tells what is wrong with it."""
         if self._config.exec_plugin is not None:
-            await asyncio.wait((self._running(self._config.exec_plugin),))
+            running = {self._running(self._config.exec_plugin)}
+            if not (await asyncio.wait(running, timeout=PLUGIN_PATIENCE_S))[0]:
+                plugin = exec_plugin_of(self._config)
+                log.warning("%s: waiting for exec plugin %s, which gives no answer yet", self._config.name, plugin)
+                await asyncio.wait(running)
 
     async def renew(self, generation: int) -> None:
         """Read and run everything anew unless done since `generation`. Raises CredentialsRejected."""

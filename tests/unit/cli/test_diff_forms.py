@@ -64,6 +64,14 @@ def test_a_file_without_a_format_is_refused(repository: Path, also: str) -> None
     assert "is not FORMAT=FILE with a format of text, markdown, json" in " ".join(done.err.split())
 
 
+def test_one_file_for_two_formats_is_refused(repository: Path, tmp_path: Path) -> None:
+    page = tmp_path / "plan"
+    also = ("--also", f"html={page}", "--also", f"json={tmp_path / '.' / 'x' / '..' / 'plan'}")
+    done = run("diff", str(repository), "--base", "HEAD", *also)
+    assert (done.code, page.exists()) == (2, False)
+    assert "plan is written twice" in " ".join(done.err.split())
+
+
 @pytest.mark.parametrize("words", [("-o", "sarif"), ("--also", "sarif=plan.sarif")])
 def test_a_format_of_an_earlier_version_is_refused_with_what_to_use(repository: Path, words: tuple[str, str]) -> None:
     done = run("diff", str(repository), "--base", "HEAD", *words)

@@ -164,6 +164,20 @@ async def test_what_a_plugin_that_hangs_has_started_is_killed_too(tmp_path: Path
     await until(lambda: not is_running(pid))
 
 
+async def test_who_waits_for_a_plugin_is_told_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    os.mkfifo(tmp_path / "go")
+    found = credentials(exec_plugin=plugin(tmp_path, f"cat {tmp_path}/go"), folder=tmp_path)
+    waiting = asyncio.create_task(found.log_in())
+    await asyncio.sleep(0)
+    assert not caplog.messages
+    leap(PLUGIN_PATIENCE_S)
+    await until(lambda: bool(caplog.messages))
+    assert not waiting.done()
+    (tmp_path / "go").write_text("")
+    await waiting
+    assert caplog.messages == ["m1: waiting for exec plugin ./plugin, which gives no answer yet"]
+
+
 async def test_a_slow_plugin_gets_to_its_end_whoever_stops_waiting(tmp_path: Path) -> None:
     entry = plugin(tmp_path, f"echo run >>{tmp_path}/runs; cat {tmp_path}/go; {printing(token='late')}")
     os.mkfifo(tmp_path / "go")

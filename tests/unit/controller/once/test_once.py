@@ -276,6 +276,7 @@ async def test_a_plan_warns_where_apply_refuses_another_journal(tmp_path: Path) 
     fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
     async with opened(tmp_path / "scene") as scene:
         access, older = scene.access(tmp_path / "journal.db"), scene.access(tmp_path / "older.db")
+        without = scene.access(tmp_path / "absent.db")
         await apply_once(fleet, access, lambda planned: True)
         shutil.copy(tmp_path / "journal.db", tmp_path / "older.db")
         await apply_once(fleet_of(config_map(), clusters=("m1", "m2")), access, lambda planned: True)
@@ -286,12 +287,28 @@ async def test_a_plan_warns_where_apply_refuses_another_journal(tmp_path: Path) 
             (fleet, older, {f"apply would be refused: {refused.value}"}),
             (fleet, access, set()),
             (observing, older, set()),
+            (observing, without, set()),
         ):
             problems = (await plan_once(store, user)).plan.problems
             assert {found.message for found in problems if found.code == "fleet-held-elsewhere"} == told
+        for user in (without, replace(without, journal=None)):
+            (held,) = (await plan_once(fleet, user)).plan.problems
+            assert held.message.startswith("apply would be refused: m1: fleet test is held by journal ")
         other = replace(fleet, settings=replace(fleet.settings, name="other"))
+        assert {one.code for one in (await plan_once(other, without)).plan.problems} == {"object-not-ours"}
         with pytest.raises(ConfigurationError, match="it is the journal of fleet test, and the store is fleet other"):
             await plan_once(other, access)
+
+
+async def test_a_plan_of_one_cluster_names_those_that_placement_goes_without(tmp_path: Path) -> None:
+    fleet = fleet_of(config_map(), policy("ConfigMap", "m1", "m2"), clusters=("m1", "m2"))
+    async with opened(tmp_path / "scene") as scene:
+        access = replace(scene.access(tmp_path / "journal.db"), clusters=ClusterFilter(("m1",)))
+        assert not (await plan_once(fleet, access)).plan.problems
+        scene.box.servers["m2"].faults.order(Fault(kind=FaultKind.FORBIDDEN), times=1000)
+        plan = (await plan_once(fleet, access)).plan
+        assert [(one.cluster, one.code) for one in plan.problems] == [("m2", "cluster-not-read")]
+        assert plan.is_complete
 
 
 async def test_a_cluster_of_another_process_holds_up_no_apply(tmp_path: Path) -> None:
