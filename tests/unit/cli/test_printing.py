@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli import main as main_module
 from reconciler.cli.printing import write_file
 
 FULL = Path("/dev/full")
@@ -57,6 +59,15 @@ def test_no_room_for_the_answer_is_one_line_and_exit_code_1(args: list[str], unb
     with FULL.open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr.strip()) == (1, "error: the output: No space left on device")
+
+
+def test_a_fault_without_a_file_is_not_told_as_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(*_: object, **__: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(main_module.cli, "main", faulty)
+    with pytest.raises(FileNotFoundError):
+        main_module.main(["validate"])
 
 
 def test_a_folder_that_is_gone_is_no_fault_of_the_program(tmp_path: Path) -> None:
