@@ -32,7 +32,7 @@ from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, Writing, away_in
 from reconciler.controller.round.dry_runs import Contents, dry_run
 from reconciler.controller.round.failed_changes import facts_of, looked_health, not_healthy
-from reconciler.controller.round.ownership_lock import OwnershipLock, held_by_another, marks_of
+from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.round.recover import answered
 from reconciler.errors import ConfigurationError, FleetHeld
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -150,16 +150,12 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
 
 
 async def _refusal(fleet: Fleet, members: MemberClusters, access: Access, journal: Journal | None) -> list[Problem]:
-    """Return a warning if `apply` would be refused: another journal than this, or than a new one, holds the fleet."""
-    name = fleet.settings.name
-    if not name or fleet.settings.observe_only:
+    """Return a warning if `apply` would be refused with this journal: another one holds the fleet."""
+    # Who has none wants to see, beside the service that holds the fleet.
+    if journal is None or fleet.settings.observe_only:
         return []
-    others = rivals(fleet, members, access)
     try:
-        if journal is not None:
-            await OwnershipLock(journal, access.clock).refuse_others(others, name)
-        for cluster, mark in (await marks_of(others, name) if journal is None else {}).items():
-            raise held_by_another(cluster, name, mark)
+        await OwnershipLock(journal, access.clock).refuse_others(rivals(fleet, members, access), fleet.settings.name)
     except FleetHeld as error:
         return [warning(NOWHERE, "", "fleet-held-elsewhere", f"apply would be refused: {error}")]
     return []

@@ -290,7 +290,10 @@ class OwnershipLock:
         if term is not None and mark.term is not None and (mark.term > term or mark.token != self._token):
             raise Deposed(deposed(cluster, fleet, mark), mark.term)
         if mark.journal != self._journal.uuid:
-            raise held_by_another(cluster, fleet, mark)
+            raise FleetHeld(
+                f"{cluster}: fleet {fleet} is held by {mark}; use that journal, or take the fleet over with "
+                "'reconciler journal rebuild --takeover'"
+            )
         if not is_own(mark, self._journal.holds(cluster)):
             raise HeldByCopy(cluster, copy_refusal(fleet, mark))
 
@@ -346,14 +349,6 @@ class OwnershipLock:
         """
         for name, why in (await self.copies(members, fleet)).items():
             raise FleetHeld(f"{name}: {why}")
-
-
-def held_by_another(cluster: str, fleet: str, mark: OwnerRecord) -> FleetHeld:
-    """Return the error of another journal than the one in a cluster's mark."""
-    return FleetHeld(
-        f"{cluster}: fleet {fleet} is held by {mark}; use that journal, or take the fleet over with "
-        "'reconciler journal rebuild --takeover'"
-    )
 
 
 def _error_of(member: MemberCluster, fault: Exception | None) -> MemberClusterError:

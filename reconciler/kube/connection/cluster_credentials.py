@@ -33,10 +33,10 @@ from reconciler.kube.refusal_errors import clean
 from reconciler.regex import regex
 from reconciler.secret_files import read_secret_file, token_in
 
-TOKEN_FILE_AGE_MAX_S = 60.0
-PLUGIN_DEADLINE_S = 30.0
 log = logging.getLogger("reconciler")
 
+TOKEN_FILE_AGE_MAX_S = 60.0
+PLUGIN_DEADLINE_S = 30.0
 PLUGIN_PATIENCE_S = 4.0
 """A request waits so long for a plugin, which goes on. Rounds wait longer for a cluster, so that they learn why."""
 PLUGIN_OUTPUT_MAX = 2**20
