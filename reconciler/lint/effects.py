@@ -181,6 +181,10 @@ MEMBER_ROWS: Final[Rows] = {
         "cluster {name} is reached by another context: all of it will be compared with another cluster",
         Looser.ALWAYS, is_always_held=True,
     ),
+    "metadata.namespace": Effect(
+        "cluster {name} is reached by another profile, or by none: all of it will be compared with another cluster",
+        Looser.ALWAYS, is_always_held=True,
+    ),
     **rows_of(Looser.NEVER, {
         "metadata.labels": "policies, overrides, windows and stages that select by it may take or leave {name}",
         "metadata.annotations[fleet.reconciler/alias]": "the name of {name} for people",
@@ -208,7 +212,7 @@ PROFILE_ROWS: Final[Rows] = {
     **rows_of(Looser.NEVER, {
         "spec.displayName": "the name of {name} for people",
         "spec.clusterManager": "who published the profile of {name}",
-        "spec.clusterManager.name": "who published the profile of {name}",
+        "spec.clusterManager.name": "a label of {name}: what selects by it may take or leave it",
     }),
 }  # fmt: skip
 

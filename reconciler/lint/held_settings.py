@@ -42,7 +42,9 @@ _GUARDS: Final = "spec.guards.confirm"
 _REVIEW: Final = "spec.review.confirm"
 _NOT_HERE: Final = "no setting is held; to confirm a merged change, revert it and make it again with its confirmation"
 _KINDS: Final = ("Cluster ", "ManagedCluster ", "ClusterProfile ")
-_SELECTED_BY: Final = ("metadata.labels", "spec.provider", "spec.region", "spec.zone", "spec.taints")
+_SELECTED_BY: Final = (
+    "kind", "metadata.labels", "spec.clusterManager", "spec.provider", "spec.region", "spec.zone", "spec.taints",
+)  # fmt: skip
 
 
 def held_settings(
@@ -67,8 +69,8 @@ def held_settings(
     def waits(change: SettingChange) -> bool:
         if not old.name:
             return False
-        if change.path == _GUARDS and confirms_losses and not fits and not has_held:
-            return True
+        if change.path.startswith(_GUARDS) and confirms_losses and not fits and not has_held:
+            return True  # Its end as well: a later one lets the same digest pass again.
         return change.direction is Direction.LOOSENS and (change.is_always_held or not is_allowed)
 
     digest = settings_digest(confirmable(changes, old, new)) if any(map(waits, ordered)) else ""
@@ -96,7 +98,7 @@ def confirmable(changes: Iterable[SettingChange], old: FleetSettings, new: Fleet
         change
         for change in changes
         if _is_place(change)
-        or (change.document.startswith("Fleet ") and change.path == _GUARDS)
+        or (change.document.startswith("Fleet ") and change.path.startswith(_GUARDS))
         or (change.direction is Direction.LOOSENS and (change.is_always_held or not is_allowed))
     ]
 
