@@ -152,7 +152,8 @@ class JournalFile:
         scripts = migrations()
         self.is_too_new = version > len(scripts)
         if is_new and (self.read_only or self.is_beside):
-            raise JournalError(f"{self.path}: the journal is empty; `reconciler apply` and `run` fill it")
+            lost = "if the fleet ran before, `reconciler journal rebuild` makes it from the clusters"
+            raise JournalError(f"{self.path}: the journal is empty; `reconciler apply` and `run` fill it; {lost}")
         if self.read_only:
             return
         if self.is_too_new:

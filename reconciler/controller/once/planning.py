@@ -258,9 +258,10 @@ async def _version(member: MemberCluster | None, observed: ClusterObservation) -
 
 
 def _read_journal(access: Access) -> AbstractContextManager[Journal | None]:
-    """Return the journal to read, or None: there is none."""
+    """Return the journal to read, or None: there is none, or nothing in it."""
     path = access.journal
-    return Journal.open(path, read_only=True) if path is not None and path.exists() else nullcontext()
+    is_there = path is not None and path.exists() and path.stat().st_size
+    return Journal.open(path, read_only=True) if path is not None and is_there else nullcontext()
 
 
 async def _journal_snapshot(

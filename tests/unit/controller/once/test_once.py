@@ -277,6 +277,7 @@ async def test_a_plan_warns_where_apply_refuses_another_journal(tmp_path: Path) 
     async with opened(tmp_path / "scene") as scene:
         access, older = scene.access(tmp_path / "journal.db"), scene.access(tmp_path / "older.db")
         without = scene.access(tmp_path / "absent.db")
+        (tmp_path / "empty.db").touch()
         await apply_once(fleet, access, lambda planned: True)
         shutil.copy(tmp_path / "journal.db", tmp_path / "older.db")
         await apply_once(fleet_of(config_map(), clusters=("m1", "m2")), access, lambda planned: True)
@@ -288,6 +289,7 @@ async def test_a_plan_warns_where_apply_refuses_another_journal(tmp_path: Path) 
             (fleet, access, set()),
             (observing, older, set()),
             (fleet, without, set()),
+            (fleet, replace(without, journal=tmp_path / "empty.db"), set()),
         ):
             problems = (await plan_once(store, user)).plan.problems
             assert {found.message for found in problems if found.code == "fleet-held-elsewhere"} == told
