@@ -31,6 +31,7 @@ from reconciler.errors import (
 from reconciler.kube.connection.bounds import Breakers, BreakerSettings, Budget, SharedTrees
 from reconciler.kube.connection.cluster_credentials import Credentials, Headers
 from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.kube.connection.risks import why_not_trusted
 from reconciler.kube.connection.session import Call, SessionFault, SharedContexts, proxy_of, reason, retry_after_s
 from reconciler.kube.kube_requests import Purpose, Request, shown_without
 from reconciler.kube.refusal_errors import clean, refusal
@@ -285,7 +286,7 @@ class Transport:
             return ClusterUnreachable(self.name, f"this process may open no more files than {soft}; {_RAISE_LIMIT}")
         if cause.is_cut_off:
             return BadAnswer(self.name, f"the answer was cut off: {clean(str(cause))}")
-        message = clean(str(cause))
+        message = clean(why_not_trusted(self._config, str(cause)) if cause.is_about_certificates else str(cause))
         if not is_answered:
             breakers.lost(part, message)
         return ClusterUnreachable(self.name, message)

@@ -1,6 +1,6 @@
 """Risks in the kubeconfig entry of a cluster. Nothing is connected and nothing is run.
 
-The reason of a 401, as far as the kubeconfig shows, and the remedy.
+The reason of a 401 or of a refused certificate, as far as the kubeconfig shows, and the remedy.
 """
 
 from __future__ import annotations
@@ -134,6 +134,31 @@ def why_rejected(config: MemberConfig, authorization: str, now: str) -> str:
     if config.client_certificate.data or config.client_certificate.file:
         return f"the API server does not accept the client certificate{where}; put in one that its authority signed"
     return f"the entry of the cluster{where} has no credentials; add a token, a client certificate or an exec plugin"
+
+
+_TLS_NOISE: Final = regex(r"\[SSL[^]]*\] | \(_ssl\.c:[0-9]+\)")
+_NOT_TRUSTED: Final = {
+    "mismatch": "the certificate of {server} is for other names; correct server or tls-server-name{where}",
+    "expired": "the certificate of {server}, or its authority, has expired; have it renewed by who runs the cluster",
+    "not yet valid": "the certificate of {server} is not valid yet; compare the clocks of this machine and the cluster",
+    "verify failed": "the certificate of {server} is not signed by {authority}; put the authority of the cluster "
+    "there, from who runs it, or correct server{where}",
+    "wrong version": "{server} does not speak TLS; correct server{where}",
+}
+"""What words of OpenSSL mean here. Source: OpenSSL, X509_verify_cert_error_string."""
+
+
+def why_not_trusted(config: MemberConfig, error: str) -> str:
+    """Return the error of a TLS connection with its cause, the file and the remedy, as far as they are known."""
+    text, where = _TLS_NOISE.sub("", error), f" in {config.source}" if config.source else ""
+    authority = f"certificate-authority {config.ca.file}" if config.ca.file else f"certificate-authority-data{where}"
+    authority = (
+        authority if config.ca else "an authority that this machine trusts, and there is no certificate-authority"
+    )
+    for words, cause in _NOT_TRUSTED.items():
+        if words in text.lower():
+            return f"{text}: {cause.format(server=config.server, authority=authority, where=where)}"
+    return text
 
 
 def _end_of_token(token: str) -> datetime | None:
