@@ -22,6 +22,7 @@ from reconciler.api.rollout_progress import RolloutPlan, RolloutProgress, StageP
 from reconciler.api.rollouts import ChangeTime, Layout, Rollout, number_of
 from reconciler.diff import overall_cause
 from reconciler.kinds.registry import Registry
+from reconciler.ownership import RELEASE
 from reconciler.planner.members_after import held_back, is_written
 from reconciler.render import RenderTables, changed_identities, render_all
 from reconciler.rollouts import lay_out, rollout_documents, selected_of
@@ -37,7 +38,10 @@ def as_offline_change(change: Change, base: Fleet, head: Fleet) -> Change:
     if was.digest != is_now.digest or base.settings != head.settings:
         return change
     fields = tuple(
-        replace(field, cause=Cause.OVERRIDE) if field.cause in (Cause.DECLARED, Cause.REMOVED) else field
+        replace(field, cause=Cause.OVERRIDE)
+        # A hook is replaced since its package changed.
+        if field.cause in (Cause.DECLARED, Cause.REMOVED) and not field.path.endswith(RELEASE)
+        else field
         for field in change.fields
     )
     return replace(change, fields=fields, cause=overall_cause(fields) if not change.held else change.cause)

@@ -10,7 +10,7 @@ import yaml
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
-from reconciler.api.plan import Change
+from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import Identity
 from reconciler.fleet import parse
 from reconciler.planner import compare_revisions
@@ -248,6 +248,7 @@ def test_a_review_shows_the_hooks_of_a_release_and_of_no_other() -> None:
 
     def shown(after: Fleet) -> list[str]:
         plan = compare_revisions(store(*WEB), after, bed.observations, NOW, interpreters=bed.interpreters)
+        assert Cause.OVERRIDE not in {change.cause for change in plan.changes}, "no override changed"
         return [words(change) for change in plan.changes]
 
     wait = "waits for Job demo/migrate"
