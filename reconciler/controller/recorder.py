@@ -269,7 +269,7 @@ class Recorder:
         going_on = self._memory.fights.going_on(parts.access.clock.monotonic_s())
         events = self._reported.take_in(fleet_state, self._states.turns, now, going_on)
         if state.reported is None:
-            tell_events(self._reported.going_on(events), parts.commits.words, goes_on=True)
+            tell_events(self._reported.going_on(events, fights), parts.commits.words, goes_on=True)
         tell_events(events, parts.commits.words)
         self._syncs.tell(fleet_state, now)
         self._publish(status, state, document["since"], heard)

@@ -118,10 +118,14 @@ class ReportedConditions:
             self._drifted(facts, now)
             return (*events, *self.steps.take_in(step_of(state), now))
 
-    def going_on(self, news: Collection[Event]) -> tuple[Event, ...]:
-        """Return unfinished episodes, without the new ones."""
+    def going_on(self, news: Collection[Event], fights: Collection[Copy]) -> tuple[Event, ...]:
+        """Return unfinished episodes, without the new ones, and of conflicts those of `fights`: others rest."""
         every = chain.from_iterable(self._episodes.open(kind).values() for kind in _KINDS)
-        return tuple(event for event in every if event not in news)
+        return tuple(
+            event
+            for event in every
+            if event not in news and (event.kind != EventKind.FIGHT_DETECTED or _copy_of(event) in fights)
+        )
 
     def _clusters(self, facts: StateFacts, now: str) -> tuple[Event, ...]:
         kind, members = EventKind.CLUSTER_AWAY, facts.members

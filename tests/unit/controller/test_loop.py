@@ -451,6 +451,12 @@ async def test_a_fight_is_left_and_taken_up_again_after_its_pause(
         # The pause is a minute, which passes in three seconds here; whoever writes last must not win for good.
         await scene.until(lambda: scene.value("m1") == "1")
         assert clock.monotonic_s() - before_s >= 60
+        await scene.stop()
+        scene.source.forget()
+        rounds = scene.vitals.rounds
+        scene.start(scene.parts)
+        await scene.until(lambda: scene.vitals.rounds > rounds)
+        assert "GoesOn" not in events_of(caplog), "nobody undoes anything now"
 
 
 async def test_an_object_that_is_gone_comes_back_before_the_fight_about_its_field_is_over(
