@@ -145,7 +145,7 @@ _NOT_TRUSTED: Final = {
     "there, from who runs it, or correct server{where}",
     "wrong version": "{server} does not speak TLS; correct server{where}",
 }
-"""What words of OpenSSL mean here. Source: OpenSSL, X509_verify_cert_error_string."""
+"""Causes by the words of OpenSSL. Source: OpenSSL, X509_verify_cert_error_string."""
 
 
 def why_not_trusted(config: MemberConfig, error: str) -> str:
