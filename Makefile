@@ -1,4 +1,5 @@
 # Everything here sets itself up: a virtual environment with the locked dependencies, made anew when the lock changes.
+# Packages that nothing imports are not compiled: they took half of the processor time.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,9 +17,9 @@ help: ## Show what can be made.
 $(READY): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed (PYTHON=python3.12 make …)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	$(BIN)/python -m compileall -q reconciler
+	$(BIN)/python -m compileall -q -j 0 -x '/kubernetes/client/|/pip/|/setuptools/' $(VENV)/lib reconciler
 	@touch $(READY)
 
 setup: $(READY) ## Make the virtual environment.
