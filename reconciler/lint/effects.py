@@ -230,7 +230,6 @@ ROLLOUT_ROWS: Final[Rows] = {
         "spec.stages[].name": "another stage: its approvals and pins are no longer for it",
         "spec.stages[].orderByLabel": "clusters of a stage begin in another order",
         "spec.stages[].gate": "what a stage must show before the next begins",
-        "spec.stages[].gate.healthy": "whether a stage must be healthy before the next begins: {after}",
         "spec.stages[].gate.metrics[].query": "a stage must show another metric",
         "spec.stages[].gate.metrics[].threshold": "a stage must show another value of a metric: {after}",
         "spec.stages[].gate.conditions[].type": "a stage must show another condition",
@@ -257,6 +256,9 @@ ROLLOUT_ROWS: Final[Rows] = {
         "spec.stages[].after.wait": "after a stage the next waits {after}",
         "spec.stages[].after.approval": "after a stage a person must approve: {after}",
     }),
+    "spec.stages[].gate.healthy": Effect(
+        "whether a stage must be healthy before the next begins: {after}", Looser.MORE, ("true", "false")
+    ),
     "spec.stages[].gate.onFailure": Effect(
         "after failures of a stage: {after} (Continue: the next begins all the same)",
         Looser.MORE, ("Pause", "Continue"),

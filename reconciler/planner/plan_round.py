@@ -44,7 +44,7 @@ from reconciler.render import (
     render_copy,
     render_in_force,
 )
-from reconciler.scheduler import Schedule, schedule_fleet
+from reconciler.scheduler import Schedule, namespace_identity, schedule_fleet
 
 _NAMELESS: Final = "unnamed"
 
@@ -136,6 +136,9 @@ def compare_revisions(
     result, _ = diff_all(manifests, after, are_shared=True)
     open_questions = not_evaluated(before, after)
     silent = {one.identity for one in open_questions}
+    # So is a Namespace that has a place in one revision alone, and follows them.
+    around = {namespace_identity(identity.namespace) for identity in silent}
+    silent |= {one for one in around - after.policies.keys() if (one in before.bindings) != (one in after.bindings)}
     changes = tuple(
         [as_offline_change(one, before.fleet, after.fleet) for one in result.plan.changes if one.identity not in silent]
     )

@@ -84,6 +84,7 @@ def test_what_is_not_judged_names_the_division_that_asks_for_room(before: str, a
 
     plan = plan_of(before, after)
     assert plan.is_complete is (before == "Weighted")
+    assert plan.changes == (), "nor is it judged whether its Namespace comes"
     assert [one.why.partition(",")[0] for one in plan.unjudged] == (
         [] if before == "Weighted" else ["Aggregated fills clusters by free room"]
     )

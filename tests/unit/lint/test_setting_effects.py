@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from reconciler.api.fleet import StoreFile
-from reconciler.api.plan import SettingChange
+from reconciler.api.plan import Direction, SettingChange
 from reconciler.documents import Field, FieldType, Shape
 from reconciler.fleet import KINDS
 from reconciler.lint import EFFECTS, setting_changes
@@ -126,3 +126,66 @@ def test_the_same_in_other_words_is_no_change(before: dict[str, Any], after: dic
         return [StoreFile(path="a.yaml", blob=repr(spec), data=yaml.safe_dump(body).encode())]
 
     assert setting_changes(file(before), file(after)) == ()
+
+
+ALWAYS = "always"
+LOOSER: list[tuple[str, str, Any, Any]] = [
+    ("Fleet", "spec.mode", "apply", ALWAYS),
+    ("Fleet", "spec.prometheus", "main", ALWAYS),
+    ("Fleet", "spec.ha.cluster", "a", ALWAYS),
+    ("Fleet", "spec.ha.leaseDuration", "15s", "24h"),
+    ("Fleet", "spec.previousNames", ["a"], ["a", "b"]),
+    ("Fleet", "spec.guards.maxDeletes", 5, 6),
+    ("Fleet", "spec.guards.maxDeletePercent", 5, 6),
+    ("Fleet", "spec.guards.window", "1h", "1m"),
+    ("Fleet", "spec.descheduling.interval", "2m", "8760h"),
+    ("Fleet", "spec.descheduling.unschedulableThreshold", "30s", "8760h"),
+    ("Fleet", "spec.failover.mode", "act", "advise"),
+    ("Fleet", "spec.drift.selfHeal", True, False),
+    ("Fleet", "spec.drift.mode", "watch", "poll"),
+    ("Fleet", "spec.drift.resync", "10m", "8760h"),
+    ("Fleet", "spec.history.maxEvents", 1000, 10),
+    ("Fleet", "spec.history.maxAge", "720h", "1h"),
+    ("Fleet", "spec.placement.partial", False, True),
+    ("Fleet", "spec.namespaces.allowed", ["kube-system"], ["kube-public", "kube-system"]),
+    ("Fleet", "spec.review.loosening", "hold", "allow"),
+    ("Fleet", "spec.secrets.plain", "refuse", "warn"),
+    ("Fleet", "spec.windows.drift", "hold", "heal"),
+    ("Fleet", "spec.windows.duration", "1h", ALWAYS),
+    ("Fleet", "spec.windows.cron", "0 0 1 1 *", ALWAYS),
+    ("Fleet", "spec.ignore.paths", ["spec.replicas"], ["spec.replicas", "spec.template"]),
+    ("Cluster", "metadata.annotations", {"fleet.reconciler/context": "a"}, ALWAYS),
+    ("Cluster", "spec.syncMode", "Push", "Pull"),
+    ("ClusterProfile", "metadata.namespace", "a", ALWAYS),
+    ("Rollout", "spec.stages.maxConcurrency", 1, 2),
+    ("Rollout", "spec.stages.maxConcurrency", "25%", "50%"),
+    ("Rollout", "spec.stages.clusters.clusterNames", ["a"], ALWAYS),
+    ("Rollout", "spec.stages.gate.healthy", True, False),
+    ("Rollout", "spec.stages.gate.minSuccessTime", "1h", "1s"),
+    ("Rollout", "spec.stages.gate.timeout", "30m", "8760h"),
+    ("Rollout", "spec.stages.gate.maxFailures", 0, 1),
+    ("Rollout", "spec.stages.gate.onFailure", "Pause", "Continue"),
+    ("Rollout", "spec.stages.gate.metrics.query", "up", ALWAYS),
+    ("Rollout", "spec.stages.gate.metrics.for", "1h", "1s"),
+    ("Rollout", "spec.stages.gate.conditions.type", "Ready", ALWAYS),
+    ("Rollout", "spec.stages.after.wait", "1h", "1s"),
+    ("Rollout", "spec.stages.after.approval", True, False),
+    ("Rollout", "spec.rollbackWindow", "1h", "8760h"),
+    ("Rollout", "spec.deletions", "last", "withStage"),
+    ("Rollout", "spec.placement", "last", "now"),
+    ("Render", "spec.secrets.age", ["age1a"], ["age1a", "age1b"]),
+    ("Render", "spec.placement.conflictResolution", "Abort", "Overwrite"),
+    ("Render", "spec.placement.preserveResourcesOnDeletion", True, False),
+    ("Render", "spec.placement.takeOver", "Helm", ALWAYS),
+]
+"""Fields with a stricter value and a looser one; ALWAYS: whatever it becomes, and back."""
+
+
+@pytest.mark.parametrize(("kind", "path", "strict", "loose"), LOOSER)
+def test_a_looser_value_is_held_and_a_stricter_one_is_not(kind: str, path: str, strict: Any, loose: Any) -> None:
+    other = loose
+    if loose == ALWAYS:
+        other = dict.fromkeys(strict, "z") if isinstance(strict, dict) else ["z"] if isinstance(strict, list) else "z"
+    sides = [_body(kind, tuple(path.split(".")), value) for value in (strict, other)]
+    forward, back = ({one.direction for one in _changes(*each)} for each in (sides, sides[::-1]))
+    assert (Direction.LOOSENS in forward, Direction.LOOSENS in back) == (True, loose == ALWAYS)
