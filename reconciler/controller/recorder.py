@@ -34,8 +34,9 @@ from reconciler.controller.round.failed_changes import (
     with_completeness,
     with_faults,
 )
-from reconciler.controller.round.record_round import record_picture, remember, remember_results
+from reconciler.controller.round.record_round import record_picture, remember
 from reconciler.controller.round.reported_conditions import ReportedConditions
+from reconciler.controller.round.writes import write_events
 from reconciler.controller.vitals.logs import SyncTransitions, tell_events
 from reconciler.controller.vitals.service_vitals import RoundPhase, snapshot_of
 from reconciler.controller.writer import unmade
@@ -174,7 +175,7 @@ class Recorder:
         with parts.journal.transaction():
             for each in ended:
                 news = self._reported.news(each.results)
-                remember_results(parts.journal, each.revision, each.now, news)
+                parts.journal.record_events(write_events(parts.journal, each.revision, each.now, news))
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger)
         self._memory.beliefs.take_in_results(results)
         now_s = parts.access.clock.monotonic_s()

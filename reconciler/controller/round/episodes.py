@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
 
@@ -22,7 +22,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import age_s
 from reconciler.report.json_parts import placement_part, reasons_part
 from reconciler.report.mask import scrub_text
-from reconciler.state import Condition, ConditionEnd, FleetState, Frozen, Held, RevisionStep, StateChange, says_more
+from reconciler.state import Condition, ConditionEnd, FleetState, Frozen, Held, RevisionStep, says_more
 
 Holding = Mapping[str, Mapping[str, Any]]
 """Present episodes: subject to the data of its event, with its `why`."""
@@ -56,7 +56,11 @@ class Episodes:
         """
         known = self._open[kind]
         ended = known.keys() & set(over) - holding.keys()
-        events = [self._end_event(kind, known.pop(subject), now) for subject in sorted(ended)]
+        events = []
+        for subject in sorted(ended):
+            begun = known.pop(subject)
+            cause = {key: begun.data[key] for key in ("why", "who") if key in begun.data}
+            events.append(self._event(_END_OF[kind], subject, now, {**cause, "since": begun_at(begun)}))
         for subject, raw in sorted(holding.items()):
             data = {key: scrub_text(value) if isinstance(value, str) else value for key, value in raw.items()}
             before = known.get(subject)
@@ -72,10 +76,6 @@ class Episodes:
     def forget(self, kind: EventKind, subjects: Iterable[str]) -> None:
         """Drop episodes that are not among these: they neither go on nor end."""
         self._open[kind] = {subject: self._open[kind][subject] for subject in set(subjects) & self._open[kind].keys()}
-
-    def _end_event(self, kind: EventKind, begun: Event, now: str) -> Event:
-        cause = {key: begun.data[key] for key in ("why", "who") if key in begun.data}
-        return self._event(_END_OF[kind], begun.subject, now, {**cause, "since": begun_at(begun)})
 
     def _event(self, kind: EventKind, subject: str, now: str, data: Mapping[str, Any]) -> Event:
         return Event(round=self._journal.complete_rounds(), time=now, kind=kind, subject=subject, data=data)
@@ -104,36 +104,20 @@ _FILES_MAX: Final = 5
 State = TypeVar("State")
 
 
-class OngoingConditions(Generic[State]):
-    """The copies in a condition. A copy that was not evaluated keeps its known state."""
-
-    def __init__(self, condition: Condition[State]) -> None:
-        """Nothing has turned yet; the first update of the state turns all that is not nominal."""
-        self._condition = condition
-        self.by_copy: dict[Copy, State] = {}
-        """All of it by copy."""
-        self._unsure: set[Copy] = set()
-        """Those of them that were not evaluated the last time."""
-
-    def take_in(self, state: FleetState, turns: Iterable[StateChange]) -> None:
-        """Apply state changes, and evaluate unevaluated copies again."""
-        for turn in turns:
-            self._judge(state, (turn.cluster, turn.identity))
-        for copy in tuple(self._unsure):
-            self._judge(state, copy)
-
-    def _judge(self, state: FleetState, copy: Copy) -> None:
-        facts = state.facts
-        verdict = self._condition(facts, copy, state.last_state(*copy))
-        self._unsure.discard(copy)
-        if facts.is_left(copy[0]):
-            self.by_copy.pop(copy, None)  # It is nobody's concern any more.
-        elif not isinstance(verdict, ConditionEnd):
-            self.by_copy[copy] = verdict
-        elif verdict is ConditionEnd.OVER:
-            self.by_copy.pop(copy, None)
-        elif copy in self.by_copy:
-            self._unsure.add(copy)
+def ongoing(
+    condition: Condition[State], state: FleetState, known: Mapping[Copy, State], changed: Collection[Copy]
+) -> dict[Copy, State]:
+    """Return the copies in a condition, of known and changed ones. One that was not evaluated keeps its known state."""
+    now: dict[Copy, State] = {}
+    for copy in sorted({*known, *changed}):
+        verdict = condition(state.facts, copy, state.last_state(*copy))
+        if state.facts.is_left(copy[0]):
+            continue  # It is nobody's concern any more.
+        if not isinstance(verdict, ConditionEnd):
+            now[copy] = verdict
+        elif verdict is ConditionEnd.NOT_EVALUATED and copy in known:
+            now[copy] = known[copy]
+    return now
 
 
 def hold_of(held: Mapping[Identity, Held], since: Mapping[Identity, str]) -> dict[str, Any]:

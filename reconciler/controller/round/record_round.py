@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.content import Json
-from reconciler.api.ledger import AppliedRow, Event, EventKind, Losses
+from reconciler.api.ledger import AppliedRow, Event, EventKind
 from reconciler.api.plan import Manifest
 from reconciler.api.refs import Identity
 from reconciler.controller.round.apply_plan import ChangeResult
@@ -71,7 +71,10 @@ def remember(
             and snapshot.members.keys() >= snapshot.fleet.clusters.keys() - snapshot.elsewhere
         ) or journal.complete_rounds():
             number = journal.record_round(fleet.revision, now, summary(plan.changes))
-        journal.keep_losses(_losses(journal, planned, snapshot))
+        # Each round evaluates all that the guards hold, unless it is frozen.
+        is_whole = planned.schedule.fleet.is_complete
+        read = (name for name, member in snapshot.members.items() if is_whole and isinstance(member, Read))
+        journal.keep_losses(losses_after(journal.losses(), plan.changes, planned.guards, now, read, plan.left))
         journal.record_events(placed_events(number, now, plan, recorded, origins))
         journal.record_events(
             Event(
@@ -86,20 +89,9 @@ def remember(
             for problem in planned.problems.get(identity, ())
             if (problem.code, problem.cluster) == (NOT_DELETED, cluster)
         )
-        remember_results(journal, fleet.revision, now, results if unrecorded is None else unrecorded)
+        unrecorded = results if unrecorded is None else unrecorded
+        journal.record_events(write_events(journal, fleet.revision, now, unrecorded))
     return number
-
-
-def remember_results(journal: Journal, revision: str, time: str, results: Sequence[ChangeResult]) -> None:
-    """Record writes. `revision`, `time`: of the round that wanted them."""
-    journal.record_events(write_events(journal, revision, time, results))
-
-
-def _losses(journal: Journal, planned: Round, snapshot: FleetSnapshot) -> Losses:
-    """Return the guards' state for the next round. Each round evaluates all that they hold, unless it is frozen."""
-    is_whole = planned.schedule.fleet.is_complete
-    read = (name for name, member in snapshot.members.items() if is_whole and isinstance(member, Read))
-    return losses_after(journal.losses(), planned.plan.changes, planned.guards, snapshot.now, read, planned.plan.left)
 
 
 def record_picture(journal: Journal, state: StateOfFleet, tables: StatusTables | None = None) -> dict[str, Json]:

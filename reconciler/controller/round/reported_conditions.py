@@ -17,7 +17,7 @@ from reconciler.api.plan import Cause, Change, HeldBy
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
 from reconciler.controller.round.apply_plan import ChangeResult
-from reconciler.controller.round.episodes import FLAPS_MAX, STORE, Episodes, OngoingConditions, Steps, freeze, hold_of
+from reconciler.controller.round.episodes import FLAPS_MAX, STORE, Episodes, Steps, freeze, hold_of, ongoing
 from reconciler.controller.round.writes import drift_event, last_altered
 from reconciler.incremental import by_key
 from reconciler.journal.events import EventFilter
@@ -32,6 +32,7 @@ from reconciler.state import (
     Failed,
     FleetState,
     Fought,
+    Frozen,
     Held,
     Refused,
     StateChange,
@@ -62,10 +63,10 @@ class ReportedConditions:
         self._episodes = Episodes(journal, _KINDS)
         self._failures: dict[Copy, str] = {}
         self._drifts: dict[Copy, tuple[Change, Event]] = {}
-        self._held = OngoingConditions(held_for_person)
+        self._held: Mapping[Copy, Held] = {}
         self.held_by: dict[Copy, str] = {}
         """By copy that waits for a person the revision with which that began."""
-        self._frozen = OngoingConditions(frozen)
+        self._frozen: Mapping[Copy, Frozen] = {}
         self._degraded_at: dict[str, list[str]] = {}
         """By subject the recent times at which it began to be degraded (RFC 3339)."""
         self._healed_at: dict[Copy, str] = {}
@@ -198,18 +199,19 @@ class ReportedConditions:
 
     def _held_or_frozen(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
         """Return events of holds for a person, by cluster; and of objects frozen by broken files, over the fleet."""
-        self._held.take_in(state, turns)
-        self._frozen.take_in(state, turns)
+        changed = {(turn.cluster, turn.identity) for turn in turns}
+        self._held = ongoing(held_for_person, state, self._held, changed)
+        self._frozen = ongoing(frozen, state, self._frozen, changed)
         revision, before = state.facts.schedule.fleet.revision, self.held_by
         known = {cluster for cluster, _ in before}
         self.held_by = {
             copy: before.get(copy) or ("" if copy[0] in known else self._held_before(copy)) or revision
-            for copy in self._held.by_copy
+            for copy in self._held
         }
         held = {}
-        for cluster, there in by_key(self._held.by_copy).items():
+        for cluster, there in by_key(self._held).items():
             # The first of each cluster speaks for all there.
-            holds = {one: self._held.by_copy[cluster, one] for one in there}
+            holds = {one: self._held[cluster, one] for one in there}
             hold = hold_of(holds, {one: self.held_by[cluster, one] for one in there})
             first = min(there)
             held[f"cluster {cluster}"] = {**_behind(state, (cluster, first), holds[first]), **hold}
@@ -219,7 +221,7 @@ class ReportedConditions:
             if subject not in held and _is_evaluated_there(state, subject.removeprefix("cluster "), event)
         ]
         events = self._episodes.update(EventKind.HELD, held, now, over=over)
-        still = {STORE: freeze(self._frozen.by_copy)} if self._frozen.by_copy else {}
+        still = {STORE: freeze(self._frozen)} if self._frozen else {}
         # After a start, frozen objects of an unreachable cluster are unknown.
         is_known = all(cluster.why_away is None for cluster in state.clusters.values())
         is_whole = is_known or state.facts.schedule.fleet.is_complete

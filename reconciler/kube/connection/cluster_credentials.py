@@ -240,7 +240,8 @@ class Credentials:
             return read()
         except (ConfigurationError, OSError) as error:
             why = f"{error.filename} cannot be read: {error.strerror}" if isinstance(error, OSError) else error
-            raise self._rejected(f"{why}{self._config.where_files_come_from}") from error
+            remedy = "; the pod must mount the token of its account there" if self._config.is_in_cluster else ""
+            raise self._rejected(f"{why}{remedy}") from error
 
     def _tls_context(self, ca: bytes, pair: tuple[bytes, bytes] | None) -> ssl.SSLContext:
         """Return a context that trusts the cluster's CA alone: 0.1 ms, where all system CAs cost 19."""

@@ -95,11 +95,6 @@ class MemberConfig(Struct, frozen=True, kw_only=True):
         """Return whether the kubeconfig itself holds a secret."""
         return bool(self.token or self.password or self.client_key.data or self.auth_provider)
 
-    @property
-    def where_files_come_from(self) -> str:
-        """Return an addition to messages about a missing file; empty: the kubeconfig names it."""
-        return "; the pod must mount the token of its account there" if self.is_in_cluster else ""
-
 
 def file_contents(config: MemberConfig) -> tuple[bytes, ...]:
     """Return digests of the files that an entry names, as they are now; empty for one that cannot be read."""
