@@ -39,7 +39,7 @@ from reconciler.kube.pod_shapes import NodeList, NodeObject, Pod, PodList
 from reconciler.kube.refusal_errors import clean
 from reconciler.kube.served_kinds import Kinds
 from reconciler.kube.transport import Answer, Transport
-from reconciler.kube.watch_stream import Bookmark, LineCutter, WatchEvent, watch_event
+from reconciler.kube.watch_stream import Bookmark, WatchEvent, lines_of, watch_event
 
 PRESENCE_DEADLINE_S = 5.0
 """Time limit for a cluster to prove that it answers, after a failed request about one of its kinds."""
@@ -206,13 +206,11 @@ class MemberCluster:
             resource_version=resource_version,
             seconds=requests.WATCH_SECONDS,
         )
-        cutter = LineCutter(self.name)
         async with self._kinds.about(gvk), self._transport.stream(request, self._user_agent()) as stream:
-            async for chunk in stream.iter_any():
-                for line in cutter.feed(chunk):
-                    with reading_answer(self.name, "watch event"):
-                        event = watch_event(self.name, line, gvk, request)
-                    yield event
+            async for line in lines_of(self.name, stream):
+                with reading_answer(self.name, "watch event"):
+                    event = watch_event(self.name, line, gvk, request)
+                yield event
 
     async def table(
         self, kind: ServedKind, *, namespace: str = "", name: str = "", label_selector: str = ""

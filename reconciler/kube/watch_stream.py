@@ -1,12 +1,13 @@
-"""The stream of a watch, cut into events. Pure: bytes in, events out.
+"""The stream of a watch, cut into events.
 
 Source: Kubernetes, "Kubernetes API Concepts, Efficient detection of changes".
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import orjson
 from msgspec import Struct
@@ -18,6 +19,9 @@ from reconciler.errors import BadAnswer
 from reconciler.kube.answers import as_live_object, bad, json_object, list_metadata
 from reconciler.kube.kube_requests import Request
 from reconciler.kube.refusal_errors import clean, refusal
+
+if TYPE_CHECKING:
+    from aiohttp import StreamReader
 
 LINE_MAX_BYTES = 4 * 1024 * 1024
 """Above what etcd stores in one object by default (1.5 MB), with room for API servers that allow more."""
@@ -36,25 +40,16 @@ class Bookmark(Struct, frozen=True, kw_only=True):
     resource_version: str
 
 
-class LineCutter:
-    """Cuts chunks into whole lines; an incomplete last line is dropped."""
+async def lines_of(cluster: str, stream: StreamReader) -> AsyncIterator[bytes]:
+    """Yield the lines of a stream; an incomplete last one is dropped."""
+    from aiohttp.http_exceptions import LineTooLong  # noqa: PLC0415 - whoever has a stream has aiohttp
 
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
-        self._rest = bytearray()
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the lines that are complete by now."""
-        start = len(self._rest)
-        self._rest += chunk
-        if self._rest.find(b"\n", start) < 0:
-            if len(self._rest) > LINE_MAX_BYTES:
-                raise BadAnswer(self._cluster, f"a watch event is longer than {LINE_MAX_BYTES} bytes")
-            return
-        *lines, self._rest = self._rest.split(b"\n")
-        for line in lines:
-            if line:
-                yield bytes(line)
+    try:
+        while (line := await stream.readline(max_line_length=LINE_MAX_BYTES)).endswith(b"\n"):
+            if event := line.strip():
+                yield event
+    except LineTooLong as error:
+        raise BadAnswer(cluster, f"a watch event is longer than {LINE_MAX_BYTES} bytes") from error
 
 
 def watch_event(cluster: str, line: bytes, gvk: GVK, request: Request) -> WatchEvent | Bookmark:

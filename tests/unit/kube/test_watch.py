@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
+from aiohttp import StreamReader
+from aiohttp.base_protocol import BaseProtocol
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +15,7 @@ from reconciler.errors import BadAnswer, ListExpired, MemberClusterError
 from reconciler.kube import Bookmark, WatchEvent
 from reconciler.kube import watch_stream as kube_watch
 from reconciler.kube.kube_requests import read
-from reconciler.kube.watch_stream import LineCutter, watch_event
+from reconciler.kube.watch_stream import lines_of, watch_event
 from tests.fakes.scripted_server import status
 
 POD = GVK("", "v1", "Pod")
@@ -23,28 +26,34 @@ def event_of(kind: str, item: Any) -> WatchEvent | Bookmark:
     return watch_event("m1", json.dumps({"type": kind, "object": item}).encode(), POD, REQUEST)
 
 
-@given(st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line)), st.data())
+async def lines_in(*chunks: bytes) -> list[bytes]:
+    stream = StreamReader(BaseProtocol(asyncio.get_running_loop()), 2**16)
+    for chunk in chunks:
+        stream.feed_data(chunk)
+    stream.feed_eof()
+    return [line async for line in lines_of("m1", stream)]
+
+
+@given(st.lists(st.binary(min_size=1).map(lambda line: b"{" + line.replace(b"\n", b"") + b"}")), st.data())
 def test_lines_come_out_whole_however_they_are_cut(lines: list[bytes], data: st.DataObject) -> None:
-    stream = b"".join(line + b"\n" for line in lines)
-    cutter, rest = LineCutter("m1"), stream
-    found: list[bytes] = []
+    rest = b"".join(line + b"\n" for line in lines)
+    chunks: list[bytes] = []
     while rest:
         size = data.draw(st.integers(min_value=1, max_value=len(rest)))
-        found += cutter.feed(rest[:size])
+        chunks.append(rest[:size])
         rest = rest[size:]
-    assert found == lines
+    assert asyncio.run(lines_in(*chunks)) == lines
 
 
-def test_a_line_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_line_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube_watch, "LINE_MAX_BYTES", 100)
-    cutter = LineCutter("m1")
-    assert list(cutter.feed(b"x" * 100)) == []
+    assert await lines_in(b"x" * 99 + b"\n") == [b"x" * 99]
     with pytest.raises(BadAnswer, match="longer than 100 bytes"):
-        list(cutter.feed(b"x"))
+        await lines_in(b"x" * 101)
 
 
-def test_a_line_that_was_cut_off_at_the_end_is_no_event() -> None:
-    assert list(LineCutter("m1").feed(b'{"type":"DELETED"')) == []
+async def test_a_line_that_was_cut_off_at_the_end_is_no_event() -> None:
+    assert await lines_in(b'{"type":"DELETED"') == []
 
 
 def test_events_and_bookmarks_are_told_apart() -> None:
