@@ -175,7 +175,7 @@ class ControlLoop:
         work = work_of(batch)
         if work.is_empty:
             return state, 0.0
-        self._garbage.round_ended()
+        self._garbage.is_due = True
         state, work = await self._with_store(state, work)
         self._published.publish(state)
         fleet = state.fleet
@@ -270,7 +270,7 @@ class ControlLoop:
                 state, work = self._reconnected(state, fleet, work)
             if needs_other_members(before, fleet):
                 own = self._parts.access.clusters.own(fleet)
-                self._memory.away.keep(own)
+                self._memory.away.queue.keep(own)
                 self._memory.kind_faults.keep(own)
             is_everything = work.everything or concerns_everything(before, fleet)
             work = replace(work, everything=is_everything)
@@ -322,7 +322,7 @@ class ControlLoop:
         parts, schedule = self._parts, state.schedule
         assert schedule is not None, "a reading decides"
         if scope is not None:
-            copies = len(scope.identities) * len(fleet.clusters) + scope.size
+            copies = len(scope.identities) * len(fleet.clusters) + sum(map(len, scope.copies.values()))
         else:
             wanted = sum(len(binding.targets) for binding in schedule.bindings.values())
             copies = wanted + sum(map(len, state.known.ledger.values()))

@@ -122,7 +122,7 @@ class Recorder:
             if state.picture is None or problem not in state.picture.plan.problems:
                 extra = {"event": "MoveStalled", "cluster": problem.cluster, "why": problem.message}
                 log.warning("a move makes no progress", extra=extra)
-        unwatched = self._memory.kind_faults.watch_problems
+        unwatched = self._memory.kind_faults.unwatched_kinds.values()
         problems = with_problems(picture.plan.problems, overdue, self._memory.restores.problems(now), unwatched)
         picture = with_completeness(replace(picture, plan=replace(picture.plan, problems=problems)), self._members)
         # Those that were asked anything, or of which it is known why they could not be.
@@ -138,7 +138,11 @@ class Recorder:
         left = unmade(planned, results, awaited)
         pending = awaited | left | {result.change.copy for result in results if result.error}
         unfinished, only = self._memory.unfinished, snapshot.only
-        concerned = only if only is not None else {*planned.schedule.bindings, *unfinished.all}
+        concerned = (
+            only
+            if only is not None
+            else planned.schedule.bindings.keys() | unfinished.held | {name for _, name in unfinished.retries.keys}
+        )
         unfinished.follow(concerned, changes, pending, snapshot.is_asked)
         for copy in awaited:
             # No other try is due before its results are in, and the pauses go on from there.
@@ -300,7 +304,7 @@ class Recorder:
         missing: dict[str, str] = {}
         for name, member in snapshot.members.items():
             if isinstance(member, Read):
-                self._memory.away.was_read(name)
+                self._memory.away.queue.forget(name)
             elif name in state.members:
                 self._memory.away.was_not_read(name)
                 missing[name] = member.why

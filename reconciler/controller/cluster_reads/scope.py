@@ -52,11 +52,6 @@ class ReadScope(Struct, frozen=True, kw_only=True, dict=True):
         """Return whether it is empty."""
         return not self.only and not self.clusters
 
-    @property
-    def size(self) -> int:
-        """Return the number of copies in scope, but for those of `identities`."""
-        return sum(map(len, self.copies.values()))
-
     def asked_in(self, cluster: str) -> frozenset[Identity]:
         """Return the objects in scope in a cluster."""
         here = self.copies.get(cluster)

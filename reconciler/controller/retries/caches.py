@@ -52,18 +52,15 @@ class Garbage:
 
     def __init__(self) -> None:
         self._least_bytes = 0
-        self._is_due = False
-        self._thorough_s: float | None = None
-
-    def round_ended(self) -> None:
+        self.is_due = False
         """There may be garbage."""
-        self._is_due = True
+        self._thorough_s: float | None = None
 
     def idle(self, now_s: float) -> None:
         """Nobody waits: collect."""
-        if not self._is_due:
+        if not self.is_due:
             return
-        self._is_due = False
+        self.is_due = False
         if self._thorough_s is None or now_s >= self._thorough_s:
             self._thorough_s = now_s + timing.THOROUGH_S
             gc.unfreeze()
@@ -169,11 +166,6 @@ class RetryQueue:
         self.looks = WorkQueue[Identity](timing.RETRY_BACK_OFF, clock)
         """Objects to evaluate again even without an event: a move may be overdue then."""
         self._replacing: set[Copy] = set()
-
-    @property
-    def all(self) -> frozenset[Identity]:
-        """Everything that is left."""
-        return self.held.union(identity for _, identity in self.retries.keys)
 
     @property
     def held(self) -> frozenset[Identity]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from reconciler.api.clusters import ClusterObservation, Listed, Member, Read, Unlisted, UnlistedCause
@@ -36,38 +36,30 @@ class UnreachableClusters:
     """Names of clusters, by when each is asked next."""
 
     def __init__(self, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
-        self._queue = WorkQueue[str](timing.AWAY_BACK_OFF, clock, jitter=jitter, per_second_max=_PER_SECOND)
+        self.queue = WorkQueue[str](timing.AWAY_BACK_OFF, clock, jitter=jitter, per_second_max=_PER_SECOND)
         self._tasks: dict[str, asyncio.Task[bool]] = {}
 
     def was_not_read(self, name: str) -> None:
         """A round went without the cluster; each time in a row doubles the pause."""
-        if not self._queue.is_waiting(name) and name not in self._tasks:
-            self._queue.requeue_rate_limited(name)
-
-    def was_read(self, name: str) -> None:
-        """The cluster is there."""
-        self._queue.forget(name)
+        if not self.queue.is_waiting(name) and name not in self._tasks:
+            self.queue.requeue_rate_limited(name)
 
     def back_among(self, members: Mapping[str, Member]) -> list[str]:
         """The clusters that were away and have just been read."""
-        return [name for name in self._queue.keys if isinstance(members.get(name), Read)]
-
-    def keep(self, names: frozenset[str]) -> None:
-        """Forget clusters that have left the fleet."""
-        self._queue.keep(names)
+        return [name for name in self.queue.keys if isinstance(members.get(name), Read)]
 
     async def reconnected(self, members: Mapping[str, MemberCluster], uids: Mapping[str, str]) -> list[str]:
         """Ask due clusters; return those that answered with their identity (`uids`); the others come later."""
-        for name in self._queue.due():
+        for name in self.queue.due():
             if name in members and name not in self._tasks:
                 # Counted from when it is asked: how long it is silent then is no pause.
-                self._queue.requeue_rate_limited(name)
+                self.queue.requeue_rate_limited(name)
                 self._tasks[name] = start(_is_back(name, members, uids), f"asking {name}")
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=timing.SLOW_S, return_when=asyncio.FIRST_COMPLETED)
         ended = {name: task for name, task in self._tasks.items() if task.done()}
         self._tasks = {name: task for name, task in self._tasks.items() if name not in ended}
-        return [name for name, task in ended.items() if name in self._queue and not task.cancelled() and task.result()]
+        return [name for name, task in ended.items() if name in self.queue and not task.cancelled() and task.result()]
 
     async def close(self) -> None:
         """Ask nobody any more."""
@@ -107,7 +99,8 @@ class KindFaults:
     def __init__(self, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
         self._faults: dict[str, tuple[Unlisted, ...]] = {}
         self._observed: dict[str, tuple[Unlisted, ...]] = {}
-        self._unwatched: dict[tuple[str, GVK], Problem] = {}
+        self.unwatched_kinds: dict[tuple[str, GVK], Problem] = {}
+        """The problems of kinds that may not be watched."""
         self._served: dict[str, _Served] = {}
         self._wanted: tuple[Fleet | None, Wanted] = (None, frozenset())
         self._answered: set[Subject] = set()
@@ -137,14 +130,14 @@ class KindFaults:
         self._faults = {name: faults for name, faults in self._faults.items() if name in names}
         self._observed = {name: faults for name, faults in self._observed.items() if name in names}
         self._served = {name: served for name, served in self._served.items() if name in names}
-        self._unwatched = {key: problem for key, problem in self._unwatched.items() if key[0] in names}
+        self.unwatched_kinds = {key: problem for key, problem in self.unwatched_kinds.items() if key[0] in names}
 
     def unwatched(self, cluster: str, gvk: GVK, why: str) -> bool:
         """Record that a kind may not be watched (`why` empty: it may); return whether that is news."""
-        was = self._unwatched.pop((cluster, gvk), None)
+        was = self.unwatched_kinds.pop((cluster, gvk), None)
         if why:
             text = f"{gvk.kind} may not be watched, so its changes are seen at the next resync only: {why}"
-            self._unwatched[cluster, gvk] = warning(NOWHERE, "", RIGHT_MISSING, text, cluster)
+            self.unwatched_kinds[cluster, gvk] = warning(NOWHERE, "", RIGHT_MISSING, text, cluster)
         return (was is None) is bool(why)
 
     def of(self, cluster: str) -> tuple[Unlisted, ...]:
@@ -186,11 +179,6 @@ class KindFaults:
     def problems(self) -> tuple[Problem, ...]:
         """Return their problems."""
         return tuple(not_listed(name, one) for name, faults in self._faults.items() for one in faults)
-
-    @property
-    def watch_problems(self) -> Collection[Problem]:
-        """Return the problems of kinds that may not be watched."""
-        return self._unwatched.values()
 
     def _put(self, name: str, faults: Iterable[Unlisted]) -> None:
         before, after = self.of(name), tuple(sorted(faults))

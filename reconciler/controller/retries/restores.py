@@ -9,7 +9,7 @@ Concepts, resource versions; KEP-5504 (versions of a kind are compared as number
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from heapq import nlargest
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -50,7 +50,8 @@ class Restores:
 
     def __init__(self) -> None:
         self._newest: dict[str, dict[GVK, int]] = {}
-        self._suspected: dict[str, dict[VersionDecrease, None]] = {}
+        self.suspected: dict[str, dict[VersionDecrease, None]] = {}
+        """By cluster to be checked. Nothing is written there before: that would make what is older new."""
         self._since: dict[str, str] = {}
         """Cluster to when it was noticed (RFC 3339)."""
         self._faults = Transitions()
@@ -83,18 +84,13 @@ class Restores:
 
     def suspect(self, cluster: str, suspicion: VersionDecrease) -> None:
         """Note an answer that is older than an earlier one."""
-        self._suspected.setdefault(cluster, {})[suspicion] = None
-
-    @property
-    def suspected(self) -> Collection[str]:
-        """Return the clusters to be checked. Nothing is written there before: that would make what is older new."""
-        return self._suspected.keys()
+        self.suspected.setdefault(cluster, {})[suspicion] = None
 
     def forget(self, clusters: Iterable[str]) -> None:
         """Nothing was seen of these."""
         for cluster in clusters:
             self._newest.pop(cluster, None)
-            self._suspected.pop(cluster, None)
+            self.suspected.pop(cluster, None)
 
     def went_back(self, cluster: str, now: str) -> None:
         """The past that was seen is none any more."""
@@ -131,9 +127,9 @@ class Restores:
 
     async def confirmed(self, members: Mapping[str, tuple[MemberCluster, str]]) -> list[str]:
         """Those of the suspected clusters that went back. What could not be asked is asked the next time."""
-        due = {name: members[name] for name in self._suspected if name in members}
-        self._suspected = {name: self._suspected[name] for name in due}
-        looks = (try_await(_went_back(*at, tuple(self._suspected[name]))) for name, at in due.items())
+        due = {name: members[name] for name in self.suspected if name in members}
+        self.suspected = {name: self.suspected[name] for name in due}
+        looks = (try_await(_went_back(*at, tuple(self.suspected[name]))) for name, at in due.items())
         went_back = []
         for name, answer in zip(due, await asyncio.gather(*looks), strict=True):
             if answer.fault is not None:
@@ -142,7 +138,7 @@ class Restores:
             elif answer.value:
                 went_back.append(name)
             if answer.fault is not None or answer.value is not None:
-                self._suspected.pop(name, None)
+                self.suspected.pop(name, None)
         return went_back
 
 

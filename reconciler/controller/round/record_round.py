@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from reconciler.api.binding import PreviousPlacement
-from reconciler.api.clusters import LiveObject, Read
+from reconciler.api.clusters import Read
 from reconciler.api.content import Json
 from reconciler.api.ledger import AppliedRow, Event, EventKind
-from reconciler.api.plan import Manifest
 from reconciler.api.refs import Identity
 from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.controller.round.episodes import PlacementReasons, placed_events
@@ -143,10 +142,19 @@ def _confirmed(planned: Round, snapshot: FleetSnapshot, written: set[tuple[str, 
             live = member.objects.get(identity)
             if live is None or is_terminating(live) or (cluster, identity) in due or (cluster, identity) in written:
                 continue
-            known = rows.get(identity)
-            row = _row(cluster, manifest, live, snapshot, known)
-            if row is None:
+            known, owner = rows.get(identity), read_owner(live.body)
+            if owner is None:
                 continue
+            memory = memory_of(known, live.uid, owner.replicas)
+            row = replace(
+                marked_row(cluster, manifest.gvk, live, owner),
+                manifest_digest=recorded_digest(manifest.digest, manifest.identity, snapshot.journal.record_key),
+                recorded=hashed_leaves(manifest.body, manifest.leaves, snapshot.journal.record_key),
+                revision=snapshot.fleet.revision,
+                source=manifest.source,
+                established=memory.established,
+                base=memory.base,
+            )
             recorded = (known.uid, known.manifest_digest, known.finished) if known is not None else None
             is_news = recorded != (row.uid, row.manifest_digest, row.finished)
             if is_news and is_marked(live, names):
@@ -178,21 +186,3 @@ def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bo
         return not is_marked(live, fleet_names)
     # What is not served now, perhaps for a moment only, cannot be seen either.
     return row.identity in member.absent and row.gvk in member.served
-
-
-def _row(
-    cluster: str, manifest: Manifest, live: LiveObject, snapshot: FleetSnapshot, known: AppliedRow | None
-) -> AppliedRow | None:
-    owner = read_owner(live.body)
-    if owner is None:
-        return None
-    memory = memory_of(known, live.uid, owner.replicas)
-    return replace(
-        marked_row(cluster, manifest.gvk, live, owner),
-        manifest_digest=recorded_digest(manifest.digest, manifest.identity, snapshot.journal.record_key),
-        recorded=hashed_leaves(manifest.body, manifest.leaves, snapshot.journal.record_key),
-        revision=snapshot.fleet.revision,
-        source=manifest.source,
-        established=memory.established,
-        base=memory.base,
-    )

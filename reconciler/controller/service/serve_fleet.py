@@ -59,12 +59,6 @@ def is_full(why: str, now: str) -> Event:
     return Event(round=0, time=now, kind=EventKind.JOURNAL_FULL, subject=_JOURNAL, data={"why": why, "todo": NO_ROOM})
 
 
-def has_room(full: Event, now: str) -> Event:
-    """Return the event of its end."""
-    data = {"why": full.data["why"], "since": full.time}
-    return Event(round=0, time=now, kind=EventKind.JOURNAL_HAS_ROOM, subject=_JOURNAL, data=data)
-
-
 async def tell_of(
     full: Event, journal: Path, hooks: Sequence[WebhookOptions], vitals: Vitals, clock: Clock, words: Words
 ) -> None:
@@ -172,7 +166,10 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
             try:
                 with Journal.open(path) as journal:
                     if full is not None:
-                        journal.record_events([full, has_room(full, clock.now())])
+                        data = {"why": full.data["why"], "since": full.time}
+                        kind, now = EventKind.JOURNAL_HAS_ROOM, clock.now()
+                        end = Event(round=0, time=now, kind=kind, subject=full.subject, data=data)
+                        journal.record_events([full, end])
                         full = None
                     await _serve_with(journal, service, vitals, signals)
             except JournalFull as error:

@@ -56,7 +56,7 @@ async def test_a_cluster_is_asked_only_when_it_was_missing_and_its_pause_is_over
         absent.away.was_not_read("m1")
         assert not await absent.reconnected(scene.members, {}, LATER_S + 0.5)
         assert await absent.reconnected(scene.members, {}, LATER_S + 1)
-        absent.away.was_read("m1")
+        absent.away.queue.forget("m1")
         assert not await absent.reconnected(scene.members, {}, 2 * LATER_S)
 
 
@@ -91,7 +91,7 @@ async def test_clusters_that_left_the_fleet_are_forgotten(tmp_path: Path) -> Non
     async with opened(tmp_path) as scene:
         absent = Asker()
         absent.away.was_not_read("m1")
-        absent.away.keep(frozenset({"m2"}))
+        absent.away.queue.keep(frozenset({"m2"}))
         assert not await absent.reconnected(scene.members, {}, LATER_S)
 
 

@@ -29,20 +29,20 @@ def test_what_died_in_a_round_is_freed_when_nobody_waits() -> None:
     garbage, knot = Garbage(), weakref.ref(Knot())
     garbage.idle(0)
     assert knot() is not None
-    garbage.round_ended()
+    garbage.is_due = True
     garbage.idle(1)
     assert knot() is None
 
 
 def test_what_was_set_aside_and_died_later_is_freed_by_the_thorough_collection() -> None:
     garbage, alive = Garbage(), Knot()
-    garbage.round_ended()
+    garbage.is_due = True
     garbage.idle(0)
     knot = weakref.ref(alive)
     del alive
-    garbage.round_ended()
+    garbage.is_due = True
     garbage.idle(60)
     assert knot() is not None
-    garbage.round_ended()
+    garbage.is_due = True
     garbage.idle(3600)
     assert knot() is None
