@@ -138,11 +138,8 @@ class Recorder:
         left = unmade(planned, results, awaited)
         pending = awaited | left | {result.change.copy for result in results if result.error}
         unfinished, only = self._memory.unfinished, snapshot.only
-        concerned = (
-            only
-            if only is not None
-            else planned.schedule.bindings.keys() | unfinished.held | {name for _, name in unfinished.retries.keys}
-        )
+        retried = (identity for _, identity in unfinished.retries.keys)
+        concerned = only if only is not None else {*planned.schedule.bindings, *unfinished.held, *retried}
         unfinished.follow(concerned, changes, pending, snapshot.is_asked)
         for copy in awaited:
             # No other try is due before its results are in, and the pauses go on from there.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from itertools import compress
-from operator import is_not
 from types import MappingProxyType
 from typing import Final
 
@@ -188,16 +186,6 @@ class StoreInForce:
         """Parse the files that are not as they were; those that are gone are noted."""
         if self._cache is not None and not self._stored:
             self._cached = self._cache.load(files)
-        if len(files) == len(self._stored):
-            differing = list(compress(range(len(files)), map(is_not, files, self._stored)))
-            if all(files[index].path == self._stored[index].path for index in differing):
-                parsed, fresh = self._parsed.copy(), []
-                for index in differing:
-                    if files[index].blob != parsed[index].blob:
-                        parsed[index] = self._parse_file(files[index])
-                        fresh.append(parsed[index])
-                self._parsed, self._stored = parsed, files
-                return fresh
         known = {file.path: file for file in self._parsed}
         parsed, fresh = [], []
         for file in files:

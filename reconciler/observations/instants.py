@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from math import inf
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
+from reconciler.api.binding import Constraint
 from reconciler.api.content import JsonObject, dig
+from reconciler.api.ledger import EvictionRecord, SuspensionRecord
+from reconciler.api.rollouts import Approval
 from reconciler.regex import regex
 
 _FORM: Final = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})")
@@ -72,23 +75,16 @@ def later(now: str, seconds: float) -> str:
     return (moment + timedelta(seconds=seconds)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class UntilTime(Protocol):
-    """Something that holds until a time; empty: without end."""
-
-    @property
-    def until(self) -> str:
-        """Return the end."""
+Ending = TypeVar("Ending", Approval, Constraint, EvictionRecord, SuspensionRecord)
+"""It holds until a time; empty: without end."""
 
 
-_Ending = TypeVar("_Ending", bound=UntilTime)
-
-
-def is_in_force(timed: UntilTime, now: str) -> bool:
+def is_in_force(timed: Ending, now: str) -> bool:
     """Return whether its time is not up."""
     ends, moment = instant(timed.until), instant(now)
     return ends is None or moment is None or ends > moment
 
 
-def in_force(timed: Iterable[_Ending], now: str) -> tuple[_Ending, ...]:
+def in_force(timed: Iterable[Ending], now: str) -> tuple[Ending, ...]:
     """Return those whose time is not up."""
     return tuple(each for each in timed if is_in_force(each, now))

@@ -69,7 +69,6 @@ class HealthCache:
     def __init__(self, inbox: Inbox) -> None:
         """Begin empty. `inbox`: is sent that a health has changed."""
         self._states: dict[str, dict[Identity, HealthState]] = {}
-        self._shared: set[str] = set()
         self._versions: dict[Copy, int] = {}
         self._entries: dict[Copy, _HealthEntry] = {}
         """Of what has pods that say more than its own status."""
@@ -83,9 +82,8 @@ class HealthCache:
 
     def snapshot(self) -> Mapping[str, Mapping[Identity, HealthState]]:
         """Return the present state; it does not change later."""
-        self._shared.update(self._states)
         self.has_news = False
-        return dict(self._states)
+        return {cluster: dict(healths) for cluster, healths in self._states.items()}
 
     def unhealthy(self) -> Iterator[Copy]:
         """Yield existing, unhealthy copies."""
@@ -197,10 +195,6 @@ class HealthCache:
         known = self._states.setdefault(cluster, {})
         if known.get(identity) == new:
             return
-        if cluster in self._shared:
-            # What was handed out stays as it was.
-            known = self._states[cluster] = dict(known)
-            self._shared.discard(cluster)
         if new is None:
             del known[identity]
         else:
