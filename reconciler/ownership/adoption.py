@@ -131,7 +131,7 @@ Source: client-go, dynamic create-update-delete example; Sveltos: addon-controll
 def adoption_operations(
     live: JsonObject, manager: str, predecessors: Iterable[str] | None = None
 ) -> tuple[Operation, ...]:
-    """Return the patch that makes the predecessors' fields (None: those of tools) ours; empty without any.
+    """Return the patch that makes the predecessors' fields (None: those of tools) ours; empty if others have all.
 
     Else a field that leaves the store would stay for ever. Of client-side apply only fields in its annotation count.
     """
@@ -199,7 +199,10 @@ def _adopted_fields(live: JsonObject, manager: str, predecessors: Iterable[str] 
             trees.append(_mentioned(tree, last_applied) if is_client_side else tree)
         else:
             others.append(entry)
-    if len(others) + sum(is_applied_by(entry, manager) for entry in entries) == len(entries):
+    if not entries:
+        # To the first apply of an object without managers the API server adds one that holds all fields, for ever.
+        trees = [_branch(("metadata", "annotations", OWNER_ANNOTATION), {})]
+    elif len(others) + sum(is_applied_by(entry, manager) for entry in entries) == len(entries):
         return None
     return [_our_entry(live, manager, union(trees)), *others]
 
@@ -236,11 +239,12 @@ def _mentioned(fields: Mapping[str, Any], body: Json) -> dict[str, Any]:
 
 def _our_entry(live: JsonObject, manager: str, fields: Mapping[str, Any]) -> JsonObject:
     times = [str(e.get("time", "")) for e in entries_of(live)]
+    created = str(dig(live, "metadata", "creationTimestamp") or "")
     return {
         "manager": manager,
         "operation": "Apply",
         "apiVersion": live.get("apiVersion"),
-        "time": max(times, default=""),
+        "time": max([created, *times]),
         "fieldsType": "FieldsV1",
         "fieldsV1": fields,
     }
@@ -270,4 +274,5 @@ def _version_guard(live: JsonObject) -> Operation:
 
 
 def _guarded(live: JsonObject, fields: list[JsonObject]) -> tuple[Operation, ...]:
-    return (_version_guard(live), {"op": "replace", "path": "/metadata/managedFields", "value": fields})
+    # Without managers there is nothing to replace.
+    return (_version_guard(live), {"op": "add", "path": "/metadata/managedFields", "value": fields})

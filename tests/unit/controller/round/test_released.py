@@ -57,6 +57,20 @@ async def test_it_is_taken_back_and_the_plan_says_so(tmp_path: Path) -> None:
         assert await due(scene, store()) == ([], [])
 
 
+async def test_what_leaves_the_store_after_it_was_taken_back_leaves_the_cluster(tmp_path: Path) -> None:
+    template = config_map(value="1")
+    template["data"]["more"] = "2"
+    with_more = fleet_of(template, policy("ConfigMap", "m1"), clusters=TWO)
+    async with opened(tmp_path) as scene:
+        for fleet in (with_more, WITHOUT, with_more, store()):
+            _, planned = await scene.plan(fleet, remembered(scene.journal))
+            await scene.act(planned)
+        live = scene.live("m1")
+        assert live is not None
+        assert live["data"] == {"value": "1"}
+        assert await due(scene, store()) == ([], [])
+
+
 async def test_a_rendered_chart_is_taken_back_whatever_it_states_of_itself(tmp_path: Path) -> None:
     chart = config_map(value="1")
     chart["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
