@@ -48,22 +48,18 @@ class LastGood:
         else:
             from reconciler.store.git.git_past import GitPast, WorkTreePast
 
-            past = GitPast(location.repository, location.subdir)
-            if is_files:
-                past = WorkTreePast(location.path, location.repository, location.subdir)
+            past = (WorkTreePast if is_files else GitPast)(location.repository, location.subdir)
         if past is None:
             return fleet
-        paths = {file.path for file in snapshot.files}
-        is_whole = not fleet.frozen and not past.earlier(snapshot.revision, paths, ()).good
-        if is_whole and not past.good_blobs(snapshot.revision, ()):
-            self._keep(snapshot, {file.path: file.blob for file in snapshot.files})
-            return fleet
-        from reconciler.controller.store_in_force import StoreInForce
+        blobs: Mapping[str, str] = {file.path: file.blob for file in snapshot.files}
+        is_whole = not fleet.frozen and not past.earlier(snapshot.revision, blobs.keys(), ()).good
+        if not is_whole or past.good_blobs(snapshot.revision, ()):
+            from reconciler.controller.store_in_force import StoreInForce
 
-        store_in_force = StoreInForce({}, past, parsed=files, is_followed=False)
-        active = store_in_force.parse(snapshot)
-        self._keep(snapshot, store_in_force.good_blobs)
-        return active
+            store_in_force = StoreInForce({}, past, parsed=files, is_followed=False)
+            fleet, blobs = store_in_force.parse(snapshot), store_in_force.good_blobs
+        self._to_save = (self._copy, snapshot, blobs) if self._copy is not None else None
+        return fleet
 
     def save(self, *, is_applied: bool) -> None:
         """Save the applied content of a directory for the next run. A failure to save is printed to stderr."""
@@ -88,9 +84,6 @@ class LastGood:
             return None
         self._copy = StoreCopy(journal.parent, location.path)
         return DirectoryPast(location.path, self._copy)
-
-    def _keep(self, snapshot: Snapshot, good_blobs: Mapping[str, str]) -> None:
-        self._to_save = (self._copy, snapshot, good_blobs) if self._copy is not None else None
 
 
 def older_revisions(store: str) -> RevisionsInForce | None:
@@ -147,14 +140,11 @@ class _Repository:
 
         snapshot = await asyncio.to_thread(self._git.recall, revision)
         if snapshot is None and self._url is not None:
-            snapshot = await self._fetched(self._url, revision)
+            from reconciler.errors import StoreError
+            from reconciler.store.url_source import fetch_snapshot
+
+            with suppress(StoreError):
+                folder = self._folder.parent
+                snapshot = await fetch_snapshot(self._url, revision, folder, os.environ, tell=lambda _: None)
         parse = StoreInForce({}, self._git).parse
         return await asyncio.to_thread(parse, snapshot) if snapshot is not None else None
-
-    async def _fetched(self, url: GitUrl, revision: str) -> Snapshot | None:
-        from reconciler.errors import StoreError
-        from reconciler.store.url_source import fetch_snapshot
-
-        with suppress(StoreError):
-            return await fetch_snapshot(url, revision, self._folder.parent, os.environ, tell=lambda _: None)
-        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -16,7 +16,6 @@ from reconciler.fleet import (
     emptied,
     memo_key,
     parse_file,
-    says,
     says_nothing,
     with_last_good,
     without_later_twins,
@@ -106,23 +105,32 @@ class StoreInForce:
         earlier = self._earlier(snapshot.revision)
         is_sound = not (self._broken or earlier.good)
         in_force = self._parsed if is_sound else list(with_last_good(self._parsed, earlier, self._replaced))
-        fleet = assemble(snapshot.revision, in_force, snapshot.problems, self._assembled)
-        has_twins = any(problem.code == "duplicate-identity" for problem in fleet.problems)
-        twins = without_later_twins(in_force, self._said_before) if has_twins else {}
-        if twins:
-            alone = [twins.get(file.path, file) for file in in_force]
-            fleet = assemble(snapshot.revision, alone, snapshot.problems, self._assembled)
-        was_twin = self._twins - twins.keys()
+        fleet, twins = self._assemble(snapshot, in_force, self._assembled)
+        was_twin = self._twins.difference(twins)
         settled = [file for file in self._parsed if file.path in was_twin] if was_twin else []
         self._remember([file for file in (*fresh, *settled) if file.path not in twins], earlier)
         self._twins = frozenset(twins)
         return fleet
 
-    def _said_before(self, file: ParsedFile, key: Hashable) -> bool:
-        if self._remembered.get(file.path) == file.blob:
-            return True
-        before = self._recalled(file.path)
-        return before is not None and says(before, key)
+    def _assemble(
+        self, snapshot: Snapshot, files: Collection[ParsedFile], tables: AssemblyTables | None = None
+    ) -> tuple[Fleet, Collection[str]]:
+        """Return the fleet, and the paths with documents that others said before. `tables`: it is not an older one."""
+        fleet = assemble(snapshot.revision, files, snapshot.problems, tables)
+        if all(problem.code != "duplicate-identity" for problem in fleet.problems):
+            return fleet, ()
+
+        def states(now: Mapping[str, ParsedFile]) -> Iterator[Mapping[str, ParsedFile]]:
+            if (blobs := self._remembered) and tables is not None:
+                before = {
+                    path: file if blobs.get(path) == file.blob else self._recalled(path) for path, file in now.items()
+                }
+                yield {path: file for path, file in before.items() if file is not None}
+            yield from self._past.states_before(snapshot.revision, now)
+
+        twins = without_later_twins(files, states)
+        alone = [twins.get(file.path, file) for file in files]
+        return assemble(snapshot.revision, alone, snapshot.problems, tables), twins.keys()
 
     def _earlier(self, revision: str) -> Earlier:
         """Return the last good content of paths that are broken now, or gone though nobody may have deleted them."""
@@ -153,12 +161,12 @@ class StoreInForce:
 
     def fleet_at(self, snapshot: Snapshot) -> Fleet:
         """Return the fleet of an older revision, without effect on the active one; also in a thread beside `parse`."""
-        files: Iterable[ParsedFile] = (parsed := self.files_at(snapshot))
+        files = parsed = self.files_at(snapshot)
         broken = {file.path for file in parsed if file.frozen and not is_ignore_file(file.path)}
         if broken:
             earlier = self._past.earlier(snapshot.revision, {file.path for file in parsed}, broken)
-            files = with_last_good(parsed, earlier)
-        return assemble(snapshot.revision, files, snapshot.problems)
+            files = list(with_last_good(parsed, earlier))
+        return self._assemble(snapshot, files)[0]
 
     def files_at(self, snapshot: Snapshot) -> list[ParsedFile]:
         """Return the files of a revision as parsed. Active ones, or those asked for before, are not parsed again."""

@@ -16,7 +16,6 @@ from reconciler.fleet.last_good import (
     LAST_GOOD,
     Earlier,
     emptied,
-    says,
     says_nothing,
     with_last_good,
     without_later_twins,

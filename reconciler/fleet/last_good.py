@@ -162,44 +162,48 @@ def _gone(path: str, earlier: Earlier, unread: str) -> Problem:
 
 
 def without_later_twins(
-    files: Iterable[ParsedFile], said_before: Callable[[ParsedFile, Hashable], bool]
+    files: Iterable[ParsedFile], states_before: Callable[[Mapping[str, ParsedFile]], Iterable[Mapping[str, ParsedFile]]]
 ) -> dict[str, ParsedFile]:
     """Return files with documents that another file had before they did, by path, without those documents.
 
-    `said_before`: whether a file had one before. A document that none of them had before, or several did, stays in all
-    of them: it is ambiguous.
+    `states_before`: what files were before, the newest first. A document that came into several at once stays in all of
+    them: it is ambiguous.
     """
-    places = by_key((key, file) for file in files for key in _keys(file))
-    later: dict[str, tuple[ParsedFile, dict[Hashable, ParsedFile]]] = {}
-    for key, twins in places.items():
-        owners = [file for file in twins if said_before(file, key)] if len(twins) > 1 else []
-        for file in twins if len(owners) == 1 else ():
-            if file is not owners[0]:
-                later.setdefault(file.path, (file, {}))[1][key] = owners[0]
+    pairs = by_key((key, file) for file in files for key in _keys(file))
+    places = {key: twins for key, twins in pairs.items() if len(twins) > 1}
+    involved = {file.path: file for twins in places.values() for file in twins}
+    owners: dict[Hashable, list[ParsedFile]] = {}
+    unsettled = set(places)
+    for state in states_before(involved):
+        keys = {path: _keys(file) for path, file in state.items()}
+        for key in unsettled:
+            owners[key] = [file for file in places[key] if key in keys.get(file.path, ())]
+        unsettled = {key for key in unsettled if len(owners[key]) > 1}
+        if not unsettled:
+            break
+    first = {key: files[0] for key, files in owners.items() if len(files) == 1}
     changed: dict[str, ParsedFile] = {}
-    for path, (file, first) in later.items():
-        source, problems = Source(path), list(file.problems)
-        for key, owner in first.items():
+    for path, file in involved.items():
+        later = {key: source for key, source in _keys(file).items() if first.get(key, file) is not file}
+        problems = list(file.problems)
+        for key, source in later.items():
             kind, value = key if isinstance(key, tuple) else ("", "the document of kind Fleet")
             name = f"{kind.removesuffix('s')} {value}" if isinstance(value, str) and kind else str(value)
-            message = f"{name} is also in {owner.path}, which said so before and counts; keep one of them"
+            message = f"{name} is also in {_keys(first[key])[key]}, which said so before and counts; keep one of them"
             problems.append(Problem(source=source, code="duplicate-identity", message=message))
-        frozen = (*file.frozen, FrozenReach(source=source))
-        changed[path] = replace(_without(file, frozenset(first)), problems=tuple(problems), frozen=frozen)
+        if later:
+            frozen = (*file.frozen, FrozenReach(source=Source(path)))
+            changed[path] = replace(_without(file, frozenset(later)), problems=tuple(problems), frozen=frozen)
     return changed
 
 
-def says(file: ParsedFile, key: Hashable) -> bool:
-    """Return whether one of its documents has this key, as `without_later_twins` asks."""
-    return key in _keys(file)
-
-
-def _keys(file: ParsedFile) -> Iterator[Hashable]:
+def _keys(file: ParsedFile) -> dict[Hashable, Source]:
+    """Return the key of each document with its place."""
+    sources: dict[Hashable, Source] = {"settings": file.settings[0].source} if file.settings else {}
     for kind, name in _KEYS.items():
-        for value in getattr(file, kind):
-            yield kind, getattr(value, name)
-    if file.settings:
-        yield "settings"
+        values = getattr(file, kind)
+        sources |= {(kind, getattr(value, name)): getattr(value, "source", Source(file.path)) for value in values}
+    return sources
 
 
 def _without(file: ParsedFile, keys: frozenset[Hashable]) -> ParsedFile:

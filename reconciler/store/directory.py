@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -23,7 +23,7 @@ from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.api.rollouts import Ancestry
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.errors import StoreError, StoreFault, StoreUnsettled
-from reconciler.fleet import Earlier
+from reconciler.fleet import Earlier, ParsedFile
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, read_tree, resolved
 from reconciler.store.scan import StoreCopy, scan
 
@@ -236,6 +236,10 @@ class StorePast:
         `paths`: all of the revision.
         """
         return Earlier()
+
+    def states_before(self, revision: str, paths: Collection[str]) -> Iterator[Mapping[str, ParsedFile]]:
+        """Yield the files that earlier revisions have at these paths, the newest revision first. Reads files."""
+        return iter(())
 
     def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
         """Return path to active blob, as far as the store itself has it. Reads files.

@@ -107,10 +107,11 @@ _DIGEST_BYTES = 32
 
 @prepared
 class _SavedFiles(Struct, frozen=True, array_like=True):
-    """`good`: the last good content of the files that are broken in the snapshot."""
+    """`good`: the last good content of the files that are broken in the snapshot. `inactive`: paths without any."""
 
     snapshot: Snapshot
     good: tuple[StoreFile, ...]
+    inactive: tuple[str, ...] = ()
 
 
 class StoreCopy:
@@ -136,7 +137,9 @@ class StoreCopy:
         replaced = [path for path, blob in sorted(good_blobs.items()) if there.get(path) != blob]
         files = tuple(without_secrets(file) for file in snapshot.files)
         good = [file for path in replaced if (file := self.file(path, good_blobs[path])) is not None]
-        saved = _SavedFiles(replace(snapshot, files=files), tuple(good))
+        saved = _SavedFiles(
+            replace(snapshot, files=files), tuple(good), tuple(sorted(there.keys() - good_blobs.keys()))
+        )
         data = msgspec.msgpack.encode(saved)
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -157,7 +160,9 @@ class StoreCopy:
 
     def good_blobs(self) -> dict[str, str]:
         """Return path to the active blob at the time of the copy."""
-        return {file.path: file.blob for file in reversed(self._files()) if not file.faults}
+        left_out = saved.inactive if (saved := self._read()) is not None else ()
+        files = (file for file in reversed(self._files()) if not file.faults)
+        return {file.path: file.blob for file in files if file.path not in left_out}
 
     def _files(self) -> tuple[StoreFile, ...]:
         """Return the active files first, and then those that the directory had in their place."""

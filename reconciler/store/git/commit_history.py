@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
@@ -275,6 +275,17 @@ def earlier_of(
     return Earlier(good=good, new=frozenset(new))
 
 
+def states_of(
+    store: GitStore, commits: Iterable[str], subdir: str, paths: Collection[str]
+) -> Iterator[dict[str, ParsedFile]]:
+    """Yield the files at these paths in one commit after another; of a broken one what it was in a later commit."""
+    good: dict[str, ParsedFile] = {}
+    with suppress(StoreError):
+        for commit in islice(commits, COMMITS_MAX):
+            absent = _collect_good(store, commit, subdir, paths, good)
+            yield {path: file for path, file in good.items() if path not in absent}
+
+
 def displaced(store: GitStore, revision: str, subdir: str, paths: Collection[str]) -> Earlier:
     """Return the files of the commit before that the revision replaced by something that is no document.
 
@@ -305,7 +316,7 @@ def blobs_before(store: GitStore, commits: Iterable[str], subdir: str, ignore_fi
 def _collect_good(
     store: GitStore, commit: str, subdir: str, paths: Collection[str], good: dict[str, ParsedFile]
 ) -> set[str]:
-    """Return the paths that the commit does not have; add its good content to `good`."""
+    """Return the paths that the commit does not have; add its good content to `good`, which is not parsed again."""
     try:
         tree = store.tree(commit, subdir)
     except RevisionNotFound:
@@ -315,13 +326,15 @@ def _collect_good(
         try:
             there = resolved(tree, path)
             is_file = there is not None and there[1].kind is EntryKind.FILE
-            file = parse_file(read_file(tree, path, *there)) if there is not None and is_file else None
+            read = read_file(tree, path, *there) if there is not None and is_file else None
         except Unreadable:
             continue
         if there is None:
             absent.add(path)
-        elif file is not None and not file.frozen:
-            good[path] = file
+        elif read is not None and (path not in good or good[path].blob != read.blob):
+            file = parse_file(read)
+            if not file.frozen:
+                good[path] = file
     return absent
 
 

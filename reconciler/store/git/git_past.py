@@ -6,7 +6,7 @@ One commit after another is read: only blobs that the last snapshot lacks. What 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.api.rollouts import Ancestry
 from reconciler.errors import RevisionNotFound, StoreError
-from reconciler.fleet import Earlier
-from reconciler.store.directory import StorePast, in_the_way, obstacles
+from reconciler.fleet import Earlier, ParsedFile
+from reconciler.store.directory import StorePast, in_the_way
 from reconciler.store.file_walk import MAX_FILES, MAX_FOLDER_DEPTH, EntryKind, Unreadable, read_file, read_tree
-from reconciler.store.git.commit_history import ancestry, blobs_before, displaced, earlier_of, resolve_revisions
+from reconciler.store.git import commit_history
+from reconciler.store.git.commit_history import blobs_before, displaced, earlier_of, states_of
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.ignore import IGNORE_FILE, is_document, is_misnamed
 
@@ -124,11 +125,11 @@ class GitPast(StorePast):
 
     def ancestry(self, revisions: Collection[str], head: str) -> Ancestry:
         """Return the ancestry of revisions to a head, as far as the repository has them."""
-        return ancestry(self.repository, revisions, head)
+        return commit_history.ancestry(self.repository, revisions, head)
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
         """The commits that texts name. Tags are not fetched: in a clone of a URL, ids alone name one."""
-        return resolve_revisions(self.repository, texts)
+        return commit_history.resolve_revisions(self.repository, texts)
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """The blob, as long as the repository has it."""
@@ -153,6 +154,11 @@ class GitPast(StorePast):
             return Earlier(good={**there.good, **past.good}, new=past.new, in_the_way=there.in_the_way)
         return Earlier()
 
+    def states_before(self, revision: str, paths: Collection[str]) -> Iterator[Mapping[str, ParsedFile]]:
+        """Yield the files as the commits before it have them, along first parents."""
+        with suppress(StoreError), GitStore(self.repository) as store:
+            yield from states_of(store, store.first_parents(revision), self.subdir, paths)
+
     def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
         """Return the blobs of a commit before it, if only that shows the ignored paths; there is no other memory."""
         if ignore_files:
@@ -167,15 +173,10 @@ class WorkTreePast(StorePast):
     Files that lie there have no names that a repository knows.
     """
 
-    def __init__(self, root: Path, repository: Path, subdir: str) -> None:
-        """Nothing is read yet. `root`: the folder of the store in the work tree."""
-        self._root = root
+    def __init__(self, repository: Path, subdir: str) -> None:
+        """Nothing is read yet. `subdir`: the store's folder in the repository."""
         self._repository = repository
         self._subdir = subdir
-
-    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        """Return the present obstacles in place of files or of folders above them."""
-        return obstacles(self._root, paths)
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
         """Return the content of HEAD and the commits before it."""
@@ -184,3 +185,9 @@ class WorkTreePast(StorePast):
                 head = store.resolve("HEAD")
                 return earlier_of(store, chain([head], store.first_parents(head)), self._subdir, paths, broken)
         return Earlier()
+
+    def states_before(self, revision: str, paths: Collection[str]) -> Iterator[Mapping[str, ParsedFile]]:
+        """Yield the files as HEAD and the commits before it have them."""
+        with suppress(StoreError, RevisionNotFound), GitStore(self._repository) as store:
+            head = store.resolve("HEAD")
+            yield from states_of(store, chain([head], store.first_parents(head)), self._subdir, paths)

@@ -290,8 +290,11 @@ SECOND = {
 }
 
 
+@pytest.mark.parametrize("is_lost", [False, True], ids=["with its journal", "without"])
 @pytest.mark.parametrize("what", SECOND)
-def test_what_a_file_said_before_counts_when_another_one_says_it_as_well(store: Store, what: str) -> None:
+def test_what_a_file_said_before_counts_when_another_one_says_it_as_well(
+    store: Store, what: str, is_lost: bool
+) -> None:
     fleet = store.follow()
     settings, policies = fleet.settings, [found.digest for found in fleet.propagation]
     write_files(store.root, {"again.yaml": yaml.safe_dump_all([SECOND[what], config_map("more", value="1")])})
@@ -301,9 +304,10 @@ def test_what_a_file_said_before_counts_when_another_one_says_it_as_well(store: 
         assert _values(fleet) == {"a": "2", "b": "1", "more": "1"}
         assert _going_on(fleet, "a", "b", "more") == {"a", "b", "more"}
         assert (fleet.settings.resync_s, [found.digest for found in fleet.propagation]) == (settings.resync_s, policies)
-        assert "again.yaml" in _errors(fleet)
+        assert _errors(fleet) == {"again.yaml"}
+        assert all(problem.source.line for problem in fleet.problems)
         assert not fleet.is_complete
-        store.begin_anew(is_journal_lost=False)
+        store.begin_anew(is_journal_lost=is_lost)
         write_files(store.root, {"note.yaml": "# nothing\n"})
     (store.root / "team-b/app.yaml").unlink()
     (store.root / "policy.yaml").unlink()
@@ -312,5 +316,5 @@ def test_what_a_file_said_before_counts_when_another_one_says_it_as_well(store: 
     assert fleet.is_complete
     assert _values(fleet).get("b") == ("3" if what == "a template" else None)
     write_files(store.root, {"note.yaml": "# nothing more\n"})
-    store.begin_anew(is_journal_lost=False)
+    store.begin_anew(is_journal_lost=is_lost)
     assert store.follow().is_complete
