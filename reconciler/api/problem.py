@@ -59,6 +59,11 @@ class Problem(Struct, frozen=True, kw_only=True, order=True):
         return f"{self.severity} {where}: {at}{self.message} [{self.code}]"
 
 
+def error(source: Source, path: str, code: str, message: str, cluster: str = "") -> Problem:
+    """Return a problem that stops what it is about."""
+    return Problem(source=source, path=path, code=code, message=message, cluster=cluster)
+
+
 def warning(source: Source, path: str, code: str, message: str, cluster: str = "") -> Problem:
     """Return a problem that stops nothing."""
     return Problem(source=source, path=path, code=code, message=message, severity=Severity.WARNING, cluster=cluster)

@@ -26,17 +26,10 @@ from reconciler.rollouts import lay_out
 
 ReadRevision = tuple[Snapshot, Sequence[ParsedFile]]
 _MISFIT: Final = "confirmation-fits-nothing"
-REVIEW_ERRORS: Final = frozenset(
-    {
-        _MISFIT,
-        "image-illegal",
-        "lease-cluster-unknown",
-        "no-clusters",
-        "no-fleet",
-        "secret-in-clear",
-        "version-not-served",
-    }
-)
+REVIEW_ERRORS: Final = frozenset({
+    _MISFIT, "image-illegal", "lease-cluster-unknown", "no-clusters", "no-fleet", "secret-in-clear",
+    "version-not-served",
+})  # fmt: skip
 """Codes of errors that a comparison of revisions tells, and none with the clusters."""
 _GUARDS: Final = "spec.guards.confirm"
 _REVIEW: Final = "spec.review.confirm"

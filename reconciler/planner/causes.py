@@ -16,7 +16,7 @@ from reconciler.api.content import canonical_bytes, dig
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.plan import Action, Cause, Change, Hold, Manifest
 from reconciler.api.policies import Division
-from reconciler.api.problem import NOWHERE, Problem, warning
+from reconciler.api.problem import NOWHERE, Problem, error, warning
 from reconciler.api.refs import Identity
 from reconciler.diff import Comparison, overall_cause
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -167,7 +167,7 @@ def urls_of_two_hosts(templates: Iterable[Template]) -> Iterator[Problem]:
                 f"{template.identity} has a URL that is read in two ways (a second @, or a slash before it); write "
                 "%40 or %2F in its password, or take that out"
             )
-            yield Problem(source=template.source, code="url-of-two-hosts", message=message)
+            yield error(template.source, "", "url-of-two-hosts", message)
 
 
 RIGHT_MISSING = "right-missing"
@@ -195,21 +195,13 @@ def of_other_scope(manifest: Manifest, member: Read) -> Problem:
     """Return a kind that a cluster serves in namespaces, and the store has in none; or the other way round."""
     is_namespaced = member.served[manifest.gvk]
     served, wanted = ("in namespaces", "in none") if is_namespaced else ("without namespaces", "in one")
-    return Problem(
-        source=manifest.source,
-        code="scope-differs",
-        message=f"{manifest.identity}: {manifest.gvk.text} is served {served} there, and the store has it {wanted}",
-        cluster=member.name,
-    )
+    message = f"{manifest.identity}: {manifest.gvk.text} is served {served} there, and the store has it {wanted}"
+    return error(manifest.source, "", "scope-differs", message, member.name)
 
 
 def not_served(manifest: Manifest, member: Read) -> Problem:
     """Return the problem of a kind that a cluster does not serve, with a hint."""
     other = sorted(gvk.version for gvk in member.served if gvk.group_kind == manifest.gvk.group_kind)
     hint = f"it serves version {', '.join(other)}" if other else "add its CustomResourceDefinition to the store"
-    return Problem(
-        source=manifest.source,
-        code="kind-not-served",
-        message=f"{manifest.identity}: {manifest.gvk.api_version} {manifest.gvk.kind} is not served there; {hint}",
-        cluster=member.name,
-    )
+    message = f"{manifest.identity}: {manifest.gvk.api_version} {manifest.gvk.kind} is not served there; {hint}"
+    return error(manifest.source, "", "kind-not-served", message, member.name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.api.problem import Problem
+from reconciler.api.problem import Problem, error
 from reconciler.api.refs import short_revision
 from reconciler.api.rollout_progress import (
     Begin,
@@ -206,13 +206,11 @@ def _gate_words(name: str, gate: Gate, inputs: StageInputs) -> str:
 def _missing(rollout: Rollout, inputs: StageInputs) -> list[Problem]:
     revisions = {name: inputs.book[name].revision for name in sorted(inputs.frozen)}
     return [
-        Problem(
-            source=rollout.source,
-            code="rollout-revision-missing",
-            message=f"the revision {short_revision(revision)} in force there is gone, so that everything stays as it "
-            f"is; bring the commit back, or pin it: {name}: {short_revision(inputs.release)} under spec.pin",
-            cluster=name,
+        error(
+            rollout.source, "", "rollout-revision-missing",
+            f"the revision {short_revision(revision)} in force there is gone, so that everything stays as it is; bring "
+            f"the commit back, or pin it: {name}: {short_revision(inputs.release)} under spec.pin", name,
         )
         for name, revision in revisions.items()
         if revision in inputs.book.facts.missing
-    ]
+    ]  # fmt: skip

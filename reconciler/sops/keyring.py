@@ -19,7 +19,7 @@ from pyrage import x25519
 
 from reconciler.api.content import DecryptedValues, SopsMetadata
 from reconciler.api.fleet import Template
-from reconciler.api.problem import Problem
+from reconciler.api.problem import Problem, error
 from reconciler.api.refs import Identity
 from reconciler.clock import BackOff
 from reconciler.errors import ConfigurationError
@@ -343,9 +343,4 @@ class Keyring:
 
 def _problem_of(template: Template, why: DecryptRefused, fault: str | None) -> Problem:
     message = f"{fault}: {why.message}" if fault and why.code == NO_KEY else why.message
-    return Problem(
-        source=template.source,
-        path="sops",
-        code=why.code,
-        message=f"{template.identity} stays as it is in all clusters: {message}",
-    )
+    return error(template.source, "sops", why.code, f"{template.identity} stays as it is in all clusters: {message}")

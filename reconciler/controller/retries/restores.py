@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from reconciler.api.ledger import Event
-from reconciler.api.problem import NOWHERE, Problem, Severity
+from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
 from reconciler.containment import fault_fields, try_await
@@ -103,18 +103,15 @@ class Restores:
             name: since for name, since in sorted(self._since.items()) if age_s(since, now) < timing.WENT_BACK_SHOWN_S
         }
         return tuple(
-            Problem(
-                source=NOWHERE,
-                code=CLUSTER_WENT_BACK,
-                message=f"it went back to an earlier state, noticed at {since}; was a backup of its etcd put back? All"
-                " of it is looked at anew: what is missing is made again, what had been deleted and is back stays"
-                f" (not-deleted) until 'reconciler journal rebuild STORE --cluster {name}', without the service, has"
-                " taken stock of it",
-                severity=Severity.WARNING,
-                cluster=name,
+            warning(
+                NOWHERE, "", CLUSTER_WENT_BACK,
+                f"it went back to an earlier state, noticed at {since}; was a backup of its etcd put back? All of it "
+                "is looked at anew: what is missing is made again, what had been deleted and is back stays "
+                f"(not-deleted) until 'reconciler journal rebuild STORE --cluster {name}', without the service, has "
+                "taken stock of it", name,
             )
             for name, since in lately.items()
-        )
+        )  # fmt: skip
 
     async def watch(self, latest: Published[State], clock: Clock, inbox: Inbox) -> None:
         """Check suspected clusters for ever; each restored one is sent."""

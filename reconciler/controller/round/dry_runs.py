@@ -19,7 +19,7 @@ from reconciler.api.clusters import Read
 from reconciler.api.content import dig
 from reconciler.api.fleet import FleetSettings
 from reconciler.api.plan import Action, Cause, Change, Engine, HeldBy, Hold
-from reconciler.api.problem import Problem, Severity, with_problems
+from reconciler.api.problem import Problem, warning, with_problems
 from reconciler.api.refs import GVK, Identity
 from reconciler.clock import Clock
 from reconciler.controller import timing
@@ -216,10 +216,8 @@ class Contents:
                 # The reason goes to history. The hold stays as it is: a changing number must not cause a new report.
                 reason = replace(why, text=f"{why.text}; it {text}") if why is not None else None
                 warned[id(change)] = replace(change, reason=reason)
-                problem = Problem(
-                    source=change.source, code="deletes-others", message=f"deleting {change.identity} {text}",
-                    severity=Severity.WARNING, cluster=change.cluster,
-                )  # fmt: skip
+                message = f"deleting {change.identity} {text}"
+                problem = warning(change.source, "", "deletes-others", message, change.cluster)
                 problems[change.identity] = (*problems.get(change.identity, ()), problem)
         changes = tuple(warned.get(id(change), change) for change in planned.plan.changes)
         plan = replace(planned.plan, changes=changes, problems=with_problems(planned.plan.problems, *problems.values()))
