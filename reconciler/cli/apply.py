@@ -10,7 +10,6 @@ import click
 from reconciler.api.refs import listed
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
-from reconciler.cli.last_good_content import LastGood, older_revisions
 from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, run, style_for
 from reconciler.cli.run_options import Keys, KeysNamed, keys_options
 from reconciler.cli.store_reading import (
@@ -54,6 +53,7 @@ def command(
     With Rollouts, it makes what the service would make now, and says what waits. In a Git work tree it applies HEAD,
     unless a rebase, merge or the like is under way (--rev HEAD applies even then). --dir applies the files.
     """
+    from reconciler.cli.last_good_content import LastGood, older_revisions
     from reconciler.controller.once.applying import apply_once
     from reconciler.report.plan.plan_json import plan_document
     from reconciler.report.plan.plan_text import has_destruction, plan_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,9 @@ from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import answer, remark
 from reconciler.cli.service_answers import ServiceAddress, server_options
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from reconciler.api.rollouts import Rollout
 
 
@@ -103,7 +102,6 @@ def _stage_and_store(words: tuple[str, ...], store: str, name: str | None) -> tu
 def _status(server: ServiceAddress | None, journal: Path | None, store: str, *, needed: bool) -> Mapping[str, Any]:
     """Return the document of `status`; empty if the journal here cannot be read and the revision is given."""
     from reconciler.controller.vitals.journal_documents import picture_in
-    from reconciler.errors import JournalError
     from reconciler.journal.sqlite_journal import Journal
 
     if server is not None:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler.cli.options import Reach, person
 from reconciler.cli.run_options import Keys, KeysNamed
 from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet
-    from reconciler.cli.options import Reach
     from reconciler.controller.once.planning import Access
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
     from reconciler.store.source import Commits
@@ -34,7 +34,6 @@ def access_to(
     """
     import logging
 
-    from reconciler.cli.options import person
     from reconciler.controller.cluster_reads.clusters_needed import ClusterFilter
     from reconciler.controller.once.planning import Access
     from reconciler.controller.vitals.logs import set_up_logging

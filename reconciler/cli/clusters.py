@@ -11,6 +11,7 @@ from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, run, terminal_width
 from reconciler.cli.store_reading import read_fleet, require_clusters
+from reconciler.errors import MemberClusterError, ReconcilerError
 
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet
@@ -68,7 +69,6 @@ def command(
 
 async def _versions(fleet: Fleet, access: Access) -> dict[str, str]:
     from reconciler.controller.once.planning import open_members
-    from reconciler.errors import MemberClusterError, ReconcilerError
     from reconciler.report.mask import scrub_text
 
     async with open_members(fleet, access) as members:

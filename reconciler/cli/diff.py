@@ -13,10 +13,8 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
-from reconciler.cli.last_good_content import LastGood, older_revisions
 from reconciler.cli.printing import answer, has_errors, prose, run, style_for, write_file
 from reconciler.cli.run_options import Keys, KeysNamed, keys_options
-from reconciler.cli.settings_reading import with_settings
 from reconciler.cli.store_reading import (
     bulk_load,
     check_clusters,
@@ -145,6 +143,7 @@ def command(
     """Show what would change: STORE against the clusters, or --base against --head without any cluster."""
     from msgspec.structs import replace
 
+    from reconciler.cli.last_good_content import LastGood, older_revisions
     from reconciler.clock import SystemClock
     from reconciler.planner import compare_revisions, with_progress
     from reconciler.plugins import with_plugins
@@ -163,6 +162,7 @@ def command(
     plans: tuple[Plan, ...]
     if base is not None:
         from reconciler.cli.origin_health import location_of, origin_health
+        from reconciler.cli.settings_reading import with_settings
 
         with bulk_load():
             parsed: dict[str, ParsedFile] = {}

@@ -13,17 +13,16 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.api.clusters import Cluster
 from reconciler.api.fleet import Fleet
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, remark, run, style_for, terminal_width
-from reconciler.cli.rights import DEFAULT_SUBJECT, decided, needed, recorded_kinds, role
 from reconciler.cli.run_options import KeysNamed, program_named, sops_binary_options
 from reconciler.cli.store_reading import check_clusters, read_fleet, require_clusters
 from reconciler.errors import ConfigurationError, ReconcilerError
 
 if TYPE_CHECKING:
-    from reconciler.api.clusters import Cluster
     from reconciler.controller.once.planning import Access
     from reconciler.controller.service.elector import LeaderStatus
     from reconciler.kube.client import MemberCluster
@@ -79,7 +78,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 @options.option("--rbac", type=click.Choice(["read", "apply", "full"]), default=None,
                 help="Print the role that STORE needs: to read, to apply without deleting, or for "
                      "everything.")  # fmt: skip
-@options.option("--subject", default=DEFAULT_SUBJECT, show_default=True,
+@options.option("--subject", default="ServiceAccount:fleet-system/fleet-reconciler", show_default=True,
                 help="With --rbac: who gets the role; User:NAME and Group:NAME will do, too.")  # fmt: skip
 @options.option("--page", type=click.Choice(["objects", "logs"]), default=None,
                 help="With --rbac: also what the page reads of an object: its pods and events, or logs of broken pods "
@@ -100,6 +99,7 @@ def command(
     output: str,
 ) -> None:
     """Check access to every cluster of STORE: context, version, risks, and every right that STORE needs there."""
+    from reconciler.cli.rights import role
     from reconciler.report.json_parts import json_text
 
     if review:
@@ -217,6 +217,7 @@ def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
 
 
 async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderStatus | None]:
+    from reconciler.cli.rights import decided, needed, recorded_kinds
     from reconciler.controller.once.planning import configs_of, open_members
     from reconciler.controller.service.elector import LeaderStatus, who_leads
     from reconciler.rights import EXPLAINING, Level, resource_names

@@ -10,7 +10,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
-from reconciler.cli.options import orders_of
+from reconciler.cli.options import orders_of, person, resource_in
 from reconciler.cli.printing import answer_rows, remark
 from reconciler.errors import ConfigurationError
 
@@ -49,7 +49,6 @@ def command(
     that `purgeMode: Never` keeps.
     """
     from reconciler.api.ledger import EvictionRecord
-    from reconciler.cli.options import person, resource_in
     from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
     from reconciler.journal.sqlite_journal import Journal
     from reconciler.observations import in_force

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,13 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
-from reconciler.cli.last_good_content import LastGood
+from reconciler.cli.options import resource_and_store
 from reconciler.cli.printing import answer, prose, remark, run, style_for
 from reconciler.cli.service_answers import ServiceAddress, refuse_beside, server_options
 from reconciler.cli.store_reading import bulk_load, read_fleet, read_observations
+from reconciler.errors import JournalError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from reconciler.api.fleet import Fleet
     from reconciler.api.refs import Identity
 
@@ -52,7 +52,7 @@ def command(
 
     `KIND NAME` will do, too.
     """
-    from reconciler.cli.options import resource_and_store
+    from reconciler.cli.last_good_content import LastGood
     from reconciler.report.json_parts import json_text
     from reconciler.report.status.explanation import explanation_text
 
@@ -129,7 +129,6 @@ def _broken(fleet: Fleet, resource: str, namespace: str | None) -> str:
 
 def _recorded_rollouts(journal: Path | None) -> Sequence[Mapping[str, Any]]:
     """Return the state of the rollouts from the journal here; empty if there is none."""
-    from reconciler.errors import JournalError
     from reconciler.journal.sqlite_journal import Journal
 
     if journal is None or not journal.exists():

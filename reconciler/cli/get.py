@@ -16,13 +16,12 @@ from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, remark, run, terminal_width
 from reconciler.cli.store_reading import check_clusters, read_fleet, require_clusters
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ConfigurationError, KindNotServed, MalformedObject, ObjectNotFound, ReconcilerError
 
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet
     from reconciler.cli.tables import Query
     from reconciler.controller.once.planning import Access
-    from reconciler.errors import ReconcilerError
     from reconciler.kube import PrintedTable
     from reconciler.kube.client import MemberCluster
     from reconciler.kube.member_clusters import MemberClusters
@@ -133,8 +132,6 @@ async def _follow(fleet: Fleet, access: Access, query: Query) -> None:
 
 async def _ask_one(members: MemberClusters, query: Query, *, whole: bool) -> Found:
     import difflib
-
-    from reconciler.errors import KindNotServed, MalformedObject, ObjectNotFound, ReconcilerError
 
     async def one(member: MemberCluster) -> PrintedTable | list[Any]:
         discovery = await member.discover()

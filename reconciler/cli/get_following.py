@@ -5,24 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
+from reconciler.api.clusters import LiveObject
+from reconciler.api.refs import GVK
 from reconciler.cli.printing import answer, remark
 from reconciler.cli.tables import Query, TableLayout, layout_of
+from reconciler.clock import Clock
 from reconciler.controller.watches.handlers import WatchHandler
 from reconciler.controller.watches.kind_watches import Watches
 from reconciler.errors import MemberClusterError, ObjectNotFound
+from reconciler.kube import PrintedRow, PrintedTable
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.kube_requests import ServedKind
+from reconciler.kube.member_clusters import MemberClusters
+from reconciler.kube.watch_stream import WatchEvent
 from reconciler.report.terminal import table, text_width
-
-if TYPE_CHECKING:
-    from reconciler.api.clusters import LiveObject
-    from reconciler.api.refs import GVK
-    from reconciler.clock import Clock
-    from reconciler.kube import PrintedRow, PrintedTable
-    from reconciler.kube.client import MemberCluster
-    from reconciler.kube.kube_requests import ServedKind
-    from reconciler.kube.member_clusters import MemberClusters
-    from reconciler.kube.watch_stream import WatchEvent
 
 GONE: Final = "deleted"
 _AGAIN_S: Final = 5.0

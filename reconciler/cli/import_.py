@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
-from reconciler.cli.import_tools import import_from_tools
 from reconciler.cli.printing import answer, remark, run
 from reconciler.cli.store_reading import check_clusters, read_fleet
-from reconciler.errors import ConfigurationError
+from reconciler.errors import ConfigurationError, KindNotServed, MalformedObject
 
 if TYPE_CHECKING:
     from reconciler.api.clusters import LiveObject
@@ -76,6 +75,8 @@ def command(
     --from-argocd and --from-flux write documents of kind Render instead, and ask no cluster.
     """
     if from_argocd or from_flux:
+        from reconciler.cli.import_tools import import_from_tools
+
         if from_argocd and from_flux:
             raise click.UsageError("give one of --from-argocd and --from-flux; import twice, into one folder")
         if kinds:
@@ -159,7 +160,6 @@ async def _read(
 ) -> dict[str, dict[Identity, LiveObject]]:
     """Return objects by cluster. Raises ReconcilerError on any failed read: an unread object would look missing."""
     from reconciler.controller.once.planning import open_members
-    from reconciler.errors import KindNotServed, MalformedObject
 
     namespace, selector = where
 

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from reconciler.cli.printing import answer, remark
+from reconciler.api.problem import Document, Severity
+from reconciler.cli.printing import answer, remark, show_problems
 from reconciler.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from reconciler.api.problem import Document
-    from reconciler.importers import ImportedStore
+from reconciler.helm.files import checkout_of, write_file
+from reconciler.importers import Checkouts, ImportedStore, grouped, read_argocd, read_flux, safe_name
+from reconciler.report.render_json import dump_yaml
+from reconciler.yaml import MAX_BYTES, SUFFIXES, read_yaml
 
 _KEPT = ("fleet.yaml", "clusters/")
 """Files that a store may already have: they stay as they are."""
@@ -32,9 +32,6 @@ def import_from_tools(
     is_all: bool,
 ) -> int:
     """Write the store; return the exit code. Raises ConfigurationError: options; StoreError: an unreadable input."""
-    from reconciler.helm.files import checkout_of
-    from reconciler.importers import Checkouts, read_argocd, read_flux, safe_name
-
     pairs = _pairs(sources, "--source")
     documents: dict[str, list[Document]] = {}
     is_all_read = True
@@ -88,10 +85,6 @@ def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
 
 def _read(path: str) -> tuple[list[Document], bool]:
     """Return the documents of an input, and whether all of it could be read; print the rest."""
-    from reconciler.api.problem import Severity
-    from reconciler.cli.printing import show_problems
-    from reconciler.yaml import read_yaml
-
     documents: list[Document] = []
     is_read = True
     for name, data in _texts(path):
@@ -109,9 +102,6 @@ def _read(path: str) -> tuple[list[Document], bool]:
 
 
 def _texts(path: str) -> Iterator[tuple[str, bytes]]:
-    from reconciler.helm.files import checkout_of
-    from reconciler.yaml import MAX_BYTES, SUFFIXES
-
     if path == "-":
         yield "-", sys.stdin.buffer.read(MAX_BYTES + 1)
         return
@@ -127,9 +117,6 @@ def _texts(path: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _write(folder: Path, store: ImportedStore) -> None:
-    from reconciler.helm.files import write_file
-    from reconciler.report.render_json import dump_yaml
-
     untouched = [name for name in store.files if name.startswith(_KEPT) and (folder / name).exists()]
     texts = {
         name: content if isinstance(content, bytes) else "---\n".join(map(dump_yaml, map(dict, content))).encode()
@@ -154,8 +141,6 @@ def _write(folder: Path, store: ImportedStore) -> None:
 
 def _tell(store: ImportedStore, folder: Path, *, is_all: bool) -> None:
     """Print the omissions, the failures and the next steps of a person. `is_all`: each of one reason."""
-    from reconciler.importers import grouped
-
     for lines in (store.left_out, store.failed, store.directives):
         for line in map(str, lines) if is_all else grouped(lines):
             remark(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Final
@@ -24,8 +25,6 @@ _SCHEMA: Final = ".schemas/store.schema.json"
 @options.kubeconfig
 def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts: bool, kubeconfig: Path | None) -> None:
     """Write fleet.yaml, a cluster document for each chosen kubeconfig context, and a schema for editors into FOLDER."""
-    import re
-
     from reconciler.kube.connection.kubeconfig import context_names
     from reconciler.report.json_parts import json_line
     from reconciler.report.render_json import dump_yaml

@@ -11,6 +11,7 @@ from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to, journal_path
 from reconciler.cli.printing import answer, document_pieces, document_text, remark, run
 from reconciler.cli.store_reading import check_clusters, full_name, read_fleet
+from reconciler.errors import JournalCorrupt, JournalError
 
 
 @click.group(context_settings=options.SETTINGS)
@@ -24,7 +25,6 @@ def command() -> None:
 @options.output("text", "json", "yaml", default="text")
 def verify(*, store: str | None, journal: Path | None, output: str) -> None:
     """Check every page and row of the journal, also while a daemon writes it. Exit code 1 when anything is wrong."""
-    from reconciler.errors import JournalCorrupt
     from reconciler.journal.sqlite_journal import Journal
 
     path = journal_path(journal, store)
@@ -115,7 +115,6 @@ def compact(*, store: str | None, journal: Path | None) -> None:
     Meanwhile as much free disk is needed as the journal takes then.
     """
     from reconciler.clock import SystemClock
-    from reconciler.errors import JournalError
     from reconciler.journal.sqlite_journal import Journal
 
     path = journal_path(journal, store)

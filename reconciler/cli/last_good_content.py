@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -9,16 +10,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler.api.fleet import Fleet, Snapshot
+from reconciler.api.rollouts import Ancestry
+from reconciler.cli.cluster_access import journal_for
+from reconciler.cli.printing import remark
+from reconciler.cli.store_reading import cache_folder, local_copy
+from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
+from reconciler.errors import StoreError
+from reconciler.fleet import ParsedFile
+from reconciler.store.directory import DirectoryPast, StorePast
+from reconciler.store.git.url import GitUrl, is_git_url, parse_git_url
+from reconciler.store.location import StoreLocation
+from reconciler.store.scan import StoreCopy
+
 if TYPE_CHECKING:
-    from reconciler.api.fleet import Fleet, Snapshot
-    from reconciler.api.rollouts import Ancestry
-    from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
-    from reconciler.fleet import ParsedFile
-    from reconciler.store.directory import StorePast
     from reconciler.store.git.git_past import GitPast
-    from reconciler.store.git.url import GitUrl
-    from reconciler.store.location import StoreLocation
-    from reconciler.store.scan import StoreCopy
 
 
 class LastGood:
@@ -34,9 +40,6 @@ class LastGood:
         self, fleet: Fleet, snapshot: Snapshot, files: Mapping[str, ParsedFile], store: str, *, as_directory: bool
     ) -> Fleet:
         """Return the fleet with last good content of broken or lost files. `files`: each content, by `memo_key`."""
-        from reconciler.cli.store_reading import cache_folder, local_copy
-        from reconciler.store.git.url import is_git_url
-
         if is_git_url(store) and cache_folder() is None:
             return fleet
         past: StorePast | None
@@ -65,9 +68,6 @@ class LastGood:
         """Save the applied content of a directory for the next run. A failure to save is printed to stderr."""
         if self._to_save is None or not is_applied:
             return
-        from reconciler.cli.printing import remark
-        from reconciler.errors import StoreError
-
         copy, snapshot, good_blobs = self._to_save
         try:
             copy.save(snapshot, good_blobs)
@@ -75,10 +75,6 @@ class LastGood:
             remark(f"warning: {error}; what breaks in it later is frozen")
 
     def _copied(self, location: StoreLocation, fleet: Fleet) -> StorePast | None:
-        from reconciler.cli.cluster_access import journal_for
-        from reconciler.store.directory import DirectoryPast
-        from reconciler.store.scan import StoreCopy
-
         journal = self._journal or journal_for(fleet, os.environ)
         if journal is None:
             return None
@@ -88,10 +84,6 @@ class LastGood:
 
 def older_revisions(store: str) -> RevisionsInForce | None:
     """The revisions of the store; None where it has none. Nothing of them is read before it is asked for."""
-    from reconciler.cli.store_reading import cache_folder, local_copy
-    from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
-    from reconciler.store.git.url import is_git_url, parse_git_url
-
     location = local_copy(store)
     if location.repository is None:
         return None
@@ -121,7 +113,6 @@ class _Repository:
 
     def ancestry(self, revisions: Collection[str], head: str) -> Ancestry:
         """Return the ancestry. Uncommitted files come after the checked-out commit."""
-        from reconciler.errors import StoreError
         from reconciler.store.git.snapshot import GitStore
 
         if head.startswith("dir:"):
@@ -134,13 +125,10 @@ class _Repository:
 
     async def fleet_at(self, revision: str) -> Fleet | None:
         """Return the fleet of a revision, with the last good content of files that it broke."""
-        import asyncio
-
         from reconciler.controller.store_in_force import StoreInForce
 
         snapshot = await asyncio.to_thread(self._git.recall, revision)
         if snapshot is None and self._url is not None:
-            from reconciler.errors import StoreError
             from reconciler.store.url_source import fetch_snapshot
 
             with suppress(StoreError):

@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
-from reconciler.cli.options import orders_of
+from reconciler.cli.options import orders_of, person
 from reconciler.cli.printing import remark
 from reconciler.errors import JournalError
 
@@ -21,7 +21,6 @@ def command(*, store: str | None, journal: Path | None) -> None:
 
     It does so within seconds, and by itself at every commit, event and resync.
     """
-    from reconciler.cli.options import person
     from reconciler.journal.journal_lock import holder
 
     path = journal_path(journal, store)

@@ -6,17 +6,23 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from reconciler.api.clusters import Health
+from reconciler.api.fleet import Fleet, Snapshot
+from reconciler.api.ledger import EventKind
 from reconciler.api.refs import short_revision
 from reconciler.cli.cluster_access import journal_path
-from reconciler.errors import ConfigurationError, JournalError
-
-if TYPE_CHECKING:
-    from reconciler.api.fleet import Fleet, Snapshot
-    from reconciler.journal.sqlite_journal import Journal
-    from reconciler.promotion import HealthWords
-    from reconciler.store.location import StoreLocation
+from reconciler.cli.store_reading import read_observations
+from reconciler.controller.vitals.journal_documents import picture_in
+from reconciler.errors import ConfigurationError, JournalError, StoreError
+from reconciler.hydration import is_below
+from reconciler.journal.events import EventFilter
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.promotion import HealthWords
+from reconciler.store.git.snapshot import GitStore
+from reconciler.store.git.url import is_git_url
+from reconciler.store.location import StoreLocation, locate_store
 
 _UNKNOWN = "health there is not known"
 _NOT_RENDERED = f"{_UNKNOWN}: outputs were not rendered of it as it is; run reconciler hydrate"
@@ -36,10 +42,6 @@ class StageCompleted(NamedTuple):
 
 def stage_completed(stage: str, journal: Path | None, store: str) -> StageCompleted:
     """Return what a stage (or ROLLOUT/STAGE) completed. Raises ConfigurationError: it is under way; JournalError."""
-    from reconciler.api.ledger import EventKind
-    from reconciler.controller.vitals.journal_documents import picture_in
-    from reconciler.journal.sqlite_journal import Journal
-
     of, _, name = stage.rpartition("/")
     with Journal.open(journal_path(journal, store), read_only=True) as opened:
         clusters = [
@@ -64,9 +66,6 @@ def stage_completed(stage: str, journal: Path | None, store: str) -> StageComple
 
 def location_of(store: str) -> StoreLocation | None:
     """Return the place of a store on this machine; None: it is a URL."""
-    from reconciler.store.git.url import is_git_url
-    from reconciler.store.location import locate_store
-
     return None if is_git_url(store) else locate_store(store)
 
 
@@ -92,9 +91,6 @@ def origin_health(
 
         @cache
         def recorded() -> tuple[Journal, Mapping[str, Any]] | None:
-            from reconciler.controller.vitals.journal_documents import picture_in
-            from reconciler.journal.sqlite_journal import Journal
-
             try:
                 opened = journals.enter_context(Journal.open(journal_path(journal, store), read_only=True))
                 return opened, picture_in(opened)
@@ -117,8 +113,6 @@ def origin_health(
 
 def _rendered(snapshot: Snapshot, fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
     """Return the objects that Renders and their inputs become; none: outputs were not rendered of them as they are."""
-    from reconciler.hydration import is_below
-
     blobs = {file.path: file.blob for file in snapshot.files}
     rendered: dict[str, tuple[str, ...]] = {}
     stale: set[str] = set()
@@ -138,10 +132,6 @@ def _rendered(snapshot: Snapshot, fleet: Fleet) -> Mapping[str, tuple[str, ...]]
 @cache
 def _newer(location: StoreLocation | None, applied: str, commit: str, folder: str) -> str:
     """Return why the journal is of something else than what is promoted; empty: it is of that."""
-    from reconciler.errors import StoreError
-    from reconciler.hydration import is_below
-    from reconciler.store.git.snapshot import GitStore
-
     why = f"{_UNKNOWN}: the service has {short_revision(applied)}, where it is another"
     if applied == commit:
         return ""
@@ -178,9 +168,6 @@ def _sick(picture: Mapping[str, Any], subjects: tuple[str, ...]) -> str:
 
 def _since(journal: Journal, subjects: tuple[str, ...]) -> str:
     """Return since when nothing was written of healthy objects and nothing failed, in whichever cluster they are."""
-    from reconciler.api.ledger import EventKind
-    from reconciler.journal.events import EventFilter
-
     kinds = tuple(map(str, (EventKind.CREATED, EventKind.UPDATED, EventKind.REPLACED, EventKind.ADOPTED,
                             EventKind.RECOVERED)))  # fmt: skip
     events = [journal.newest_events(EventFilter(about=subject, kinds=kinds), 1) for subject in subjects]
@@ -190,9 +177,6 @@ def _since(journal: Journal, subjects: tuple[str, ...]) -> str:
 
 
 def _observed(path: Path, objects: Callable[[str], tuple[str, ...]]) -> HealthWords:
-    from reconciler.api.clusters import Health
-    from reconciler.cli.store_reading import read_observations
-
     healths: dict[str, list[tuple[str, Health]]] = {}
     for cluster in read_observations(path).clusters.values():
         for identity, workload in cluster.workloads.items():

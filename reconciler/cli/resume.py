@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
-from reconciler.cli.options import orders_of
+from reconciler.cli.options import orders_of, person
 from reconciler.cli.printing import remark
 from reconciler.errors import ConfigurationError
 
@@ -24,7 +24,6 @@ def command(
     *, scope: tuple[str, ...], namespace: str | None, is_all: bool, reason: str, store: str | None, journal: Path | None
 ) -> None:
     """End the suspension of SCOPE: `fleet`, `cluster NAME` or KIND/NAME."""
-    from reconciler.cli.options import person
     from reconciler.controller.vitals.journal_documents import one_subject, subject_of
 
     if bool(scope) is is_all:

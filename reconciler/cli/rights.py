@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from reconciler.api.clusters import Observations
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.fleet import Fleet
+from reconciler.controller.once.planning import Access, open_members
+from reconciler.controller.round.owner_record import holder_name
 from reconciler.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from reconciler.controller.once.planning import Access
-    from reconciler.rights import Level, Right
-    from reconciler.scheduler import Schedule
+from reconciler.fleet import why_nameless
+from reconciler.incremental import by_key
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.kube.discovery import Discovery
+from reconciler.report.json_parts import json_text
+from reconciler.report.render_json import dump_yaml
+from reconciler.rights import PAGE_RIGHTS, Level, Right, merged, needed_rights, resource_names
+from reconciler.scheduler import Schedule, schedule_fleet
 
 _SUBJECTS = "ServiceAccount:NAMESPACE/NAME, User:NAME or Group:NAME"
 _RBAC = "rbac.authorization.k8s.io"
@@ -21,17 +26,12 @@ _PURPOSE = {
     "apply": "be applied without deletions",
     "full": "be applied, deletions included",
 }
-DEFAULT_SUBJECT = "ServiceAccount:fleet-system/fleet-reconciler"
 
 GroupKind = tuple[str, str]
 
 
 async def role(fleet: Fleet, access: Access, level: str, subject: str, output: str, page: str | None = None) -> str:
     """Return the role for `kubectl apply`. Raises ConfigurationError: no fleet's name, subject or kind's name."""
-    from reconciler.fleet import why_nameless
-    from reconciler.report.json_parts import json_text
-    from reconciler.rights import PAGE_RIGHTS, Level, merged, resource_names
-
     if not fleet.settings.name:
         raise ConfigurationError(why_nameless(fleet))
     named = parse_subject(subject)
@@ -62,9 +62,6 @@ def needed(
     cluster: str | None = None,
 ) -> tuple[tuple[Right, ...], tuple[GroupKind, ...]]:
     """Return the rights needed (`cluster` None: in any), and the kinds whose resource name is unknown."""
-    from reconciler.controller.round.owner_record import holder_name
-    from reconciler.rights import needed_rights
-
     settings = schedule.fleet.settings
     is_leased = settings.ha is not None and cluster in (None, settings.ha.cluster)
     rights_needed = needed_rights(schedule, level, recorded, resources, holder_name(settings.name), is_leased=is_leased)
@@ -73,16 +70,11 @@ def needed(
 
 def decided(fleet: Fleet, access: Access) -> Schedule:
     """Return the schedule of the store without observations of clusters."""
-    from reconciler.api.clusters import Observations
-    from reconciler.scheduler import schedule_fleet
-
     return schedule_fleet(fleet, Observations(), access.clock.now(), interpreters=access.interpreters)
 
 
 def recorded_kinds(access: Access) -> frozenset[GroupKind]:
     """Return the kinds whose recorded copies may have to be deleted in the chosen clusters."""
-    from reconciler.journal.sqlite_journal import Journal
-
     if access.journal is None or not access.journal.exists():
         return frozenset()
     with Journal.open(access.journal, read_only=True) as journal:
@@ -97,9 +89,6 @@ def _is_chosen(cluster: str, access: Access) -> bool:
 
 async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
     """Return the plurals of all kinds that the chosen clusters serve; unreachable ones add nothing."""
-    from reconciler.controller.once.planning import open_members
-    from reconciler.kube.discovery import Discovery
-
     async with open_members(fleet, access) as members:
         answers = await members.each(lambda member: member.discover())
     served = [
@@ -110,8 +99,6 @@ async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
 
 def role_documents(rights: Iterable[Right], subject: JsonObject, fleet: str) -> tuple[JsonObject, ...]:
     """Return role and binding; of a ServiceAccount, Namespace and account first. One name serves all levels."""
-    from reconciler.incremental import by_key
-
     name = f"fleet-reconciler-{fleet}"
     groups = by_key(((right.group, right.names, right.verbs), right.resource) for right in sorted(rights))
     rules = [
@@ -144,8 +131,6 @@ def role_documents(rights: Iterable[Right], subject: JsonObject, fleet: str) -> 
 
 def role_yaml(documents: Iterable[JsonObject], fleet: str, level: Level) -> str:
     """Return the documents as one YAML file with a comment about its purpose."""
-    from reconciler.report.render_json import dump_yaml
-
     text = "---\n".join(dump_yaml(document) for document in documents)
     made_by = f"Made by 'reconciler doctor --rbac {level}'."
     return f"# What fleet {fleet} needs in its clusters to {_PURPOSE[level]}. {made_by}\n{text}"

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from msgspec.structs import replace
 
-    from reconciler.api.fleet import Fleet, Snapshot, StoreFile
-    from reconciler.api.plan import Plan, SettingChange
-    from reconciler.api.problem import Problem, Source
-    from reconciler.fleet import ParsedFile
-    from reconciler.promotion import HealthWords
+from reconciler.api.fleet import Fleet, Snapshot, StoreFile
+from reconciler.api.plan import MISSING, Direction, Plan, SettingChange
+from reconciler.api.problem import Problem, Source, with_problems
+from reconciler.api.refs import DIGEST
+from reconciler.cli.store_reading import fetched
+from reconciler.fleet import ParsedFile, memo_key
+from reconciler.hydration import is_below
+from reconciler.incremental import changed_keys
+from reconciler.lint import content_changes, held_settings, repository_effect, setting_changes, steering_files
+from reconciler.promotion import HealthWords, promotion_changes
+from reconciler.report.render_json import dump_yaml
+from reconciler.store.file_walk import as_read
+from reconciler.store.git.commit_history import last_authors, unknown_revisions
+from reconciler.store.git.snapshot import GitStore
+from reconciler.store.git.url import is_git_url
+from reconciler.store.location import locate_store, open_store
 
 
 def with_settings(
@@ -24,12 +35,6 @@ def with_settings(
     health: HealthWords,
 ) -> Plan:
     """Return the plan with changed settings, held loosened ones, and promotions. Raises StoreError."""
-    from msgspec.structs import replace
-
-    from reconciler.api.problem import with_problems
-    from reconciler.fleet import memo_key
-    from reconciler.lint import content_changes, held_settings, setting_changes, steering_files
-
     # The files by `memo_key` that have settings and are no input of a Render.
     old, new = (
         steering_files((file, known) for file in side.files if (known := parsed.get(memo_key(file))) is not None)
@@ -58,9 +63,6 @@ class _History(NamedTuple):
 
 def _history(store: str, sides: tuple[Snapshot, Snapshot]) -> _History | None:
     """Return where both revisions are commits; None: a side is a folder, or the store is a URL."""
-    from reconciler.store.git.url import is_git_url
-    from reconciler.store.location import locate_store
-
     if is_git_url(store) or any(side.revision.startswith("dir:") for side in sides):
         return None
     location = locate_store(store)
@@ -71,8 +73,6 @@ def _history(store: str, sides: tuple[Snapshot, Snapshot]) -> _History | None:
 
 def _of_no_commit(history: _History | None, base: Fleet, head: Fleet) -> list[Problem]:
     """Return an error for each new approval and pin that names no commit of the repository."""
-    from reconciler.api.problem import Problem
-    from reconciler.api.refs import DIGEST
 
     def decided(fleet: Fleet) -> Iterator[tuple[str, str, Source]]:
         for rollout in fleet.rollouts:
@@ -86,8 +86,6 @@ def _of_no_commit(history: _History | None, base: Fleet, head: Fleet) -> list[Pr
     texts = {text for text, _, _ in new if not text.startswith(DIGEST)} - {text for text, _, _ in old}
     if not texts or history is None:
         return []
-    from reconciler.store.git.commit_history import unknown_revisions
-
     unknown = unknown_revisions(history.repository, texts)
     return [
         Problem(
@@ -101,14 +99,8 @@ def _of_no_commit(history: _History | None, base: Fleet, head: Fleet) -> list[Pr
 
 def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]:
     """Return a row for each changed file of the repository that steers its check, or what reviewers see."""
-    from reconciler.api.plan import MISSING, Direction, SettingChange
-    from reconciler.api.problem import Source
-    from reconciler.lint import repository_effect
-
     if history is None:
         return []
-    from reconciler.store.git.snapshot import GitStore
-
     base, head = (side.revision for side in sides)
     return [
         SettingChange(
@@ -123,12 +115,6 @@ def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[
 def _promoted(
     store: str, sides: tuple[Snapshot, Snapshot], fleets: tuple[Fleet, Fleet], health: HealthWords
 ) -> tuple[SettingChange, ...]:
-    from reconciler.fleet import memo_key
-    from reconciler.hydration import is_below
-    from reconciler.incremental import changed_keys
-    from reconciler.promotion import promotion_changes
-    from reconciler.report.render_json import dump_yaml
-
     differing = changed_keys(*({file.path: file.blob for file in side.files} for side in sides))
     rules = [rule for rule in fleets[1].promotions if any(is_below(path, rule.target) for path in differing)]
     if not rules:
@@ -151,12 +137,6 @@ def _files(
 
 def _with_data(store: str, side: Snapshot, files: Mapping[str, StoreFile]) -> list[StoreFile]:
     """Return files of a side by their `memo_key`, read again unless all have their data, as files that lie have."""
-    from reconciler.cli.store_reading import fetched
-    from reconciler.fleet import memo_key
-    from reconciler.store.file_walk import as_read
-    from reconciler.store.git.url import is_git_url
-    from reconciler.store.location import locate_store, open_store
-
     if all(file.data for file in files.values()):
         return [*files.values()]
     known = {memo_key(file) for file in side.files} - files.keys()
@@ -171,8 +151,6 @@ def _authors(
     history: _History | None, sides: tuple[Snapshot, Snapshot], changes: Iterable[SettingChange]
 ) -> dict[str, str]:
     """Return `Jo, since 2026-11-26T10:00:00Z` by file with a confirmation; empty without a history at hand."""
-    from reconciler.api.plan import Direction
-
     paths = {
         change.source.path
         for change in changes
@@ -180,8 +158,6 @@ def _authors(
     }
     if not paths or history is None:
         return {}
-    from reconciler.store.git.commit_history import last_authors
-
     base, head = (side.revision for side in sides)
     authors = last_authors(history.repository, base, head, [f"{history.prefix}{path}" for path in paths])
     return {path.removeprefix(history.prefix): author for path, author in authors.items()}

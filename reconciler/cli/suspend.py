@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
-from reconciler.cli.options import orders_of
+from reconciler.cli.options import orders_of, person
 from reconciler.cli.printing import answer_rows, remark
 from reconciler.errors import ConfigurationError
 
@@ -38,7 +38,6 @@ def command(
     Plans go on and show what is held; nothing is written before `resume`, or before the time given.
     """
     from reconciler.api.ledger import SuspensionRecord
-    from reconciler.cli.options import person
     from reconciler.clock import SystemClock
     from reconciler.journal.sqlite_journal import Journal
     from reconciler.observations import in_force

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from reconciler.api.content import dig
 from reconciler.cli.printing import document_text
+from reconciler.kube import Column, PrintedRow, PrintedTable
 from reconciler.ownership import FLEET_LABEL, read_owner
 from reconciler.report.mask import Masker
 from reconciler.report.terminal import Fit
 from reconciler.report.terminal import table as aligned
-
-if TYPE_CHECKING:
-    from reconciler.kube import Column, PrintedRow, PrintedTable
 
 
 class Query(Struct, frozen=True, kw_only=True):
