@@ -6,7 +6,7 @@ Labels are cluster, action and the like, never names of objects: the number of s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -25,9 +25,15 @@ from reconciler.state import HealthWord, Lag
 PREFIX: Final = "fleet_reconciler_"
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
+Sample = tuple[Any, ...]
+"""Label values, and then a number, or of a histogram its buckets and the sum of seconds."""
+_FAMILIES: Final[Mapping[str, Any]] = {
+    "counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "histogram": HistogramMetricFamily,
+}  # fmt: skip
+
 
 class MetricRow(Struct, frozen=True):
-    """One metric with its samples of now: label values and numbers. A counter's name ends in `_total`."""
+    """One metric with its samples of now. A counter's name ends in `_total`; a histogram's differs from the others."""
 
     kind: str
     name: str
@@ -42,6 +48,11 @@ def _gauge(name: str, text: str, samples: Iterable[Sample], *labels: str) -> Met
 
 def _counter(name: str, text: str, samples: Iterable[Sample], *labels: str) -> MetricRow:
     return MetricRow("counter", name, text, samples, labels)
+
+
+def _histogram(name: str, text: str, values: Histograms, *labels: str) -> MetricRow:
+    samples = ((seen, list(values.buckets(seen)), each.sum) for seen, each in sorted(values.found.items()))
+    return MetricRow("histogram", name, text, samples, labels)
 
 
 def _one(value: float | None) -> list[Sample]:
@@ -190,26 +201,15 @@ def metrics(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
     return (*_of_process(vitals, now_s), *of_clusters, *_of_receivers(vitals), *_of_rollouts(vitals))
 
 
-class HistogramRow(Struct, frozen=True):
-    """One histogram of seconds. Its name differs from the gauges'."""
-
-    name: str
-    text: str
-    values: Histograms
-    labels: tuple[str, ...] = ()
-
-
-def histograms(vitals: Vitals) -> tuple[HistogramRow, ...]:
-    """Return every histogram, in the order in which it is shown."""
+def histograms(vitals: Vitals) -> tuple[MetricRow, ...]:
+    """Return every histogram of seconds, in the order in which it is shown."""
     vitals.requests.keep(frozenset(vitals.snapshot.clusters))
     return (
-        HistogramRow("round_phase_seconds", "Seconds of each phase of the rounds.", vitals.phases.histograms,
-                     ("phase",)),
-        HistogramRow("request_seconds", "Seconds until an API server began to answer.", vitals.requests,
-                     ("cluster", "verb", "code")),
-        HistogramRow("commit_in_step_seconds",
-                     "Seconds from when a revision was seen until all clusters were in step with it.",
-                     vitals.in_step_s),
+        _histogram("round_phase_seconds", "Seconds of each phase of the rounds.", vitals.phases.histograms, "phase"),
+        _histogram("request_seconds", "Seconds until an API server began to answer.", vitals.requests,
+                   "cluster", "verb", "code"),
+        _histogram("commit_in_step_seconds",
+                   "Seconds from when a revision was seen until all clusters were in step with it.", vitals.in_step_s),
     )  # fmt: skip
 
 
@@ -221,17 +221,11 @@ class VitalsCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """One family a row of the tables."""
-        for row in metrics(self._vitals, self._now_s):
-            family_type = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
-            family = family_type(PREFIX + row.name, row.text, labels=row.labels)
-            for labels, value in row.samples:
-                family.add_metric(list(labels), value)
+        for row in (*metrics(self._vitals, self._now_s), *histograms(self._vitals)):
+            family = _FAMILIES[row.kind](PREFIX + row.name, row.text, labels=row.labels)
+            for labels, *values in row.samples:
+                family.add_metric(list(labels), *values)
             yield family
-        for each in histograms(self._vitals):
-            histogram = HistogramMetricFamily(PREFIX + each.name, each.text, labels=each.labels)
-            for labels, values in sorted(each.values.found.items()):
-                histogram.add_metric(list(labels), list(each.values.buckets(labels)), values.sum)
-            yield histogram
 
 
 def exposition(vitals: Vitals, now_s: float) -> bytes:
@@ -241,14 +235,13 @@ def exposition(vitals: Vitals, now_s: float) -> bytes:
 
 def reference() -> str:
     """`docs/reference/metrics.md`."""
-    lines = [_line(row.name, row.kind, row.labels, row.text) for row in metrics(Vitals(), 0.0)]
-    lines += [_line(row.name, "histogram", row.labels, row.text) for row in histograms(Vitals())]
+    lines = map(_line, (*metrics(Vitals(), 0.0), *histograms(Vitals())))
     return f"{_REFERENCE_HEAD}\n{''.join(lines)}{_REFERENCE_TAIL}"
 
 
-def _line(name: str, kind: str, labels: Sequence[str], text: str) -> str:
-    braced = f"{{{','.join(labels)}}}" if labels else ""
-    return f"- `{PREFIX}{name}{braced}` ({kind}): {text}\n"
+def _line(row: MetricRow) -> str:
+    braced = f"{{{','.join(row.labels)}}}" if row.labels else ""
+    return f"- `{PREFIX}{row.name}{braced}` ({row.kind}): {row.text}\n"
 
 
 _REFERENCE_HEAD: Final = """# Metrics
@@ -264,6 +257,3 @@ Histograms have `…_bucket` with the label `le`, `…_sum` and `…_count`. `ve
 
 [Alert rules and a dashboard](../how-to/notify.md#prometheus-and-grafana) come with the project.
 """
-
-
-Sample = tuple[Sequence[str], float]
