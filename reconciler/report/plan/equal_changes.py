@@ -14,10 +14,18 @@ from reconciler.incremental import by_key
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import Masker
 from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, headlines
-from reconciler.report.plan.groups import FieldLine, PlanEntry, counted_kind, grouped, value_key, without_chart_labels
-from reconciler.report.power import joined_holders, object_name, power_lines, rare_registries, registry_of
+from reconciler.report.plan.groups import (
+    FieldLine,
+    PlanEntry,
+    counted_kind,
+    grouped,
+    order_of,
+    value_key,
+    without_chart_labels,
+)
+from reconciler.report.power import joined_holders, object_name, power_lines, rare_registries
 from reconciler.report.safe_text import visible
-from reconciler.report.terminal import DESTRUCTIVE, PLAIN, Style, cluster_list, name_lines
+from reconciler.report.terminal import PLAIN, Style, cluster_list, name_lines
 
 _INDENT = "      "
 _NAMES_CHARS_MAX = 110
@@ -63,11 +71,11 @@ def parts_of(plan: Plan) -> PlanParts:
 
 
 def alike(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
-    """Return groups: losses first, then by number of objects; images from rare registries before others."""
+    """Return groups, as `order_of` sorts them."""
     groups = by_key((_key(entry), entry) for entry in grouped(changes))
     entries = [*map(_alike, groups.values())]
     rare = rare_registries(one.gains for one in entries)
-    return tuple(sorted(entries, key=lambda one: _order(one, rare)))
+    return tuple(sorted(entries, key=lambda one: order_of(one, rare)))
 
 
 def _key(entry: PlanEntry) -> tuple[Any, ...]:
@@ -116,16 +124,6 @@ def common_folder(sources: Iterable[Source]) -> str:
             break
         shared.append(parts[0])
     return "".join(f"{part}/" for part in shared)
-
-
-def _order(entry: PlanEntry, rare: frozenset[str]) -> tuple[Any, ...]:
-    loss = (0, entry.held is not None, DESTRUCTIVE.index(entry.action)) if entry.is_destructive else (1, False, 0)
-    identity = entry.identity
-    more = -entry.objects if entry.objects > 1 else 0
-    subject = (identity.namespace, identity.kind, identity.name, identity.group)
-    rest = (entry.action, entry.clusters, entry.cause, entry.source, entry.held or "", entry.reason)
-    is_rare = any(power.aspect == "image" and registry_of(power.value) in rare for power in entry.gains)
-    return (*loss, not is_rare, more, *subject, *rest)
 
 
 def alike_lines(entry: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:

@@ -17,7 +17,7 @@ from reconciler.incremental import by_key
 from reconciler.ownership import OWNER_ANNOTATION
 from reconciler.regex import regex
 from reconciler.report.difference import compact_json, value_texts
-from reconciler.report.power import Holders, Power, gained
+from reconciler.report.power import Holders, Power, gained, registry_of
 from reconciler.report.safe_text import visible
 from reconciler.report.terminal import DESTRUCTIVE
 
@@ -202,7 +202,7 @@ def grouped(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
         for (action, gvk, identity, cause, source, hold, reason), members in groups.items()
         for clusters in [tuple(sorted({member.cluster for member in members}))]
     )
-    return tuple(sorted(entries, key=_order))
+    return tuple(sorted(entries, key=order_of))
 
 
 def _gained(identity: Identity, changes: Iterable[Change], *, in_parts: bool) -> Holders:
@@ -247,8 +247,12 @@ def value_key(value: Any) -> str | None:
     return None if value is MISSING else compact_json(value)
 
 
-def _order(entry: PlanEntry) -> tuple[Any, ...]:
-    rank = DESTRUCTIVE.index(entry.action) if entry.is_destructive else len(DESTRUCTIVE)
+def order_of(entry: PlanEntry, rare: frozenset[str] = frozenset()) -> tuple[Any, ...]:
+    """Return the sort key: losses first, then by number of objects; images from `rare` registries before others."""
+    loss = (0, entry.held is not None, DESTRUCTIVE.index(entry.action)) if entry.is_destructive else (1, False, 0)
     identity = entry.identity
+    more = -entry.objects if entry.objects > 1 else 0
     subject = (identity.namespace, identity.kind, identity.name, identity.group)
-    return (rank, *subject, entry.action, entry.clusters, entry.cause, entry.source, entry.held or "", entry.reason)
+    rest = (entry.action, entry.clusters, entry.cause, entry.source, entry.held or "", entry.reason)
+    is_rare = any(power.aspect == "image" and registry_of(power.value) in rare for power in entry.gains)
+    return (*loss, not is_rare, more, *subject, *rest)
