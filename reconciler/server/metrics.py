@@ -51,7 +51,7 @@ def _counter(name: str, text: str, samples: Iterable[Sample], *labels: str) -> M
 
 
 def _histogram(name: str, text: str, values: Histograms, *labels: str) -> MetricRow:
-    samples = ((seen, list(values.buckets(seen)), each.sum) for seen, each in sorted(values.found.items()))
+    samples = ((of, list(values.buckets(of)), each.sum) for of, each in sorted(values.found.items()))
     return MetricRow("histogram", name, text, samples, labels)
 
 
