@@ -12,14 +12,6 @@ from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, run, style_for
 from reconciler.cli.run_options import Keys, KeysNamed, keys_options
-from reconciler.cli.store_reading import (
-    bulk_load,
-    check_clusters,
-    check_revisions,
-    full_name,
-    read_fleet,
-    require_clusters,
-)
 
 if TYPE_CHECKING:
     from reconciler.controller.once.applying import Applied
@@ -54,6 +46,14 @@ def command(
     unless a rebase, merge or the like is under way (--rev HEAD applies even then). --dir applies the files.
     """
     from reconciler.cli.last_good_content import LastGood, older_revisions
+    from reconciler.cli.store_reading import (
+        bulk_load,
+        check_clusters,
+        check_revisions,
+        full_name,
+        read_fleet,
+        require_clusters,
+    )
     from reconciler.controller.once.applying import apply_once
     from reconciler.report.plan.plan_json import plan_document
     from reconciler.report.plan.plan_text import has_destruction, plan_text

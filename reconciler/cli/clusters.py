@@ -10,7 +10,6 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, run, terminal_width
-from reconciler.cli.store_reading import read_fleet, require_clusters
 from reconciler.errors import MemberClusterError, ReconcilerError
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ def command(
     output: str,
 ) -> None:
     """List the member clusters of STORE, and whether they answer."""
+    from reconciler.cli.store_reading import read_fleet, require_clusters
     from reconciler.report.json_parts import json_text
     from reconciler.report.terminal import Fit, table
 

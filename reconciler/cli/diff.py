@@ -15,14 +15,6 @@ from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, has_errors, prose, run, style_for, write_file
 from reconciler.cli.run_options import Keys, KeysNamed, keys_options
-from reconciler.cli.store_reading import (
-    bulk_load,
-    check_clusters,
-    check_revisions,
-    read_fleet,
-    read_observations,
-    require_clusters,
-)
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -144,6 +136,14 @@ def command(
     from msgspec.structs import replace
 
     from reconciler.cli.last_good_content import LastGood, older_revisions
+    from reconciler.cli.store_reading import (
+        bulk_load,
+        check_clusters,
+        check_revisions,
+        read_fleet,
+        read_observations,
+        require_clusters,
+    )
     from reconciler.clock import SystemClock
     from reconciler.planner import compare_revisions, with_progress
     from reconciler.plugins import with_plugins
@@ -201,6 +201,7 @@ def command(
 
 
 def _live(fleet: Fleet, access: Access, at: str | None, server_side: bool) -> Plan:
+    from reconciler.cli.store_reading import bulk_load
     from reconciler.controller.once.planning import plan_once
 
     with bulk_load():

@@ -14,7 +14,6 @@ from reconciler.cli.cluster_access import access_to
 from reconciler.cli.options import resource_and_store
 from reconciler.cli.printing import answer, prose, remark, run, style_for
 from reconciler.cli.service_answers import ServiceAddress, refuse_beside, server_options
-from reconciler.cli.store_reading import bulk_load, read_fleet, read_observations
 from reconciler.errors import JournalError
 
 if TYPE_CHECKING:
@@ -53,6 +52,7 @@ def command(
     `KIND NAME` will do, too.
     """
     from reconciler.cli.last_good_content import LastGood
+    from reconciler.cli.store_reading import bulk_load, read_fleet, read_observations
     from reconciler.report.json_parts import json_text
     from reconciler.report.status.explanation import explanation_text
 

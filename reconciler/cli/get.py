@@ -15,7 +15,6 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, remark, run, terminal_width
-from reconciler.cli.store_reading import check_clusters, read_fleet, require_clusters
 from reconciler.errors import ConfigurationError, KindNotServed, MalformedObject, ObjectNotFound, ReconcilerError
 
 if TYPE_CHECKING:
@@ -60,6 +59,7 @@ def command(
     del members  # kubectl amc asks the Fleet instance without it; here only the members have objects.
     from msgspec.structs import replace
 
+    from reconciler.cli.store_reading import check_clusters, read_fleet, require_clusters
     from reconciler.cli.tables import Query
 
     if "/" in kind and name is None:

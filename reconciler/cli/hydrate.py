@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from reconciler.cli import options
-from reconciler.cli.store_reading import cache_folder, read_observations
 from reconciler.errors import ConfigurationError, StoreError
 
 
@@ -53,6 +52,7 @@ def command(
     refuse is not written.
     """
     from reconciler.cli.hydrate_store import hydrate, on_branch, updated
+    from reconciler.cli.store_reading import cache_folder, read_observations
     from reconciler.helm.tools import Tools, Wanted
     from reconciler.store.location import StoreKind, StoreLocation, locate_store
 

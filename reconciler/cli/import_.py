@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, remark, run
-from reconciler.cli.store_reading import check_clusters, read_fleet
 from reconciler.errors import ConfigurationError, KindNotServed, MalformedObject
 
 if TYPE_CHECKING:
@@ -98,6 +97,7 @@ def _import_live(
     *,
     include_secrets: bool,
 ) -> None:
+    from reconciler.cli.store_reading import check_clusters, read_fleet
     from reconciler.importers import OBVIOUS_GROUPS, imported, policies_of
     from reconciler.report.render_json import dump_yaml
 

@@ -11,7 +11,6 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, remark
-from reconciler.cli.store_reading import read_fleet
 
 _SCHEMA: Final = ".schemas/store.schema.json"
 """In a hidden folder, which a store does not read; editors do."""
@@ -25,6 +24,7 @@ _SCHEMA: Final = ".schemas/store.schema.json"
 @options.kubeconfig
 def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts: bool, kubeconfig: Path | None) -> None:
     """Write fleet.yaml, a cluster document for each chosen kubeconfig context, and a schema for editors into FOLDER."""
+    from reconciler.cli.store_reading import read_fleet
     from reconciler.kube.connection.kubeconfig import context_names
     from reconciler.report.json_parts import json_line
     from reconciler.report.render_json import dump_yaml

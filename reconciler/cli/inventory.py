@@ -11,7 +11,6 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, answer_commit, remark, run
-from reconciler.cli.store_reading import read_location
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -55,6 +54,7 @@ def sync(
     Work tree and HEAD stay as they are. Documents that a person wrote are never touched; comments, and labels that
     people added to the others, stay. A list that is empty or was not read as a whole retires nothing.
     """
+    from reconciler.cli.store_reading import read_location
     from reconciler.documents import is_label_key
     from reconciler.fleet import DEFAULT_PROPERTIES, InventoryOrigin, followed, synced
     from reconciler.kube.profiles import inventory_place, read_profiles

@@ -10,7 +10,6 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to, journal_path
 from reconciler.cli.printing import answer, document_pieces, document_text, remark, run
-from reconciler.cli.store_reading import check_clusters, full_name, read_fleet
 from reconciler.errors import JournalCorrupt, JournalError
 
 
@@ -63,6 +62,7 @@ def rebuild(
     Clusters are not changed, except for the holder with --takeover. Nothing is deleted before one complete round has
     been recorded.
     """
+    from reconciler.cli.store_reading import check_clusters, full_name, read_fleet
     from reconciler.controller.once.applying import rebuild_once
 
     fleet = read_fleet(*chosen, as_files=False)

@@ -9,7 +9,6 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, remark, run, write_file
-from reconciler.cli.store_reading import check_clusters, read_fleet
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -27,6 +26,7 @@ def command(
     output: Path | None,
 ) -> None:
     """Write nodes, free capacity, workloads and placements of every cluster of STORE as YAML."""
+    from reconciler.cli.store_reading import check_clusters, read_fleet
     from reconciler.controller.once.planning import observe_once
     from reconciler.observations import dump_observations
     from reconciler.report.render_json import dump_yaml

@@ -14,7 +14,6 @@ import click
 from reconciler.api.refs import listed, short_revision
 from reconciler.cli import options
 from reconciler.cli.printing import answer, prose, remark
-from reconciler.cli.store_reading import bulk_load, read_location
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -63,6 +62,7 @@ def command(
     from msgspec.structs import replace
 
     from reconciler.cli.origin_health import origin_health, stage_completed
+    from reconciler.cli.store_reading import bulk_load, read_location
     from reconciler.hydration import is_below
     from reconciler.promotion import conflicts, promoted
     from reconciler.report.render_json import dump_yaml
@@ -91,9 +91,10 @@ def command(
             done = stage_completed(name, journal, store)
             rule, origin_of = replace(rule, origin=""), read_location(location, done.revision)
         source = origin_of[0]
-        folders = [folder for folder in (rule.origin, rule.target) if folder]
         changes = [
-            each for path, each in uncommitted(location).items() if any(is_below(path, folder) for folder in folders)
+            each
+            for path, each in uncommitted(location).items()
+            if any(folder and is_below(path, folder) for folder in (rule.origin, rule.target))
         ]
         if changes:
             raise ConfigurationError(
@@ -193,6 +194,7 @@ def _lines(carried: DocumentPair, health: Callable[[str], str]) -> list[str]:
 
 
 def _commit(location: StoreLocation, branch: str, message: str, base: Snapshot, result: Promoted) -> None:
+    from reconciler.cli.store_reading import read_location
     from reconciler.hydration import input_folders, is_input
     from reconciler.store.git.branches import FileEdit, commit_on
 

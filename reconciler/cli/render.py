@@ -9,7 +9,6 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, has_errors, show_problems
-from reconciler.cli.store_reading import bulk_load, check_clusters, read_fleet, read_observations
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -31,6 +30,7 @@ def command(
     show_secrets: bool,
 ) -> None:
     """Print the objects of every cluster as STORE wants them; reads the files as they lie unless --rev is given."""
+    from reconciler.cli.store_reading import bulk_load, check_clusters, read_fleet, read_observations
     from reconciler.clock import SystemClock
     from reconciler.plugins import with_plugins
     from reconciler.report.decisions import placement_decisions

@@ -1,22 +1,33 @@
-"""The rights that a store needs in its clusters: as a role to apply, and to check credentials against."""
+"""The rights that a store needs in its clusters: as a role to apply, and to check our access to each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
-from reconciler.api.clusters import Observations
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Cluster, Observations
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.fleet import Fleet
-from reconciler.controller.once.planning import Access, open_members
+from reconciler.controller.cluster_reads.clusters_needed import pulling
+from reconciler.controller.once.planning import Access, configs_of, open_members
 from reconciler.controller.round.owner_record import holder_name
-from reconciler.errors import ConfigurationError
+from reconciler.controller.service.elector import LeaderStatus, who_leads
+from reconciler.errors import ConfigurationError, ReconcilerError
 from reconciler.fleet import why_nameless
 from reconciler.incremental import by_key
 from reconciler.journal.sqlite_journal import Journal
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.kube.connection.risks import exec_plugin_of, kubeconfig_risks
 from reconciler.kube.discovery import Discovery
+from reconciler.kube.served_kinds import not_served, silent_api
 from reconciler.report.json_parts import json_text
 from reconciler.report.render_json import dump_yaml
-from reconciler.rights import PAGE_RIGHTS, Level, Right, merged, needed_rights, resource_names
+from reconciler.rights import EXPLAINING, PAGE_RIGHTS, Level, Right, merged, needed_rights, resource_names
 from reconciler.scheduler import Schedule, schedule_fleet
 
 _SUBJECTS = "ServiceAccount:NAMESPACE/NAME, User:NAME or Group:NAME"
@@ -35,12 +46,12 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
     if not fleet.settings.name:
         raise ConfigurationError(why_nameless(fleet))
     named = parse_subject(subject)
-    schedule, recorded, wanted = decided(fleet, access), recorded_kinds(access), Level(level)
+    schedule, recorded, wanted = _schedule(fleet, access), _recorded_kinds(access), Level(level)
     known = resource_names(fleet)
-    rights, unknown = needed(schedule, wanted, recorded, known)
+    rights, unknown = _needed(schedule, wanted, recorded, known)
     if unknown:
         known |= await _served(fleet, access)
-        rights, unknown = needed(schedule, wanted, recorded, known)
+        rights, unknown = _needed(schedule, wanted, recorded, known)
     if unknown:
         kinds = ", ".join(f"{kind} ({group})" for group, kind in unknown)
         raise ConfigurationError(
@@ -54,7 +65,7 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
     return role_yaml(documents, fleet.settings.name, wanted)
 
 
-def needed(
+def _needed(
     schedule: Schedule,
     level: Level,
     recorded: Collection[GroupKind],
@@ -68,12 +79,12 @@ def needed(
     return rights_needed.rights, rights_needed.unknown
 
 
-def decided(fleet: Fleet, access: Access) -> Schedule:
+def _schedule(fleet: Fleet, access: Access) -> Schedule:
     """Return the schedule of the store without observations of clusters."""
     return schedule_fleet(fleet, Observations(), access.clock.now(), interpreters=access.interpreters)
 
 
-def recorded_kinds(access: Access) -> frozenset[GroupKind]:
+def _recorded_kinds(access: Access) -> frozenset[GroupKind]:
     """Return the kinds whose recorded copies may have to be deleted in the chosen clusters."""
     if access.journal is None or not access.journal.exists():
         return frozenset()
@@ -145,3 +156,127 @@ def parse_subject(text: str) -> dict[str, Json]:
     if kind in ("User", "Group") and name:
         return {"kind": kind, "name": name, "apiGroup": _RBAC}
     raise ConfigurationError(f"--subject {text}: it must be {_SUBJECTS}")
+
+
+_NO_EVENTS = (
+    "not allowed: list events, so why pods of StatefulSets, DaemonSets and Jobs are not made is not told; "
+    "'reconciler doctor --rbac full' prints the role",
+)
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """Result of the checks of one cluster.
+
+    `denied`: rights that the store needs and we do not have. `level`: the highest level for which the rights suffice;
+    empty: none. `risks`: unsafe ways of access, and what a missing right hides. `exec_plugin`: the command that is run
+    for credentials. `pod_account`: the folder with token and authority of the pod's account; empty: not used.
+    `unserved`: a remedy for each kind of the store that the cluster does not serve.
+    """
+
+    cluster: str
+    context: str
+    version: str = ""
+    error: str = ""
+    uid: str = ""
+    denied: tuple[Right, ...] = ()
+    level: str = ""
+    risks: tuple[str, ...] = ()
+    exec_plugin: str = ""
+    pod_account: str = ""
+    unserved: tuple[str, ...] = ()
+
+
+def pulled(fleet: Fleet, access: Access) -> frozenset[str]:
+    """Return the clusters in which another process applies, unless clusters were chosen."""
+    return frozenset() if access.clusters.chosen else pulling(fleet)
+
+
+async def examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderStatus | None]:
+    """Return the result of each cluster, and who leads; None: no Lease decides, or its cluster was not chosen."""
+    schedule, recorded, known = _schedule(fleet, access), _recorded_kinds(access), resource_names(fleet)
+
+    async def one(member: MemberCluster) -> Finding:
+        version, uid, discovery = await asyncio.gather(member.version(), member.identity(), member.discover())
+        names = known | {gvk.group_kind: kind.plural for gvk, kind in discovery.kinds.items()}
+        served = {(gvk.group, kind.plural) for gvk, kind in discovery.kinds.items()}
+        wanted = {level: _needed(schedule, level, recorded, names, member.name)[0] for level in Level}
+        rights = [right for right in wanted[Level.FULL] if (right.group, right.resource) in served]
+        refused = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in rights))))
+        denied = tuple(right for right in refused if right != EXPLAINING)
+        context = fleet.clusters[member.name].context_name
+        return Finding(
+            cluster=member.name, context=context, version=version, uid=uid, denied=denied, level=_level(wanted, denied),
+            unserved=_unserved(schedule, member.name, discovery), risks=_NO_EVENTS if denied != refused else (),
+        )  # fmt: skip
+
+    ha, leading, elsewhere = fleet.settings.ha, None, pulled(fleet, access)
+    async with open_members(fleet, access) as members:
+        configs = configs_of(fleet, access)
+        results = await members.each(one)
+        if ha is not None and (not access.clusters.chosen or ha.cluster in access.clusters.chosen):
+            member = members.get(ha.cluster)
+            why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
+            leading = LeaderStatus(cluster=ha.cluster, error=why)
+            if member is not None:
+                leading = await who_leads(member, fleet.settings.name)
+    findings = [
+        _finding(fleet.clusters[name], result, configs[name], access)
+        for name, result in sorted(results.items())
+        if name not in elsewhere and _is_chosen(name, access)
+    ]
+    return findings, leading
+
+
+def _unserved(schedule: Schedule, cluster: str, discovery: Discovery) -> tuple[str, ...]:
+    """Of each kind that the store could have in a cluster, and does not define, why it cannot be had there."""
+    wanted = {
+        schedule.fleet.templates[identity].gvk
+        for identity, binding in schedule.bindings.items()
+        if identity in schedule.fleet.templates and any(target.cluster == cluster for target in binding.targets)
+    }
+    lacking = {gvk for gvk in wanted - discovery.kinds.keys() if gvk.group_kind not in schedule.definitions}
+    return tuple(
+        silent_api(gvk) if gvk.api_version in discovery.stale else not_served(gvk, discovery.kinds)
+        for gvk in sorted(lacking)
+    )
+
+
+def _finding(
+    cluster: Cluster, result: Finding | ReconcilerError, config: MemberConfig | ConfigurationError, access: Access
+) -> Finding:
+    """Return the result of a cluster, or its error, with the risks of the way to it."""
+    finding = result
+    if not isinstance(finding, Finding):
+        error = getattr(result, "message", str(result))
+        finding = Finding(cluster=cluster.name, context=cluster.context_name, error=error)
+    remarks = access.profiles.remarks(cluster) if access.profiles is not None else ()
+    if isinstance(config, ConfigurationError):
+        return replace(finding, risks=(*finding.risks, *remarks))
+    return replace(
+        finding,
+        risks=(*finding.risks, *kubeconfig_risks(config, access.clock.now()), *remarks),
+        exec_plugin=exec_plugin_of(config),
+        pod_account=config.source if config.is_in_cluster else "",
+    )
+
+
+async def _denied(member: MemberCluster, right: Right) -> tuple[Right, ...]:
+    names = right.names or ("",)
+    questions = [(verb, name) for verb in right.verbs for name in names]
+    answers = await asyncio.gather(
+        *(member.allows(verb, right.group, right.resource, name=name) for verb, name in questions)
+    )
+    refused = [question for question, allowed in zip(questions, answers, strict=True) if not allowed]
+    lacking = {name: tuple(verb for verb in right.verbs if (verb, name) in refused) for name in names}
+    return tuple(replace(right, names=(name,) if name else (), verbs=verbs) for name, verbs in lacking.items() if verbs)
+
+
+def _level(wanted: Mapping[Level, tuple[Right, ...]], denied: tuple[Right, ...]) -> str:
+    refused = {pair for right in denied for pair in _single(right)}
+    enough = [level for level, rights in wanted.items() if refused.isdisjoint(chain(*map(_single, rights)))]
+    return str(enough[-1]) if enough else ""
+
+
+def _single(right: Right) -> Iterator[tuple[str, str, str, str]]:
+    for verb in right.verbs:
+        yield from ((verb, right.group, right.resource, name) for name in right.names or ("",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -10,17 +11,25 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Observations
+from reconciler.api.fleet import Fleet, Snapshot, StoreFile
+from reconciler.api.problem import Problem, with_problems
+from reconciler.cli.printing import remark, run
+from reconciler.clock import SystemClock
 from reconciler.errors import ConfigurationError
+from reconciler.fleet import ParsedAsRead, ParsedFile, assemble, is_store_file, memo_key, parse, parse_file
+from reconciler.hydration import blob_id, is_below
+from reconciler.observations import parse_observations
+from reconciler.rollouts import refused_without_revisions, selected_of
+from reconciler.store.file_walk import Taker
+from reconciler.store.git.url import is_git_url, parse_git_url
+from reconciler.store.location import StoreKind, StoreLocation, is_sparse, locate_store, open_store
+from reconciler.store.parse_cache import ParseCache
 
 if TYPE_CHECKING:
-    from reconciler.api.clusters import Observations
-    from reconciler.api.fleet import Fleet, Snapshot
-    from reconciler.api.problem import Problem
     from reconciler.cli.last_good_content import LastGood
-    from reconciler.fleet import ParsedFile
-    from reconciler.store.file_walk import Taker
-    from reconciler.store.location import StoreLocation
-    from reconciler.store.parse_cache import ParseCache
 
 _TELL_S: Final = 5.0
 
@@ -57,14 +66,6 @@ def read_fleet(
     content of unreadable files; None: these are frozen. `snapshots`: gets what was read, without data of parsed files.
     Raises StoreError: the store cannot be read as a whole.
     """
-    from msgspec.structs import replace
-
-    from reconciler.fleet import ParsedAsRead, memo_key, parse
-    from reconciler.rollouts import refused_without_revisions
-    from reconciler.store.git.url import is_git_url
-    from reconciler.store.location import is_sparse, locate_store, open_store
-    from reconciler.store.parse_cache import ParseCache
-
     with bulk_load():
         is_url = is_git_url(store)
         folder, parsed_files = cache_folder(), {} if parsed is None else parsed
@@ -104,8 +105,6 @@ def read_fleet(
 
 
 def _hint(where: str, *, is_empty: bool, is_sparse: bool) -> None:
-    from reconciler.cli.printing import remark
-
     if is_empty:
         remark(
             f"no documents found in {where}: a document stands in a file that ends with .yaml, .yml or .json, "
@@ -120,9 +119,6 @@ def _hint(where: str, *, is_empty: bool, is_sparse: bool) -> None:
 
 def read_location(location: StoreLocation, rev: str | None) -> tuple[Snapshot, Fleet]:
     """Return the store at a commit; without one its present files."""
-    from reconciler.fleet import parse
-    from reconciler.store.location import open_store
-
     with bulk_load():
         snapshot = open_store(location, rev=rev, as_files=True)
         return snapshot, parse(snapshot)
@@ -130,8 +126,6 @@ def read_location(location: StoreLocation, rev: str | None) -> tuple[Snapshot, F
 
 def check_revisions(fleet: Fleet) -> None:
     """Raise ConfigurationError if Rollouts are passed over: without revisions all would change at once."""
-    from reconciler.rollouts import refused_without_revisions
-
     # The reader of the store chose these documents.
     if refused := sorted(set(refused_without_revisions(fleet.rollouts)).intersection(fleet.problems)):
         lines = (f"{problem.source}: {problem.message} [{problem.code}]" for problem in refused)
@@ -140,11 +134,7 @@ def check_revisions(fleet: Fleet) -> None:
 
 def _with_locks(fleet: Fleet, store: str, rev: str | None, *, as_files: bool, as_directory: bool) -> Fleet:
     """Return the fleet with the problems of its renders' outputs. A temporary clone cannot be checked."""
-    from msgspec.structs import replace
-
-    from reconciler.api.problem import with_problems
     from reconciler.helm.files import lock_problems, tree_of
-    from reconciler.store.git.url import is_git_url
 
     is_url = is_git_url(store)
     if is_url and cache_folder() is None:
@@ -156,9 +146,6 @@ def _with_locks(fleet: Fleet, store: str, rev: str | None, *, as_files: bool, as
 
 def local_copy(store: str, *, as_directory: bool = False) -> StoreLocation:
     """Return the place of a store; of a URL its clone in the cache, or where no cache is, in the current folder."""
-    from reconciler.store.git.url import is_git_url, parse_git_url
-    from reconciler.store.location import StoreKind, StoreLocation, locate_store
-
     if not is_git_url(store):
         return locate_store(store, as_directory=as_directory)
     from reconciler.store.url_source import clone_of
@@ -172,8 +159,6 @@ def _with_cache(
     read: Callable[[Collection[str]], Snapshot], cache: ParseCache, parsed: dict[str, ParsedFile]
 ) -> Snapshot:
     """The snapshot without the data of files that were parsed before, which are added to `found`."""
-    from reconciler.fleet import memo_key
-
     cached = cache.keys()
     snapshot = read(cached | parsed.keys())
     files = {memo_key(file): file for file in snapshot.files}
@@ -188,8 +173,6 @@ def fetched(store: str, rev: str | None, known: Collection[str], take: Taker, *,
         raise ConfigurationError("--dir reads a folder as it lies; STORE is a URL")
     import tempfile
 
-    from reconciler.cli.printing import run
-    from reconciler.store.git.url import parse_git_url
     from reconciler.store.url_source import fetch_snapshot
 
     cache = cache_folder()
@@ -208,8 +191,6 @@ class _ProgressPrinter:
         self._next_s = time.monotonic() + _TELL_S
 
     def __call__(self, text: str) -> None:
-        from reconciler.cli.printing import remark
-
         is_due = time.monotonic() >= self._next_s or text.startswith("waiting")
         if text != self._last and is_due:
             self._last, self._next_s = text, time.monotonic() + _TELL_S
@@ -232,19 +213,14 @@ def cache_folder() -> Path | None:
 
 def parse_cache_file(folder: Path, store: str) -> Path:
     """Return the file of the parse cache of a store in a folder."""
-    import hashlib
-
     return folder / f"parsed-{hashlib.sha256(full_name(store).encode()).hexdigest()[:16]}.db"
 
 
 def problems_of(fleet: Fleet) -> tuple[Problem, ...]:
     """Return all problems of a store that need no cluster, in the order of its files."""
-    from reconciler.api.clusters import Observations
-    from reconciler.clock import SystemClock
     from reconciler.lint import lint
     from reconciler.plugins import with_plugins
     from reconciler.report.render_json import rendering
-    from reconciler.rollouts import selected_of
     from reconciler.scheduler import schedule_fleet
 
     schedule = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
@@ -259,10 +235,6 @@ def with_files(
     snapshot: Snapshot, parsed: Mapping[str, ParsedFile], folders: Collection[str], files: Mapping[str, bytes]
 ) -> Fleet:
     """Return the fleet of a store as it is with other files in some folders. `parsed`: the files of the snapshot."""
-    from reconciler.api.fleet import StoreFile
-    from reconciler.fleet import assemble, is_store_file, memo_key, parse_file
-    from reconciler.hydration import blob_id, is_below
-
     others = [
         parsed[memo_key(file)] for file in snapshot.files if not any(is_below(file.path, folder) for folder in folders)
     ]
@@ -294,8 +266,6 @@ def require_clusters(fleet: Fleet, store: str) -> None:
 
 def full_name(store: str) -> str:
     """The store as it is named from anywhere: an absolute path, or the URL without user and password."""
-    from reconciler.store.git.url import is_git_url, parse_git_url
-
     if is_git_url(store):
         return str(parse_git_url(store))
     path = Path(store)
@@ -304,12 +274,8 @@ def full_name(store: str) -> str:
 
 def read_observations(path: Path | None) -> Observations:
     """Return the observations of a file; none without a path. Raises ConfigurationError with each fault."""
-    from reconciler.api.clusters import Observations
-
     if path is None:
         return Observations()
-    from reconciler.observations import parse_observations
-
     try:
         data = path.read_bytes()
     except OSError as error:

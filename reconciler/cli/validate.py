@@ -8,7 +8,6 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, has_errors, prose, style_for
-from reconciler.cli.store_reading import bulk_load, problems_of, read_fleet
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -19,6 +18,7 @@ from reconciler.cli.store_reading import bulk_load, problems_of, read_fleet
 def command(*, chosen: options.StoreChoice, strict: bool, is_all: bool, output: str) -> None:
     """Check STORE: files, policies, overrides, dependencies. Exit code 1 when anything is an error."""
     from reconciler.api.problem import Severity
+    from reconciler.cli.store_reading import bulk_load, problems_of, read_fleet
     from reconciler.report.json_parts import json_text, problems_part
     from reconciler.report.plan.annotations import github_annotations
     from reconciler.report.problems_text import problems_text

@@ -81,7 +81,7 @@ def test_who_waits_for_a_clone_that_another_process_has_is_told(
             fcntl.flock(held, fcntl.LOCK_UN)
 
         held.flush()
-        monkeypatch.setattr(printing, "remark", let_go)
+        monkeypatch.setattr("reconciler.cli.store_reading.remark", let_go)
         done = run("validate", url)
     assert done.code == 0
     assert f"{url}: waiting for process 4711, which fetches into the same clone" in done.err
