@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from reconciler import __version__
-from reconciler.cli.options import SETTINGS, defaults_for, option_keys, without_equals
+from reconciler.cli.options import SETTINGS, defaults_for, option_keys, read_config, without_equals
 from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
@@ -225,8 +225,6 @@ def all_commands() -> dict[str, click.Command]:
 def _load_config(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     if value is None:
         return
-    from reconciler.cli.config_file import read_config
-
     # A misspelt key must not pass in silence, so every command is asked for its options.
     known = {key for command in all_commands().values() for key in option_keys(command)}
     ctx.obj, ctx.default_map = read_config(Path(value), known), {}

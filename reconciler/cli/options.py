@@ -6,7 +6,7 @@ import functools
 import importlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -289,3 +289,31 @@ def defaults_for(command: click.Command, config: Mapping[str, Any]) -> dict[str,
     if isinstance(command, click.Group):
         return {name: defaults_for(inner, config) for name, inner in command.commands.items()}
     return {parameter: config[key] for key, parameter in option_keys(command).items() if key in config}
+
+
+def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
+    """Return the `--config` file (YAML) by option name, `_` as `-`. Raises ConfigurationError: an unknown name."""
+    import difflib
+
+    from reconciler.api.problem import Severity
+    from reconciler.yaml import read_yaml
+
+    try:
+        read = read_yaml(str(path), path.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    faults = [problem for problem in read.problems if problem.severity is Severity.ERROR]
+    if any(fault.code == "not-an-object" for fault in faults) or len(read.documents) > 1:
+        raise ConfigurationError(f"{path}: must be a mapping of option names to values")
+    if faults:
+        lines = "; ".join(f"line {fault.source.line}: {fault.message}" for fault in faults)
+        raise ConfigurationError(f"{path}: cannot be read as YAML: {lines}")
+    if not read.documents:
+        return {}
+    loaded = read.documents[0].body
+    config = {key.replace("_", "-"): value for key, value in loaded.items()}
+    for key in sorted(config.keys() - set(known)):
+        close = difflib.get_close_matches(key, known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ConfigurationError(f"{path}: no command has an option {key}{hint}")
+    return config

@@ -33,8 +33,14 @@ def command(
     from reconciler.cli.store_reading import bulk_load, check_clusters, read_fleet, read_observations
     from reconciler.clock import SystemClock
     from reconciler.plugins import with_plugins
-    from reconciler.report.decisions import placement_decisions
-    from reconciler.report.render_json import dump_yaml, render_json, render_yaml, rendering, sorted_manifests
+    from reconciler.report.render_json import (
+        dump_yaml,
+        placement_decisions,
+        render_json,
+        render_yaml,
+        rendering,
+        sorted_manifests,
+    )
     from reconciler.scheduler import schedule_fleet
 
     if output == "placementdecision" and clusters:

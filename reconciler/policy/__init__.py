@@ -1,6 +1,7 @@
 """Policy documents of every dialect as values, the policy that governs each template, and windows."""
 
 from reconciler.policy.claim import Claims, ClaimTables, FrozenReaches, claim, hold_new_claims, winner
+from reconciler.policy.cron import parse_cron
 from reconciler.policy.indexes import PolicyIndex, TemplateIndex, best_matches
 from reconciler.policy.match import Match, Score, matches_cluster, matching_clusters
 from reconciler.policy.override_policy import OVERRIDE_SHAPE, parse_override_policy
@@ -15,7 +16,6 @@ from reconciler.policy.window_documents import (
     closed_clusters,
     named_windows,
     opening,
-    parse_cron,
     read_fleet_windows,
     read_window,
 )

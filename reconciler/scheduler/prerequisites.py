@@ -14,8 +14,8 @@ from reconciler.api.policies import Division
 from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import Identity
 from reconciler.placement import concerned_by
+from reconciler.scheduler.namespaces import comes_by_itself, namespace_identity
 from reconciler.scheduler.schedule import Schedule
-from reconciler.scheduler.schedule_tables import comes_by_itself, namespace_identity
 from reconciler.templates import RUNS_ONCE, is_run_of_hook
 
 _DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")

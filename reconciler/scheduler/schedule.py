@@ -42,7 +42,8 @@ from reconciler.policy import Claims, claim, hold_new_claims
 from reconciler.scheduler.companions import companions
 from reconciler.scheduler.dependencies import dependencies
 from reconciler.scheduler.makers import NO_MAKERS, Makers, with_defined_kinds
-from reconciler.scheduler.schedule_tables import ScheduleInputs, ScheduleTables, namespaces
+from reconciler.scheduler.namespaces import namespaces
+from reconciler.scheduler.schedule_tables import ScheduleInputs, ScheduleTables
 from reconciler.templates import demand_of
 
 _MAX_FAULTS: Final = 20

@@ -11,7 +11,7 @@ from reconciler.api.refs import Identity
 from reconciler.incremental import Table
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.scheduler import LinkTables, dependencies, namespaces
-from reconciler.scheduler.schedule_tables import NamespaceTables
+from reconciler.scheduler.namespaces import NamespaceTables
 
 
 def dependencies_of(

@@ -16,7 +16,7 @@ from reconciler.api.policies import ClusterAffinity
 from reconciler.api.rollouts import Cron, FleetWindow, Window, WindowKind
 from reconciler.documents import parse_duration
 from reconciler.policy import closed_clusters, opening, parse_cron
-from reconciler.policy.window_documents import begins_after, begins_until
+from reconciler.policy.cron import begins_after, begins_until
 from tests.examples import examples
 from tests.present import present
 from tests.yaml_text import load_yaml

@@ -13,7 +13,7 @@ from reconciler.api.binding import Binding, Reason, TargetCluster
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import is_dns_subdomain, is_label_value
 from reconciler.report import Rendering
-from reconciler.report.decisions import decision_key, placement_decisions, placement_key
+from reconciler.report.render_json import decision_key, placement_decisions, placement_key
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 KINDS = {WEB: GVK("apps", "v1", "Deployment")}
