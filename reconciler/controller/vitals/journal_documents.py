@@ -12,8 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
-from msgspec.structs import replace
-
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.ledger import ENDS, MADE, Event, EventKind
 from reconciler.api.refs import Identity, called, close_to
@@ -263,16 +261,9 @@ class JournalReader:
     def _read_rows(self, journal: Journal) -> JournalRows:
         now, known = self._clock.now(), self._rows
         version = journal.data_version
-        if version == self._version:
-            left = len(in_force(known.suspensions, now)) + len(in_force(known.constraints, now))
-            if left < len(known.suspensions) + len(known.constraints):
-                self._rows = replace(
-                    known,
-                    suspensions=in_force(known.suspensions, now),
-                    evictions=in_force(known.evictions, now),
-                    constraints=in_force(known.constraints, now),
-                )
-            return self._rows
+        in_time = len(in_force(known.suspensions, now)) + len(in_force(known.constraints, now))
+        if version == self._version and in_time == len(known.suspensions) + len(known.constraints):
+            return known
         self._commits.look_again()
         self._follow(journal)
         self._version = version
