@@ -163,9 +163,9 @@ def reconnected(parts: LoopParts, state: State, fleet: Fleet) -> tuple[State, fr
     read = try_call(parts.configs_of, fleet)
     if read.value is not None:
         return exchanged(state, read.value)
-    is_told = isinstance(read.fault, ConfigurationError)
-    log.error("the kubeconfig cannot be read; the old one stays in force", exc_info=None if is_told else read.fault,
-              extra={"event": "ReloadFailed", "error": str(read.fault) if is_told else INTERNAL_ERROR})  # fmt: skip
+    is_expected = isinstance(read.fault, ConfigurationError)
+    log.error("the kubeconfig cannot be read; the old one stays in force", exc_info=None if is_expected else read.fault,
+              extra={"event": "ReloadFailed", "error": str(read.fault) if is_expected else INTERNAL_ERROR})  # fmt: skip
     return state, frozenset()
 
 

@@ -287,8 +287,8 @@ class Recorder:
             observations=state.observations,
             since=since,
             servers=state.members.servers(),
-            revision_seen_at=steps.seen_at,
-            is_told_in_step=steps.is_told,
+            revision_active_since=steps.active_since,
+            is_in_step_reported=steps.is_reported,
             last_round_at=state.last_round_at,
             suspended=tuple(suspension.scope for suspension in in_force(state.known.suspensions, picture.time)),
         )

@@ -170,7 +170,7 @@ class Ticks:
 
     def _take_in(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
         event = "FailoverNowhere" if fleet.settings.failover_act else "FailoverAdvised"
-        state = self._told_once(state, event, ticked.left, now)
+        state = self._log_once(state, event, ticked.left, now)
         self._tried.update((constraint.identity, constraint.cluster) for constraint in ticked.left)
         for constraint in ticked.excluded:
             self._tried.pop((constraint.identity, constraint.cluster), None)
@@ -184,7 +184,7 @@ class Ticks:
         tell(before, ticked.constraints)
         return state
 
-    def _told_once(self, state: State, event: str, left: Iterable[Constraint], now: str) -> State:
+    def _log_once(self, state: State, event: str, left: Iterable[Constraint], now: str) -> State:
         """Log that something was not done, once for as long as an application is broken, restarts or not."""
         timers = state.known.timers
         fresh = {key: each for each in left if (key := reported_key(event, each.identity, each.cluster)) not in timers}

@@ -54,7 +54,7 @@ class _RoundLocks:
         """No lock is taken yet. `fleet`: its name."""
         self._lock, self._fleet = lock, fleet
         self._awaited = set(clusters)
-        self._all_asked = asyncio.Event()
+        self._all_tried = asyncio.Event()
         self._refusal: Exception | None = None
         self._until_s = asyncio.get_running_loop().time() + timing.SLOW_S
 
@@ -72,15 +72,15 @@ class _RoundLocks:
             failed = await self._lock.hold([member], self._fleet)
         except Exception as refusal:
             self._refusal = refusal
-            self._all_asked.set()
+            self._all_tried.set()
             raise
         finally:
             self._awaited.discard(member.name)
             if not self._awaited:
-                self._all_asked.set()
+                self._all_tried.set()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._until_s):
-                await self._all_asked.wait()
+                await self._all_tried.wait()
         if self._refusal is not None:
             raise self._refusal
         return failed.get(member.name)

@@ -60,7 +60,7 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
             if path.endswith((*SUFFIXES, ".json"))
             for document in read_yaml(path, data).documents
             for each in directives_of(_mapping(document.body.get("metadata")))
-            if not each.is_kept_to
+            if not each.has_no_remark
         )
 
     @property

@@ -59,7 +59,7 @@ class ObjectDirective(Struct, frozen=True):
     here: str
 
     @property
-    def is_kept_to(self) -> bool:
+    def has_no_remark(self) -> bool:
         """Return whether nothing is to be told of it."""
         return self.effect in (_KEEP, _REPLACE, _SAME, DirectiveEffect.WAVE)
 

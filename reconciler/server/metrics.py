@@ -51,7 +51,7 @@ def _counter(name: str, text: str, samples: Iterable[Sample], *labels: str) -> M
 
 
 def _histogram(name: str, text: str, values: Histograms, *labels: str) -> MetricRow:
-    samples = ((of, list(values.buckets(of)), each.sum) for of, each in sorted(values.found.items()))
+    samples = ((of, list(values.buckets(of)), each.sum) for of, each in sorted(values.distributions.items()))
     return MetricRow("histogram", name, text, samples, labels)
 
 
@@ -147,8 +147,8 @@ def _of_changes(vitals: Vitals) -> tuple[MetricRow, ...]:
                "When the revision in force was seen, as Unix time, while not all was in step with it yet and more than "
                "a Rollout holds it up; else 0.",
                # Prometheus computes the span.
-               _one(None if step is None else 0.0 if step.is_settled or vitals.snapshot.is_told_in_step
-                    else _moment(vitals.snapshot.revision_seen_at))),
+               _one(None if step is None else 0.0 if step.is_settled or vitals.snapshot.is_in_step_reported
+                    else _moment(vitals.snapshot.revision_active_since))),
     )  # fmt: skip
 
 

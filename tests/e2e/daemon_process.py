@@ -76,14 +76,14 @@ class Daemon:
         self.command: Command | None = None
         """Runs in the process instead of the command line: a function of a module."""
         self._process: Program | None = None
-        self._said_before = 0
+        self._was_in_force = 0
         self.starts = 0
 
     def start(self, **environment: str) -> Self:
         """Start it; the environment goes on top of ours."""
         assert not self.is_running, "it runs already"
         self.journal.parent.mkdir(parents=True, exist_ok=True)
-        self._said_before = len(self.text())
+        self._was_in_force = len(self.text())
         self.starts += 1
         self._process = Program(self._arguments, {**os.environ, **environment}, out=self.log, err=self.log,
                                 command=self.command)  # fmt: skip
@@ -128,7 +128,7 @@ class Daemon:
 
     def said(self) -> str:
         """Everything that it has said since its last start."""
-        return self.text()[self._said_before :]
+        return self.text()[self._was_in_force :]
 
     def says(self, words: str) -> None:
         """Return once it has said the words since its last start."""

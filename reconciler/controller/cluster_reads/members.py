@@ -94,7 +94,7 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
     """True if the cluster is read as a whole."""
 
 
-def told_fault(cluster: str, error: Exception, subject: object = None) -> str:
+def log_read_fault(cluster: str, error: Exception, subject: object = None) -> str:
     """Log a fault of ours in reading a cluster (`subject`: the unread part; None: all of it); return its message."""
     extra = fault_fields(cluster, subject)
     log.error("a cluster could not be read by a fault of this program", exc_info=error, extra=extra)
@@ -108,7 +108,7 @@ def why_unread(cluster: str, fault: Exception | None, subject: object = None, *,
         return fault.message
     if isinstance(fault, TimeoutError):
         return silence or f"no answer within {timing.PROMPT_S:g} s"
-    return told_fault(cluster, fault, subject)
+    return log_read_fault(cluster, fault, subject)
 
 
 class _MemberRead(Struct):

@@ -302,12 +302,12 @@ async def observe_members(
         if isinstance(member, str):
             return unreachable
         # All others wait: a silent one must not hold them up to its deadlines.
-        answer = await try_await(unless_silent(member, seen_in(member), timing.PROMPT_S))
+        answer = await try_await(unless_silent(member, observation_of(member), timing.PROMPT_S))
         if answer.value is None:
             why_unread(name, answer.fault)
         return answer.value or unreachable
 
-    async def seen_in(member: MemberCluster) -> ClusterObservation:
+    async def observation_of(member: MemberCluster) -> ClusterObservation:
         if member.name in with_room:
             applied = {
                 identity: ResourceRef(row.gvk, identity.namespace, identity.name)

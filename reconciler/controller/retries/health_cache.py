@@ -282,8 +282,8 @@ class PodDiagnostics:
         explained = try_call(pod_troubles, pods, now)
         for fault in filter(None, (listing.fault, refused.fault, explained.fault)):
             if isinstance(fault, MemberClusterError | TimeoutError):
-                told_fault = {"cluster": member.name, "error": str(fault)}
-                log.debug("it could not be asked why pods do not run", extra=told_fault)
+                unanswered = {"cluster": member.name, "error": str(fault)}
+                log.debug("it could not be asked why pods do not run", extra=unanswered)
             else:
                 extra = fault_fields(member.name, f"pods of {namespace}")
                 log.error("pods could not be understood", exc_info=fault, extra=extra)

@@ -185,7 +185,7 @@ async def act_in(
     """
     judged: set[Identity] = set()
     try:
-        async for results in _made_in(member, waves, acting, lock):
+        async for results in _results_in(member, waves, acting, lock):
             judged.update(result.change.identity for result in results)
             yield results
     except UNCONTAINED:
@@ -196,7 +196,7 @@ async def act_in(
         yield failed
 
 
-async def _made_in(
+async def _results_in(
     member: MemberCluster, waves: Waves, acting: WriteContext, lock: Lock
 ) -> AsyncIterator[Sequence[ChangeResult]]:
     if (lost := await lock(member)) is not None:

@@ -23,7 +23,7 @@ from reconciler.api.problem import Problem, warning, with_problems
 from reconciler.api.refs import GVK, Identity
 from reconciler.clock import Clock
 from reconciler.controller import timing
-from reconciler.controller.cluster_reads.members import told_fault
+from reconciler.controller.cluster_reads.members import log_read_fault
 from reconciler.diff import (
     Comparer,
     as_replacement,
@@ -81,7 +81,7 @@ async def dry_run(
                 silent.add((change.cluster, change.gvk))
                 return change, None
             except Exception as error:
-                told_fault(change.cluster, error, change.identity)
+                log_read_fault(change.cluster, error, change.identity)
                 return change, None
         is_replacing = answer[0] is not None and answer[0].action is Action.REPLACE
         return answer if is_doubtful or is_replacing else (change, None)

@@ -241,9 +241,9 @@ class Steps:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._revision = ""
-        self.is_told = False
+        self.is_reported = False
         """True if everything was in step once since the revision became active."""
-        self.seen_at = ""
+        self.active_since = ""
         """Time at which the revision became active, as RFC 3339; empty: unknown."""
         self.fresh_s: float | None = None
         """Duration until all was in step, if the last round determined it; else None."""
@@ -255,13 +255,13 @@ class Steps:
             newest = self._journal.newest_events(EventFilter(kinds=_KINDS), 2)
             events = [each.event for each in newest if each.event.data.get("revision") == step.revision]
             self._revision = step.revision
-            self.is_told = bool(events) and events[0] is newest[0].event and events[0].kind == EventKind.IN_STEP
-            self.seen_at = next((event.time for event in events if event.kind == EventKind.ADVANCED), "")
-        if self.is_told or not step.is_complete:
+            self.is_reported = bool(events) and events[0] is newest[0].event and events[0].kind == EventKind.IN_STEP
+            self.active_since = next((event.time for event in events if event.kind == EventKind.ADVANCED), "")
+        if self.is_reported or not step.is_complete:
             return ()
-        self.is_told = True
-        took_s = age_s(self.seen_at, now) if self.seen_at else None
+        self.is_reported = True
+        took_s = age_s(self.active_since, now) if self.active_since else None
         data = {"revision": step.revision, "clusters": step.clusters}
-        data |= {"since": self.seen_at, "seconds": round(took_s)} if took_s is not None else {}
+        data |= {"since": self.active_since, "seconds": round(took_s)} if took_s is not None else {}
         self.fresh_s = took_s
         return (self._journal.tell(EventKind.IN_STEP, STORE, data, now),)

@@ -19,7 +19,7 @@ from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
 from reconciler.containment import try_call
 from reconciler.controller import timing
-from reconciler.controller.cluster_reads.members import Reachable, told_fault
+from reconciler.controller.cluster_reads.members import Reachable, log_read_fault
 from reconciler.controller.round.owner_record import is_hook_record
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.journal.sqlite_journal import Journal
@@ -50,7 +50,7 @@ class _IntentOutcome(NamedTuple):
 
 
 def _log_fault(intent: Intent, fault: Exception) -> None:
-    told_fault(intent.cluster, fault, intent.identity)
+    log_read_fault(intent.cluster, fault, intent.identity)
 
 
 async def recover(
@@ -67,7 +67,7 @@ async def recover(
     ever delete it. The next round compares and schedules anew.
     """
     due = ((number, intent) for number, intent in journal.open_intents().items() if is_lost(intent))
-    judged = _judged(await _all_seen(due, reachable, tell), journal.ledger(), fleet, tell)
+    judged = _judged(await _read_objects(due, reachable, tell), journal.ledger(), fleet, tell)
     if judged:
         journal.finish(
             [each.outcome for each in judged],
@@ -82,7 +82,7 @@ async def recover(
 
 async def answered(known: JournalSnapshot, reachable: Reachable, fleet: Fleet) -> JournalSnapshot:
     """Return the state with the visible effects of unanswered requests; nothing is recorded."""
-    seen_now = await _all_seen(enumerate(known.unanswered), reachable, _log_fault)
+    seen_now = await _read_objects(enumerate(known.unanswered), reachable, _log_fault)
     judged = _judged(seen_now, known.ledger, fleet, _log_fault)
     ledger = {name: dict(rows) for name, rows in known.ledger.items()}
     for each in judged:
@@ -99,7 +99,9 @@ async def answered(known: JournalSnapshot, reachable: Reachable, fleet: Fleet) -
     )
 
 
-async def _all_seen(due: Iterable[tuple[int, Intent]], reachable: Reachable, tell: TellFault) -> list[_IntentObject]:
+async def _read_objects(
+    due: Iterable[tuple[int, Intent]], reachable: Reachable, tell: TellFault
+) -> list[_IntentObject]:
     looks = [
         _read_object(number, member, intent, tell)
         for number, intent in due

@@ -233,11 +233,11 @@ class Elector:
             self.fault = ""
             self._transitions.leave("lease", "the Lease can be read and written again", event="LeaseReachable")
             return
-        is_told = isinstance(fault, (MemberClusterError, TimeoutError))
+        is_expected = isinstance(fault, (MemberClusterError, TimeoutError))
         why = str(fault) or "no answer in time"
         self.fault = f"the Lease in {self._member.name}: {why}"
         extra = {"event": "LeaseUnreachable", "cluster": self._member.name, "todo": STANDBY,
-                 **({} if is_told else fault_fields())}  # fmt: skip
+                 **({} if is_expected else fault_fields())}  # fmt: skip
         self._transitions.enter("lease", why, logging.WARNING, text, **extra, error=why)
 
 

@@ -93,8 +93,8 @@ class LeaderTerm:
         if fault is None:
             self._transitions.leave("handover", "the next leader can know everything again", event="HandoverWritten")
             return True
-        is_told = isinstance(fault, (MemberClusterError, HandoverTooLarge))
-        extra = {"event": "HandoverFailed", "error": str(fault), **({} if is_told else fault_fields())}
+        is_expected = isinstance(fault, (MemberClusterError, HandoverTooLarge))
+        extra = {"event": "HandoverFailed", "error": str(fault), **({} if is_expected else fault_fields())}
         text = "timers, orders and caps of now would be lost if another process led"
         self._transitions.enter("handover", str(fault), logging.WARNING, text, **extra)
         return False

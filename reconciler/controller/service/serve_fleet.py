@@ -326,7 +326,7 @@ async def tell(service: Service, journal: Journal, vitals: Vitals) -> None:
             receivers["forge"] = lambda: CommitStatuses(forge, poster, clock, current, lambda: vitals.fleet, statuses)
         async with asyncio.TaskGroup() as tasks:
             for name, begin in receivers.items():
-                tasks.create_task(_kept_up(name, begin, clock), name=f"receiver {name}")
+                tasks.create_task(_run_receiver(name, begin, clock), name=f"receiver {name}")
 
 
 def _current(vitals: Vitals) -> CommitStatus | None:
@@ -337,7 +337,7 @@ def _current(vitals: Vitals) -> CommitStatus | None:
     return CommitStatus(commit=step.revision, state=str(verdict), description=description)
 
 
-async def _kept_up(name: str, begin: Callable[[], Webhook | CommitStatuses], clock: Clock) -> None:
+async def _run_receiver(name: str, begin: Callable[[], Webhook | CommitStatuses], clock: Clock) -> None:
     """Tell a receiver until that is over, and anew after a fault, also one of reading the journal."""
     faults = Transitions()
     while True:

@@ -136,7 +136,7 @@ async def in_service(
     signals.install()
     tasks = [
         start(supervise(vitals, notifier, clock, environ=environ), "signs of life"),
-        start(_tell_of_the_end(signals, notifier), "end of the service"),
+        start(_send_stopping(signals, notifier), "end of the service"),
     ]
     try:
         yield signals
@@ -147,7 +147,7 @@ async def in_service(
         signals.uninstall()
 
 
-async def _tell_of_the_end(signals: Signals, notifier: Notifier) -> None:
+async def _send_stopping(signals: Signals, notifier: Notifier) -> None:
     await signals.stop.wait()
     notifier.stopping()
 

@@ -33,8 +33,7 @@ class StatusSnapshot(Struct, frozen=True, kw_only=True):
 
     `since`: the time since which the fleet is in step, or is not. `servers`: addresses of the clusters. `held`: changes
     that wait, by kind of reason: guard, move, suspended, other. `step`: the progress of the active revision.
-    `revision_seen_at`: the time when it became active; empty: unknown. `is_told_in_step`: all was in step once since
-    then. Times: RFC 3339.
+    `revision_active_since`: empty: unknown. `is_in_step_reported`: all was in step once since then. Times: RFC 3339.
     """
 
     picture: StateOfFleet | None = None
@@ -45,8 +44,8 @@ class StatusSnapshot(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     held: Mapping[str, int] = field(default_factory=dict)
     step: RevisionStep | None = None
-    revision_seen_at: str = ""
-    is_told_in_step: bool = False
+    revision_active_since: str = ""
+    is_in_step_reported: bool = False
     last_round_at: str = ""
     suspended: tuple[str, ...] = ()
     """Scopes that are suspended now."""
@@ -138,26 +137,26 @@ class Histograms:
     def __init__(self, bounds_s: tuple[float, ...]) -> None:
         """`bounds_s`: the upper bounds of the buckets, in ascending order, without the infinite one."""
         self.bounds_s = bounds_s
-        self.found: dict[tuple[str, ...], Distribution] = {}
+        self.distributions: dict[tuple[str, ...], Distribution] = {}
 
     def observe(self, labels: tuple[str, ...], seconds: float) -> None:
         """Count a value."""
-        distribution = self.found.get(labels)
+        distribution = self.distributions.get(labels)
         if distribution is None:
-            distribution = self.found[labels] = Distribution(len(self.bounds_s))
+            distribution = self.distributions[labels] = Distribution(len(self.bounds_s))
         distribution.counts[bisect_left(self.bounds_s, seconds)] += 1
         distribution.sum += seconds
 
     def keep(self, clusters: frozenset[str]) -> None:
         """Drop values with another first label: a cluster that is gone."""
-        for labels in [labels for labels in self.found if labels[0] not in clusters]:
-            del self.found[labels]
+        for labels in [labels for labels in self.distributions if labels[0] not in clusters]:
+            del self.distributions[labels]
 
     def buckets(self, labels: tuple[str, ...]) -> Iterator[tuple[str, int]]:
         """Each bound as Prometheus writes it, with how many values were at most that."""
         so_far = 0
         bounds = (*map(str, self.bounds_s), "+Inf")
-        for bound, count in zip(bounds, self.found[labels].counts, strict=True):
+        for bound, count in zip(bounds, self.distributions[labels].counts, strict=True):
             so_far += count
             yield bound, so_far
 

@@ -63,7 +63,7 @@ class Credentials:
         self._headers: Headers | None = None
         self.context: ssl.SSLContext | None = None
         """Of TLS, valid after `headers`; None where the URL is plain HTTP."""
-        self._made_of = b""
+        self._parts_digest = b""
         self._is_distrusted = False
         self._stale_from_s: float | None = None
         self._failure: tuple[float, MemberClusterError] | None = None
@@ -121,8 +121,8 @@ class Credentials:
                     ca = self._read(config.ca.read)
                 made_of = _digests(ca, pair)
                 # Connections belong to a context, and end with it.
-                if self.context is None or self._is_distrusted or made_of != self._made_of:
-                    self.context, self._made_of = self._tls_context(ca, pair), made_of
+                if self.context is None or self._is_distrusted or made_of != self._parts_digest:
+                    self.context, self._parts_digest = self._tls_context(ca, pair), made_of
             self._headers, self._is_distrusted = tuple(headers), False
             self.generation += 1
 
@@ -151,7 +151,7 @@ class Credentials:
             ca = config.ca.read() if config.ca and not config.is_insecure else b""
         except OSError:
             return False  # They are being replaced just now.
-        return _digests(ca, pair) != self._made_of
+        return _digests(ca, pair) != self._parts_digest
 
     def _expires_in(self, seconds: float | None) -> None:
         self._stale_from_s = None if seconds is None else self._clock.monotonic_s() + seconds

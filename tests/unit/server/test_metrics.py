@@ -119,7 +119,7 @@ def test_requests_of_a_cluster_that_is_gone_are_forgotten() -> None:
     vitals.requests.observe(("gone", "read", "2xx"), 0.01)
     vitals.requests.observe(("m1", "read", "2xx"), 0.01)
     assert not any("gone" in name for name in _samples(vitals))
-    assert list(vitals.requests.found) == [("m1", "read", "2xx")]
+    assert list(vitals.requests.distributions) == [("m1", "read", "2xx")]
 
 
 def test_phases_are_counted_when_another_begins_and_waiting_is_none() -> None:
@@ -138,7 +138,7 @@ def test_phases_are_counted_when_another_begins_and_waiting_is_none() -> None:
 def test_a_commit_waits_until_all_was_in_step_once(in_step: int, is_told: bool, since: float) -> None:
     vitals = busy()
     step = RevisionStep(revision="5f3c9d2a", clusters=2, in_step=in_step)
-    showing(vitals, step=step, revision_seen_at="2026-11-21T10:00:05Z", is_told_in_step=is_told)
+    showing(vitals, step=step, revision_active_since="2026-11-21T10:00:05Z", is_in_step_reported=is_told)
     found = _samples(vitals)
     assert (found["clusters"], found["clusters_in_step"]) == (2, in_step)
     assert found["commit_waiting_since_timestamp_seconds"] == since

@@ -313,7 +313,7 @@ def test_in_step_is_told_once_for_a_revision_however_often_it_is_left_and_reache
                                      data={"revision": revision})])  # fmt: skip
         telling.round(after_s=30)
         assert not telling.events(EventKind.IN_STEP)
-        assert telling.told.steps.seen_at == NOW
+        assert telling.told.steps.active_since == NOW
         scene.apply()
         telling.round(after_s=12)
         assert telling.fresh_s() == 42
@@ -325,7 +325,7 @@ def test_in_step_is_told_once_for_a_revision_however_often_it_is_left_and_reache
         telling.round()
         telling.begin()
         telling.round()
-        assert telling.told.steps.is_told
+        assert telling.told.steps.is_reported
         (event,) = telling.events(EventKind.IN_STEP)
         assert event.data == {"revision": revision, "clusters": 2, "since": NOW, "seconds": 42}
 
