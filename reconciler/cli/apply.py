@@ -9,9 +9,8 @@ import click
 
 from reconciler.api.refs import listed
 from reconciler.cli import options
-from reconciler.cli.cluster_access import access_to
+from reconciler.cli.cluster_access import Keys, access_to
 from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, run, style_for
-from reconciler.cli.run_options import Keys, KeysNamed, keys_options
 
 if TYPE_CHECKING:
     from reconciler.controller.once.applying import Applied
@@ -25,7 +24,7 @@ _NAMED_MAX: Final = 5
 @click.command(context_settings=options.SETTINGS)
 @options.store_choice
 @options.reach
-@keys_options
+@options.keys_options
 @options.cluster_filter
 @options.option("--stage", default="", metavar="NAME", help="Let a revision begin in this stage of a Rollout alone.")
 @options.option("--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
@@ -34,7 +33,7 @@ def command(
     *,
     chosen: options.StoreChoice,
     reach: options.Reach,
-    keys: KeysNamed,
+    keys: options.KeysNamed,
     clusters: tuple[str, ...],
     stage: str,
     yes: bool,

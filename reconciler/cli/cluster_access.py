@@ -1,21 +1,72 @@
-"""From options to access: the kubeconfig, the commits, and the journal, by default of the fleet around."""
+"""From options to access: kubeconfig, keys, commits, and the journal, by default of the fleet around."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli.options import Reach, person
-from reconciler.cli.run_options import Keys, KeysNamed
+from reconciler.cli.options import KeysNamed, Reach, person
 from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
-    from reconciler.api.fleet import Fleet
+    from reconciler.api.content import DecryptedValues
+    from reconciler.api.fleet import Fleet, Template
+    from reconciler.api.problem import Problem
+    from reconciler.api.refs import Identity
     from reconciler.controller.once.planning import Access
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
+    from reconciler.sops.keyring import Keyring
+    from reconciler.sops.program import Program
     from reconciler.store.source import Commits
+
+
+class Keys:
+    """Decryption, loaded on first use: most stores do not need it."""
+
+    def __init__(self, named: KeysNamed, store: str = "") -> None:
+        """Raise ConfigurationError if a file is unusable. `store`: no program may be in it; a folder or URL."""
+        self._named, self._store = named, store
+        self._listener: Callable[[Collection[Identity]], None] = lambda _: None
+        self._loaded: Keyring | None = None
+        if named.sops_age_key_file is not None or named.sops_binary is not None or named.sops_binary_sha256:
+            self._keyring().check()
+
+    def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
+        """The values of each encrypted template, or why there are none."""
+        return self._keyring().open(templates, is_all)
+
+    def listen(self, listener: Callable[[Collection[Identity]], None]) -> None:
+        """Call this with objects whose files were answered after `open` returned."""
+        self._listener = listener
+        if self._loaded is not None:
+            self._loaded.listen(listener)
+
+    def again(self) -> None:
+        """Try again to decrypt values that failed."""
+        if self._loaded is not None:
+            self._loaded.again()
+
+    def _keyring(self) -> Keyring:
+        if self._loaded is None:
+            from reconciler.sops.keyring import Attempts, Keyring
+
+            named, program = self._named, program_named(self._named, self._store)
+            attempts = Attempts(program) if program is not None else None
+            self._loaded = Keyring(named.sops_age_key_file, attempts=attempts, wait_s=named.wait_s)
+            self._loaded.listen(self._listener)
+        return self._loaded
+
+
+def program_named(named: KeysNamed, store: str) -> Program | None:
+    """Return the sops that was named; None: none was. Raises ConfigurationError: it is unusable."""
+    from reconciler.secret_files import credential_file
+    from reconciler.sops.keyring import CREDENTIAL
+    from reconciler.sops.program import program_of
+
+    identities = credential_file(named.sops_age_key_file, CREDENTIAL)
+    return program_of(named.sops_binary, named.sops_binary_sha256, os.environ, identities=identities, store=store)
 
 
 def access_to(

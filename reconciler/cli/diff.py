@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import access_to
+from reconciler.cli.cluster_access import Keys, access_to
 from reconciler.cli.printing import answer, has_errors, prose, run, style_for, write_file
-from reconciler.cli.run_options import Keys, KeysNamed, keys_options
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _files(_ctx: object, _parameter: object, values: tuple[str, ...]) -> tuple[t
 @options.option("--head", default=None, metavar="REV", help="The revision to compare --base with. Default: the files.")
 @options.option("--live", is_flag=True, help="With --base: compare with the clusters as well.")
 @options.reach
-@keys_options
+@options.keys_options
 @options.observations
 @options.cluster_filter
 @options.time("--at", words="Compute as of this time (RFC 3339).")
@@ -120,7 +119,7 @@ def command(
     head: str | None,
     live: bool,
     reach: options.Reach,
-    keys: KeysNamed,
+    keys: options.KeysNamed,
     observations: Path | None,
     clusters: tuple[str, ...],
     at: str | None,

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.cli import options
-from reconciler.cli.cluster_access import access_to
+from reconciler.cli.cluster_access import access_to, program_named
 from reconciler.cli.printing import answer, remark, run, style_for, terminal_width
-from reconciler.cli.run_options import KeysNamed, program_named, sops_binary_options
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ VERBS = ("list", "patch", "delete")
                 help="With --rbac: also what the page reads of an object: its pods and events, or logs of broken pods "
                      "as well.")  # fmt: skip
 @options.option("--review", is_flag=True, help="Check what judges pull requests of STORE's repository instead.")
-@sops_binary_options
+@options.sops_binary_options
 @options.output("text", "json", default="text")
 def command(
     *,
@@ -58,7 +57,7 @@ def command(
     subject: str,
     page: str | None,
     review: bool,
-    keys: KeysNamed,
+    keys: options.KeysNamed,
     output: str,
 ) -> None:
     """Check access to every cluster of STORE: context, version, risks, and every right that STORE needs there."""
@@ -126,7 +125,7 @@ def _review(store: Path, output: str) -> NoReturn:
     sys.exit(1 if faults else 0)
 
 
-def _sops(keys: KeysNamed, store: str) -> tuple[str, str]:
+def _sops(keys: options.KeysNamed, store: str) -> tuple[str, str]:
     """The version of the sops that was named, and why it cannot be used; both empty: none was named."""
     try:
         program = program_named(keys, store)

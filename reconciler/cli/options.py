@@ -226,6 +226,77 @@ observations = option(
 )
 cluster_filter = option("--cluster", "clusters", multiple=True, help="Only these clusters (repeatable).")
 
+PATIENT_S: Final = 120.0
+"""A person's command waits this long for sops, since it makes exactly the plan that it shows."""
+
+_BINARY_OPTIONS: Final = (
+    file_option("--sops-binary", metavar="PATH",
+                   help="Open files for other keys than age with this sops, by absolute path. Default: no program is "
+                        "started."),
+    option("--sops-binary-sha256", default="", metavar="DIGEST", help="What --sops-binary must be."),
+)  # fmt: skip
+_OPTIONS: Final = (
+    file_option("--sops-age-key-file",
+                   help="File with age identities that open what sops encrypted. Default: the credential sops-age of "
+                        "systemd."),
+    *_BINARY_OPTIONS,
+)  # fmt: skip
+
+
+class KeysNamed(NamedTuple):
+    """The options, as they were given. `wait_s`: for so long a command waits for the sops that was named."""
+
+    sops_age_key_file: Path | None = None
+    sops_binary: Path | None = None
+    sops_binary_sha256: str = ""
+    wait_s: float = PATIENT_S
+
+
+keys_options = grouped("keys", KeysNamed, *_OPTIONS)
+sops_binary_options = grouped("keys", KeysNamed, *_BINARY_OPTIONS)
+
+
+_FORGES: Final = ("github", "gitlab", "gitea", "forgejo")
+
+_TELLING_OPTIONS: Final = (
+    option("--webhook", "webhooks", multiple=True, metavar="URL",
+                   help="Tell this address each event of history, as CloudEvents. May be repeated."),
+    file_option("--webhook-file", metavar="FILE",
+                   help="Tell the addresses in this file too, one a line. Default: credential webhook."),
+    file_option("--webhook-secret-file", metavar="FILE",
+                   help="Sign what webhooks are told with this secret. Default: credential webhook-secret."),
+    option("--webhook-events", default="", metavar="KINDS",
+                   help="Only events of these kinds, with commas in between. Default: all."),
+    option("--allow-plain-http", is_flag=True, help="Tell others over http:// as well, beyond this machine."),
+    option("--forge-status", type=click.Choice(_FORGES), default=None, metavar="FORGE",
+                   help="Set the status of the commit in force there: github, gitlab, gitea, forgejo."),
+    option("--forge-repository", default="", metavar="OWNER/NAME",
+                   help="The repository there. Default: that of STORE, if it is a URL."),
+    option("--forge-api", default="", metavar="URL",
+                   help="The address of its API. Default: at the host of STORE."),
+    file_option("--forge-token-file",
+                   help="The token for it is in this file. Default: credential forge-token."),
+    option("--page-url", default="", metavar="URL",
+                   help="Where people see the status page; the forge links it."),
+)  # fmt: skip
+
+
+class NotifyOptions(NamedTuple):
+    """The options, as they were given."""
+
+    webhooks: tuple[str, ...]
+    webhook_file: Path | None
+    webhook_secret_file: Path | None
+    webhook_events: str
+    allow_plain_http: bool
+    forge_status: str | None
+    forge_repository: str
+    forge_api: str
+    forge_token_file: Path | None
+    page_url: str
+
+
+telling_options = grouped("notify", NotifyOptions, *_TELLING_OPTIONS)
 
 _SHORT_WITH_EQUALS: Final = re.compile(r"-[A-Za-z]=.", re.DOTALL)
 

@@ -11,25 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import access_to, commits_of, journal_for
-from reconciler.cli.run_options import (
-    SERVICE_S,
-    Keys,
-    KeysNamed,
-    NotifyOptions,
-    forge_of,
-    forge_pages,
-    keys_options,
-    prometheus_of,
-    telling_options,
-    webhooks_of,
-)
+from reconciler.cli.cluster_access import Keys, access_to, commits_of, journal_for
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.controller.service.serve_fleet import Service
     from reconciler.server.http_server import Listening
 
+_SERVICE_S: Final = 2.0
+"""A round of the service waits this long: most key services answer by then; later answers start another round."""
 _POLL_MIN_S: Final = 0.1
 _POLL_MAX_S: Final = 86_400.0
 
@@ -69,7 +59,7 @@ def _checked_poll(_ctx: object, _parameter: object, value: float) -> float:
 @_taken_out("--observations", _EXCHANGE, type=click.Path())
 @_taken_out("--role", _SHARDS)
 @_taken_out("--shard", _SHARDS)
-@keys_options
+@options.keys_options
 @options.option("--poll", "poll_s", type=float, default=60.0, show_default=True,
                 callback=_checked_poll,
                 help="Seconds between looks at a Git URL or a tag of a registry.")  # fmt: skip
@@ -92,13 +82,13 @@ def _checked_poll(_ctx: object, _parameter: object, value: float) -> float:
 @options.file_option("--prometheus-token-file",
                      help="The bearer token for it is in this file. Default: credential prometheus-token.")  # fmt: skip
 @options.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Default: text on a terminal.")
-@telling_options
+@options.telling_options
 def command(
     *,
     chosen: options.StoreChoice,
     reach: options.Reach,
     clusters: tuple[str, ...],
-    keys: KeysNamed,
+    keys: options.KeysNamed,
     poll_s: float,
     accept_rewinds: bool,
     listen: str | None,
@@ -109,9 +99,10 @@ def command(
     prometheus: str | None,
     prometheus_token_file: Path | None,
     log_format: str | None,
-    notify: NotifyOptions,
+    notify: options.NotifyOptions,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository, URL or oci://) and keep the clusters equal to it."""
+    from reconciler.cli.receivers import forge_of, prometheus_of, webhooks_of
     from reconciler.cli.store_reading import cache_folder, parse_cache_file
     from reconciler.controller.service.serve_fleet import Service
     from reconciler.controller.vitals.logs import set_up_logging
@@ -119,7 +110,7 @@ def command(
 
     set_up_logging(log_format)
     file = reach.journal or _journal_of(chosen)
-    opener = Keys(keys._replace(wait_s=SERVICE_S), chosen.store)
+    opener = Keys(keys._replace(wait_s=_SERVICE_S), chosen.store)
     access = access_to(reach._replace(journal=file), clusters, keys=opener)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or file.parent
@@ -157,6 +148,7 @@ def _journal_of(chosen: options.StoreChoice) -> Path:
 
 
 async def _run(service: Service, listening: Listening) -> None:
+    from reconciler.cli.receivers import forge_pages
     from reconciler.controller.service.serve_fleet import serve
     from reconciler.controller.service.signals import in_service, raise_descriptors
     from reconciler.controller.vitals.service_vitals import Vitals
