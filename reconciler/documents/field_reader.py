@@ -269,7 +269,7 @@ def _known_value(report: Findings, field: Field, value: str, steps: tuple[Step, 
             "value-without-effect", f"{field.name} {value} has no effect: {field.inert_values[value]}", *steps
         )
     if field.values and value not in field.values:
-        allowed = ", ".join(dict.fromkeys(field.values.values()))
+        allowed = ", ".join(filter(None, dict.fromkeys(field.values.values())))
         message = f"{value!r} is not known; {field.name} is one of: {allowed}"
         report.error("unknown-value", f"{message}. {field.note}" if field.note else message, *steps)
         return False

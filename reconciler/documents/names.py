@@ -142,6 +142,7 @@ def not_a_mapping(value: Json) -> str:
 def not_a_string(value: Json) -> str:
     """Return the message about a value that must be a string."""
     tip = "quote it" if isinstance(value, bool | int | float) else "write one text, without brackets and dashes"
+    tip = 'write "" for an empty text, or take it out' if value is None else tip
     return f"{type_name(value)} where a string is needed; {tip}"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 
+from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet
 from reconciler.api.policies import ClusterAffinity, Division, OverridePolicy, Overriders, PropagationPolicy
 from reconciler.api.problem import Problem, hint, warning
@@ -13,6 +15,7 @@ from reconciler.policy import Claims, PolicyIndex, matching_clusters
 from reconciler.scheduler import is_descheduled
 from reconciler.templates import claims_of
 
+_NAMES_MAX = 10
 _WEIGHTS = "spec.placement.replicaScheduling.weightPreference"
 _WHY_IGNORED = {
     Division.DUPLICATED: "replicaSchedulingType is Duplicated: every cluster gets all replicas",
@@ -121,6 +124,8 @@ def _spread(policy: PropagationPolicy) -> Iterator[Problem]:
 def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
     """Warnings about override policies."""
     selected, selecting = _selected(fleet)
+    rules = [rule for policy in fleet.overrides for rule in policy.rules]
+    added = [{"containers": one.value} for rule in rules for one in rule.overriders.plaintext]
     places = {policy.ref: candidate_clusters(fleet, policy) for policy in fleet.propagation}
     for policy in fleet.overrides:
         yield from _itself(policy)
@@ -129,6 +134,9 @@ def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
             message = f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
             yield warning(selector.source, f"spec.resourceSelectors[{index}]", "override-selects-nothing", message)
         identities = selected.get(policy.ref, set())
+        if identities:
+            bodies = [*(fleet.templates[identity].body for identity in identities), *added]
+            yield from _containers(policy, set(chain.from_iterable(map(_names_of_containers, bodies))))
         owners = {claims.claims[identity].policy for identity in identities if identity in claims.claims}
         # An unclaimed template may follow an owner to any cluster, so its overrides cannot be checked.
         if fleet.clusters and identities and all(identity in claims.claims for identity in identities):
@@ -179,6 +187,28 @@ def _targets(fleet: Fleet, policy: OverridePolicy, places: frozenset[str]) -> It
                 f"nothing that this policy selects may go to {named}, so the rule never applies; check both policies"
             )
             yield warning(rule.source, path, "override-targets-nothing", message)
+
+
+def _containers(policy: OverridePolicy, named: Collection[str]) -> Iterator[Problem]:
+    """Yield overriders of containers that no selected object has, and no override may have added."""
+    for index, rule in enumerate(policy.rules):
+        for field in ("command", "args"):
+            for number, one in enumerate(getattr(rule.overriders, field)):
+                if one.container not in named:
+                    path = f"spec.overrideRules[{index}].overriders.{field}Overrider[{number}].containerName"
+                    message = f"nothing that is selected has a container {one.container!r}, so nothing changes"
+                    names = f"; there are {', '.join(sorted(named)[:_NAMES_MAX])}" if named else ""
+                    yield warning(one.source, path, "override-without-container", f"{message}{names}")
+
+
+def _names_of_containers(value: Json) -> Iterator[str]:
+    """Yield names of containers, wherever a kind has its pods."""
+    for key, below in value.items() if isinstance(value, Mapping) else ():
+        for item in below if isinstance(below, list) else (below,):
+            if key in ("containers", "initContainers") and isinstance(item, Mapping):
+                yield str(item.get("name"))
+            else:
+                yield from _names_of_containers(item)
 
 
 def lint_volumes(fleet: Fleet, claims: Claims) -> Iterator[Problem]:

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.documents import is_dns_label, is_dns_subdomain, is_json_pointer, is_label_key, is_label_value
+from reconciler.documents import (
+    is_dns_label,
+    is_dns_subdomain,
+    is_json_pointer,
+    is_label_key,
+    is_label_value,
+    not_a_string,
+)
 
 
 @pytest.mark.parametrize(
@@ -69,3 +76,9 @@ def test_keys_and_values_of_labels(text: str, key: bool, value: bool) -> None:
 )
 def test_json_pointers(text: str, is_pointer: bool) -> None:
     assert is_json_pointer(text) is is_pointer
+
+
+def test_the_remedy_fits_what_stands_in_place_of_a_string() -> None:
+    assert not_a_string(None) == 'null where a string is needed; write "" for an empty text, or take it out'
+    assert not_a_string(3) == "a number where a string is needed; quote it"
+    assert "without brackets" in not_a_string(["a"])
