@@ -335,13 +335,12 @@ class ControlLoop:
             at_fault=self._memory.kind_faults.at_fault(),
             elsewhere=parts.access.clusters.elsewhere(fleet),
             undecided=self._reader.undecided_in(state),
-            progress=progress,
             read=read,
             keys=parts.access.keys,
         )
         self._judge.round_begins()
         snapshot = await with_objects(
-            state.snapshot(fleet, parts.access.interpreters, now), schedule, state.reachable, extent
+            state.snapshot(fleet, parts.access.interpreters, now), schedule, state.reachable, extent, progress
         )
         listed = (snapshot.members[name] for name in (scope.clusters if scope is not None else ()))
         if scope is not None and any(isinstance(one, Read) and not one.objects.keys() <= scope.only for one in listed):

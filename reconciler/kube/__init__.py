@@ -2,7 +2,6 @@
 
 from reconciler.kube.answers import Column, PrintedRow, PrintedTable
 from reconciler.kube.client import MemberCluster
-from reconciler.kube.connection.bounds import BreakerSettings
 from reconciler.kube.connection.kubeconfig import MemberConfig, Pem, load_members
 from reconciler.kube.connection.risks import exec_plugin_of, kubeconfig_risks
 from reconciler.kube.connection.session import open_session, proxy_of_environment

@@ -28,7 +28,7 @@ from reconciler.errors import (
     MemberClusterError,
     Throttled,
 )
-from reconciler.kube.connection.bounds import Breakers, BreakerSettings, Budget, SharedTrees
+from reconciler.kube.connection.bounds import Breakers, Budget, SharedTrees
 from reconciler.kube.connection.cluster_credentials import Credentials, Headers
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.connection.risks import why_not_trusted
@@ -82,7 +82,8 @@ class TransportSettings(Struct, frozen=True, kw_only=True):
     """Of all lists of one cluster that are under way, over all of their pages."""
     watch_silence_max_s: float = 150.0
     """A watch that is silent for so long may be a half-open connection, and is ended. Bookmarks may keep it open."""
-    breaker: BreakerSettings = field(default_factory=BreakerSettings)
+    failures_max: int = 3
+    failures_back_off: BackOff = BackOff(least_s=5, most_s=60)
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -115,8 +116,8 @@ class Transport:
 
     def __init__(self, config: MemberConfig, shared: Shared) -> None:
         self.name = config.name
-        self.reading = Breakers(shared.clock.monotonic_s, shared.settings.breaker)
-        self.writing = Breakers(shared.clock.monotonic_s, shared.settings.breaker)
+        bounds = (shared.clock.monotonic_s, shared.settings.failures_max, shared.settings.failures_back_off)
+        self.reading, self.writing = Breakers(*bounds), Breakers(*bounds)
         self._config = config
         self._shared = shared
         self._settings = shared.settings

@@ -25,7 +25,6 @@ from reconciler.controller.tasks import beside
 from reconciler.controller.vitals.logs import TextLines
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ConfigurationError
-from reconciler.kube.connection.bounds import BreakerSettings
 from reconciler.kube.connection.kubeconfig import load_members
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.kube.transport import TransportSettings
@@ -42,7 +41,7 @@ GPU: Final = "nvidia.com/gpu"
 _QUICK: Final = Settings(start_s=0.4, stop_s=0.2)
 """Pods are ready within half a second, so that nobody has to wait."""
 _JOURNAL: Final = "journal.db"
-_IMPATIENT: Final = TransportSettings(breaker=BreakerSettings(back_off=BackOff(least_s=0.1, most_s=0.1)))
+_IMPATIENT: Final = TransportSettings(failures_back_off=BackOff(least_s=0.1, most_s=0.1))
 """The onlooker asks a silent cluster again at once; the daemon has its usual patience."""
 CLUSTERS: Final = (
     ClusterSpec(name="hangzhou", nodes=tuple(NodeSpec(name=f"hz-{i}", cpu="8") for i in (1, 2)), settings=_QUICK),

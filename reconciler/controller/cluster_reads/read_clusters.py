@@ -136,8 +136,6 @@ class ReadExtent(Struct, frozen=True, kw_only=True):
     """Kinds that members have described already."""
     at_fault: Mapping[str, Mapping[GVK, Unlisted]] = field(default_factory=dict)
     """By cluster the kinds that gave no answer the last time: rounds do not ask for them again."""
-    progress: Callable[[], None] = lambda: None
-    """Told after each cluster that was read."""
     undecided: Mapping[Identity, Problem] = field(default_factory=dict)
     """Objects that this process cannot schedule, and that stay as they are."""
     keys: Decryption | None = None
@@ -178,9 +176,13 @@ async def read(
 
 
 async def with_objects(
-    snapshot: FleetSnapshot, schedule: Schedule, reachable: Reachable, extent: ReadExtent
+    snapshot: FleetSnapshot,
+    schedule: Schedule,
+    reachable: Reachable,
+    extent: ReadExtent,
+    progress: Callable[[], None] = lambda: None,
 ) -> FleetSnapshot:
-    """Return the snapshot with the objects of the clusters, as far as the schedule and the extent want them."""
+    """Return the snapshot with the objects that schedule and extent want. `progress`: told of each cluster read."""
     chosen = {
         name: member
         for name, member in reachable.items()
@@ -196,7 +198,7 @@ async def with_objects(
         read_member,
         fleet_names=fleet_names(snapshot.fleet.settings),
         interpreters=snapshot.interpreters,
-        progress=extent.progress,
+        progress=progress,
     )
     read = await extent.read(due, interest, read_one)
     objects = read if scope is None else with_unasked(chosen, read, scope)

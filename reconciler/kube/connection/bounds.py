@@ -10,33 +10,23 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 import orjson
-from msgspec import Struct
 
 from reconciler.api.content import Json
 from reconciler.clock import BackOff
 from reconciler.errors import AnswerTooLarge
 
 
-class BreakerSettings(Struct, frozen=True, kw_only=True):
-    """After `failures_max` failures in a row nothing is sent for the first pause, after another one for the second."""
-
-    failures_max: int = 3
-    back_off: BackOff = BackOff(least_s=5, most_s=60)
-
-
-DEFAULTS: Final = BreakerSettings()
-
-
 class Breaker:
     """Counts failures in a row of one cluster. Any answer, also a refusal, is a success: the cluster is there."""
 
-    def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = DEFAULTS) -> None:
-        self._monotonic_s = monotonic_s
-        self._settings = settings
+    def __init__(self, monotonic_s: Callable[[], float], failures_max: int, back_off: BackOff) -> None:
+        """After so many failures in a row nothing is sent for the first pause, after another one for the second."""
+        self._monotonic_s, self._failures_max, self._back_off = monotonic_s, failures_max, back_off
         self.why = ""
         """The last failure."""
         self._failures = 0
@@ -46,7 +36,7 @@ class Breaker:
     @property
     def is_open(self) -> bool:
         """Return whether the cluster has failed so often that requests are held back."""
-        return self._failures >= self._settings.failures_max
+        return self._failures >= self._failures_max
 
     def wait_s(self) -> float:
         """Return the seconds until a request may be sent; 0: now, after a pause as the only probe."""
@@ -69,8 +59,8 @@ class Breaker:
         was_open = self.is_open
         self._failures += 0 if was_open and not self._is_probing else 1
         if self.is_open and (not was_open or self._is_probing):
-            failed_probes = self._failures - self._settings.failures_max
-            self._closed_from_s = self._monotonic_s() + self._settings.back_off.pause_s(1 + failed_probes)
+            failed_probes = self._failures - self._failures_max
+            self._closed_from_s = self._monotonic_s() + self._back_off.pause_s(1 + failed_probes)
         self._is_probing = False
 
     def abandoned(self) -> None:
@@ -81,9 +71,9 @@ class Breaker:
 class Breakers:
     """One breaker for a cluster (empty part), one for each part. Any answer proves the cluster reachable."""
 
-    def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = DEFAULTS) -> None:
-        self._monotonic_s, self._settings = monotonic_s, settings
-        self._whole = Breaker(monotonic_s, settings)
+    def __init__(self, monotonic_s: Callable[[], float], failures_max: int, back_off: BackOff) -> None:
+        self._breaker = partial(Breaker, monotonic_s, failures_max, back_off)
+        self._whole = self._breaker()
         self._parts: dict[str, Breaker] = {}
 
     def is_open(self, part: str = "") -> bool:
@@ -116,7 +106,7 @@ class Breakers:
             self._whole.failed(why)
             return
         self._whole.abandoned()
-        self._parts.setdefault(part, Breaker(self._monotonic_s, self._settings)).failed(why)
+        self._parts.setdefault(part, self._breaker()).failed(why)
 
     def lost(self, part: str, why: str) -> None:
         """The cluster could not be reached, whatever it was asked."""

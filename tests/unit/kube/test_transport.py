@@ -24,7 +24,7 @@ from reconciler.errors import (
     MemberClusterError,
     Throttled,
 )
-from reconciler.kube import BreakerSettings, MemberConfig, TransportSettings, open_session, proxy_of_environment
+from reconciler.kube import MemberConfig, TransportSettings, open_session, proxy_of_environment
 from reconciler.kube.connection.bounds import Budget
 from reconciler.kube.kube_requests import READ_DEADLINE_S, Purpose, Request, read
 from reconciler.kube.transport import Shared, Transport
@@ -37,7 +37,7 @@ READ = read("/version")
 APPLY = Request(method="PATCH", path="/x", purpose=Purpose.APPLY)
 CREATE = Request(method="PATCH", path="/x", purpose=Purpose.CREATE)
 DELETE = Request(method="DELETE", path="/x", purpose=Purpose.DELETE)
-NO_BREAKER = TransportSettings(breaker=BreakerSettings(failures_max=1000))
+NO_BREAKER = TransportSettings(failures_max=1000)
 
 
 @asynccontextmanager
@@ -219,7 +219,7 @@ async def test_clusters_that_have_gone_silent_do_not_hold_up_the_others() -> Non
 
 
 async def test_a_cluster_that_does_not_answer_is_asked_rarely_and_recovers() -> None:
-    settings = TransportSettings(breaker=BreakerSettings(failures_max=2, back_off=BackOff(least_s=10, most_s=60)))
+    settings = TransportSettings(failures_max=2, failures_back_off=BackOff(least_s=10, most_s=60))
     clock = TestClock()
     async with ScriptedServer(CUT, CUT, OK) as server, transport_to(server, settings=settings, clock=clock) as (it,):
         for _ in range(2):
@@ -234,7 +234,7 @@ async def test_a_cluster_that_does_not_answer_is_asked_rarely_and_recovers() -> 
 
 
 async def test_a_cluster_whose_writes_get_no_answer_is_written_to_rarely_though_reads_go_on() -> None:
-    settings = TransportSettings(breaker=BreakerSettings(failures_max=2, back_off=BackOff(least_s=10, most_s=60)))
+    settings = TransportSettings(failures_max=2, failures_back_off=BackOff(least_s=10, most_s=60))
     script = (CUT, OK, CUT, OK, OK)
     async with ScriptedServer(*script) as server, transport_to(server, settings=settings) as (it,):
         for _ in range(2):
@@ -282,7 +282,7 @@ async def test_requests_go_below_the_path_of_the_server_and_are_not_rewritten() 
 
 async def test_a_watch_that_falls_silent_just_ends() -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
-    settings = TransportSettings(watch_silence_max_s=0.05, breaker=BreakerSettings(failures_max=1))
+    settings = TransportSettings(watch_silence_max_s=0.05, failures_max=1)
     async with ScriptedServer(head) as server, transport_to(server, settings=settings) as (transport,):
         chunks = []
         async with transport.stream(read("/x", watch="1"), "test") as stream:
@@ -356,7 +356,7 @@ async def test_what_the_answers_of_all_clusters_may_take_at_once_is_bounded() ->
 
 async def test_files_that_run_out_are_named_and_not_counted_against_the_cluster() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    settings = TransportSettings(breaker=BreakerSettings(failures_max=1), attempts_max=1)
+    settings = TransportSettings(failures_max=1, attempts_max=1)
     async with ScriptedServer(OK) as server, transport_to(server, settings=settings) as (transport,):
         open_files = len(list(Path("/proc/self/fd").iterdir()))
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(open_files, soft), hard))

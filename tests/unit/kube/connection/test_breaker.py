@@ -5,11 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.clock import BackOff
-from reconciler.kube import BreakerSettings
 from reconciler.kube.connection.bounds import Breaker
 from tests.fakes.clocks import TestClock
 
-SETTINGS = BreakerSettings(failures_max=2, back_off=BackOff(least_s=5, most_s=20))
+BACK_OFF = BackOff(least_s=5, most_s=20)
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ def clock() -> TestClock:
 
 @pytest.fixture
 def breaker(clock: TestClock) -> Breaker:
-    return Breaker(clock.monotonic_s, SETTINGS)
+    return Breaker(clock.monotonic_s, 2, BACK_OFF)
 
 
 def test_lets_everything_through_until_failures_come_in_a_row(breaker: Breaker) -> None:
@@ -71,7 +70,7 @@ def test_failures_of_requests_that_were_under_way_do_not_lengthen_the_pause(brea
 @given(st.lists(st.sampled_from(["fail", "succeed", "ask", "abandon", "wait"])))
 def test_never_shuts_a_cluster_out_for_longer_than_the_longest_pause(steps: list[str]) -> None:
     clock = TestClock()
-    breaker = Breaker(clock.monotonic_s, SETTINGS)
+    breaker = Breaker(clock.monotonic_s, 2, BACK_OFF)
     for step in steps:
         match step:
             case "fail":
@@ -85,5 +84,5 @@ def test_never_shuts_a_cluster_out_for_longer_than_the_longest_pause(steps: list
             case _:
                 clock.advance(1)
     breaker.abandoned()
-    clock.advance(SETTINGS.back_off.most_s)
+    clock.advance(BACK_OFF.most_s)
     assert breaker.wait_s() == 0
