@@ -11,9 +11,8 @@ import click
 
 from reconciler.api.refs import DIGEST, is_digest, is_named_by, short_revision
 from reconciler.cli import options
-from reconciler.cli.cluster_access import journal_path
+from reconciler.cli.cluster_access import ServiceAddress, journal_path, server_options
 from reconciler.cli.printing import answer, remark
-from reconciler.cli.service_answers import ServiceAddress, server_options
 from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:

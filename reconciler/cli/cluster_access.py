@@ -1,13 +1,15 @@
-"""From options to access: kubeconfig, keys, commits, and the journal, by default of the fleet around."""
+"""From options to access: kubeconfig, keys, commits, the journal (by default of the fleet around), or a service."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reconciler.cli.options import KeysNamed, Reach, person
+import click
+
+from reconciler.cli.options import KeysNamed, Reach, file_option, grouped, option, person
 from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet, Template
     from reconciler.api.problem import Problem
     from reconciler.api.refs import Identity
+    from reconciler.cli.remote import RemoteService
     from reconciler.controller.once.planning import Access
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
+    from reconciler.report.views.queries import HistoryQuery
     from reconciler.sops.keyring import Keyring
     from reconciler.sops.program import Program
     from reconciler.store.source import Commits
@@ -197,3 +201,55 @@ def commits_of(store: str, *, beside: Path) -> Commits:
             yield cache
 
     return Commits(store, clones)
+
+
+_PAGE = 10_000
+"""So many entries are asked for at once at most; the service gives no more."""
+
+
+class ServiceAddress(NamedTuple):
+    """The address of a service, and its access."""
+
+    url: str
+    token_file: Path | None = None
+    ca: Path | None = None
+
+    def open(self) -> RemoteService:
+        """Return the service, before any request. Raises ConfigurationError: address or a file is unusable."""
+        from reconciler.cli.remote import RemoteService
+        from reconciler.secret_files import token_in
+
+        file = self.token_file
+        token = token_in(file, "--server-token-file") if file is not None else ""
+        return RemoteService(self.url, token=token, ca=self.ca)
+
+
+server_options = grouped(
+    "server",
+    lambda server, server_token_file, server_ca: (
+        ServiceAddress(server, server_token_file, server_ca) if server else None
+    ),
+    option("--server", default=None, metavar="URL",
+                   help="Ask the service that listens there (https://HOST, http://HOST:PORT, unix:PATH) instead of "
+                        "reading here."),
+    file_option("--server-token-file", help="File with the token of that service."),
+    file_option("--server-ca", help="Certificates of the authorities that it may have."),
+)  # fmt: skip
+
+
+def refuse_beside(server: ServiceAddress, **values: object) -> None:
+    """Raise UsageError for a typed option about local files, which `--server` would ignore."""
+    context = click.get_current_context()
+    for name, value in values.items():
+        source = context.get_parameter_source(name)
+        if value and source is click.core.ParameterSource.COMMANDLINE:
+            flag = next((each.opts[0] for each in context.command.params if each.name == name), name)
+            raise click.UsageError(f"{flag} says what is read here; with --server {server.url} the service reads it")
+
+
+def served_history(service: RemoteService, question: HistoryQuery) -> tuple[dict[str, Any], int]:
+    """Return the document of `history` from a service, and the number to go on after."""
+    limit, after = (question.limit, "") if question.after is None else (_PAGE, question.after)
+    query = {name: getattr(question, name) for name in ("resource", "namespace", "cluster", "since")}
+    document, headers = service.get("history", **query, limit=limit, after=after)
+    return document, int(headers.get("fleet-last-event", 0))

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import access_to
+from reconciler.cli.cluster_access import ServiceAddress, access_to, refuse_beside, server_options
 from reconciler.cli.options import resource_and_store
 from reconciler.cli.printing import answer, prose, remark, run, style_for
-from reconciler.cli.service_answers import ServiceAddress, refuse_beside, server_options
 from reconciler.errors import JournalError
 
 if TYPE_CHECKING:

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import commits_of, journal_path
+from reconciler.cli.cluster_access import (
+    ServiceAddress,
+    commits_of,
+    journal_path,
+    refuse_beside,
+    served_history,
+    server_options,
+)
 from reconciler.cli.printing import answer, document_text, remark, terminal_width
-from reconciler.cli.service_answers import ServiceAddress, refuse_beside, served_history, server_options
 
 if TYPE_CHECKING:
     from reconciler.report.views.queries import HistoryQuery

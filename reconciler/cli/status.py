@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import commits_of, journal_path
+from reconciler.cli.cluster_access import ServiceAddress, commits_of, journal_path, refuse_beside, server_options
 from reconciler.cli.printing import answer, document_text, prose, remark, style_for
-from reconciler.cli.service_answers import ServiceAddress, refuse_beside, server_options
 
 
 @click.command(context_settings=options.SETTINGS)

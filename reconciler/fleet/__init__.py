@@ -3,6 +3,7 @@
 from reconciler.fleet.assemble import AssemblyTables, assemble
 from reconciler.fleet.cluster_documents import CLUSTER_APIS, DEFAULT_PROPERTIES
 from reconciler.fleet.documents import KINDS, DocumentKind, ParsedFile, classify, inputs_of, parse_promotion
+from reconciler.fleet.encrypted_documents import withheld_blob, without_secrets
 from reconciler.fleet.inventory_sync import (
     EditKind,
     InventoryEdits,
@@ -26,7 +27,5 @@ from reconciler.fleet.parse import (
     memo_key,
     parse,
     parse_file,
-    withheld_blob,
-    without_secrets,
 )
 from reconciler.fleet.settings import why_nameless

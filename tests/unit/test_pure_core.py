@@ -62,7 +62,7 @@ MAY_ASSUME_BUILT_IN_KINDS = {
     "store/parse_cache_rows.py": "only what they say is kept",
     "kinds/registry.py": "they are defined there",
     "kinds/__init__.py": "it is the face of the package",
-    "fleet/parse.py": "of what they know, encrypted fields are refused when a file is read",
+    "fleet/encrypted_documents.py": "of what they know, encrypted fields are refused when a file is read",
     "templates/facts.py": "only what they say is kept",
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -11,9 +11,9 @@ import pytest
 
 from reconciler import secret_files
 from reconciler.api.clusters import Cluster
+from reconciler.cli.cluster_access import ServiceAddress
 from reconciler.cli.options import NotifyOptions
 from reconciler.cli.receivers import forge_of, prometheus_of, webhooks_of
-from reconciler.cli.service_answers import ServiceAddress
 from reconciler.clock import SystemClock
 from reconciler.errors import ReconcilerError
 from reconciler.kube import MemberConfig, Pem, load_members
