@@ -116,7 +116,9 @@ def _promoted(
     store: str, sides: tuple[Snapshot, Snapshot], fleets: tuple[Fleet, Fleet], health: HealthWords
 ) -> tuple[SettingChange, ...]:
     differing = changed_keys(*({file.path: file.blob for file in side.files} for side in sides))
-    rules = [rule for rule in fleets[1].promotions if any(is_below(path, rule.target) for path in differing)]
+    # A rule that the same change edits or removes still tells what is not of its origin.
+    known = [*fleets[1].promotions, *(rule for rule in fleets[0].promotions if rule not in fleets[1].promotions)]
+    rules = [rule for rule in known if any(is_below(path, rule.target) for path in differing)]
     if not rules:
         return ()
     folders = {folder for rule in rules for folder in (rule.origin, rule.target)}
@@ -125,7 +127,8 @@ def _promoted(
         wanted = (file for file in side.files if any(is_below(file.path, folder) for folder in folders))
         return _with_data(store, side, {memo_key(file): file for file in wanted})
 
-    return promotion_changes(rules, inside(sides[0]), inside(sides[1]), health, dump_yaml)
+    rows = promotion_changes(rules, inside(sides[0]), inside(sides[1]), health, dump_yaml)
+    return tuple(row for index, row in enumerate(rows) if row not in rows[:index])
 
 
 def _files(

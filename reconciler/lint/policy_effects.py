@@ -59,7 +59,9 @@ RENDER_ROWS: Final[Rows] = {
 PROMOTION_ROWS: Final[Rows] = {
     ADDED: Effect("{name} says what `promote` carries from one folder to another; no cluster changes by it"),
     REMOVED: Effect("`promote` carries only images and revisions between the folders of {name}"),
-    **tree_of("spec.", ("from", "to", "namespaces", "follow", "fields", "stay"),
+    **tree_of("spec.", ("from", "to", "namespaces"),
+              "the next `promote` carries between other folders or namespaces; no cluster changes by it"),
+    **tree_of("spec.", ("follow", "fields", "stay"),
               "the next `promote` carries other fields; no cluster changes by it"),
 }  # fmt: skip
 LOCK_ROWS: Final[Rows] = {
