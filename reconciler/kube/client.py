@@ -15,7 +15,15 @@ from msgspec.structs import replace
 from reconciler.api.clusters import LiveObject
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import GVK
-from reconciler.errors import AnswerTooLarge, BadAnswer, InvalidObject, ListExpired, MemberClusterError, NotLeading
+from reconciler.errors import (
+    AnswerTooLarge,
+    BadAnswer,
+    InvalidObject,
+    ListExpired,
+    MemberClusterError,
+    NotLeading,
+    ObjectNotFound,
+)
 from reconciler.fail_points import reach
 from reconciler.kube import kube_requests as requests
 from reconciler.kube.answers import (
@@ -148,6 +156,13 @@ class MemberCluster:
     async def get(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
         """Return the object. ObjectNotFound is a proven absence; a KindFault is not about the object."""
         return await self._kinds.read(gvk, partial(self._one, namespace, name, requests.get))
+
+    async def find(self, gvk: GVK, namespace: str, name: str) -> LiveObject | None:
+        """Return the object; None: it is proven absent. Else as `get`."""
+        try:
+            return await self.get(gvk, namespace, name)
+        except ObjectNotFound:
+            return None
 
     async def create(self, gvk: GVK, namespace: str, name: str, body: JsonObject, *, manager: str) -> LiveObject:
         """Return the object that server-side apply made; AlreadyExists when anything of that name is there."""

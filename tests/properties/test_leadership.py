@@ -137,13 +137,11 @@ class Process:
 
     # A member cluster
 
-    async def get(self, *_: Any) -> LiveObject:
-        def read() -> LiveObject:
-            if self._server.body is None:
-                raise ObjectNotFound("hub", "there is none")
-            return self._server.live()
+    async def find(self, *_: Any) -> LiveObject | None:
+        def read() -> LiveObject | None:
+            return self._server.live() if self._server.body is not None else None
 
-        return await self._asked(read)
+        return await self._asked(cast("Callable[[], LiveObject]", read))
 
     async def create(self, gvk: GVK, namespace: str, name: str, body: dict[str, Any], **_: Any) -> LiveObject:
         if gvk.kind == "Namespace":

@@ -25,7 +25,7 @@ from reconciler.controller import timing
 from reconciler.controller.cluster_reads.members import Reachable, why_unread
 from reconciler.controller.rollouts.requests import Enter
 from reconciler.controller.tasks import in_thread
-from reconciler.errors import MemberClusterError, ObjectNotFound
+from reconciler.errors import MemberClusterError
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
 from reconciler.rollouts import GatedCopy, gate_status, lay_out, named_objects
@@ -259,10 +259,8 @@ async def _read(
 
     async def body(gvk: GVK, namespace: str, name: str) -> JsonObject | None:
         async with limit:
-            try:
-                return (await member.get(gvk, namespace, name)).body
-            except ObjectNotFound:
-                return None
+            live = await member.find(gvk, namespace, name)
+        return live.body if live is not None else None
 
     named = named_objects(gate)
     bodies = await asyncio.gather(*(body(each.gvk, each.namespace, each.name) for each in named))

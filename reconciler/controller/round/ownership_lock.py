@@ -180,10 +180,8 @@ class OwnershipLock:
     ) -> None:
         news, ran = frozenset[str](), False
         for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                live = await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet))
-            except ObjectNotFound:
-                live = None
+            live = await member.find(_CONFIG_MAP, NAMESPACE, holder_name(fleet))
+            if live is None:
                 await self._same(member)
             mark = read_mark(live) if live is not None else OwnerRecord(journal=self._journal.uuid)
             if not take_over:

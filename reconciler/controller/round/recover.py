@@ -21,7 +21,7 @@ from reconciler.containment import try_call
 from reconciler.controller import timing
 from reconciler.controller.cluster_reads.members import Reachable, log_read_fault
 from reconciler.controller.round.owner_record import is_hook_record
-from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.errors import KindNotServed, MemberClusterError
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
 from reconciler.ownership import OwnershipRecord, field_manager, fleet_names, holds_field, is_terminating, ownership_of
@@ -151,9 +151,7 @@ def _outcome(each: _IntentObject, ledger: Ledger, fleet: Fleet) -> _IntentOutcom
 async def _read_object(intent_id: int, member: MemberCluster, intent: Intent, tell: TellFault) -> _IntentObject | None:
     try:
         async with asyncio.timeout(timing.PROMPT_S):
-            live = await member.get(intent.gvk, intent.identity.namespace, intent.identity.name)
-    except ObjectNotFound:
-        live = None
+            live = await member.find(intent.gvk, intent.identity.namespace, intent.identity.name)
     except KindNotServed:
         if await _is_served(member, intent):
             return None

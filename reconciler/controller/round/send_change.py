@@ -224,11 +224,8 @@ async def until_gone(member: MemberCluster, change: Change, within_s: float) -> 
     """
     deadline = asyncio.get_running_loop().time() + within_s
     while True:
-        try:
-            live = await member.get(change.gvk, change.identity.namespace, change.identity.name)
-        except ObjectNotFound:
-            return None
-        if live.uid != change.uid:
+        live = await member.find(change.gvk, change.identity.namespace, change.identity.name)
+        if live is None or live.uid != change.uid:
             return None
         if asyncio.get_running_loop().time() >= deadline:
             return live

@@ -203,10 +203,7 @@ class Elector:
         return replace(there, transitions=max(there.transitions, self._held.transitions))
 
     async def _read_lease(self) -> None:
-        try:
-            self._live = await self._member.get(LEASE, NAMESPACE, lease_name(self._fleet))
-        except ObjectNotFound:
-            self._live = None
+        self._live = await self._member.find(LEASE, NAMESPACE, lease_name(self._fleet))
         lease = read_lease(self._live.body) if self._live is not None else Lease()
         version = self._live.resource_version if self._live is not None else ""
         self._observed = sighted(self._observed, lease, version, self._since_boot_s())
@@ -256,12 +253,10 @@ async def who_leads(member: MemberCluster, fleet: str) -> LeaderStatus:
     """Return the content of the Lease and of the handover."""
 
     async def status() -> LeaderStatus:
-        has_left, lease = False, Lease()
-        with contextlib.suppress(ObjectNotFound):
-            live = await member.get(GVK("", "v1", "ConfigMap"), NAMESPACE, handover_name(fleet))
-            has_left = read_handover(live.body) is not None
-        with contextlib.suppress(ObjectNotFound):
-            lease = read_lease((await member.get(LEASE, NAMESPACE, lease_name(fleet))).body)
+        left = await member.find(GVK("", "v1", "ConfigMap"), NAMESPACE, handover_name(fleet))
+        has_left = left is not None and read_handover(left.body) is not None
+        live = await member.find(LEASE, NAMESPACE, lease_name(fleet))
+        lease = read_lease(live.body) if live is not None else Lease()
         known = LeaderStatus(cluster=member.name, holder=lease.holder, has_handover=has_left)
         return replace(known, term=lease.transitions, renewed=lease.renewed)
 

@@ -56,24 +56,16 @@ class HandoverFile:
 
     async def read(self) -> Handover | None:
         """Return the last leader's handover; None: there was none. Raises MemberClusterError: it cannot be read."""
-        try:
-            self._live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
-        except ObjectNotFound:
-            self._live = None
-            return None
-        return read_handover(self._live.body)
+        self._live = await self._member.find(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
+        return read_handover(self._live.body) if self._live is not None else None
 
     async def is_spoiled(self) -> bool:
         """Return whether others changed or deleted the last written handover; it is written again then.
 
         Raises MemberClusterError: it cannot be read.
         """
-        try:
-            live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
-        except ObjectNotFound:
-            self._written = None
-            return True
-        if self._live is None or live.resource_version != self._live.resource_version:
+        live = await self._member.find(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
+        if live is None or self._live is None or live.resource_version != self._live.resource_version:
             self._written = None
         return self._written is None
 

@@ -13,7 +13,7 @@ from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK
 from reconciler.clock import within
 from reconciler.controller.service.takeover import HandoverFile
-from reconciler.errors import ClusterUnreachable, ObjectNotFound, WriteConflict
+from reconciler.errors import ClusterUnreachable, WriteConflict
 from reconciler.kube import MemberCluster
 from reconciler.lease import Handover
 from tests.fakes.virtual_time import run_virtual
@@ -37,10 +37,8 @@ class Hub(Process):
     async def _live(self) -> None:
         """Nobody waits for a Lease here."""
 
-    async def get(self, *_: Any) -> LiveObject:
-        if self._server.body is None:
-            raise ObjectNotFound("hub", "there is none")
-        return self._server.live()
+    async def find(self, *_: Any) -> LiveObject | None:
+        return self._server.live() if self._server.body is not None else None
 
     async def create(self, gvk: GVK, namespace: str, name: str, body: dict[str, Any], **_: Any) -> LiveObject:
         if gvk.kind == "Namespace":
