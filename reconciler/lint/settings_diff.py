@@ -181,7 +181,7 @@ class _DocumentDiff:
     def _is_unusual(self, one: SettingChange) -> bool:
         if "Override" in self._kind and one.path.startswith("spec.overrideRules"):
             return True  # It may change what is not there yet.
-        if one.direction not in (Direction.LOOSENS, Direction.CONFIRMS):
+        if one.direction not in (Direction.LOOSENS, Direction.CONFIRMS) or one.path == "metadata.namespace":
             return False
         row = EFFECTS[self._kind].get(one.path.partition("[")[0] if "annotations" not in one.path else one.path)
         return row is not None and (row.is_always_held or row.has_scale)
