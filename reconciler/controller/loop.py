@@ -391,5 +391,5 @@ class ControlLoop:
             state = self._published.value
             if state.is_anybody_away and self._parts.access_stamp() != state.access_stamp:
                 self._inbox.send(LoopCommand(LoopOrder.RECONNECT))  # What a cluster refuses may have been renewed.
-            back = await self._memory.away.reconnected(state.members, state.known.cluster_uids)
+            back = await self._memory.away.reconnected(state.members, state.known.cluster_uids, state.reachable)
             self._inbox.send(*(ClusterChanged(name, ClusterScope.ANSWERS_AGAIN) for name in back))

@@ -20,7 +20,7 @@ from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
-from reconciler.controller.cluster_reads.members import answered_by, why_unread
+from reconciler.controller.cluster_reads.members import Reachable, answered_by, why_unread
 from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Published
 from reconciler.controller.loop_state import State
 from reconciler.controller.tasks import WorkQueue, end_tasks, start
@@ -37,7 +37,9 @@ class UnreachableClusters:
 
     def __init__(self, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
         self.queue = WorkQueue[str](timing.AWAY_BACK_OFF, clock, jitter=jitter, per_second_max=_PER_SECOND)
-        self._tasks: dict[str, asyncio.Task[bool]] = {}
+        self._tasks: dict[str, asyncio.Task[str | None]] = {}
+        self._reasons: dict[str, str] = {}
+        """The reason that each gave when it was asked last."""
 
     def was_not_read(self, name: str) -> None:
         """A round went without the cluster; each time in a row doubles the pause."""
@@ -48,18 +50,30 @@ class UnreachableClusters:
         """The clusters that were away and have just been read."""
         return [name for name in self.queue.keys if isinstance(members.get(name), Read)]
 
-    async def reconnected(self, members: Mapping[str, MemberCluster], uids: Mapping[str, str]) -> list[str]:
-        """Ask due clusters; return those that answered with their identity (`uids`); the others come later."""
+    async def reconnected(
+        self, members: Mapping[str, MemberCluster], uids: Mapping[str, str], reachable: Reachable
+    ) -> list[str]:
+        """Ask due clusters; return those that answered with their identity (`uids`), or not for another reason now.
+
+        The others come later. `reachable`: with the reasons that are reported.
+        """
         for name in self.queue.due():
             if name in members and name not in self._tasks:
                 # Counted from when it is asked: how long it is silent then is no pause.
                 self.queue.requeue_rate_limited(name)
-                self._tasks[name] = start(_is_back(name, members, uids), f"asking {name}")
+                self._tasks[name] = start(_why_away(name, members, uids), f"asking {name}")
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=timing.SLOW_S, return_when=asyncio.FIRST_COMPLETED)
         ended = {name: task for name, task in self._tasks.items() if task.done()}
         self._tasks = {name: task for name, task in self._tasks.items() if name not in ended}
-        return [name for name, task in ended.items() if name in self.queue and not task.cancelled() and task.result()]
+        back = []
+        for name, task in ended.items():
+            if name in self.queue and not task.cancelled():
+                why, before, reported = task.result(), self._reasons.get(name), reachable.get(name)
+                self._reasons[name] = why or ""
+                if why is None or (why not in {"", before} and isinstance(reported, str) and why not in reported):
+                    back.append(name)
+        return back
 
     async def close(self) -> None:
         """Ask nobody any more."""
@@ -67,13 +81,13 @@ class UnreachableClusters:
         await end_tasks(tasks.values())
 
 
-async def _is_back(name: str, members: Mapping[str, MemberCluster], uids: Mapping[str, str]) -> bool:
+async def _why_away(name: str, members: Mapping[str, MemberCluster], uids: Mapping[str, str]) -> str | None:
+    """Return why a cluster does not answer; empty: it is another one. None: it answers."""
     answer = await try_await(within(members[name].identity(is_anew=True), timing.PROMPT_S))
     if (uid := answer.value) is None:
-        why_unread(name, answer.fault)
-        return False
+        return why_unread(name, answer.fault)
     others = {uids.get(other) for other in members if other != name}
-    return uids.get(name, uid) == uid and uid not in others
+    return None if uids.get(name, uid) == uid and uid not in others else ""
 
 
 Subject = tuple[str, Listed | None]
@@ -105,7 +119,7 @@ class KindFaults:
         self._wanted: tuple[Fleet | None, Wanted] = (None, frozenset())
         self._answered: set[Subject] = set()
         self._clock = clock
-        self._queue = WorkQueue[Subject](timing.QUESTION_BACK_OFF, clock, jitter=jitter)
+        self.queue = WorkQueue[Subject](timing.QUESTION_BACK_OFF, clock, jitter=jitter)
         self._tasks: dict[Subject, asyncio.Task[bool]] = {}
 
     def take_in(self, members: Mapping[str, Member]) -> set[str]:
@@ -221,14 +235,14 @@ class KindFaults:
             if len(retried) < len(self.of(name)) or (served is not None and served.lacks(self._wanted[1])):
                 subjects[name, None] = None
             subjects |= {(name, one.what): None for one in retried}
-        self._queue.keep(subjects.keys())
+        self.queue.keep(subjects.keys())
         for subject in subjects:
-            if subject not in self._queue:
-                self._queue.requeue_rate_limited(subject)
-        for subject in self._queue.due():
+            if subject not in self.queue:
+                self.queue.requeue_rate_limited(subject)
+        for subject in self.queue.due():
             if subject in self._tasks or subject in self._answered:
                 continue
-            self._queue.requeue_rate_limited(subject)
+            self.queue.requeue_rate_limited(subject)
             name, what = subject
             asking = self._is_answered(members[name], what, selector)
             self._tasks[subject] = start(asking, f"asking {name} for {what.gvk.kind if what is not None else 'kinds'}")

@@ -31,10 +31,11 @@ class _Silent:
     """A cluster that does not answer, and counts how often it is asked."""
 
     asked = 0
+    why = "no answer"
 
     async def identity(self, *, is_anew: bool) -> str:
         self.asked += 1
-        raise ClusterUnreachable("m", "no answer")
+        raise ClusterUnreachable("m", self.why)
 
 
 class Asker:
@@ -43,10 +44,11 @@ class Asker:
     def __init__(self) -> None:
         self.clock = TestClock()
         self.away = UnreachableClusters(self.clock, lambda: 0.0)
+        self.reachable: dict[str, str] = {}
 
     async def reconnected(self, members: MemberClusters, uids: Mapping[str, str], now_s: float) -> list[str]:
         self.clock.advance(now_s - self.clock.monotonic_s())
-        return await self.away.reconnected(members, uids)
+        return await self.away.reconnected(members, uids, self.reachable)
 
 
 async def test_a_cluster_is_asked_only_when_it_was_missing_and_its_pause_is_over(tmp_path: Path) -> None:
@@ -85,6 +87,18 @@ async def test_a_second_name_of_a_cluster_that_is_there_is_no_comeback(tmp_path:
         uid = await scene.members["m1"].identity()
         assert not await absent.reconnected(scene.members, {"m2": uid}, LATER_S)
         assert await absent.reconnected(scene.members, {"gone": uid}, 2 * LATER_S)
+
+
+async def test_one_that_fails_for_another_reason_than_the_one_shown_is_looked_at_once() -> None:
+    """Its certificate is refused, say, once it is up again: the reason leads to the remedy."""
+    absent, silent = Asker(), _Silent()
+    members = cast("MemberClusters", {"m1": silent})
+    absent.away.was_not_read("m1")
+    absent.reachable["m1"] = "no answer; it is left alone for 5 s"
+    assert not await absent.reconnected(members, {}, LATER_S)
+    silent.why = "certificate verify failed"
+    assert await absent.reconnected(members, {}, 2 * LATER_S) == ["m1"]
+    assert not await absent.reconnected(members, {}, 3 * LATER_S)
 
 
 async def test_clusters_that_left_the_fleet_are_forgotten(tmp_path: Path) -> None:
