@@ -16,7 +16,6 @@ from click.testing import CliRunner
 from reconciler.cli.main import cli
 from reconciler.helm.files import MAX_FILES
 from reconciler.helm.sandbox import USUAL, render_twice
-from reconciler.processes import run_program as processes
 from tests.hydration import copied_store
 from tests.hydration.test_hydrate import hydrate, one_render, run
 
@@ -233,7 +232,7 @@ print("started", started)
 def test_a_kernel_that_hides_no_files_is_told_of_where_something_was_run(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "hides_files", lambda: False)
+    monkeypatch.setattr("reconciler.cli.hydrate_store.hides_files", lambda: False)
     one_render(store, "web")
     assert "cannot hide files" in hydrate(store).output
     assert "cannot hide files" not in hydrate(store).output, "nothing was run"
