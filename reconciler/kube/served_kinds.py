@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -63,7 +63,7 @@ def not_served(gvk: GVK, served: Iterable[GVK]) -> str:
     """Return the message for a kind that a cluster does not serve, with a remedy. `served`: its kinds."""
     versions = sorted(other.version for other in served if other.group_kind == gvk.group_kind)
     other = f"it serves version {', '.join(versions)}, which the store has to name"
-    gone = "its CustomResourceDefinition is not there; bring it back, or take the kind out of the store"
+    gone = "no CustomResourceDefinition or APIService there serves it; bring it back, or take the kind out of the store"
     return f"{gvk.text} is not served: {other if versions else gone}"
 
 
@@ -213,11 +213,9 @@ class Kinds:
         before = self._asked
         async with self._presence_lock:
             if self._asked == before:
-                try:
+                self._is_reached = False
+                with suppress(MemberClusterError):
                     await self._presence()
-                except MemberClusterError:
-                    self._is_reached = False
-                else:
                     self._is_reached = True
                 self._asked += 1
             return self._is_reached

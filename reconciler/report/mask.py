@@ -218,9 +218,7 @@ class Masker:
 
     def text(self, text: str) -> str:
         """Words of ours or of an API server, without known Secret values, credentials in URLs, keys and tokens."""
-        if self._shows:
-            return text
-        return self._cleaned(self._known.hide(text))
+        return text if self._shows else self._cleaned(self._known.hide(text))
 
     def knows(self, text: str) -> bool:
         """Return whether a text quotes a known value of a Secret."""
@@ -286,9 +284,7 @@ class Masker:
     def _member(self, name: str, value: Json) -> Json:
         if name == "stringData":  # No other kind has such a field.
             return self._hidden_data(value, plain=True)
-        if name in SECRET_ANNOTATIONS:
-            return self._hidden(value)
-        return self.document(value)
+        return self._hidden(value) if name in SECRET_ANNOTATIONS else self.document(value)
 
     def _cleaned(self, text: str) -> str:
         if is_ciphertext(text):

@@ -213,9 +213,7 @@ def _inline(value: Json) -> str:
         return text if not exponent or "." in mantissa else f"{mantissa}.0e{power}"
     if isinstance(value, Mapping):
         return "{}"
-    if isinstance(value, list):
-        return "[]"
-    return json.dumps(value)
+    return "[]" if isinstance(value, list) else json.dumps(value)
 
 
 def _string(text: str) -> str:

@@ -73,9 +73,7 @@ def plain_value(text: str) -> Json:
     if text[0] not in _NUMBER_START:
         return text
     number = _number(text)
-    if number is None:
-        return text
-    return as_json_number(number)
+    return text if number is None else as_json_number(number)
 
 
 def _number(text: str) -> int | float | None:
@@ -167,9 +165,7 @@ def key_text(text: str) -> str:
         return "true" if _BOOLS[text] else "false"
     number = _number(text) if text[0] in _NUMBER_START and text not in _NOT_FINITE else None
     if number is None:
-        if text in _NOT_FINITE:
-            return _NOT_FINITE_KEY[text.lower()]
-        return text
+        return _NOT_FINITE_KEY[text.lower()] if text in _NOT_FINITE else text
     if isinstance(number, int):
         if number > INT64_MAX:
             raise YamlRefused("yaml-key-not-a-string", "a number beyond 64 bits is no key; quote it")

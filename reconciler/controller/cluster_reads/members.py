@@ -72,6 +72,7 @@ def answered_by(reachable: Reachable) -> dict[str, MemberCluster]:
     return {name: member for name, member in sorted(reachable.items()) if not isinstance(member, str)}
 
 
+_DEFINITION = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _READ_BY_NAME_MAX = 8
 """Above so many missing objects of one kind and namespace, one list of names is cheaper than a read of each."""
 _LIST_SHARE = 4
@@ -82,13 +83,14 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
     """The reads of a round in one cluster: kinds to list by our label, and objects to look up.
 
     `complete`: kinds with all relevant objects among `wanted`, so that no list is needed. `applied`: kinds with applied
-    objects there. `at_fault`: kinds that gave no answer the last time, and are not asked.
+    objects there; `left`: without templates. `at_fault`: kinds that gave no answer the last time, and are not asked.
     """
 
     kinds: frozenset[GVK] = frozenset()
     wanted: frozenset[ResourceRef] = frozenset()
     complete: frozenset[tuple[str, str]] = frozenset()
     applied: frozenset[GVK] = frozenset()
+    left: frozenset[GVK] = frozenset()
     at_fault: Mapping[GVK, Unlisted] = field(default_factory=dict)
     is_whole: bool = False
     """True if the cluster is read as a whole."""
@@ -223,6 +225,12 @@ async def read_member(
     return answer.value or NotRead(name=member.name, why=why_unread(member.name, answer.fault))
 
 
+async def _is_undefined(member: MemberCluster, gvk: GVK) -> bool:
+    """Return whether its group has no definition: the objects of a definition go before it does."""
+    listing = (await try_await(member.list_metadata(_DEFINITION))).value
+    return listing is not None and not any(one.identity.name.endswith(f".{gvk.group}") for one in listing.objects)
+
+
 async def _read(
     member: MemberCluster, interest: ReadRequest, fleet_names: tuple[str, ...], interpreters: Registry
 ) -> Read:
@@ -243,7 +251,7 @@ async def _read(
     for gvk in sorted(interest.applied.union(ref.gvk for ref in interest.wanted) - served.keys()):
         if gvk.api_version in discovery.stale:
             reading.fail(gvk, KindNotRead(member.name, silent_api(gvk)))
-        elif gvk in interest.applied:
+        elif gvk in interest.applied and not (gvk in interest.left and await _is_undefined(member, gvk)):
             reading.fail(gvk, KindNotServed(member.name, not_served(gvk, served)))
         else:
             reading.absent |= {ref.identity for ref in interest.wanted if ref.gvk == gvk}

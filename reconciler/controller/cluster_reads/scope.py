@@ -189,6 +189,7 @@ def interest_in(schedule: Schedule, ledger: Ledger, scope: ReadScope | None) -> 
                 kinds=frozenset(kinds | applied),
                 wanted=frozenset(refs | left),
                 applied=frozenset(applied),
+                left=frozenset(applied - kinds),
                 is_whole=True,
             )
             continue

@@ -182,7 +182,4 @@ def _gone(planned: Round, snapshot: FleetSnapshot) -> Iterable[tuple[str, list[I
 
 def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bool:
     live = member.objects.get(row.identity)
-    if live is not None:
-        return not is_marked(live, fleet_names)
-    # What is not served now, perhaps for a moment only, cannot be seen either.
-    return row.identity in member.absent and row.gvk in member.served
+    return row.identity in member.absent if live is None else not is_marked(live, fleet_names)

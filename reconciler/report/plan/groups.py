@@ -36,9 +36,7 @@ def plural(kind: str) -> str:
         return kind
     if kind.endswith("y") and kind[-2:-1].lower() not in _VOWELS:
         return f"{kind[:-1]}ies"
-    if kind.endswith(("s", "x", "ch", "sh")):
-        return f"{kind}es"
-    return f"{kind}s"
+    return f"{kind}es" if kind.endswith(("s", "x", "ch", "sh")) else f"{kind}s"
 
 
 def counted(count: int, noun: str) -> str:

@@ -80,9 +80,7 @@ def subject_link(subject: str) -> str:
     if subject.startswith("cluster "):
         return cluster_link(subject.removeprefix("cluster "))
     match = _SUBJECT.fullmatch(subject)
-    if match is None:
-        return ""
-    return _object_path(match["kind"], match["namespace"], match["name"])
+    return "" if match is None else _object_path(match["kind"], match["namespace"], match["name"])
 
 
 def history_link(subject: str, **query: str) -> str:

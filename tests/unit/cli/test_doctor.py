@@ -164,7 +164,7 @@ def test_a_kind_that_a_cluster_does_not_serve_is_named_with_what_helps_and_is_no
                      "placement": {"clusterAffinity": {"clusterNames": ["m1"]}}}}  # fmt: skip
     (desk.store / "widget.yaml").write_text(f"{WIDGET}---\n{yaml.safe_dump(rule)}")
     done = desk.run()
-    told = "Widget (ex.io/v1) is not served: its CustomResourceDefinition is not there; bring it back"
+    told = "Widget (ex.io/v1) is not served: no CustomResourceDefinition or APIService there serves it; bring it back"
     assert (done.code, f"m1: {told}" in done.err, "m2: " in done.err) == (0, True, False), done
     found = desk.json()
     assert found["m1"]["unserved"][0].startswith(told)

@@ -183,6 +183,28 @@ async def test_a_version_that_is_served_no_more_leaves_its_objects_as_they_are_u
         assert uid(scene) == before, "it was not made anew"
 
 
+async def test_a_kind_that_left_with_its_definition_is_told_no_more(tmp_path: Path) -> None:
+    async with with_widgets(tmp_path) as scene:
+        undefine(scene, "m2")
+        await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
+        scene.put(gear=[], **{"gear-policy": []})
+        await scene.until(lambda: not any(GEAR in rows for rows in scene.journal.ledger().values()))
+        assert told(scene) == []
+
+
+async def test_a_kind_that_left_the_store_may_be_served_again_by_a_definition_that_is_there(tmp_path: Path) -> None:
+    async with with_widgets(tmp_path) as scene:
+        server = await let_lie(scene.box, "m2")
+        server.lie = starting
+        put_widget(scene, "2")
+        await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
+        scene.put(gear=[], **{"gear-policy": []})
+        await scene.until(lambda: value_of(scene, "m1") is None)
+        assert [cluster for cluster, _ in told(scene)] == ["m2"]
+        server.lie = None
+        await scene.until(lambda: value_of(scene, "m2") is None and told(scene) == [])
+
+
 async def test_a_version_that_the_store_names_no_more_is_told_no_more(tmp_path: Path) -> None:
     async with with_widgets(tmp_path) as scene:
         for cluster in ("m1", "m2"):
