@@ -31,7 +31,7 @@ from reconciler.controller.round.recover import recover
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.tasks import in_thread
 from reconciler.controller.timetable import Ticks
-from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.vitals.logs import Transitions, tell_events
 from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.errors import HeldByCopy
 from reconciler.kube.client import MemberCluster
@@ -344,6 +344,7 @@ class StagedRounds:
             events += rollout_events(known.get(each.rollout), each, now, number=number, begun=begun_before)
         if events:
             journal.record_events(events)
+            tell_events(events, self._parts.commits.words)
         changed = changed_by_staging(self._before, schedule)
         self._before = schedule
         # A commit that changes a Rollout alone changes no object, and a round over none would not tell its problems.

@@ -29,7 +29,7 @@ from reconciler.kube.discovery import OwnerEntry
 from reconciler.kube.pod_shapes import Condition, NodeObject, Pod
 from reconciler.observations import age_s, api_moment, event_moment
 from reconciler.regex import regex
-from reconciler.state import EVICTED, TROUBLES, Degraded, Progressing, why_waiting, with_message
+from reconciler.state import EVICTED, NODE_LOST, TROUBLES, Degraded, Progressing, why_waiting, with_message
 
 FINISHED: Final = ("Succeeded", "Failed")
 SCHEDULE_WINDOW_S: Final = 15.0
@@ -221,7 +221,7 @@ _PREFIX: Final = regex(
     r"(pods \"[^\"]*\" is forbidden: )?"
 )
 """Words of a controller before the reason: they name pods, other ones each time."""
-_STARTS_S: Final = 30.0
+STARTS_S: Final = 30.0
 """A pod takes so long to pull its image and to become ready; clocks of clusters may differ by as much."""
 _SECONDS: Final = len("2026-01-31T12:00:00")
 """Moments are compared by their seconds, which is all that an API server tells of when something was made."""
@@ -255,7 +255,7 @@ def starting(pods: Collection[Pod], now: str) -> frozenset[Identity]:
     """Return the workloads with a pod that was made so short a time ago that it need not be ready yet."""
     owner_of = owners(pods)
     created = ((pod, api_moment(pod.metadata.creation_timestamp)) for pod in pods)
-    return frozenset(workload_of(pod, owner_of(pod)) for pod, at in created if at and abs(age_s(at, now)) < _STARTS_S)
+    return frozenset(workload_of(pod, owner_of(pod)) for pod, at in created if at and abs(age_s(at, now)) < STARTS_S)
 
 
 def _rank(trouble: Trouble) -> tuple[bool, str]:
@@ -274,8 +274,12 @@ def _troubles(pod: Pod, now: str) -> Iterator[Trouble]:
     scheduled = condition_of(pod.status.conditions, "PodScheduled")
     if scheduled is not None and (scheduled.status, scheduled.reason) == ("False", "Unschedulable"):
         yield Progressing(with_message("no node has room for it", scheduled.message), reason=scheduled.reason)
+    ready = condition_of(pod.status.conditions, "Ready"), condition_of(pod.status.conditions, "ContainersReady")
+    if [(one.status, one.reason) for one in ready if one is not None] == [("False", ""), ("True", "")]:
+        # Source: Kubernetes, node lifecycle controller: it sets Ready alone, of pods on nodes that are silent.
+        yield Degraded("its node does not answer", reason=NODE_LOST)
     made_at = api_moment(pod.metadata.creation_timestamp)
-    if scheduled is None and not pod.spec.node_name and made_at and age_s(made_at, now) > _STARTS_S:
+    if scheduled is None and not pod.spec.node_name and made_at and age_s(made_at, now) > STARTS_S:
         yield Progressing(with_message("no scheduler has looked at it", pod.spec.scheduler_name), reason="NoScheduler")
 
 

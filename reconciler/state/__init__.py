@@ -2,7 +2,10 @@
 
 from reconciler.state.health import (
     EVICTED,
+    NO_CONTROLLER,
+    NODE_LOST,
     TROUBLES,
+    UNSEEN,
     beside_pods,
     copies_of,
     health_of,

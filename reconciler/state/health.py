@@ -43,6 +43,9 @@ _UNMADE: Final = "ReplicaFailure"
 UNMADE_REASON: Final = "FailedCreate"
 """Of events about pods that cannot be made. Source: Kubernetes, controllers."""
 
+NODE_LOST: Final = "NodeLost"
+NO_CONTROLLER: Final = "NoController"
+UNSEEN: Final = ("its controller has not seen the newest spec yet", "no controller has reported its status yet")
 EVICTED: Final = "Evicted"
 """Of a pod that its kubelet ended since the node ran out of something. Source: Kubernetes, node-pressure eviction."""
 
@@ -158,7 +161,7 @@ def _why(live: JsonObject, interpreter: Interpreter) -> str:
     if dig(live, "metadata", "deletionTimestamp"):
         return "it is being deleted"
     if not is_observed(live) and "observedGeneration" in mapping(live.get("status")):
-        return "its controller has not seen the newest spec yet"
+        return UNSEEN[0]
     return _cut(interpreter.why(live) or next(_reasons(live), "its status does not say that it is ready"))
 
 
@@ -180,7 +183,7 @@ def _reasons(live: JsonObject) -> Iterator[str]:
     if phase := text(dig(live, "status", "phase")):
         yield f"its phase is {phase}"
     if not mapping(live.get("status")):
-        yield "no controller has reported its status yet"
+        yield UNSEEN[1]
 
 
 def _waiting(live: JsonObject) -> Iterator[JsonObject]:

@@ -28,8 +28,8 @@ from reconciler.errors import MemberClusterError
 from reconciler.kinds.registry import GENERIC, Registry
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.pod_shapes import Pod
-from reconciler.observe.pod_counts import Trouble, pod_troubles, refusals, starting
-from reconciler.state import Degraded, HealthState, Healthy, Progressing, beside_pods
+from reconciler.observe.pod_counts import STARTS_S, pod_troubles, refusals, starting
+from reconciler.state import NO_CONTROLLER, UNSEEN, Degraded, HealthState, Healthy, Progressing, beside_pods
 
 _EVENT = GVK("", "v1", "Event")
 _VERSIONS_MAX = 100_000
@@ -53,7 +53,10 @@ class _HealthEntry(NamedTuple):
         own = self.own
         if self.is_starting and _is_a_count(own):
             own = Progressing(own.why, lacks_pods_of=own.lacks_pods_of)
-        joint = beside_pods(own, self.trouble, self.refusal)
+        trouble = self.trouble
+        if trouble is not None and trouble.reason == NO_CONTROLLER and trouble.why != own.why:
+            trouble = None  # It has been seen since.
+        joint = beside_pods(own, trouble, self.refusal)
         if self.is_asked and joint.unmade and isinstance(joint, Progressing):
             return Degraded(joint.why, joint.unmade, joint.lacks_pods_of, joint.reason)
         return joint
@@ -91,6 +94,12 @@ class HealthCache:
             for identity, health in healths.items():
                 if isinstance(health, Progressing | Degraded):
                     yield cluster, identity
+
+    def unseen(self, cluster: str, identity: Identity) -> Progressing | None:
+        """Return that no controller has seen a copy yet; None: one has."""
+        known = self._states.get(cluster, {}).get(identity)
+        is_unseen = isinstance(known, Progressing) and known.why in UNSEEN
+        return Progressing(known.why, reason=NO_CONTROLLER) if known is not None and is_unseen else None
 
     def lacking_pods(self, copies: Iterable[Copy]) -> Mapping[str, Identity]:
         """Return those of the copies that lack pods without a reason in their status, by uid."""
@@ -273,6 +282,7 @@ class PodDiagnostics:
 
     async def _ask(self, member: MemberCluster, namespace: str) -> None:
         copies = [copy for copy in self._since if copy[0] == member.name and copy[1].namespace == namespace]
+        lasting = [copy for copy in copies if self._since[copy] <= self._clock.monotonic_s() - STARTS_S]
         lacking = self._healths.lacking_pods(copies)
         now = self._clock.now()
         listing = await try_await(within(member.pods(namespace=namespace), timing.PROMPT_S))
@@ -288,7 +298,8 @@ class PodDiagnostics:
                 extra = fault_fields(member.name, f"pods of {namespace}")
                 log.error("pods could not be understood", exc_info=fault, extra=extra)
         troubles, why = explained.value or {}, refused.value or {}
-        by_identity: dict[Identity, Trouble | None] = {identity: troubles.get(identity) for _, identity in copies}
+        unseen = {copy[1]: self._healths.unseen(*copy) for copy in lasting}
+        by_identity = {identity: troubles.get(identity) or unseen.get(identity) for _, identity in copies}
         self._healths.explain(
             member.name, by_identity, {lacking[uid]: text for uid, text in why.items()}, starting(pods, now)
         )

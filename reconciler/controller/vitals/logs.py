@@ -186,13 +186,17 @@ _WORDS: Final[Mapping[EventKind, _Words]] = {
         "an object is degraded no longer", "%d objects are degraded no longer"),
     EventKind.FAILED: _Words("ChangeFailed", logging.WARNING,
         "a change cannot be computed", "changes of %d objects cannot be computed"),
+    EventKind.ROLLOUT_PAUSED: _Words("RolloutPaused", logging.WARNING, "a rollout is paused", "%d rollouts are paused"),
+    EventKind.PAUSE_OVER: _Words("RolloutGoesOn", logging.INFO, "a rollout goes on", "%d rollouts go on"),
+    EventKind.APPROVAL_AWAITED: _Words("ApprovalAwaited", logging.WARNING,
+        "a rollout waits for an approval", "%d rollouts wait for an approval"),
     EventKind.IN_STEP: _Words("InStep", logging.INFO, "everything is as the revision says", "everything is as it says"),
 }  # fmt: skip
 
 
 def tell_events(events: Iterable[Event], words: Words | None = None, *, goes_on: bool = False) -> None:
     """Log beginnings and ends. `words`: of revisions. `goes_on`: it began before this start of the service."""
-    groups = by_key(((event.kind, _cluster(event), _reason(event)), event) for event in events)
+    groups = by_key(((event.kind, _cluster(event), _reason(event)), event) for event in events if event.kind in _WORDS)
     groups = _joined(groups, lambda key: (key[0], key[1]), _REASONS_MAX)
     for (kind, *_), joined in _joined(groups, lambda key: (key[0],), _LINES_MAX).items():
         _tell(_WORDS[EventKind(kind)], joined, words, goes_on=goes_on)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from reconciler.api.binding import Tick
 from reconciler.api.clusters import UnlistedCause
 from reconciler.api.ledger import DriftOutcome, EventKind
-from reconciler.api.plan import HeldBy
+from reconciler.api.plan import Cause, HeldBy
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity, short_revision
 from reconciler.errors import MemberClusterError
@@ -18,6 +18,8 @@ from reconciler.ownership import FLEET_LABEL
 from reconciler.report.problems_text import problem_codes
 from reconciler.state import (
     EVICTED,
+    NO_CONTROLLER,
+    NODE_LOST,
     THE_SERVER,
     Degraded,
     Failed,
@@ -69,11 +71,14 @@ _HEALTH: Final = {
     f"correct {{place}}, {_REVERT}",
     **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"), _CONFIGURATION),
     "HookFailed": f"its pods and their log have gone with it; correct {{place}}, {_REVERT}",
+    NO_CONTROLLER: "have its controller run in {cluster} (kube-controller-manager, for kinds of Kubernetes itself)",
+    NODE_LOST: "bring the nodes of {cluster} back; after some minutes its pods are made anew on others",
     EVICTED: "relieve the nodes of {cluster} of what runs out there, or have {place} request and limit it",
     "NoScheduler": "have the scheduler that its pods name run in {cluster}, or correct its name in {place}",
     "Unschedulable": f"give {{cluster}} nodes that fit, lower what {{place}} asks for, {_REVERT}",
 }
 """By the reason that the kubelet, the scheduler or a controller gives. Source: Kubernetes, waiting containers."""
+_OF_CLUSTER: Final = (EVICTED, NODE_LOST, NO_CONTROLLER)
 _LIMIT: Final = f"raise the limit in {{cluster}} that refuses its pods, lower what {{place}} asks for, {_REVERT}"
 _BY_WORDS: Final = {
     "FailedCreate": (
@@ -90,7 +95,7 @@ _BY_WORDS: Final = {
     "Unschedulable": (
         ("insufficient", _HEALTH["Unschedulable"]),
         ("persistentvolumeclaim", f"give {{cluster}} the claim or the volume that its pods wait for, {_REVERT}"),
-        ("taint", f"tolerate the taint in {{place}}, take it from nodes of {{cluster}}, {_REVERT}"),
+        ("taint", f"bring nodes of {{cluster}} back that are not ready, or tolerate the taint in {{place}}, {_REVERT}"),
     ),
 }
 """By a reason with several causes: words of the API server or the scheduler in lower case, and what to do."""
@@ -109,19 +114,22 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, trouble: SyncSta
     if isinstance(trouble, Synced | Pending | Healthy | Missing | UnknownHealth):
         return NOBODY
     source, row = source_of(facts, cluster, identity), facts.journal.row(cluster, identity)
-    revision, is_guarded = facts.schedule.fleet.revision, isinstance(trouble, Held) and trouble.by is HeldBy.GUARD
+    revision, is_by_tick = facts.schedule.fleet.revision, False
+    is_guarded = isinstance(trouble, Held) and trouble.by is HeldBy.GUARD
     if isinstance(trouble, Degraded | Progressing) and row is not None:
         revision = row.revision or revision
     elif isinstance(trouble, Failed):
         revision = trouble.revision or revision
     elif isinstance(trouble, Held):
+        is_moved = any(change.cause is Cause.PLACEMENT for change in facts.changes.get((cluster, identity), ()))
+        is_by_tick = is_moved and any(one.cluster == cluster for one in facts.journal.observations.constraints)
         revision = facts.held_by.get((cluster, identity)) or revision
     who = ", ".join(trouble.managers) if isinstance(trouble, Fought) else ""
     if is_guarded and facts.held_digest:
         settings = facts.schedule.fleet.settings
         where = f" ({settings.source})" if settings.source != NOWHERE else ""
-        todo = f"if it is meant, write spec.guards.confirm: {facts.held_digest} into the Fleet document{where}, else "
-        todo += _with_commit("`git revert {commit}`", revision)
+        todo = f"if it is meant, write spec.guards.confirm: {facts.held_digest} into the Fleet document{where}"
+        todo += "" if is_by_tick else _with_commit(", else `git revert {commit}`", revision)
     elif is_guarded:
         todo = "see `reconciler diff`, and take the edit back if it was not meant"
     elif isinstance(trouble, NotKnown):
@@ -132,8 +140,8 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, trouble: SyncSta
     if not todo:
         return NOBODY
     # What somebody else does in a cluster, or a node that runs out of something, is no commit's.
-    is_evicted = isinstance(trouble, Degraded | Progressing) and trouble.reason == EVICTED
-    is_by_commit = not (isinstance(trouble, Refused | Fought | NotKnown) or is_evicted)
+    is_of_cluster = isinstance(trouble, Degraded | Progressing) and trouble.reason in _OF_CLUSTER
+    is_by_commit = not (isinstance(trouble, Refused | Fought | NotKnown) or is_of_cluster or is_by_tick)
     return Behind(who=who, revision=revision if is_by_commit else "", source=source, todo=todo)
 
 
@@ -223,7 +231,7 @@ _EVENTS: Final[Mapping[str, str]] = {
     EventKind.FROZEN: "correct the broken file, take it out of the store, or `git revert` its commit",
     EventKind.SUSPENDED: "`reconciler resume {scope}` ends it",
     EventKind.EVICTED: _TICKS[Tick.EVICTION],
-    EventKind.ROLLOUT_PAUSED: "mend it by a commit, or `git revert {commit}`; nothing further begins until then",
+    EventKind.ROLLOUT_PAUSED: "mend it there or by a commit, or `git revert {commit}`; nothing more begins until then",
     EventKind.APPROVAL_AWAITED: "`reconciler approve {stage}`, or add under spec.approvals: {entry}",
     EventKind.PINNED: "take it out of spec.pin once it is not needed any more",
 }

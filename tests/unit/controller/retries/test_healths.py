@@ -118,6 +118,16 @@ def test_a_pod_that_no_scheduler_looks_at_is_told_with_the_name_of_the_scheduler
     assert pod_troubles([unseen], "2026-11-21T10:05:29Z") == {}  # A scheduler may come to it yet.
 
 
+def test_a_pod_whose_node_is_silent_is_no_fault_of_its_document() -> None:
+    """Source: Kubernetes, node lifecycle controller: it sets Ready alone, and gives no reason."""
+    ready, containers = {"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}
+    found = pod_troubles([pod(conditions=[ready, containers])], NOW)[WEB]
+    assert found == Degraded("its node does not answer", reason="NodeLost")
+    assert remedy("m1", WEB, found, "web.yaml:1", "c1").startswith("bring the nodes of m1 back")
+    assert pod_troubles([pod(conditions=[{**ready, "reason": "ReadinessGatesNotReady"}, containers])], NOW) == {}
+    assert pod_troubles([pod(conditions=[ready, {**containers, "status": "False"}])], NOW) == {}
+
+
 def test_the_newest_version_counts_however_it_came_to_be_known() -> None:
     healths = HealthCache(Inbox())
     healths.note("m1", WEB, "7", HEALTHY)
@@ -212,6 +222,23 @@ async def test_what_ails_is_asked_ever_more_rarely_and_told_by_its_pods() -> Non
     assert healths.snapshot() == {"m1": {WEB: Progressing("1 of 2 replicas are available")}}
     healths.note("m1", WEB, "3", HEALTHY)
     assert healths.snapshot() == {"m1": {}}
+
+
+async def test_what_no_controller_has_seen_for_long_is_told_with_a_remedy_until_one_sees_it() -> None:
+    healths, member = HealthCache(Inbox()), Asked()
+    ailments, members = Watched(healths), {"m1": member}
+    unseen = Progressing("its controller has not seen the newest spec yet")
+    healths.note("m1", WEB, "1", unseen)
+    await ailments.look(members, 0)
+    await ailments.look(members, 29)
+    assert healths.snapshot() == {"m1": {WEB: unseen}}
+    for now_s in range(30, 90):
+        await ailments.look(members, now_s)
+    (found,) = healths.snapshot()["m1"].values()
+    assert found == replace(unseen, reason="NoController")
+    assert remedy("m1", WEB, found, "web.yaml:1", "c1").startswith("have its controller run in m1")
+    healths.note("m1", WEB, "2", SLOW)
+    assert healths.snapshot() == {"m1": {WEB: SLOW}}
 
 
 def short_of_quota(available: int, *, is_refused: bool = True) -> Progressing:

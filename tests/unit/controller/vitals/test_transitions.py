@@ -48,6 +48,7 @@ def _info(caplog: pytest.LogCaptureFixture) -> None:
         (EventKind.HELD, "cluster m1", ("ChangeHeld", "HoldOver")),
         (EventKind.FROZEN, "store", ("Frozen", "FreezeOver")),
         (EventKind.DEGRADED, "ConfigMap demo/app @ m1", ("HealthDegraded", "HealthChanged")),
+        (EventKind.ROLLOUT_PAUSED, "rollout default/canary", ("RolloutPaused", "RolloutGoesOn")),
     ],
 )
 def test_each_change_has_one_line_in_both_directions(
@@ -60,7 +61,7 @@ def test_each_change_has_one_line_in_both_directions(
     assert (begun["event"], over["event"]) == said
     assert begun["error"] == PULL
     assert over["why"] == f"since {NOW}: {PULL}"
-    assert begun.get("cluster") == over.get("cluster") == (None if subject == "store" else "m1")
+    assert begun.get("cluster") == over.get("cluster") == ("m1" if "m1" in subject else None)
     assert begun.get("obj") == ("ConfigMap demo/app" if "@" in subject else None)
 
 

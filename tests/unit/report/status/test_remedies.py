@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.api.ledger import EventKind
-from reconciler.api.refs import Identity
+from reconciler.api.binding import Constraint, Tick
+from reconciler.api.clusters import Observations
+from reconciler.api.ledger import EventKind, JournalSnapshot
+from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold
+from reconciler.api.refs import GVK, Identity
 from reconciler.errors import BadAnswer, ClusterReplaced, HeldByCopy, KindNotRead, MemberClusterError, Throttled
-from reconciler.report.status.remedies import remedy, remedy_of_problem, todo_of
-from reconciler.state import Degraded, Failed, Frozen, Progressing
+from reconciler.report.status.remedies import behind, remedy, remedy_of_problem, todo_of
+from reconciler.state import Degraded, Failed, Frozen, Held, Progressing, StateFacts
+from tests.fakes.worlds import TestBed, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 FORBIDDEN = 'pods "web-1" is forbidden: '
@@ -41,6 +45,7 @@ FORBIDDEN = 'pods "web-1" is forbidden: '
         ("Unschedulable", '0/3 nodes are available: persistentvolumeclaim "d" not found.', "the claim or the volume"),
         ("Unschedulable", "pod has unbound immediate PersistentVolumeClaims.", "the claim or the volume"),
         ("Unschedulable", "3 node(s) had untolerated taint {a: b}.", "tolerate the taint in web.yaml:1"),
+        ("Unschedulable", "1 node(s) had untolerated taint(s).", "bring nodes of m1 back that are not ready"),
         ("Unschedulable", "3 node(s) didn't match Pod's node affinity/selector.", "give m1 nodes that fit"),
     ],
 )
@@ -102,3 +107,20 @@ def test_what_a_broken_file_freezes_has_a_remedy_that_is_a_sentence(why: str) ->
 def test_our_mark_is_no_field_that_can_be_left_to_a_webhook(field: str, *, is_ours: bool) -> None:
     told = remedy("m1", WEB, Failed(f"{field} was dropped", is_altered=True), "web.yaml:1", "ab" * 20)
     assert ("spec.ignore" not in told) is is_ours
+
+
+@pytest.mark.parametrize("is_by_tick", [False, True])
+def test_a_commit_is_not_to_blame_for_a_held_deletion_of_what_a_tick_moved(*, is_by_tick: bool) -> None:
+    schedule = TestBed("m1").run(fleet_of(deployment(), policy("Deployment", "m1"), clusters=("m1",))).schedule
+    app = Identity("", "ConfigMap", "demo", "app")
+    change = Change(action=Action.DELETE, cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=app,
+                    cause=Cause.PLACEMENT, hold=Hold(HeldBy.GUARD, "guard"))  # fmt: skip
+    exclusion = Constraint(identity=WEB, cluster="m1", replicas_max=0, reason="unhealthy", tick=Tick.FAILOVER)
+    observations = Observations(constraints=(exclusion,) if is_by_tick else ())
+    facts = StateFacts(schedule=schedule, manifests={}, members={}, changes={("m1", app): (change,)},
+                       held_digest="d1", journal=JournalSnapshot(observations=observations),
+                       held_by={("m1", app): "ab" * 20})  # fmt: skip
+    cause = behind(facts, "m1", app, Held(HeldBy.GUARD, "guard"))
+    assert "write spec.guards.confirm: d1" in cause.todo
+    assert ("git revert" not in cause.todo) is is_by_tick
+    assert cause.revision == ("" if is_by_tick else "ab" * 20)
