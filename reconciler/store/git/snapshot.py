@@ -68,7 +68,7 @@ class GitStore:
             way = way if "not owned by current user" in str(error) else ""
             own = path / ".git"
             is_closed = os.path.lexists(own) and not os.access(own, os.R_OK, effective_ids=True)
-            why = f"this user may not read {own}; run this as its owner" if is_closed else f"{error}{way}"
+            why = f"this user may not read {own}; mend its owner or mode" if is_closed else f"{error}{way}"
             raise StoreError(f"{path}: not a Git repository that can be opened: {why}") from error
 
     def __enter__(self) -> Self:
@@ -249,7 +249,7 @@ class GitStore:
         return self._peel(oid, text)
 
     def _peel(self, target: Any, name: str) -> pygit2.Commit:
-        with reporting(f"{name} leads to an object that is missing or corrupt"):
+        with reporting(f"{name} leads to an object that is missing or corrupt, or may not be read"):
             commit = peeled(self._repository, target)
         if not isinstance(commit, pygit2.Commit):
             raise RevisionNotFound(f"{name} is no commit")

@@ -14,6 +14,7 @@ from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import memo_key
 from reconciler.store.git import snapshot
 from reconciler.store.git.snapshot import GitStore
+from reconciler.store.location import is_sparse, locate_store
 from tests.fakes.store_trees import AUTHOR, commit_all, problems_of, write_files
 
 
@@ -144,9 +145,19 @@ def test_what_is_no_repository_says_so(tmp_path: Path) -> None:
 def test_a_repository_that_may_not_be_read_says_so(as_nobody: Path) -> None:
     commit_all(write_files(as_nobody, {"a.yaml": "1"}), new=True)
     (as_nobody / ".git").chmod(0)
+    assert not is_sparse(locate_store(str(as_nobody))), "which is a hint, and stops nobody"
     with pytest.raises(StoreError, match=f"this user may not read {as_nobody}/.git;"):
         GitStore(as_nobody)
     (as_nobody / ".git").chmod(0o700)
+
+
+def test_objects_that_may_not_be_read_may_be_what_is_wrong(as_nobody: Path) -> None:
+    commit_all(write_files(as_nobody, {"a.yaml": "1"}), new=True)
+    subprocess.run(["git", "-c", f"safe.directory={as_nobody}", "-C", as_nobody, "gc", "-q"], check=True)
+    (as_nobody / ".git/objects/pack").chmod(0)
+    with pytest.raises(StoreError, match=r"or may not be read: .*Permission denied"):
+        GitStore(as_nobody).resolve("HEAD")
+    (as_nobody / ".git/objects/pack").chmod(0o700)
 
 
 def test_a_repository_of_another_user_is_refused_with_what_git_wants(
