@@ -125,8 +125,11 @@ class Transport:
         self._reads = asyncio.Semaphore(shared.settings.in_flight_max)
         self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
         self._large = asyncio.Lock()
-        self._left_alone: dict[str, tuple[float, str]] = {}
-        """Until when nothing is sent, since the cluster asked for it (monotonic seconds), and what is told of it."""
+        self._left_alone: dict[tuple[bool, str], tuple[float, str]] = {}
+        """Until when nothing is sent, since the cluster asked for it (monotonic seconds), and what is told of it.
+
+        By whether a write was asked to wait, which stops no read (API Priority and Fairness has queues), and by part.
+        """
         self.answers = 0
         """Parts of answers that have come in, but for those of watches."""
         self.trees = shared.trees
@@ -214,7 +217,7 @@ class Transport:
                     body = await self._read(response)
                     now_s = epoch_s(self._shared.clock.now())
                     asked_s = retry_after_s(response.headers.get("Retry-After", "").strip(), now_s)
-                    raise self._remembered(refusal(self.name, request, response.status, body, asked_s), part)
+                    raise self._remembered(refusal(self.name, request, response.status, body, asked_s), request)
                 if is_watch:
                     deadline.reschedule(None)
                 yield response
@@ -241,7 +244,7 @@ class Transport:
                 breakers.abandoned(part)
             raise
 
-    def _remembered(self, error: MemberClusterError, part: str) -> MemberClusterError:
+    def _remembered(self, error: MemberClusterError, request: Request) -> MemberClusterError:
         """Return the error; a cluster, or a part of it, that asks for a long pause is left alone for as long."""
         asked_s = error.retry_after_s or 0.0
         if isinstance(error, Throttled) and asked_s > self._settings.retry_after_max_s:
@@ -250,18 +253,20 @@ class Transport:
             until = rfc3339(epoch_s(clock.now()) + pause_s)
             pause = f"it asked for a pause (Retry-After: {asked_s:.0f} s), and is left alone until {until}"
             why = f"{error.message}; {pause}"
-            self._left_alone[part] = clock.monotonic_s() + pause_s, why
+            self._left_alone[request.purpose is not Purpose.READ, request.part] = clock.monotonic_s() + pause_s, why
             return Throttled(self.name, why, status=error.status, retry_after_s=asked_s)
         return error
 
     def _refuse_while_left_alone(self, request: Request, breakers: Breakers) -> None:
         """Raise while a cluster or part pauses or does not answer; in the same words each time."""
-        for part in {"", request.part} & self._left_alone.keys():
-            until_s, why = self._left_alone[part]
+        is_write = request.purpose is not Purpose.READ
+        keys = {(of_writes, part) for of_writes in (False, is_write) for part in ("", request.part)}
+        for key in keys & self._left_alone.keys():
+            until_s, why = self._left_alone[key]
             left_s = until_s - self._shared.clock.monotonic_s()
             if left_s > 0:
                 raise Throttled(self.name, why, retry_after_s=left_s)
-            del self._left_alone[part]
+            del self._left_alone[key]
         wait_s = breakers.wait_s(request.part) if not request.is_anew else 0.0
         if wait_s:
             left_alone = "it is left alone" if breakers is self.reading else "nothing is written to it"

@@ -118,6 +118,19 @@ async def test_a_cluster_that_asks_for_an_hour_is_left_alone_for_that_hour(
         assert (await transport.send(READ, "test")).status == 200
 
 
+async def test_a_pause_that_a_write_is_asked_for_stops_writes_alone() -> None:
+    """Objects that may be read are no fault of what serves their kind."""
+    async with (
+        ScriptedServer(reply(429, Retry_After="600"), OK) as server,
+        transport_to(server, clock=TestClock(_NOON_S)) as (transport,),
+    ):
+        for request in (APPLY, DELETE):
+            with pytest.raises(Throttled):
+                await transport.send(request, "test")
+        assert (await transport.send(READ, "test")).status == 200
+        assert len(server.asked) == 2
+
+
 async def test_backs_off_longer_each_time_and_not_for_ever() -> None:
     clock = TestClock()
     error, sent = await outcome((reply(429),), APPLY, clock)
