@@ -105,26 +105,26 @@ def adopted(layout: Layout, revision: str, now: str) -> dict[str, Record]:
 
 
 def _join(layout: Layout, pins: Pins, inputs: StageInputs) -> None:
-    """Begin new clusters at the newest proven revision: completed in their stage, else completed anywhere.
+    """Begin new clusters at the newest proven revision: completed in their stage, else in one after it.
 
-    The release itself is proven by their own stage alone, so that no gate is left out, and then takes a slot there as
-    it does with a turn.
+    What only an earlier stage completed may lack an approval, or be taken back for what was seen there. The release
+    itself is proven by their own stage alone, so that no gate is left out, and then takes a slot as with a turn.
     """
     book, facts, release = inputs.book, inputs.book.facts, inputs.release
-    places = {name: entry.stage.name for entry in layout.stages for name in entry.clusters}
+    places = {name: number for number, entry in enumerate(layout.stages) for name in entry.clusters}
     new = [name for name in places if not book[name].revision and name not in pins.of_clusters]
     if not new:
         return
-    proven: dict[str, dict[str, str]] = {"": {}}
+    proven: dict[int, dict[str, str]] = {}
     for name, place in places.items():
         record = book[name]
-        is_proven = record.completed_at and name not in pins.of_clusters and record.revision not in facts.missing
-        if is_proven:
-            for where in (place,) if record.revision == release else ("", place):
-                proven.setdefault(where, {})[record.revision] = record.begun_at
-    stages = {entry.stage.name: StageMembers(inputs, entry, frozenset(pins.of_clusters)) for entry in layout.stages}
+        if record.completed_at and name not in pins.of_clusters and record.revision not in facts.missing:
+            proven.setdefault(place, {})[record.revision] = record.begun_at
+    stages = [StageMembers(inputs, entry, frozenset(pins.of_clusters)) for entry in layout.stages]
     for name in new:
-        among, members = proven.get(places[name]) or proven[""], stages[places[name]]
+        own, members = places[name], stages[places[name]]
+        later = {one: at for place, of in proven.items() if place > own for one, at in of.items() if one != release}
+        among = proven.get(own) or later
         start = newest(set(among), among, facts.order)
         if start and name not in facts.away and (start != release or members.has_room):
             book.note(Begin(name, start, book.text))
