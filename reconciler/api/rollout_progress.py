@@ -39,13 +39,9 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GateMet(Struct, frozen=True, tag="met"):
-    """Every copy is in step with `revision` and meets the gate. `since`: RFC 3339; empty: unknown.
-
-    A later `since` than the recorded one proves a break between two looks.
-    """
+    """Every copy is in step with `revision` and meets the gate."""
 
     revision: str
-    since: str = ""
 
 
 class GateUnmet(Struct, frozen=True, tag="unmet"):

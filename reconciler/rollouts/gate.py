@@ -33,8 +33,7 @@ def note_success(cluster: str, gate: Gate, book: RolloutRecords) -> None:
         if record.steady_since and not (isinstance(status, GateUnmet) and status.is_scaling):
             book.note(Steady(cluster, ""))
         return
-    steady = later_of(status.since, record.steady_since) or book.text
-    since = later_of(steady, record.begun_at)
+    since = later_of(record.steady_since or book.text, record.begun_at)
     if since != record.steady_since:
         book.note(Steady(cluster, since))
     if book.is_over(since, gate.min_success_s, cluster):

@@ -57,8 +57,7 @@ def records_of(case: Case) -> dict[str, Record]:
 def sight_of_case(text: str, record: Record) -> GateStatus:
     verb, _, rest = text.partition(" ")
     if verb == "met":
-        since, _, revision = rest.partition(" ")
-        return GateMet(REVISIONS[revision] if revision else record.revision, at(float(since)) if since else "")
+        return GateMet(REVISIONS[rest] if rest else record.revision)
     if verb == "unseen":
         return GateUnknown(rest)
     return GateUnmet(rest, is_scaling=verb == "scaling", failed=record.revision if verb == "failed" else "")
