@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, Constraint, TargetCluster, Tick
 from reconciler.api.ledger import ENDS, Event, EventKind, EvictionRecord
@@ -69,6 +70,8 @@ class Episodes:
             if before is None or _is_news(kind, before, data):
                 known[subject] = self._event(kind, subject, now, data)
                 events.append(known[subject])
+            else:  # The remedy may name another digest by now.
+                known[subject] = replace(before, data={**before.data, "todo": data.get("todo", "")})
         if events:
             self._journal.record_events(events)
         return tuple(events)

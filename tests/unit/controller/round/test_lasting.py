@@ -38,7 +38,7 @@ class Telling:
 
     def __init__(self, journal: Journal, scene: Scene) -> None:
         self.journal, self.scene = journal, scene
-        self.passed_s = 0.0
+        self.passed_s, self.digest = 0.0, ""
         self.begin()
 
     def begin(self) -> None:
@@ -48,7 +48,7 @@ class Telling:
 
     def round(self, after_s: float = 1.0) -> None:
         self.passed_s += after_s
-        state = self.tables.update(self.scene.facts())
+        state = self.tables.update(replace(self.scene.facts(), held_digest=self.digest))
         fighting = [f"{identity} @ {cluster}" for cluster, identity in self.scene.fights]
         self.told.take_in(state, self.tables.turns, rfc3339(epoch_s(NOW) + self.passed_s), fighting)
 
@@ -167,6 +167,22 @@ def test_a_hold_that_waits_for_a_person_is_told_for_its_cluster_with_what_is_hel
         assert known.items() <= held.data.items()
         assert (held.data["revision"], held.data["source"]) == ("r1", "all.yaml:16")
         assert (over.kind, over.subject, over.data["since"]) == ("hold-over", "cluster m1", held.time)
+
+
+def test_a_hold_that_goes_on_is_told_with_the_present_digest_after_a_restart(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = Scene("m1", names=("app", "other"))
+        scene.apply()
+        telling = Telling(journal, scene)
+        scene.held = {COPY: GUARD, ("m1", APP._replace(name="other")): GUARD}
+        for gone, telling.digest in (("app", "3507"), ("other", "5823")):
+            scene.gone = {gone}
+            telling.round()
+        telling.begin()
+        telling.round()
+        assert len(telling.events(EventKind.HELD)) == 1
+        (lasting,) = telling.told.going_on((), ())
+        assert "spec.guards.confirm: 5823 " in lasting.data["todo"]
 
 
 def test_each_hold_has_the_revision_that_brought_it_after_others_and_a_restart_too(tmp_path: Path) -> None:
