@@ -225,10 +225,15 @@ async def read_member(
     return answer.value or NotRead(name=member.name, why=why_unread(member.name, answer.fault))
 
 
-async def _is_undefined(member: MemberCluster, gvk: GVK) -> bool:
-    """Return whether its group has no definition: the objects of a definition go before it does."""
-    listing = (await try_await(member.list_metadata(_DEFINITION))).value
-    return listing is not None and not any(one.identity.name.endswith(f".{gvk.group}") for one in listing.objects)
+async def _undefined(member: MemberCluster, kinds: frozenset[GVK], served: Collection[GVK]) -> frozenset[GVK]:
+    """Return the kinds whose group has no definition and serves nothing: the objects of a definition go before it.
+
+    Kubernetes itself keeps objects when it drops a version, or moves them to another group, as from `extensions`.
+    """
+    groups = {gvk.group for gvk in kinds if "." in gvk.group} - {gvk.group for gvk in served}
+    listing = (await try_await(member.list_metadata(_DEFINITION))).value if groups else None
+    defined = {one.identity.name.partition(".")[2] for one in listing.objects} if listing is not None else groups
+    return frozenset(gvk for gvk in kinds if gvk.group in groups - defined)
 
 
 async def _read(
@@ -248,10 +253,12 @@ async def _read(
     await asyncio.gather(*(reading.look_up(*place, names) for place, names in groups.items()))
     reading.absent |= {ref.identity for ref in served_refs if bool(ref.namespace) != served[ref.gvk]}
     # A kind that is not served has no objects: unless it was, or the API server that should serve it is silent.
-    for gvk in sorted(interest.applied.union(ref.gvk for ref in interest.wanted) - served.keys()):
+    unserved = interest.applied.union(ref.gvk for ref in interest.wanted) - served.keys()
+    undefined = await _undefined(member, interest.left & unserved, served)
+    for gvk in sorted(unserved):
         if gvk.api_version in discovery.stale:
             reading.fail(gvk, KindNotRead(member.name, silent_api(gvk)))
-        elif gvk in interest.applied and not (gvk in interest.left and await _is_undefined(member, gvk)):
+        elif gvk in interest.applied - undefined:
             reading.fail(gvk, KindNotServed(member.name, not_served(gvk, served)))
         else:
             reading.absent |= {ref.identity for ref in interest.wanted if ref.gvk == gvk}
