@@ -126,10 +126,7 @@ class Transport:
         self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
         self._large = asyncio.Lock()
         self._left_alone: dict[tuple[bool, str], tuple[float, str]] = {}
-        """Until when nothing is sent, since the cluster asked for it (monotonic seconds), and what is told of it.
-
-        By whether a write was asked to wait, which stops no read (API Priority and Fairness has queues), and by part.
-        """
+        """By whether a write was asked to wait (reads have other queues) and by part: end (monotonic s), message."""
         self.answers = 0
         """Parts of answers that have come in, but for those of watches."""
         self.trees = shared.trees

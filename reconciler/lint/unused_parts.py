@@ -134,7 +134,7 @@ def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
             message = f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
             yield warning(selector.source, f"spec.resourceSelectors[{index}]", "override-selects-nothing", message)
         identities = selected.get(policy.ref, set())
-        if identities:
+        if identities and any(rule.overriders.command or rule.overriders.args for rule in policy.rules):
             bodies = [*(fleet.templates[identity].body for identity in identities), *added]
             yield from _containers(policy, set(chain.from_iterable(map(_names_of_containers, bodies))))
         owners = {claims.claims[identity].policy for identity in identities if identity in claims.claims}

@@ -114,11 +114,8 @@ def is_sparse(location: StoreLocation) -> bool:
     if location.kind is not StoreKind.WORK_TREE or location.repository is None:
         return False
     configs = (location.repository / ".git" / name for name in ("config.worktree", "config"))
-    return any(
-        _SPARSE.search(path.read_text(errors="replace"))
-        for path in configs
-        if os.access(path, os.R_OK, effective_ids=True)
-    )
+    readable = (path for path in configs if os.access(path, os.R_OK, effective_ids=True))
+    return any(_SPARSE.search(path.read_text(errors="replace")) for path in readable)
 
 
 def _work_tree(path: Path) -> Path | None:

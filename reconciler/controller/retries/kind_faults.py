@@ -119,7 +119,7 @@ class KindFaults:
         self._wanted: tuple[Fleet | None, Wanted] = (None, frozenset())
         self._answered: set[Subject] = set()
         self._clock = clock
-        self.queue = WorkQueue[Subject](timing.QUESTION_BACK_OFF, clock, jitter=jitter)
+        self._queue = WorkQueue[Subject](timing.QUESTION_BACK_OFF, clock, jitter=jitter)
         self._tasks: dict[Subject, asyncio.Task[bool]] = {}
 
     def take_in(self, members: Mapping[str, Member]) -> set[str]:
@@ -235,14 +235,14 @@ class KindFaults:
             if len(retried) < len(self.of(name)) or (served is not None and served.lacks(self._wanted[1])):
                 subjects[name, None] = None
             subjects |= {(name, one.what): None for one in retried}
-        self.queue.keep(subjects.keys())
+        self._queue.keep(subjects.keys())
         for subject in subjects:
-            if subject not in self.queue:
-                self.queue.requeue_rate_limited(subject)
-        for subject in self.queue.due():
+            if subject not in self._queue:
+                self._queue.requeue_rate_limited(subject)
+        for subject in self._queue.due():
             if subject in self._tasks or subject in self._answered:
                 continue
-            self.queue.requeue_rate_limited(subject)
+            self._queue.requeue_rate_limited(subject)
             name, what = subject
             asking = self._is_answered(members[name], what, selector)
             self._tasks[subject] = start(asking, f"asking {name} for {what.gvk.kind if what is not None else 'kinds'}")

@@ -152,9 +152,8 @@ def why_not_trusted(config: MemberConfig, error: str) -> str:
     """Return the error of a TLS connection with its cause, the file and the remedy, as far as they are known."""
     text, where = _TLS_NOISE.sub("", error), f" in {config.source}" if config.source else ""
     authority = f"certificate-authority {config.ca.file}" if config.ca.file else f"certificate-authority-data{where}"
-    authority = (
-        authority if config.ca else "an authority that this machine trusts, and there is no certificate-authority"
-    )
+    if not config.ca:
+        authority = "an authority that this machine trusts, and there is no certificate-authority"
     for words, cause in _NOT_TRUSTED.items():
         if words in text.lower():
             return f"{text}: {cause.format(server=config.server, authority=authority, where=where)}"
