@@ -1,8 +1,7 @@
 """Served kinds of an API server, and metadata of live objects, as declared types: an answer that does not fit is none.
 
-Source: Kubernetes, "API Discovery": aggregated, and the older answers for API servers or proxies without it:
-apidiscovery.k8s.io/v2, meta/v1 `APIVersions`, `APIGroupList`, `APIResourceList`, `ObjectMeta`, `ListMeta`; `null` only
-where an API server writes it for an empty list or map.
+Source: Kubernetes, "API Discovery", aggregated (since 1.27): apidiscovery.k8s.io/v2, meta/v1 `ObjectMeta`, `ListMeta`;
+`null` only where an API server writes it for an empty list or map.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from reconciler.kube.kube_requests import ServedKind
 
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]{0,253}$")]
 """Of a group or a version: it becomes a part of a path."""
-GroupVersion = Annotated[str, Meta(pattern=r"^([A-Za-z0-9.-]{1,253}/)?[A-Za-z0-9.-]{1,253}$")]
 NotEmpty = Annotated[str, Meta(min_length=1)]
 
 
@@ -32,34 +30,16 @@ class ResponseKind(Struct, frozen=True):
     version: str = ""
 
 
-class ResourceNames(Struct, frozen=True, rename="camel", kw_only=True):
-    """The part of a resource that both forms of discovery have."""
-
-    verbs: list[str] | None = None
-    short_names: list[str] | None = None
-    categories: list[str] | None = None
-
-    def served(self, gvk: GVK, plural: str, singular: str, *, namespaced: bool, is_preferred: bool) -> ServedKind:
-        """Return the resource type of a kind."""
-        return ServedKind(
-            gvk=gvk,
-            plural=plural,
-            namespaced=namespaced,
-            verbs=frozenset(self.verbs or ()),
-            singular=singular,
-            short_names=tuple(self.short_names or ()),
-            categories=tuple(self.categories or ()),
-            is_preferred=is_preferred,
-        )
-
-
-class AggregatedResource(ResourceNames, frozen=True, rename="camel", kw_only=True):
+class AggregatedResource(Struct, frozen=True, rename="camel", kw_only=True):
     """A resource of aggregated discovery."""
 
     resource: NotEmpty
     response_kind: ResponseKind | None = None
     scope: str = ""
     singular_resource: str = ""
+    verbs: list[str] | None = None
+    short_names: list[str] | None = None
+    categories: list[str] | None = None
 
 
 class AggregatedVersion(Struct, frozen=True):
@@ -84,49 +64,12 @@ class AggregatedGroup(Struct, frozen=True):
     metadata: GroupMetadata = GroupMetadata()
 
 
-class GroupVersionName(Struct, frozen=True, rename="camel"):
-    """A version of a group in an APIGroupList."""
-
-    group_version: GroupVersion
-    version: Name
-
-
-class ApiGroup(Struct, frozen=True, rename="camel"):
-    """A group in an APIGroupList."""
-
-    name: Name
-    versions: list[GroupVersionName]
-    preferred_version: GroupVersionName
-
-
 @prepared
 class Root(Struct, frozen=True):
-    """The answer of /api or /apis: aggregated (`items`), or of the older form (`versions`, `groups`)."""
+    """The answer of /api or /apis; one of another kind has no `items`."""
 
     kind: str
     items: list[AggregatedGroup] | UnsetType = UNSET
-    versions: list[GroupVersion] | UnsetType = UNSET
-    groups: list[ApiGroup] | UnsetType | None = UNSET
-
-
-class ListedResource(ResourceNames, frozen=True, rename="camel", kw_only=True):
-    """A resource in an APIResourceList; subresources have a slash in their name."""
-
-    name: NotEmpty
-    kind: NotEmpty
-    namespaced: bool
-    group: str | None = None
-    version: str | None = None
-    singular_name: str = ""
-
-
-@prepared
-class ResourceList(Struct, frozen=True, rename="camel"):
-    """The resources of one group version."""
-
-    kind: str
-    group_version: GroupVersion
-    resources: list[ListedResource] | None
 
 
 class Discovery(Struct, frozen=True, kw_only=True):
@@ -172,34 +115,19 @@ def from_aggregated(answers: Iterable[Iterable[AggregatedGroup]]) -> Discovery:
                     continue
                 gvk = GVK(response.group or group, response.version or version_item.version, response.kind)
                 if (gvk.group, gvk.version) == (group, version_item.version):
-                    is_namespaced, singular = item.scope == "Namespaced", item.singular_resource
-                    kinds[gvk] = item.served(
-                        gvk, item.resource, singular, namespaced=is_namespaced, is_preferred=index == 0
+                    kinds[gvk] = ServedKind(
+                        gvk=gvk,
+                        plural=item.resource,
+                        namespaced=item.scope == "Namespaced",
+                        verbs=frozenset(item.verbs or ()),
+                        singular=item.singular_resource,
+                        short_names=tuple(item.short_names or ()),
+                        categories=tuple(item.categories or ()),
+                        is_preferred=index == 0,
                     )
-    return Discovery(kinds=_preferred_where_served(kinds), stale=frozenset(stale))
-
-
-def from_resource_lists(answers: Iterable[ResourceList], preferred: Mapping[str, str]) -> Discovery:
-    """Return the kinds of APIResourceList answers. `preferred`: the preferred version of each group."""
-    kinds: dict[GVK, ServedKind] = {}
-    for answer in answers:
-        group, _, version = answer.group_version.rpartition("/")
-        for item in answer.resources or ():
-            # Subresources (pods/log) and kinds of another group version (scale) are no kinds of this one.
-            is_of_another = (item.group or group, item.version or version) != (group, version)
-            if "/" in item.name or is_of_another:
-                continue
-            gvk = GVK(group, version, item.kind)
-            is_preferred = preferred.get(group, version) == version
-            kinds[gvk] = item.served(
-                gvk, item.name, item.singular_name, namespaced=item.namespaced, is_preferred=is_preferred
-            )
-    return Discovery(kinds=_preferred_where_served(kinds))
-
-
-def _preferred_where_served(kinds: Mapping[GVK, ServedKind]) -> Mapping[GVK, ServedKind]:
-    """Return kinds in preferred versions first, so that the first match of a search is the best one."""
-    return dict(sorted(kinds.items(), key=lambda item: not item[1].is_preferred))
+    # Kinds in preferred versions come first, so that the first match of a search is the best one.
+    by_preference = dict(sorted(kinds.items(), key=lambda item: not item[1].is_preferred))
+    return Discovery(kinds=by_preference, stale=frozenset(stale))
 
 
 class ManagedFields(Struct, frozen=True, rename="camel", gc=False):

@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import TypeVar
 
-from msgspec import UNSET, Struct
-from msgspec.structs import replace
+from msgspec import UNSET
 
 from reconciler.api.clusters import Listed, Unlisted, UnlistedCause
 from reconciler.api.refs import GVK
@@ -35,8 +34,9 @@ from reconciler.errors import (
     WriteConflict,
 )
 from reconciler.kube.answers import struct
-from reconciler.kube.discovery import Discovery, ResourceList, Root, from_aggregated, from_resource_lists
-from reconciler.kube.kube_requests import AGGREGATED_DISCOVERY, JSON, Request, ServedKind, api_root
+from reconciler.kube.discovery import Discovery, Root, from_aggregated
+from reconciler.kube.kube_requests import AGGREGATED_DISCOVERY, Request, ServedKind
+from reconciler.kube.refusal_errors import clean
 from reconciler.kube.transport import Answer
 
 _OF_AN_OBJECT = (AlreadyExists, InvalidObject, MalformedObject, ObjectNotFound, WriteConflict)
@@ -82,8 +82,6 @@ def _api_service(gvk: GVK) -> str:
     return f"'kubectl get apiservice {gvk.version}.{gvk.group}'"
 
 
-_ROOTS = ("/api", "/apis")
-_S = TypeVar("_S", bound=Struct)
 _T = TypeVar("_T")
 
 
@@ -97,7 +95,7 @@ class Kinds:
         self._cluster, self._send, self._presence = cluster, send, presence
         self._known: Discovery | None = None
         self._lock, self._presence_lock = asyncio.Lock(), asyncio.Lock()
-        self._answers: dict[str, tuple[str, Struct]] = {}
+        self._answers: dict[str, tuple[str, Root]] = {}
         self._asked, self._is_reached = 0, False
 
     async def discover(self, *, refresh: bool = False) -> Discovery:
@@ -128,42 +126,21 @@ class Kinds:
         raise KindNotServed(self._cluster, not_served(gvk, discovery.served()), status=HTTPStatus.NOT_FOUND)
 
     async def _ask(self) -> Discovery:
-        core, groups = await asyncio.gather(*(self._get(path, AGGREGATED_DISCOVERY, Root) for path in _ROOTS))
-        is_aggregated = core.kind == groups.kind == "APIGroupDiscoveryList"
-        if is_aggregated and core.items is not UNSET and groups.items is not UNSET:
-            fresh = from_aggregated([core.items, groups.items])
-        elif core.kind == "APIVersions" and groups.kind == "APIGroupList" and core.versions:
-            preferred, names = {"": core.versions[0]}, [*core.versions]
-            for group in groups.groups or ():
-                preferred[group.name] = group.preferred_version.version
-                names += [version.group_version for version in group.versions]
-            answers = await asyncio.gather(*(self._group_version(name) for name in names))
-            lists = {name: answer for name, answer in zip(names, answers, strict=True) if answer is not None}
-            fresh = replace(from_resource_lists(lists.values(), preferred), stale=frozenset(set(names) - set(lists)))
-        else:
-            raise BadAnswer(self._cluster, "the answers to discovery are neither aggregated nor of the older form")
-        # An unchanged Discovery must still be another value, since waiting readers compare by identity.
-        return replace(fresh)
+        answers = await asyncio.gather(*(self._get(path) for path in ("/api", "/apis")))
+        lists = [answer.items for answer in answers if answer.kind == "APIGroupDiscoveryList" and answer.items != UNSET]
+        if len(lists) < len(answers):
+            kinds = clean(" and ".join(answer.kind for answer in answers))
+            why = "its API server is older than Kubernetes 1.27 (upgrade it), or a proxy drops the header Accept"
+            raise BadAnswer(self._cluster, f"discovery answered {kinds} instead of APIGroupDiscoveryList: {why}")
+        return from_aggregated(lists)
 
-    async def _group_version(self, group_version: str) -> ResourceList | None:
-        """Return the APIResourceList, None when an extension API server does not answer for it."""
-        try:
-            path = api_root(group_version)
-            answer = await self._get(path, JSON, ResourceList, part=path)
-        except MemberClusterError as error:
-            if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
-                return None
-            raise
-        if answer.kind != "APIResourceList":
-            raise BadAnswer(self._cluster, f"the answer is no APIResourceList of {group_version}")
-        return answer
-
-    async def _get(self, path: str, accept: str, shape: type[_S], *, part: str = "") -> _S:
+    async def _get(self, path: str) -> Root:
         etag, known = self._answers.get(path, ("", None))
-        answer = await self._send(Request(method="GET", path=path, accept=accept, part=part, if_none_match=etag))
-        if answer.status == HTTPStatus.NOT_MODIFIED and isinstance(known, shape):
+        request = Request(method="GET", path=path, accept=AGGREGATED_DISCOVERY, if_none_match=etag)
+        answer = await self._send(request)
+        if answer.status == HTTPStatus.NOT_MODIFIED and known is not None:
             return known
-        fresh = struct(self._cluster, answer.body, shape, "discovery document")
+        fresh = struct(self._cluster, answer.body, Root, "discovery document")
         self._answers[path] = (answer.headers.get("ETag", ""), fresh)
         return fresh
 

@@ -7,8 +7,8 @@ from contextlib import aclosing
 
 import pytest
 
-from reconciler.errors import ClusterUnreachable, KindNotServed, ListExpired, ObjectNotFound
-from reconciler.kube import Bookmark, WatchEvent, kube_requests
+from reconciler.errors import BadAnswer, ClusterUnreachable, KindNotServed, ListExpired, ObjectNotFound
+from reconciler.kube import Bookmark, WatchEvent, kube_requests, served_kinds
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import (
     CONFIG_MAP,
@@ -95,14 +95,13 @@ async def test_discovery_knows_names_scopes_and_preferred_versions(member: Conne
     assert discovery.find("events").gvk.group == ""  # type: ignore[union-attr] # the line above has it
 
 
-async def test_the_older_form_of_discovery_says_the_same(member: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_older_form_of_discovery_is_refused_with_its_cause(
+    member: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served_kinds, "AGGREGATED_DISCOVERY", kube_requests.JSON)
     async with member() as it:
-        aggregated = await it.discover()
-    monkeypatch.setattr(kube_requests, "AGGREGATED_DISCOVERY", kube_requests.JSON)
-    async with member() as it:
-        older = await it.discover()
-    assert older.kinds == aggregated.kinds
-    assert older.stale == aggregated.stale == frozenset()
+        with pytest.raises(BadAnswer, match=r"answered APIVersions and APIGroupList .* older than Kubernetes 1\.27"):
+            await it.discover()
 
 
 async def test_openapi_describes_how_list_items_are_matched(member: Connect) -> None:

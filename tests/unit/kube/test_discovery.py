@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.api.refs import GVK
 from reconciler.kube import Discovery
-from reconciler.kube.discovery import AggregatedGroup, ResourceList, from_aggregated, from_resource_lists
+from reconciler.kube.discovery import AggregatedGroup, from_aggregated
 
 
 def aggregated(group: str, *versions: tuple[str, list[dict[str, Any]]]) -> list[AggregatedGroup]:
@@ -75,14 +75,3 @@ def test_a_kind_that_cannot_be_listed_is_not_served() -> None:
     discovery = from_aggregated([aggregated("authentication.k8s.io", ("v1", [review]))])
     assert discovery.served() == {}
     assert len(discovery.kinds) == 1
-
-
-def test_subresources_and_kinds_of_other_versions_are_left_out_of_the_older_form() -> None:
-    resources = [
-        {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["get", "list"]},
-        {"name": "deployments/status", "kind": "Deployment", "namespaced": True, "verbs": ["get"]},
-        {"name": "deployments/scale", "kind": "Scale", "group": "autoscaling", "version": "v1", "namespaced": True},
-    ]
-    answer = {"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": resources}
-    discovery = from_resource_lists([msgspec.convert(answer, ResourceList)], {"apps": "v1"})
-    assert list(discovery.kinds) == [GVK("apps", "v1", "Deployment")]
