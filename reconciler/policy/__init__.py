@@ -2,7 +2,7 @@
 
 from reconciler.policy.claim import Claims, ClaimTables, FrozenReaches, claim, hold_new_claims, winner
 from reconciler.policy.cron import parse_cron
-from reconciler.policy.indexes import PolicyIndex, TemplateIndex, best_matches
+from reconciler.policy.indexes import PolicyIndex, best_matches
 from reconciler.policy.match import Match, Score, matches_cluster, matching_clusters
 from reconciler.policy.override_policy import OVERRIDE_SHAPE, parse_override_policy
 from reconciler.policy.placement_policy import is_empty, read_affinity, read_label_selector

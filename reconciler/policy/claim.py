@@ -24,7 +24,7 @@ from reconciler.api.refs import Identity, PolicyRef
 from reconciler.containment import try_call
 from reconciler.documents import CONTROL_GROUPS, is_never_distributed
 from reconciler.incremental import Dependents, Table, by_key, union
-from reconciler.policy.indexes import PolicyIndex, TemplateIndex, best_matches
+from reconciler.policy.indexes import PolicyIndex, best_matches
 from reconciler.policy.match import Bucket, Match
 
 
@@ -129,8 +129,6 @@ class ClaimTables:
         self.templates = Table[Identity, Template]()
         self.touched: AbstractSet[Identity] = frozenset()
         self._by_ref = Table[PolicyRef, PropagationPolicy]()
-        self._templates: TemplateIndex | None = None
-        """Made when the first policy changes, and kept from then on."""
         self.policies = Table[Identity, PropagationPolicy]()
         self.claims = Table[Identity, Claim]()
         self.frozen = Table[Identity, FrozenReach]()
@@ -141,29 +139,25 @@ class ClaimTables:
         self.broken = FrozenReaches(())
         self.propagation: tuple[PropagationPolicy, ...] = ()
         self.index: PolicyIndex[PropagationPolicy] = PolicyIndex(())
-        self.reasons = _Reasons()
+        self.known: dict[tuple[int, ...], _Decided] = {}
+        """By the ids of matches, which the index keeps: thousands of templates share them."""
 
     def follow(self, fleet: Fleet) -> None:
         """Update the templates and policies of the store, and its broken documents."""
-        old_templates, old_policies, propagation = self.templates.rows, self._by_ref.rows, fleet.propagation
+        is_first, propagation = not self.templates.rows, fleet.propagation
+        both = [self._by_ref.rows, {policy.ref: policy for policy in propagation}]
         self.templates.replace(fleet.templates)
-        self._by_ref.replace({policy.ref: policy for policy in propagation})
-        edited, new_templates = self.templates.changed, self.templates.rows
-        if self._templates is not None:
-            self._templates.remove(old_templates[identity] for identity in edited if identity in old_templates)
-            self._templates.add(new_templates[identity] for identity in edited if identity in new_templates)
-        elif old_templates and self._by_ref.changed:
-            self._templates = TemplateIndex(new_templates)
-        self.touched = edited
-        if self._templates is not None:
-            both = (old_policies, self._by_ref.rows)
-            versions = [policies[ref] for policies in both for ref in self._by_ref.changed if ref in policies]
-            self.touched = union(edited, *map(self._templates.selected_by, versions))
+        self._by_ref.replace(both[1])
+        self.touched = self.templates.changed
+        if self._by_ref.changed and not is_first:
+            edited = PolicyIndex(policies[ref] for policies in both for ref in self._by_ref.changed if ref in policies)
+            selected = {identity for identity, template in fleet.templates.items() if edited.matches(template)}
+            self.touched = union(self.touched, selected)
         if fleet.frozen is not self.broken.reaches:
             self.broken = FrozenReaches(fleet.frozen)
         is_same = len(propagation) == len(self.propagation) and not any(map(is_not, propagation, self.propagation))
         if not is_same:
-            self.propagation, self.index, self.reasons = propagation, PolicyIndex(propagation), _Reasons()
+            self.propagation, self.index, self.known = propagation, PolicyIndex(propagation), {}
 
     def policy_of(self, identity: Identity) -> PropagationPolicy | None:
         """Return the policy that claims a template."""
@@ -194,7 +188,7 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None) -> Claims:
         if reach is not None or tables.frozen.rows:
             frozen[identity] = reach
         if matches or tables.claims.rows:
-            claims[identity] = _claim(identity, matches, tables.reasons) if matches and reach is None else None
+            claims[identity] = _claim(identity, matches, tables.known) if matches and reach is None else None
         if is_unclaimed or tables.unclaimed.rows:
             unclaimed[identity] = is_unclaimed or None
         problem = _never_distributed(template) if is_unclaimed and template is not None else None
@@ -217,27 +211,21 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None) -> Claims:
 
 _Looked = tuple[Sequence[PropagationMatch], FrozenReach | None]
 _GONE: Final[_Looked] = ((), None)
+_Decided = tuple[PolicyRef, tuple[Reason, ...], tuple[tuple[PolicyRef, str], ...]]
+"""The policy that governs, why, and the others with why they lost."""
 
 
 def _look_at(
     tables: ClaimTables, faults: dict[Identity, Exception]
 ) -> Iterator[tuple[Identity, Template | None, _Looked]]:
     """Yield each template that was touched, with its selectors and its reach; exceptions go to the `faults`."""
-    templates = tables.templates.rows
-    rows = [(identity, templates.get(identity)) for identity in tables.touched]
-    # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
-    looked = try_call(lambda: [_matches(tables, template) for _, template in rows]).value
-    if looked is not None:
-        for (identity, template), one in zip(rows, looked, strict=True):
-            yield identity, template, one
-        return
-    for identity, template in rows:
-        one_looked, fault = try_call(_matches, tables, template)
-        if one_looked is not None:
-            yield identity, template, one_looked
-        else:
-            assert fault is not None, "without a fault there is a value"
+    for identity in tables.touched:
+        template = tables.templates.rows.get(identity)
+        looked, fault = try_call(_matches, tables, template)
+        if fault is not None:
             faults[identity] = fault
+        elif looked is not None:
+            yield identity, template, looked
 
 
 def _matches(tables: ClaimTables, template: Template | None) -> _Looked:
@@ -249,17 +237,16 @@ def _matches(tables: ClaimTables, template: Template | None) -> _Looked:
     return try_call(tables.index.matches, template).value or (), reach
 
 
-def _claim(identity: Identity, matches: Sequence[PropagationMatch], reasons: _Reasons) -> Claim:
-    if len(matches) == 1:
-        return Claim(identity=identity, policy=matches[0].policy.ref, reasons=reasons.of(matches[0]))
-    ranked = reasons.ranked(matches)
-    best = ranked[0]
-    lost = reasons.lost.setdefault(id(best), {})
-    for match in ranked[1:]:
-        if id(match) not in lost:
-            lost[id(match)] = (match.policy.ref, _why_lost(match, best))
-    losers = tuple([lost[id(match)] for match in ranked[1:]])
-    return Claim(identity=identity, policy=best.policy.ref, reasons=reasons.of(best), losers=losers)
+def _claim(identity: Identity, matches: Sequence[PropagationMatch], known: dict[tuple[int, ...], _Decided]) -> Claim:
+    ids = tuple(map(id, matches))
+    if ids not in known:
+        best, *others = sorted(best_matches(matches), key=_rank)
+        policy, index = best.policy, best.selector
+        source = policy.source if index is None else policy.selectors[index].source
+        reason = Reason(rule="claim", text=f"{policy.ref} selects it {best.score.words}", source=source)
+        known[ids] = policy.ref, (reason,), tuple((other.policy.ref, _why_lost(other, best)) for other in others)
+    ref, reasons, losers = known[ids]
+    return Claim(identity=identity, policy=ref, reasons=reasons, losers=losers)
 
 
 def winner(matches: Sequence[PropagationMatch]) -> PropagationPolicy | None:
@@ -282,42 +269,6 @@ def _why_lost(loser: PropagationMatch, winner: PropagationMatch) -> str:
     if loser.score != winner.score:
         return f"it selects {loser.score.words}, {won} {winner.score.words}"
     return f"{won} selects as precisely and its name comes first"
-
-
-_Lost = tuple[PolicyRef, str]
-
-
-class _Reasons:
-    """The reasons why selectors of one index win and lose: each made once, since thousands of templates share it."""
-
-    def __init__(self) -> None:
-        # All by the ids of matches, which the index keeps.
-        self._known: dict[int, tuple[Reason, ...]] = {}
-        self._ranks: dict[int, tuple[bool, int, int, PolicyRef, int]] = {}
-        self.lost: dict[int, dict[int, _Lost]] = {}
-
-    def ranked(self, matches: Sequence[PropagationMatch]) -> list[PropagationMatch]:
-        """One match a policy, the best first."""
-        ranks = self._ranks
-        for match in matches:
-            if id(match) not in ranks:
-                ranks[id(match)] = (*_rank(match), match.selector or 0)
-        ordered = sorted(matches, key=lambda match: ranks[id(match)])
-        # Those of one policy are adjacent unless they differ in precision, and the best of them comes first.
-        first: dict[int, PropagationMatch] = {}
-        for match in ordered:
-            first.setdefault(id(match.policy), match)
-        return list(first.values())
-
-    def of(self, winner: PropagationMatch) -> tuple[Reason, ...]:
-        """The reason of a claim, with the place of the selector that decided it."""
-        known = self._known.get(id(winner))
-        if known is None:
-            policy, index = winner.policy, winner.selector
-            source = policy.source if index is None else policy.selectors[index].source
-            text = f"{policy.ref} selects it {winner.score.words}"
-            known = self._known[id(winner)] = (Reason(rule="claim", text=text, source=source),)
-        return known
 
 
 def _never_distributed(template: Template) -> Problem | None:

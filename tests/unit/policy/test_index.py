@@ -20,7 +20,7 @@ from reconciler.api.policies import (
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import PolicyRef
 from reconciler.documents import is_never_distributed
-from reconciler.policy import PolicyIndex, Score, TemplateIndex, best_matches
+from reconciler.policy import PolicyIndex, Score, best_matches
 from tests.unit.policy.selecting import selects
 from tests.unit.policy_cases import template_of
 
@@ -152,29 +152,6 @@ def test_overrides_without_selectors_select_everything_they_reach(
         assert found == {ref: score for ref, score in scores.items() if score is not Score.NONE}
 
 
-@given(_policies(), TEMPLATES)
-def test_both_directions_agree(policies: list[PropagationPolicy], listed: list[Template]) -> None:
-    templates = {template.identity: template for template in listed}
-    forward, backward = PolicyIndex(policies), TemplateIndex(templates)
-    for policy in policies:
-        selected = {
-            identity
-            for identity, template in templates.items()
-            if any(match.policy is policy for match in forward.matches(template))
-        }
-        assert backward.selected_by(policy) == selected
-
-
-def test_override_without_selectors_reaches_its_namespace_from_the_other_direction() -> None:
-    demo = template_of({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "demo"}})
-    other = template_of({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "other"}})
-    index = TemplateIndex({template.identity: template for template in (demo, other)})
-    everything = OverridePolicy(ref=PolicyRef("P", "demo", "o"), flavor=Flavor.ACK, source=NOWHERE)
-    everywhere = OverridePolicy(ref=PolicyRef("P", "", "o"), flavor=Flavor.ACK, source=NOWHERE)
-    assert index.selected_by(everything) == {demo.identity}
-    assert index.selected_by(everywhere) == {demo.identity, other.identity}
-
-
 def test_label_of_several_values_is_found_by_each_of_them() -> None:
     either = LabelSelector(
         requirements=(LabelRequirement(key="a", operator=Operator.IN, values=frozenset({"1", "2"})),)
@@ -193,17 +170,17 @@ def test_label_of_several_values_is_found_by_each_of_them() -> None:
 def test_a_policy_reaches_no_namesake_in_another_namespace() -> None:
     metadata = [{"name": name, "namespace": place, "labels": {"a": "1"}} for name in ("s", "t") for place in NAMESPACES]
     templates = [template_of({"apiVersion": "v1", "kind": "Secret", "metadata": found}) for found in metadata]
-    index = TemplateIndex({template.identity: template for template in templates})
     label = LabelSelector(requirements=(LabelRequirement(key="a", operator=Operator.EXISTS),))
     for chosen in ({"name": "s"}, {"labels": label}):
         selector = ResourceSelector(api_version="v1", kind="Secret", **chosen)
         policy = PropagationPolicy(
             ref=PolicyRef("P", "demo", "p"), flavor=Flavor.ACK, source=NOWHERE, selectors=(selector,)
         )
-        assert {found.namespace for found in index.selected_by(policy)} == {"demo"}
+        index = PolicyIndex([policy])
+        assert {found.identity.namespace for found in templates if index.matches(found)} == {"demo"}
 
 
-def test_neither_direction_tries_every_selector(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_index_does_not_try_every_selector(monkeypatch: pytest.MonkeyPatch) -> None:
     """1,000 policies that ask for a common label and one of their own, or exclude, are not asked one by one."""
     asked: list[str] = []
     matches = LabelRequirement.matches
@@ -235,8 +212,6 @@ def test_neither_direction_tries_every_selector(monkeypatch: pytest.MonkeyPatch)
         metadata = {"name": f"s{number}", "namespace": "demo", "labels": labels}
         templates.append(template_of({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}))
     forward = PolicyIndex(policies)
-    backward = TemplateIndex({template.identity: template for template in templates})
     for policy, template in zip(policies, templates, strict=True):
         assert {match.policy.ref for match in forward.matches(template)} == {policy.ref}
-        assert backward.selected_by(policy) == {template.identity}
     assert len(asked) <= 10 * len(templates)
