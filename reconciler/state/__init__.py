@@ -5,7 +5,6 @@ from reconciler.state.health import (
     NO_CONTROLLER,
     NODE_LOST,
     TROUBLES,
-    UNSEEN,
     beside_pods,
     copies_of,
     health_of,

@@ -45,7 +45,6 @@ UNMADE_REASON: Final = "FailedCreate"
 
 NODE_LOST: Final = "NodeLost"
 NO_CONTROLLER: Final = "NoController"
-UNSEEN: Final = ("its controller has not seen the newest spec yet", "no controller has reported its status yet")
 EVICTED: Final = "Evicted"
 """Of a pod that its kubelet ended since the node ran out of something. Source: Kubernetes, node-pressure eviction."""
 
@@ -89,13 +88,12 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
     is_stuck = health is Health.UNHEALTHY and not serves_enough
     if health is Health.UNHEALTHY and interpreter.outcome(live) is RunOutcome.FAILED:
         return Degraded(_why(live, interpreter), is_over=True)
-    kind = Degraded if is_stuck or _is_past_deadline(live) else Progressing
-    unmade, why = _unmade(live), _why(live, interpreter)
+    unmade, why, lacks_pods_of = _unmade(live), _why(live, interpreter), _lacks_pods_of(live, interpreter)
     reason = next((text(waiting["reason"]) for waiting in _waiting(live)), UNMADE_REASON if unmade else "")
-    if kind is Degraded and live.get("kind") in ("StatefulSet", "DaemonSet"):
-        is_a_count = _COUNTED.match(_NUMBER.sub("#", why)) is not None
-        return Degraded(why, unmade, _lacks_pods_of(live, interpreter), reason, is_a_count=is_a_count)
-    return kind(why, unmade, _lacks_pods_of(live, interpreter), reason)
+    if not (is_stuck or _is_past_deadline(live)):
+        return Progressing(why, unmade, lacks_pods_of, reason, is_observed=not _unobserved(live))
+    is_a_count = live.get("kind") in ("StatefulSet", "DaemonSet") and bool(_COUNTED.match(_NUMBER.sub("#", why)))
+    return Degraded(why, unmade, lacks_pods_of, reason, is_a_count=is_a_count)
 
 
 def beside_pods(
@@ -160,9 +158,19 @@ def _why(live: JsonObject, interpreter: Interpreter) -> str:
     """Return the first reason in its status; definite faults come before temporary states."""
     if dig(live, "metadata", "deletionTimestamp"):
         return "it is being deleted"
-    if not is_observed(live) and "observedGeneration" in mapping(live.get("status")):
-        return UNSEEN[0]
-    return _cut(interpreter.why(live) or next(_reasons(live), "its status does not say that it is ready"))
+    if has_report(live) and (unobserved := _unobserved(live)):
+        return unobserved
+    why = interpreter.why(live) or next(_reasons(live), "") or _unobserved(live)
+    return _cut(why or "its status does not say that it is ready")
+
+
+def _unobserved(live: JsonObject) -> str:
+    """Return that no controller has seen its newest spec, in words; empty: one has, or it is being deleted."""
+    if dig(live, "metadata", "deletionTimestamp"):
+        return ""
+    if has_report(live):
+        return "" if is_observed(live) else "its controller has not seen the newest spec yet"
+    return "" if mapping(live.get("status")) else "no controller has reported its status yet"
 
 
 def _reasons(live: JsonObject) -> Iterator[str]:
@@ -182,8 +190,6 @@ def _reasons(live: JsonObject) -> Iterator[str]:
             yield _of(report, default)
     if phase := text(dig(live, "status", "phase")):
         yield f"its phase is {phase}"
-    if not mapping(live.get("status")):
-        yield UNSEEN[1]
 
 
 def _waiting(live: JsonObject) -> Iterator[JsonObject]:

@@ -196,13 +196,15 @@ class Progressing(Struct, frozen=True):
     """It makes progress, or waits for something that comes by itself.
 
     `unmade`: why more pods cannot be made. `lacks_pods_of`: uid of an object that events may explain. `reason`:
-    Kubernetes' word for a fault of its pods; empty: none.
+    Kubernetes' word for a fault of its pods; empty: none. `is_observed`: a controller has seen its newest spec.
     """
 
     why: str
     unmade: str = ""
     lacks_pods_of: str = ""
     reason: str = ""
+    is_observed: bool = True
+    is_a_count: ClassVar[bool] = False
     word: ClassVar[HealthWord] = HealthWord.PROGRESSING
 
 
@@ -215,6 +217,7 @@ class Degraded(Struct, frozen=True):
     reason: str = ""
     is_over: bool = False
     is_a_count: bool = False
+    is_observed: ClassVar[bool] = True
     word: ClassVar[HealthWord] = HealthWord.DEGRADED
 
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.clock import Clock, within
-from reconciler.containment import TryResult, fault_fields, try_await, try_call
+from reconciler.containment import fault_fields, try_await, try_call
 from reconciler.controller import timing
 from reconciler.controller.cluster_reads.members import answered_by
 from reconciler.controller.inbox import HealthChanged, Inbox, Published
@@ -29,7 +29,7 @@ from reconciler.kinds.registry import GENERIC, Registry
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.pod_shapes import Pod
 from reconciler.observe.pod_counts import STARTS_S, pod_troubles, refusals, starting
-from reconciler.state import NO_CONTROLLER, UNSEEN, Degraded, HealthState, Healthy, Progressing, beside_pods
+from reconciler.state import NO_CONTROLLER, Degraded, HealthState, Healthy, Progressing, beside_pods
 
 _EVENT = GVK("", "v1", "Event")
 _VERSIONS_MAX = 100_000
@@ -51,19 +51,15 @@ class _HealthEntry(NamedTuple):
 
     def together(self) -> Progressing | Degraded:
         own = self.own
-        if self.is_starting and _is_a_count(own):
+        if self.is_starting and own.is_a_count:
             own = Progressing(own.why, lacks_pods_of=own.lacks_pods_of)
         trouble = self.trouble
-        if trouble is not None and trouble.reason == NO_CONTROLLER and trouble.why != own.why:
-            trouble = None  # It has been seen since.
+        if trouble is not None and trouble.reason == NO_CONTROLLER and own.is_observed:
+            trouble = None
         joint = beside_pods(own, trouble, self.refusal)
         if self.is_asked and joint.unmade and isinstance(joint, Progressing):
             return Degraded(joint.why, joint.unmade, joint.lacks_pods_of, joint.reason)
         return joint
-
-
-def _is_a_count(health: Degraded | Progressing) -> bool:
-    return isinstance(health, Degraded) and health.is_a_count
 
 
 class HealthCache:
@@ -95,12 +91,6 @@ class HealthCache:
                 if isinstance(health, Progressing | Degraded):
                     yield cluster, identity
 
-    def unseen(self, cluster: str, identity: Identity) -> Progressing | None:
-        """Return that no controller has seen a copy yet; None: one has."""
-        known = self._states.get(cluster, {}).get(identity)
-        is_unseen = isinstance(known, Progressing) and known.why in UNSEEN
-        return Progressing(known.why, reason=NO_CONTROLLER) if known is not None and is_unseen else None
-
     def lacking_pods(self, copies: Iterable[Copy]) -> Mapping[str, Identity]:
         """Return those of the copies that lack pods without a reason in their status, by uid."""
         known = ((identity, self._states.get(cluster, {}).get(identity)) for cluster, identity in copies)
@@ -116,17 +106,23 @@ class HealthCache:
         troubles: Mapping[Identity, Degraded | Progressing | None],
         refusals: Mapping[Identity, str] = NONE_REFUSED,
         starting: Collection[Identity] = (),
+        lasting: Collection[Identity] = (),
     ) -> None:
-        """Take reasons from the pods of workloads, and why pods are not made. `starting`: they have new pods."""
-        for identity, trouble in troubles.items():
+        """Take reasons from the pods of workloads, and why pods are not made.
+
+        `starting`: they have new pods. `lasting`: a controller would have seen them by now.
+        """
+        for identity, of_pods in troubles.items():
             copy = (cluster, identity)
             known = self._states.get(cluster, {}).get(identity)
             if not isinstance(known, Progressing | Degraded):
                 continue  # It is well by now.
             before = self._entries.pop(copy, None)
             own = before.own if before is not None else known
+            is_unobserved = identity in lasting and not own.is_observed
+            trouble = of_pods or (Progressing(own.why, reason=NO_CONTROLLER) if is_unobserved else None)
             refusal = refusals.get(identity, "")
-            if trouble is not None or refusal or own.unmade or _is_a_count(own):
+            if trouble is not None or refusal or own.unmade or own.is_a_count:
                 self._entries[copy] = _HealthEntry(own, trouble, refusal, identity in starting, is_asked=True)
                 own = self._entries[copy].together()
             self._set(cluster, identity, own)
@@ -192,7 +188,7 @@ class HealthCache:
     def _put(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
         copy = (cluster, identity)
         before = self._entries.pop(copy, None)
-        if isinstance(health, Progressing | Degraded) and (before or health.unmade or _is_a_count(health)):
+        if isinstance(health, Progressing | Degraded) and (before or health.unmade or health.is_a_count):
             # Until its pods are listed again, their last diagnostics count.
             self.stirred.add(copy)
             self._entries[copy] = (before or _HealthEntry(health, None, ""))._replace(own=health)
@@ -216,8 +212,6 @@ log = logging.getLogger("reconciler")
 
 _AT_ONCE = 4
 """So many namespaces of one cluster are asked in one turn."""
-
-NOT_ASKED: Final[TryResult[Mapping[str, str]]] = TryResult(None)
 
 _Place = tuple[str, str]
 
@@ -282,13 +276,12 @@ class PodDiagnostics:
 
     async def _ask(self, member: MemberCluster, namespace: str) -> None:
         copies = [copy for copy in self._since if copy[0] == member.name and copy[1].namespace == namespace]
-        lasting = [copy for copy in copies if self._since[copy] <= self._clock.monotonic_s() - STARTS_S]
+        lasting = [copy[1] for copy in copies if self._since[copy] <= self._clock.monotonic_s() - STARTS_S]
         lacking = self._healths.lacking_pods(copies)
         now = self._clock.now()
         listing = await try_await(within(member.pods(namespace=namespace), timing.PROMPT_S))
         pods = listing.value or ()
-        reading = within(_refusals(member, namespace, pods, lacking), timing.PROMPT_S) if lacking else None
-        refused = await try_await(reading) if reading is not None else NOT_ASKED
+        refused = await try_await(within(_refusals(member, namespace, pods, lacking), timing.PROMPT_S))
         explained = try_call(pod_troubles, pods, now)
         for fault in filter(None, (listing.fault, refused.fault, explained.fault)):
             if isinstance(fault, MemberClusterError | TimeoutError):
@@ -298,15 +291,15 @@ class PodDiagnostics:
                 extra = fault_fields(member.name, f"pods of {namespace}")
                 log.error("pods could not be understood", exc_info=fault, extra=extra)
         troubles, why = explained.value or {}, refused.value or {}
-        unseen = {copy[1]: self._healths.unseen(*copy) for copy in lasting}
-        by_identity = {identity: troubles.get(identity) or unseen.get(identity) for _, identity in copies}
-        self._healths.explain(
-            member.name, by_identity, {lacking[uid]: text for uid, text in why.items()}, starting(pods, now)
-        )
+        of_pods = {identity: troubles.get(identity) for _, identity in copies}
+        refused_pods = {lacking[uid]: text for uid, text in why.items()}
+        self._healths.explain(member.name, of_pods, refused_pods, starting(pods, now), lasting)
 
 
 async def _refusals(
     member: MemberCluster, namespace: str, pods: Collection[Pod], lacking: Collection[str]
 ) -> Mapping[str, str]:
+    if not lacking:
+        return {}
     events = await member.list_objects(_EVENT, namespace=namespace, field_selector="reason=FailedCreate")
     return refusals(events.objects, pods, lacking)

@@ -227,15 +227,15 @@ async def test_what_ails_is_asked_ever_more_rarely_and_told_by_its_pods() -> Non
 async def test_what_no_controller_has_seen_for_long_is_told_with_a_remedy_until_one_sees_it() -> None:
     healths, member = HealthCache(Inbox()), Asked()
     ailments, members = Watched(healths), {"m1": member}
-    unseen = Progressing("its controller has not seen the newest spec yet")
-    healths.note("m1", WEB, "1", unseen)
+    unobserved = Progressing("its controller has not seen the newest spec yet", is_observed=False)
+    healths.note("m1", WEB, "1", unobserved)
     await ailments.look(members, 0)
     await ailments.look(members, 29)
-    assert healths.snapshot() == {"m1": {WEB: unseen}}
+    assert healths.snapshot() == {"m1": {WEB: unobserved}}
     for now_s in range(30, 90):
         await ailments.look(members, now_s)
     (found,) = healths.snapshot()["m1"].values()
-    assert found == replace(unseen, reason="NoController")
+    assert found == Progressing(unobserved.why, reason="NoController")
     assert remedy("m1", WEB, found, "web.yaml:1", "c1").startswith("have its controller run in m1")
     healths.note("m1", WEB, "2", SLOW)
     assert healths.snapshot() == {"m1": {WEB: SLOW}}
