@@ -9,7 +9,7 @@ import click
 
 from reconciler.api.refs import listed
 from reconciler.cli import options
-from reconciler.cli.cluster_access import Keys, access_to
+from reconciler.cli.cluster_access import access_to, keyring_of
 from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, run, style_for
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def command(
         store=full_name(chosen.store),
         revisions=older_revisions(chosen.store) if not chosen.as_directory else None,
         stage=stage,
-        keys=Keys(keys, chosen.store),
+        keys=keyring_of(keys, chosen.store),
     )
     applied = run(apply_once(fleet, access, agree, tell))
     last_good.save(is_applied=applied.is_agreed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,10 +13,7 @@ from reconciler.cli.options import KeysNamed, Reach, file_option, grouped, optio
 from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
-    from reconciler.api.content import DecryptedValues
-    from reconciler.api.fleet import Fleet, Template
-    from reconciler.api.problem import Problem
-    from reconciler.api.refs import Identity
+    from reconciler.api.fleet import Fleet
     from reconciler.cli.remote import RemoteService
     from reconciler.controller.once.planning import Access
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
@@ -26,41 +23,16 @@ if TYPE_CHECKING:
     from reconciler.store.source import Commits
 
 
-class Keys:
-    """Decryption, loaded on first use: most stores do not need it."""
+def keyring_of(named: KeysNamed, store: str = "") -> Keyring:
+    """Return the decryption. `store`: no program may be in it. Raises ConfigurationError: what is named is unusable."""
+    from reconciler.sops.keyring import Attempts, Keyring
 
-    def __init__(self, named: KeysNamed, store: str = "") -> None:
-        """Raise ConfigurationError if a file is unusable. `store`: no program may be in it; a folder or URL."""
-        self._named, self._store = named, store
-        self._listener: Callable[[Collection[Identity]], None] = lambda _: None
-        self._loaded: Keyring | None = None
-        if named.sops_age_key_file is not None or named.sops_binary is not None or named.sops_binary_sha256:
-            self._keyring().check()
-
-    def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
-        """The values of each encrypted template, or why there are none."""
-        return self._keyring().open(templates, is_all)
-
-    def listen(self, listener: Callable[[Collection[Identity]], None]) -> None:
-        """Call this with objects whose files were answered after `open` returned."""
-        self._listener = listener
-        if self._loaded is not None:
-            self._loaded.listen(listener)
-
-    def again(self) -> None:
-        """Try again to decrypt values that failed."""
-        if self._loaded is not None:
-            self._loaded.again()
-
-    def _keyring(self) -> Keyring:
-        if self._loaded is None:
-            from reconciler.sops.keyring import Attempts, Keyring
-
-            named, program = self._named, program_named(self._named, self._store)
-            attempts = Attempts(program) if program is not None else None
-            self._loaded = Keyring(named.sops_age_key_file, attempts=attempts, wait_s=named.wait_s)
-            self._loaded.listen(self._listener)
-        return self._loaded
+    program = program_named(named, store)
+    attempts = Attempts(program) if program is not None else None
+    keyring = Keyring(named.sops_age_key_file, attempts=attempts, wait_s=named.wait_s)
+    if named.sops_age_key_file is not None or program is not None:
+        keyring.check()
+    return keyring
 
 
 def program_named(named: KeysNamed, store: str) -> Program | None:
@@ -81,7 +53,7 @@ def access_to(
     store: str = "",
     revisions: RevisionsInForce | None = None,
     stage: str = "",
-    keys: Keys | None = None,
+    keys: Keyring | None = None,
 ) -> Access:
     """Return the access. `store`: of commands that write. `keys` None: the credential of the service alone.
 
@@ -94,7 +66,7 @@ def access_to(
     from reconciler.controller.vitals.logs import set_up_logging
     from reconciler.plugins import with_plugins
 
-    keys, live = keys or Keys(KeysNamed()), None
+    live = None
     if reach.profiles is not None:
         from reconciler.kube.profile_access import LiveAccess
 
@@ -108,7 +80,7 @@ def access_to(
         journal=reach.journal or (journal_for(fleet, os.environ, writes=store) if fleet is not None else None),
         clusters=ClusterFilter(clusters),
         store=store,
-        keys=keys,
+        keys=keys or keyring_of(KeysNamed()),
         who=person(),
         revisions=revisions,
         stage=stage,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import Keys, access_to
+from reconciler.cli.cluster_access import access_to, keyring_of
 from reconciler.cli.printing import answer, has_errors, prose, run, style_for, write_file
 from reconciler.errors import ConfigurationError
 
@@ -157,7 +157,7 @@ def command(
         raise ConfigurationError(f"{unfit} says nothing where --base compares two revisions; write {instead}")
     now, last_good = at or SystemClock().now(), LastGood(reach.journal)
 
-    asking = partial(access_to, reach, clusters, keys=Keys(keys, store))
+    asking = partial(access_to, reach, clusters, keys=keyring_of(keys, store))
     plans: tuple[Plan, ...]
     if base is not None:
         from reconciler.cli.origin_health import location_of, origin_health

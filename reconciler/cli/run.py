@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import Keys, access_to, commits_of, journal_for
+from reconciler.cli.cluster_access import access_to, commits_of, journal_for, keyring_of
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ def command(
 
     set_up_logging(log_format)
     file = reach.journal or _journal_of(chosen)
-    opener = Keys(keys._replace(wait_s=_SERVICE_S), chosen.store)
-    access = access_to(reach._replace(journal=file), clusters, keys=opener)
+    keyring = keyring_of(keys._replace(wait_s=_SERVICE_S), chosen.store)
+    access = access_to(reach._replace(journal=file), clusters, keys=keyring)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or file.parent
     service = Service(

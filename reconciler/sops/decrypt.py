@@ -15,14 +15,13 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
-
-import pyrage
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reconciler.api.content import DecryptedValues, Json, KeyGroup, Leaf, SopsMetadata
 from reconciler.secrets import TAMPERED, UNKNOWN, OrderUnknown, go_float, parts_of, values_in_order
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _REDUCED_BY: Final = 0x11B
 """The polynomial that the field of AES is made with."""
@@ -106,6 +105,8 @@ class NotOpenedError(Exception):
 
 def decrypted_file(sealed: SopsMetadata, identities: Iterable[Any]) -> DecryptedValues | DecryptRefused:
     """The values of a file, or why there are none. Nothing of a file is used unless all of it is authentic."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - few stores have anything encrypted
+
     values: dict[Leaf, Json] = {}
     total = hashlib.sha512(_MAC_ONLY_ENCRYPTED if sealed.mac_only_encrypted else b"")
     try:
@@ -139,6 +140,8 @@ def _data_key(sealed: SopsMetadata, identities: tuple[Any, ...]) -> bytes:
 
 def _share(group: KeyGroup, identities: tuple[Any, ...], size: int) -> bytes | None:
     """Return a group's data key, or share of it; None: no identity is one of its recipients."""
+    import pyrage  # noqa: PLC0415 - as cryptography
+
     own = {str(identity.to_public()): identity for identity in identities}
     # What is for others is not tried: it costs as much as what is ours, and a file may name a hundred.
     for recipient, encrypted in dict(group.age).items():
@@ -168,6 +171,8 @@ def _missing_keys(sealed: SopsMetadata, shares: int, *, has_identities: bool) ->
 
 def _plain(cipher: AESGCM, ciphertext: str, about: str) -> tuple[bytes, str]:
     """Return a decrypted value, and its type. `about`: the authenticated context."""
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as above
+
     parts = parts_of(ciphertext)
     if parts is None:
         raise _tampered("an encrypted value is cut off")

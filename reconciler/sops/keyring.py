@@ -15,8 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pyrage import x25519
-
 from reconciler.api.content import DecryptedValues, SopsMetadata
 from reconciler.api.fleet import Template
 from reconciler.api.problem import Problem, error
@@ -233,6 +231,8 @@ def read_identities(file: Path, environ: Mapping[str, str]) -> Identities:
 
     Raises ConfigurationError: as `read_secret_file`, or a line is no identity. No message quotes it.
     """
+    from pyrage import x25519  # noqa: PLC0415 - few stores have anything encrypted
+
     data = read_secret_file(file, _OPTION, environ)
     keys = []
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
