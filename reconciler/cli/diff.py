@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from reconciler.report.terminal import Style
 
 FORMATS = ("text", "markdown", "json", "jsonpatch", "github", "junit", "html")
-TAKEN_OUT = {
-    "sarif": "sarif was taken out; github has annotations at file and line, junit a list for a report of tests"
-}
 
 
 def diff_text(
@@ -77,8 +74,6 @@ def _files(_ctx: object, _parameter: object, values: tuple[str, ...]) -> tuple[t
     files = []
     for value in values:
         form, equals, path = value.partition("=")
-        if form in TAKEN_OUT:
-            raise click.BadParameter(TAKEN_OUT[form])
         if form not in FORMATS or not equals or not path:
             raise click.BadParameter(f"{value!r} is not FORMAT=FILE with a format of {', '.join(FORMATS)}")
         files.append((form, Path(path)))
@@ -109,7 +104,7 @@ def _files(_ctx: object, _parameter: object, values: tuple[str, ...]) -> tuple[t
 @options.option("--also", multiple=True, metavar="FORMAT=FILE", callback=_files,
                 help="Write this format into a file as well (repeatable).")  # fmt: skip
 @options.option("--all", "is_all", is_flag=True, help="Name each of many problems of a kind.")
-@options.output(*FORMATS, default="text", taken_out=TAKEN_OUT)
+@options.output(*FORMATS, default="text")
 def command(
     *,
     store: str,

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
@@ -309,25 +308,11 @@ def without_equals(args: Sequence[str]) -> list[str]:
     ]
 
 
-class _Formats(click.Choice[str]):
-    """Names of formats. `taken_out`: those of earlier versions, each with the reason that is given."""
-
-    def __init__(self, choices: Sequence[str], taken_out: Mapping[str, str]) -> None:
-        super().__init__(choices)
-        self._taken_out = taken_out
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value in self._taken_out:
-            self.fail(self._taken_out[value], param, ctx)
-        return super().convert(value, param, ctx)
-
-
-def output(
-    *choices: str, default: str, taken_out: Mapping[str, str] = MappingProxyType({})
-) -> Callable[[Command], Command]:
-    """Add `-o`: the output format of stdout. `taken_out`: formats of earlier versions, each with its replacement."""
-    formats = _Formats(choices, taken_out)
-    return option("-o", "--output", type=formats, default=default, show_default=True, help="Output format.")
+def output(*choices: str, default: str) -> Callable[[Command], Command]:
+    """Add `-o`: the output format of stdout."""
+    return option(
+        "-o", "--output", type=click.Choice(choices), default=default, show_default=True, help="Output format."
+    )
 
 
 def time(name: str, *, words: str) -> Callable[[Command], Command]:

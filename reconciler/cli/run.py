@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -24,25 +23,6 @@ _POLL_MIN_S: Final = 0.1
 _POLL_MAX_S: Final = 86_400.0
 
 
-_SHARDS: Final = (
-    "was taken out with the shards: one process applies to all clusters, others with the same spec.ha stand by, and "
-    "--cluster NAME applies to named clusters alone"
-)
-_EXCHANGE: Final = (
-    "was taken out of run: processes tell each other nothing, and what rests on clusters of another process stays as "
-    "it is; leave it out, and let one process apply to all clusters among which something is divided or moves"
-)
-
-
-def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Command], options.Command]:
-
-    def refuse(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            raise click.UsageError(f"{name} {why}")
-
-    return options.option(name, hidden=True, expose_value=False, callback=refuse, help="Refused.", **attributes)
-
-
 def _checked_poll(_ctx: object, _parameter: object, value: float) -> float:
     """A server is not asked without a pause; neither is "not a number" one."""
     if not _POLL_MIN_S <= value <= _POLL_MAX_S:
@@ -56,9 +36,6 @@ def _checked_poll(_ctx: object, _parameter: object, value: float) -> float:
 @options.option("--cluster", "clusters", multiple=True,
                 help="Apply to these clusters alone (repeatable). Default: to all but those with "
                      "`spec.syncMode: Pull`.")  # fmt: skip
-@_taken_out("--observations", _EXCHANGE, type=click.Path())
-@_taken_out("--role", _SHARDS)
-@_taken_out("--shard", _SHARDS)
 @options.keys_options
 @options.option("--poll", "poll_s", type=float, default=60.0, show_default=True,
                 callback=_checked_poll,

@@ -70,10 +70,3 @@ def test_one_file_for_two_formats_is_refused(repository: Path, tmp_path: Path) -
     done = run("diff", str(repository), "--base", "HEAD", *also)
     assert (done.code, page.exists()) == (2, False)
     assert "plan is written twice" in " ".join(done.err.split())
-
-
-@pytest.mark.parametrize("words", [("-o", "sarif"), ("--also", "sarif=plan.sarif")])
-def test_a_format_of_an_earlier_version_is_refused_with_what_to_use(repository: Path, words: tuple[str, str]) -> None:
-    done = run("diff", str(repository), "--base", "HEAD", *words)
-    assert done.code == 2
-    assert "sarif was taken out; github has annotations" in " ".join(done.err.split())

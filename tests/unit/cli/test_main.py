@@ -71,28 +71,6 @@ def test_a_diff_of_a_folder_waits_for_nothing_of_git(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("environment", [{}, {"RECONCILER_ROLE": "applier"}])
-def test_options_of_shards_are_refused_with_what_to_use(tmp_path: Path, environment: dict[str, str]) -> None:
-    """Source: ADR 24."""
-    given = () if environment else ("--shard", "blue")
-    done = run("run", write_store(tmp_path), *given, **environment)
-    assert done.code == 2
-    assert f"--{'role' if environment else 'shard'} was taken out with the shards" in done.err
-    assert "--cluster NAME" in done.err
-
-
-@pytest.mark.parametrize("environment", [{}, {"RECONCILER_OBSERVATIONS": "hub.yaml"}])
-def test_observations_of_other_processes_are_refused_with_what_to_use(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    """Source: ADR 24."""
-    given = () if environment else ("--observations", "hub.yaml", "--observations", "far.yaml")
-    done = run("run", write_store(tmp_path), *given, **environment)
-    assert done.code == 2
-    assert "--observations was taken out of run" in done.err
-    assert "let one process apply to all clusters among which something is divided or moves" in done.err
-
-
 def test_a_fleet_document_that_cannot_be_read_is_not_said_to_be_missing(tmp_path: Path) -> None:
     """As one of an earlier version, which names shards. Source: design#refused-fields; ADR 24."""
     write_store(tmp_path, fleet=FLEET + "spec:\n  ha: {cluster: m1, shards: [blue]}\n")
