@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -74,32 +74,22 @@ def hint(source: Source, path: str, code: str, message: str) -> Problem:
     return Problem(source=source, path=path, code=code, message=message, severity=Severity.HINT)
 
 
-_MAX_INSERTED: Final = 64
-"""Above so many, sorting all of them is quicker than finding the place of each."""
-
-
 def with_problems(before: tuple[Problem, ...], *more: Iterable[Problem]) -> tuple[Problem, ...]:
     """All of these, sorted and each once; `before`, which is so already, itself when nothing is added to it.
 
     Thousands of hints of a store are not sorted again for each commit.
     """
     news = {problem for problems in more for problem in problems}
-    if len(news) > _MAX_INSERTED:
-        return tuple(sorted({*before, *news}))
-    added = [problem for problem in news if not _stands_in(before, problem)]
-    if not added:
-        return before
+    added = sorted(problem for problem in news if not _stands_in(before, problem))
     joined = list(before)
     for problem in added:
-        joined.insert(bisect_left(joined, problem), problem)
-    return tuple(joined)
+        insort(joined, problem)
+    return tuple(joined) if added else before
 
 
 def without_problems(before: tuple[Problem, ...], gone: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return sorted, unique problems without some of them; the same tuple if none goes."""
     leaving = {problem for problem in gone if _stands_in(before, problem)}
-    if len(leaving) > _MAX_INSERTED:
-        return tuple([problem for problem in before if problem not in leaving])
     left = list(before)
     for problem in leaving:
         del left[bisect_left(left, problem)]

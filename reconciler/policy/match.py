@@ -1,7 +1,7 @@
 """Matching: templates by resource selectors, clusters by affinities.
 
 Selectors are indexed so that a template meets only those that may select it: one that requires labels by the rarest of
-them, one that only excludes by its exclusions.
+them. Those that only exclude are tried.
 """
 
 from __future__ import annotations
@@ -105,14 +105,6 @@ class Match(NamedTuple, Generic[Selecting]):
     selector: int | None
 
 
-class _SelectorEntry(NamedTuple, Generic[Selecting]):
-    """A selector by labels. `number`: of its exclusions; `rest`: its other requirements, None: none."""
-
-    number: int
-    match: Match[Selecting]
-    rest: LabelSelector | None
-
-
 _Key = tuple[str, str | None]
 """A label and one of its values; None: any value."""
 
@@ -120,16 +112,14 @@ _Key = tuple[str, str | None]
 class Bucket(Generic[Selecting]):
     """Selectors by name, by labels and by kind."""
 
-    __slots__ = ("_by_kind", "_by_label", "_by_name", "_excluding", "_others", "_selectors")
+    __slots__ = ("_by_kind", "_by_label", "_by_name", "_selectors")
 
     def __init__(self) -> None:
         self._by_name: dict[str, list[Match[Selecting]]] = {}
         self._by_kind: list[Match[Selecting]] = []
         self._selectors: list[tuple[Match[Selecting], LabelSelector]] = []
-        self._by_label: dict[_Key, list[_SelectorEntry[Selecting]]] | None = None
-        """Made from the selectors when the first template comes."""
-        self._excluding: dict[_Key, list[int]] = {}
-        self._others: list[_SelectorEntry[Selecting]] = []
+        self._by_label: dict[_Key | None, list[tuple[Match[Selecting], LabelSelector]]] | None = None
+        """With the rest of each selector, None: it requires no label. Made when the first template comes."""
 
     def add(self, policy: Selecting, index: int, selector: ResourceSelector) -> None:
         """Sort a selector in."""
@@ -159,38 +149,21 @@ class Bucket(Generic[Selecting]):
             matches.extend(self._by_name[name])
         if not self._selectors:
             return
-        by_label = self._by_label if self._by_label is not None else self._sorted_in()
-        gone: set[int] = set()
-        for key in _keys_held(self._excluding, labels) if self._excluding else ():
-            gone.update(self._excluding[key])
-        for key in _keys_held(by_label, labels):
-            matches += [
-                entry.match
-                for entry in by_label[key]
-                if entry.number not in gone and (entry.rest is None or entry.rest.matches(labels))
-            ]
-        if self._others:
-            matches += [entry.match for entry in self._others if entry.number not in gone]
+        if self._by_label is None:
+            self._by_label = self._sorted_in()
+        keys: list[_Key | None] = [None, *labels.items(), *((key, None) for key in labels)]
+        for key in filter(self._by_label.__contains__, keys):
+            matches += [match for match, rest in self._by_label[key] if rest.matches(labels)]
 
-    def _sorted_in(self) -> dict[_Key, list[_SelectorEntry[Selecting]]]:
+    def _sorted_in(self) -> dict[_Key | None, list[tuple[Match[Selecting], LabelSelector]]]:
         usage = Counter(key for _, labels in self._selectors for one in _required_labels(labels) for key in _keys(one))
-        by_label: dict[_Key, list[_SelectorEntry[Selecting]]] = {}
-        self._excluding, self._others = {}, []
-        for number, (match, labels) in enumerate(self._selectors):
-            for excludes in labels.requirements:
-                if excludes.operator in (Operator.NOT_IN, Operator.DOES_NOT_EXIST):
-                    for key in _keys(excludes):
-                        self._excluding.setdefault(key, []).append(number)
-            required = list(_required_labels(labels))
-            if not required:
-                self._others.append(_SelectorEntry(number, match, None))
-                continue
-            rarest = min(required, key=lambda one: max((usage[key] for key in _keys(one)), default=0))
-            others = tuple(one for one in required if one is not rarest)
-            entry = _SelectorEntry(number, match, LabelSelector(requirements=others) if others else None)
-            for key in _keys(rarest):
-                by_label.setdefault(key, []).append(entry)
-        self._by_label = by_label
+        by_label: dict[_Key | None, list[tuple[Match[Selecting], LabelSelector]]] = {}
+        for match, labels in self._selectors:
+            required = _required_labels(labels)
+            rarest = min(required, key=lambda one: max((usage[key] for key in _keys(one)), default=0), default=None)
+            rest = LabelSelector(requirements=tuple([one for one in labels.requirements if one is not rarest]))
+            for key in [None] if rarest is None else _keys(rarest):
+                by_label.setdefault(key, []).append((match, rest))
         return by_label
 
 
@@ -199,14 +172,6 @@ def _required_labels(labels: LabelSelector) -> Iterator[LabelRequirement]:
 
 
 def _keys(requirement: LabelRequirement) -> list[_Key]:
-    """The labels that a requirement speaks of, each value by itself."""
-    if requirement.operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST):
-        return [(requirement.key, None)]
-    return [(requirement.key, value) for value in sorted(requirement.values)]
-
-
-def _keys_held(known: Mapping[_Key, object], labels: Mapping[str, str]) -> list[_Key]:
-    """The known keys that a template with these labels has, by whichever of both is shorter."""
-    if len(known) <= len(labels):
-        return [key for key in known if (key[0] in labels if key[1] is None else labels.get(key[0]) == key[1])]
-    return [key for pair in labels.items() for key in (pair, (pair[0], None)) if key in known]
+    """The labels that a requirement asks for, each value by itself."""
+    values = (None,) if requirement.operator is Operator.EXISTS else sorted(requirement.values)
+    return [(requirement.key, value) for value in values]
