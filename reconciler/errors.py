@@ -193,6 +193,12 @@ class Throttled(MemberClusterError):
     changed_nothing = True
 
 
+class KindThrottled(KindNotRead):
+    """429, 503: the API server asked us to slow down for one kind; it answers otherwise."""
+
+    todo = Throttled.todo
+
+
 class BadAnswer(MemberClusterError):
     """The body breaks the API's promises. Never to be read as an empty list."""
 

@@ -218,6 +218,8 @@ class UnlistedCause(StrEnum):
     """The cluster does not serve it, and did: something of it was applied there."""
     NOT_READ = "not-read"
     """No usable answer comes: its conversion webhook, or the API server that serves it, fails."""
+    THROTTLED = "throttled"
+    """The API server asks for a pause."""
 
 
 class Unlisted(NamedTuple):

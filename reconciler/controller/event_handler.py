@@ -14,7 +14,7 @@ from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.api.rollout_progress import Phase
 from reconciler.containment import fault_fields
-from reconciler.controller.inbox import ClusterChanged, Inbox, Published
+from reconciler.controller.inbox import ClusterChanged, HealthChanged, Inbox, Published
 from reconciler.controller.loop_state import Established, LoopParts, State
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.conflicts import differing_fields
@@ -160,7 +160,7 @@ class EventHandler(WatchHandler):
         differing, now_s = differing_fields(change), self._parts.access.clock.monotonic_s()
         is_left = change.cause is Cause.DRIFT and self._memory.fights.leaves_alone(change.copy, differing, now_s)
         if is_left:
-            self._memory.fights.compared(change.copy, differing, now_s)
+            self._inbox.send(HealthChanged())  # It may have been as wanted since it was undone last.
             self._memory.unfinished.requeue_change(change.cluster, change.identity, pause_s)
         return is_left
 

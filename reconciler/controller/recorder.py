@@ -202,9 +202,9 @@ class Recorder:
         begun_s = clock.monotonic_s()
         now, due_at = clock.now(), self._reported.due_at()
         fights = state.reported.facts.fights if state.reported is not None else {}
-        # When the pause of a fight is over, no round may have anything to look at.
-        is_over = bool(fights) and fights.keys() != self._memory.fights.current(begun_s, now).keys()
-        if state.picture is None or not (self._memory.healths.has_news or is_over or (due_at and due_at <= now)):
+        # When a field is undone during its pause, or the pause is over, no round may have anything to look at.
+        is_turned = fights.keys() != self._memory.fights.current(begun_s, now).keys()
+        if state.picture is None or not (self._memory.healths.has_news or is_turned or (due_at and due_at <= now)):
             return state, timing.TICK_S if due_at or fights else float("inf")
         if begun_s < self._next_news_s:
             return state, self._next_news_s - begun_s

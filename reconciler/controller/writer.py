@@ -11,7 +11,8 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from reconciler.api.plan import Cause, Change
+from reconciler.api.clusters import Read
+from reconciler.api.plan import Cause
 from reconciler.api.refs import Copy
 from reconciler.controller import timing
 from reconciler.controller.cluster_reads.members import Reachable, answered_by
@@ -96,30 +97,28 @@ class Writer:
 
     def restrained(self, planned: Round, snapshot: FleetSnapshot) -> Round:
         """Return the plan within suspensions, `observe`, write conflicts, and back-off of failures."""
-        self._memory.unfinished.forgive(self._memory.away.back_among(snapshot.members))
+        away = self._memory.away.queue.keys
+        self._memory.unfinished.forgive({name for name in away if isinstance(snapshot.members.get(name), Read)})
         suspensions = in_force(self._parts.journal.suspensions(), snapshot.now)
         plan = restrained(planned, suspensions, snapshot.now).plan
         now_s = self._parts.access.clock.monotonic_s()
         fights, left = self._memory.fights, set[int]()
-        if paused := [copy for copy in fights.paused(now_s) if snapshot.shows(*copy)]:
-            differing = {change.copy: differing_fields(change) for change in planned.plan.changes}
-            for copy in paused:
-                fights.compared(copy, differing.get(copy, ()), now_s)
+        for copy in set(fights.paused(now_s)) - {change.copy for change in plan.changes}:
+            if snapshot.shows(*copy):
+                fights.compared(copy, (), now_s)
         for index, change in enumerate(plan.changes):
             is_fought = fights.leaves_alone(change.copy, differing_fields(change), now_s)
             if (is_fought and change.cause is Cause.DRIFT) or self._memory.unfinished.is_too_early(change):
                 left.add(index)
-            elif self._is_suspected(change, snapshot):
+                continue
+            # Its cluster may have gone back to an earlier state; what drifted may show it.
+            if change.cause is Cause.DRIFT and (live := snapshot.live(*change.copy)) is not None:
+                self._memory.suspect_older(change.cluster, (live,))
+            if change.cluster in self._memory.restores.suspected:
                 self._memory.unfinished.requeue_change(*change.copy, 2 * timing.TICK_S)
                 left.add(index)
         waves = kept_waves(plan.waves, lambda index: index not in left)
         return replace(planned, plan=replace(plan, waves=waves))
-
-    def _is_suspected(self, change: Change, snapshot: FleetSnapshot) -> bool:
-        """Return whether its cluster may have gone back to an earlier state; what drifted may show it."""
-        if change.cause is Cause.DRIFT and (live := snapshot.live(*change.copy)) is not None:
-            self._memory.suspect_older(change.cluster, (live,))
-        return change.cluster in self._memory.restores.suspected
 
     def begin(self, planned: Round, snapshot: FleetSnapshot, reachable: Reachable) -> None:
         """Begin due writes, one worker a cluster, over the clients of the plan; those of a busy one are enqueued."""

@@ -25,6 +25,7 @@ from reconciler.errors import (
     KindFault,
     KindNotRead,
     KindNotServed,
+    KindThrottled,
     ListExpired,
     MalformedObject,
     MemberClusterError,
@@ -50,6 +51,8 @@ def unlisted(what: Listed, error: KindFault, why: str) -> Unlisted:
             return Unlisted(what, UnlistedCause.RIGHT_MISSING, why)
         case KindNotServed():
             return Unlisted(what, UnlistedCause.NOT_SERVED, why)
+        case KindThrottled():
+            return Unlisted(what, UnlistedCause.THROTTLED, why)
         case _:
             return Unlisted(what, UnlistedCause.NOT_READ, why)
 
@@ -181,7 +184,8 @@ class Kinds:
         if isinstance(error, (KindFault, *_OF_AN_OBJECT, *_OF_US)) or not await self._is_there():
             return error
         message = f"{gvk.text} cannot be read: {error.message}{_remedy(gvk, error)}"
-        fault = KindNotRead(error.cluster, message, status=error.status, retry_after_s=error.retry_after_s)
+        of_kind = KindThrottled if isinstance(error, Throttled) else KindNotRead
+        fault = of_kind(error.cluster, message, status=error.status, retry_after_s=error.retry_after_s)
         fault.changed_nothing = error.changed_nothing
         return fault
 

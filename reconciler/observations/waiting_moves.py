@@ -86,10 +86,6 @@ class CopyAvailability(Struct, frozen=True, kw_only=True):
         """Return whether all desired replicas are available."""
         return isinstance(self.availability, Available)
 
-    def has_served(self, replicas: int) -> bool:
-        """Return whether it is established with so many replicas."""
-        return self.established is not None and self.established >= replicas
-
     def may_serve_more_than(self, replicas: int) -> bool:
         """Return whether it may serve more than so many replicas, or did when all was well; unknown may be more."""
         if isinstance(self.availability, UnknownAvailability) or self.availability.replicas is None:
@@ -196,7 +192,9 @@ def _pending(
         lacking = {
             name: copy
             for name, copy in lacking.items()
-            if not (copy.availability in _SILENT_CLUSTERS and copy.has_served(target[name] or 0))
+            if copy.availability not in _SILENT_CLUSTERS
+            or copy.established is None
+            or copy.established < (target[name] or 0)
         }
     # A DaemonSet may be healthy on no node at all.
     is_empty = all(target[name] is None and copy.availability == Available(0) for name, copy in copies.items())

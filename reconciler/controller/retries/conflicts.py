@@ -48,6 +48,11 @@ class _Field(Struct):
         apart_s = (self.times[-1] - self.times[0]) / max(1, len(self.times) - 1) if self.times else 0.0
         return now_s >= max((self.until_s, *self.times)) + max(timing.QUIET_S, 2 * apart_s)
 
+    def is_fought(self, now_s: float) -> bool:
+        """Return whether it is left alone now, and is not as wanted, or was undone a moment ago."""
+        is_new = max(self.times, default=-inf) > now_s - timing.SETTLING_S
+        return self.until_s > now_s and (self.is_left or self.is_altered or is_new)
+
     def undone(self, now_s: float) -> bool:
         """Count once more; whether that begins a fight."""
         if self.bouts and self.is_over(now_s):
@@ -126,10 +131,10 @@ class WriteConflicts:
                     pass
 
     def current(self, now_s: float, now: str) -> dict[Copy, Fought]:
-        """Return the copies with a field in back-off. `now`: the time of day (RFC 3339), for the report."""
+        """Return the copies with a field in back-off that differs, or was undone just now. `now`: as RFC 3339."""
         fought: dict[Copy, Fought] = {}
         for copy, fields in self._fields.items():
-            paused = {path: one for path, one in fields.items() if one.until_s > now_s}
+            paused = {path: one for path, one in fields.items() if one.is_fought(now_s)}
             if paused:
                 managers = sorted({name for one in paused.values() for name in one.managers})
                 until = later(now, max(one.until_s for one in paused.values()) - now_s)
@@ -146,7 +151,8 @@ class WriteConflicts:
         return max((one.until_s - now_s for one in fields if one.until_s > now_s), default=0.0)
 
     def leaves_alone(self, copy: Copy, differing: Collection[str], now_s: float) -> bool:
-        """Return whether all of these fields of a copy are in back-off."""
+        """Return whether all of these fields of a copy are in back-off; the others are as wanted."""
+        self.compared(copy, differing, now_s)
         fields = self._of(*copy)
         return all(path in fields and fields[path].until_s > now_s for path in differing)
 

@@ -46,10 +46,6 @@ class UnreachableClusters:
         if not self.queue.is_waiting(name) and name not in self._tasks:
             self.queue.requeue_rate_limited(name)
 
-    def back_among(self, members: Mapping[str, Member]) -> list[str]:
-        """The clusters that were away and have just been read."""
-        return [name for name in self.queue.keys if isinstance(members.get(name), Read)]
-
     async def reconnected(
         self, members: Mapping[str, MemberCluster], uids: Mapping[str, str], reachable: Reachable
     ) -> list[str]:
@@ -186,7 +182,7 @@ class KindFaults:
         return any(one.what.gvk == gvk and self._is_silent(cluster, one) for one in self.of(cluster))
 
     def _is_silent(self, cluster: str, one: Unlisted) -> bool:
-        is_silent = one.cause is UnlistedCause.NOT_READ and not one.what.namespace
+        is_silent = one.cause in (UnlistedCause.NOT_READ, UnlistedCause.THROTTLED) and not one.what.namespace
         return is_silent and (cluster, one.what) not in self._answered
 
     @property

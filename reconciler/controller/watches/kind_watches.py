@@ -142,7 +142,7 @@ class ClusterWatches(ClusterTasks[GVK]):
     async def _ended_early(self, gvk: GVK, early_ends: EarlyEnds, pause_s: float, why: str = "") -> None:
         name = self.member.name
         self._handler.ended_early(name)
-        if early_ends.is_restless:
+        if early_ends.in_a_row >= EARLY_ENDS:
             self._restless.add(gvk)
             self._shared.transitions.enter(name, "restless", logging.WARNING,
                                     "watches end as soon as they begin, or fail; they are opened ever more rarely, and "
@@ -160,23 +160,18 @@ class EarlyEnds:
 
     def __init__(self, jitter: Callable[[], float]) -> None:
         self._jitter = jitter
-        self._ends = 0
-
-    @property
-    def is_restless(self) -> bool:
-        """Return whether the watch keeps ending early."""
-        return self._ends >= EARLY_ENDS
+        self.in_a_row = 0
 
     def lived(self) -> None:
         """Reset: the stream lived long enough."""
-        self._ends = 0
+        self.in_a_row = 0
 
     def ended_early_s(self, *, has_told: bool = False, has_failed: bool = False) -> float:
         """Return the seconds until the next try; 0 after a first end in order. `has_told`: it had changes."""
-        self._ends = min(self._ends + 1, EARLY_ENDS) if has_told else self._ends + 1
-        if self._ends == 1 and not has_failed:
+        self.in_a_row = min(self.in_a_row + 1, EARLY_ENDS) if has_told else self.in_a_row + 1
+        if self.in_a_row == 1 and not has_failed:
             return 0.0
-        return timing.WATCH_BACK_OFF.pause_s(1 if has_told else self._ends - (not has_failed), self._jitter)
+        return timing.WATCH_BACK_OFF.pause_s(1 if has_told else self.in_a_row - (not has_failed), self._jitter)
 
 
 _NAMESPACE: Final = GVK("", "v1", "Namespace")

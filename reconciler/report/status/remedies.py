@@ -221,6 +221,7 @@ _UNREAD: Final[Mapping[str, str]] = {
     UnlistedCause.NOT_SERVED: "write a version that it serves, apply the definition of the kind there again, or take "
     "its objects out of the store",
     UnlistedCause.NOT_READ: "mend what serves the kind there: its conversion webhook or extension API server",
+    UnlistedCause.THROTTLED: "give its API server, or our FlowSchema there, more room; it is asked again by itself",
 }
 
 

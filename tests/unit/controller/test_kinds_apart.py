@@ -135,7 +135,9 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-async def test_whatever_a_kind_is_answered_with_is_not_taken_for_its_cluster(tmp_path: Path, fault: Fault) -> None:
+async def test_whatever_a_kind_is_answered_with_is_not_taken_for_its_cluster(
+    tmp_path: Path, fault: Fault, caplog: pytest.LogCaptureFixture
+) -> None:
     async with with_widgets(tmp_path) as scene:
         faults = scene.box.servers["m2"].faults
         faults.order(fault, when=is_of_widgets, times=10**6)
@@ -145,6 +147,8 @@ async def test_whatever_a_kind_is_answered_with_is_not_taken_for_its_cluster(tmp
         await scene.until(lambda: value_of(scene, "m1") == "2")
         assert "Widget (example.com/v1)" in told(scene)[0][1]
         assert scene.vitals.snapshot.clusters["m2"].is_up
+        (line,) = (record for record in caplog.records if getattr(record, "event", "") == "KindNotRead")
+        assert ("FlowSchema" if fault.kind is FaultKind.THROTTLED else "conversion webhook") in line.todo  # type: ignore[attr-defined]
         await goes_on(scene, "2")
         struck = len(faults.struck)
         await scene.quiet()

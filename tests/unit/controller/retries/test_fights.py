@@ -70,10 +70,14 @@ def test_a_fight_pauses_the_copy_and_no_other() -> None:
 def test_who_fights_over_what_is_told_with_the_time_of_the_next_try() -> None:
     fights = WriteConflicts()
     fought(fights, 0)
+    assert fights.current(timing.SETTLING_S - 1, NOW), "whoever undid it so often does it again"
+    assert not fights.current(30, NOW), "nobody has, so that it is as the store wants it"
+    assert fights.leaves_alone(COPY, ["data.value"], 30)
     (told,) = fights.current(30, NOW).values()
     assert told.why == ("kubectl keeps undoing our changes of data.value; it is left alone until 2026-11-21T10:00:30Z")
     for _ in range(UNDONE_MAX):
         fights.undone("m2", APP, {THE_OBJECT: ()}, 0)
+    fights.compared(("m2", APP), [THE_OBJECT], 1)
     assert fights.current(30, NOW)["m2", APP].why.startswith("somebody keeps undoing our changes; it is left")
 
 

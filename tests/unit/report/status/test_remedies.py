@@ -9,7 +9,15 @@ from reconciler.api.clusters import Observations
 from reconciler.api.ledger import EventKind, JournalSnapshot
 from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold
 from reconciler.api.refs import GVK, Identity
-from reconciler.errors import BadAnswer, ClusterReplaced, HeldByCopy, KindNotRead, MemberClusterError, Throttled
+from reconciler.errors import (
+    BadAnswer,
+    ClusterReplaced,
+    HeldByCopy,
+    KindNotRead,
+    KindThrottled,
+    MemberClusterError,
+    Throttled,
+)
 from reconciler.report.status.remedies import behind, remedy, remedy_of_problem, todo_of
 from reconciler.state import Degraded, Failed, Frozen, Held, Progressing, StateFacts
 from tests.fakes.worlds import TestBed, deployment, fleet_of, policy
@@ -74,7 +82,7 @@ def test_a_broken_pod_of_a_statefulset_is_deleted_by_hand(kind: str, reason: str
     assert ("`kubectl --context m1 delete pod -n demo NAME`" in told) is is_told
 
 
-@pytest.mark.parametrize("error", [BadAnswer, ClusterReplaced, HeldByCopy, KindNotRead, Throttled])
+@pytest.mark.parametrize("error", [BadAnswer, ClusterReplaced, HeldByCopy, KindNotRead, KindThrottled, Throttled])
 def test_a_document_is_not_to_blame_for_what_a_cluster_does(error: type[MemberClusterError]) -> None:
     told = remedy("m1", WEB, Failed("why", todo=error.todo), "web.yaml:1", "ab" * 20)
     assert told
