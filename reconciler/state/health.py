@@ -54,6 +54,7 @@ _TELLING: Final = (
     ("Failed", "True", "it failed"),
     ("FailureTarget", "True", "it failed"),
     ("Stalled", "True", "its controller is stuck"),
+    ("NamesAccepted", "False", "its names are taken"),
 )
 """Conditions that name a definite fault, with words if they have no message."""
 
@@ -88,11 +89,12 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
     is_stuck = health is Health.UNHEALTHY and not serves_enough
     if health is Health.UNHEALTHY and interpreter.outcome(live) is RunOutcome.FAILED:
         return Degraded(_why(live, interpreter), is_over=True)
-    unmade, why, lacks_pods_of = _unmade(live), _why(live, interpreter), _lacks_pods_of(live, interpreter)
+    refusal, why, lacks_pods_of = condition(live, _UNMADE), _why(live, interpreter), _lacks_pods_of(live, interpreter)
+    unmade = _cut(_of(refusal, _UNMADE)) if refusal.get("status") == "True" and is_observed(live) else ""
     reason = next((text(waiting["reason"]) for waiting in _waiting(live)), UNMADE_REASON if unmade else "")
     if not (is_stuck or _is_past_deadline(live)):
         return Progressing(why, unmade, lacks_pods_of, reason, is_observed=not _unobserved(live))
-    is_a_count = live.get("kind") in ("StatefulSet", "DaemonSet") and bool(_COUNTED.match(_NUMBER.sub("#", why)))
+    is_a_count = _COUNTED.match(_NUMBER.sub("#", why)) is not None
     return Degraded(why, unmade, lacks_pods_of, reason, is_a_count=is_a_count)
 
 
@@ -109,11 +111,6 @@ def beside_pods(
     kind = Degraded if Degraded in (type(own), type(trouble)) else Progressing
     why = f"{trouble.why}; more of its pods cannot be made ({unmade})" if unmade else trouble.why
     return kind(why, unmade, own.lacks_pods_of, trouble.reason)
-
-
-def _unmade(live: JsonObject) -> str:
-    report = condition(live, _UNMADE)
-    return _cut(_of(report, _UNMADE)) if report.get("status") == "True" and is_observed(live) else ""
 
 
 def _lacks_pods_of(live: JsonObject, interpreter: Interpreter) -> str:

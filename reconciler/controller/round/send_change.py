@@ -234,16 +234,17 @@ async def until_gone(member: MemberCluster, change: Change, within_s: float) -> 
 
 async def _until_established(attempt: _WriteAttempt) -> None:
     deadline, why = asyncio.get_running_loop().time() + timing.OBJECT_WAIT_S, ""
-    while asyncio.get_running_loop().time() < deadline:
+    while not why:
         live = await attempt.member.get(*attempt.at)
         if condition(live.body, "Established").get("status") == "True":
             await attempt.member.discover(refresh=True)
             return
         if (names := condition(live.body, "NamesAccepted")).get("status") == "False":
-            why = f": {names.get('message')}"
+            why = f"its names are not accepted: {names.get('message')}"
+        elif asyncio.get_running_loop().time() >= deadline:
+            why = f"it was not established within {timing.OBJECT_WAIT_S:.0f} s"
         await asyncio.sleep(timing.POLL_S)
-    text = f"{attempt.change.identity} was not established within {timing.OBJECT_WAIT_S:.0f} s{why}"
-    raise InvalidObject(attempt.member.name, text)
+    raise InvalidObject(attempt.member.name, f"{attempt.change.identity}: {why}")
 
 
 _FIELDS_MAX: Final = 5

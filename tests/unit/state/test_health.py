@@ -15,7 +15,13 @@ from reconciler.state import UnknownHealth, health_of, why_waiting
 from tests.yaml_text import load_yaml
 
 ROWS = load_yaml((Path(__file__).parents[2] / "cases/state/health.yaml").read_text())["rows"]
-GROUPS = {"Deployment": "apps", "Job": "batch", "Widget": "ex.io", "HTTPRoute": "gateway.networking.k8s.io"}
+GROUPS = {
+    "Deployment": "apps",
+    "Job": "batch",
+    "Widget": "ex.io",
+    "CustomResourceDefinition": "apiextensions.k8s.io",
+    "HTTPRoute": "gateway.networking.k8s.io",
+}
 
 
 def live_of(row: dict[str, Any]) -> LiveObject:

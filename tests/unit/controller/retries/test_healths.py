@@ -267,8 +267,10 @@ async def test_refused_pods_are_degraded_once_they_last() -> None:
     assert type(healths.snapshot()["m1"][WEB]) is Progressing
 
 
-async def test_pods_that_start_degrade_no_statefulset() -> None:
-    """Its status does not tell a pod that was just asked for from one that was lost."""
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+async def test_pods_that_start_degrade_no_workload(kind: str) -> None:
+    """Its status does not tell a pod that was just asked for from one that was lost, as after a scale-up."""
+    of = Identity("apps", kind, "demo", "db")
     healths, member = HealthCache(Inbox()), Asked()
     ailments, members = Watched(healths), {"m1": member}
     count = "2 of 3 replicas are available"
@@ -276,21 +278,21 @@ async def test_pods_that_start_degrade_no_statefulset() -> None:
     async def looked(now_s: float, *pods: Pod) -> tuple[type, str]:
         member.pods_ = pods
         await ailments.look(members, now_s)
-        found = healths.snapshot()["m1"][DB]
+        found = healths.snapshot()["m1"][of]
         return type(found), found.why
 
-    healths.note("m1", DB, "1", stateful(2))
+    healths.note("m1", of, "1", starting(2, of=of))
     assert await looked(0) == (Progressing, count), "its pods were not asked yet"
-    new = db_pod(ailments.clock.now())
+    new = db_pod(ailments.clock.now(), kind=kind)
     new = replace(new, spec=replace(new.spec, node_name="n1"))
     assert await looked(2, new) == (Progressing, count)
     assert await looked(10, new) == (Progressing, count)
     no_room = Progressing, f"no node has room for it ({NO_ROOM['message']})"
-    assert await looked(20, db_pod(ailments.clock.now(), conditions=[NO_ROOM])) == no_room
+    assert await looked(20, db_pod(ailments.clock.now(), kind=kind, conditions=[NO_ROOM])) == no_room
     assert await looked(100, new) == (Degraded, count), "it had the time to start"
-    healths.note("m1", DB, "2", HEALTHY)
+    healths.note("m1", of, "2", HEALTHY)
     await ailments.look(members, 101)
-    healths.note("m1", DB, "3", stateful(2))
+    healths.note("m1", of, "3", starting(2, of=of))
     await ailments.look(members, 102)
     assert await looked(104, new) == (Degraded, count), "none of its pods is new: one was lost"
 
@@ -319,13 +321,14 @@ async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
     assert told() == [QUOTA]
 
 
-def stateful(made: int, *, wanted: int = 3, uid: str = "s") -> Progressing | Degraded:
-    """A StatefulSet, as its own status tells it."""
-    status = {"observedGeneration": 1, "replicas": made, "updatedReplicas": made, "availableReplicas": made}
-    body = {"kind": "StatefulSet", "metadata": {"name": "db", "generation": 1, "uid": uid},
+def starting(made: int, *, wanted: int = 3, uid: str = "s", of: Identity = DB) -> Progressing | Degraded:
+    """A StatefulSet or a Deployment, as its own status tells it."""
+    updated = made if of == DB else wanted
+    status = {"observedGeneration": 1, "replicas": made, "updatedReplicas": updated, "availableReplicas": made}
+    body = {"kind": of.kind, "metadata": {"name": "db", "generation": 1, "uid": uid},
             "spec": {"replicas": wanted}, "status": status}  # fmt: skip
-    live = LiveObject(gvk=GVK("apps", "v1", "StatefulSet"), identity=DB, uid=uid, resource_version="1", body=body)
-    found = health_of(live, BUILT_IN_KINDS.of("apps", "StatefulSet"))
+    live = LiveObject(gvk=GVK("apps", "v1", of.kind), identity=of, uid=uid, resource_version="1", body=body)
+    found = health_of(live, BUILT_IN_KINDS.of("apps", of.kind))
     assert isinstance(found, Progressing | Degraded)
     return found
 
@@ -351,7 +354,7 @@ async def test_why_pods_are_not_made_is_told_by_events_where_nothing_else_tells_
         (found,) = healths.snapshot()["m1"].values()
         return found.why
 
-    healths.note("m1", DB, "1", stateful(1))
+    healths.note("m1", DB, "1", starting(1))
     assert await told() == "1 of 3 replicas are available"
     member.events = [refused(at="2026-01-01T09:00:00Z", message="Error creating: another"), refused(), refused(uid="x")]
     assert await told() == why
@@ -360,20 +363,21 @@ async def test_why_pods_are_not_made_is_told_by_events_where_nothing_else_tells_
     member.pods_, member.is_allowed = (), False
     assert await told() == why, "events are asked though pods may not be"
     # The last of its pods is there: whatever events say, they are of the past.
-    healths.note("m1", DB, "2", replace(stateful(3, wanted=4), lacks_pods_of=""))
+    healths.note("m1", DB, "2", replace(starting(3, wanted=4), lacks_pods_of=""))
     assert healths.snapshot()["m1"][DB].why == "3 of 4 replicas are available"
     asked = member.asked_for_events
     assert await told() == "3 of 4 replicas are available"
     assert member.asked_for_events == asked, "nothing lacks pods"
-    healths.note("m1", DB, "3", stateful(1))
+    healths.note("m1", DB, "3", starting(1))
     member.events = None
     assert await told() == "1 of 3 replicas are available", "without the right the status has to do"
 
 
-def db_pod(made: str = "2026-01-01T09:00:00Z", **status: Any) -> Pod:
-    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s", "controller": True}
+def db_pod(made: str = "2026-01-01T09:00:00Z", *, kind: str = "StatefulSet", **status: Any) -> Pod:
+    by, name = ("ReplicaSet", "db-5d4") if kind == "Deployment" else (kind, "db")
+    owner = {"apiVersion": "apps/v1", "kind": by, "name": name, "uid": "s", "controller": True}
     body = {"metadata": {"name": "db-0", "namespace": "demo", "uid": "db-0", "ownerReferences": [owner],
-                         "creationTimestamp": made},
+                         "labels": {"pod-template-hash": "5d4"}, "creationTimestamp": made},
             "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending", **status}}  # fmt: skip
     return msgspec.convert(body, Pod)
 
