@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from itertools import chain
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from reconciler.api.clusters import Read
 from reconciler.api.content import dig
 from reconciler.api.fleet import FleetSettings
 from reconciler.api.plan import Action, Cause, Change, Engine, HeldBy, Hold
-from reconciler.api.problem import Problem, warning, with_problems
+from reconciler.api.problem import Problem, error, warning, with_problems
 from reconciler.api.refs import GVK, Identity
 from reconciler.clock import Clock
 from reconciler.controller import timing
@@ -36,7 +37,7 @@ from reconciler.diff import (
 from reconciler.errors import InvalidObject, MemberClusterError, RefusedField
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kube.client import MemberCluster
-from reconciler.ownership import FLEET_LABEL, field_manager, fleet_names, replicas_path
+from reconciler.ownership import FLEET_LABEL, field_manager, fleet_names, is_terminating, replicas_path, terminating
 from reconciler.planner import Round, waves_without
 
 _DRY_RUNS = 16
@@ -65,10 +66,8 @@ async def dry_run(
     silent: set[tuple[str, GVK]] = set()
 
     async def ask(change: Change) -> tuple[Change | None, Problem | None]:
-        if change.action is not Action.UPDATE or change.held:
-            return change, None
         is_doubtful = every or change.engine is Engine.SERVER_SIDE
-        if not is_doubtful and not is_asked_first(change):
+        if change.action is not Action.UPDATE or change.held or not (is_doubtful or is_asked_first(change)):
             return change, None
         async with slots:
             if change.cluster not in members or (change.cluster, change.gvk) in silent:
@@ -80,8 +79,8 @@ async def dry_run(
             except TimeoutError:
                 silent.add((change.cluster, change.gvk))
                 return change, None
-            except Exception as error:
-                log_read_fault(change.cluster, error, change.identity)
+            except Exception as fault:
+                log_read_fault(change.cluster, fault, change.identity)
                 return change, None
         is_replacing = answer[0] is not None and answer[0].action is Action.REPLACE
         return answer if is_doubtful or is_replacing else (change, None)
@@ -118,12 +117,15 @@ async def _ask(
     at = (change.gvk, change.identity.namespace, change.identity.name)
     try:
         result = await member.apply(*at, change.manifest, manager=manager, force=True, uid=live.uid, dry_run=True)
-    except InvalidObject as error:
-        causes = error.causes or (RefusedField("", "", error.message),)
+    except InvalidObject as refusal:
+        causes = refusal.causes or (RefusedField("", "", refusal.message),)
         if (fixed := refused_in_place(causes, schema)) is not None:
             replacing = as_replacement(change, fixed, replicas_path(change.identity, snapshot.interpreters))
-            return replacing, _would_be_refused(change, error) if replacing.held else None
-        if beside := refused_beside(change.in_the_way, [cause.field for cause in error.causes]):
+            if is_terminating(live):
+                ending = terminating(live, change.cluster, change.source, is_wanted=True)
+                return replace(replacing, hold=Hold(HeldBy.OTHERS, ending.message)), None
+            return replacing, _would_be_refused(change, refusal) if replacing.held else None
+        if beside := refused_beside(change.in_the_way, [cause.field for cause in refusal.causes]):
             # Entries of others are taken away, too. Source: design#replaced-entries.
             removed = tuple(sorted((*change.removed_paths, *(entry.path for entry in beside))))
             fields = tuple(sorted((*change.fields, *beside), key=lambda field: field.path))
@@ -133,7 +135,7 @@ async def _ask(
         if change.removed_paths:
             return change, None
         hold = Hold(HeldBy.OTHERS, "the API server would refuse it")
-        return replace(change, hold=hold), _would_be_refused(change, error)
+        return replace(change, hold=hold), _would_be_refused(change, refusal)
     except MemberClusterError:
         return change, None
     fields = dry_run_changes(live.body, result.body, manager=manager, schema=schema)
@@ -152,23 +154,17 @@ async def _ask(
     return replace(change, fields=fields, cause=overall_cause(fields), engine=Engine.SERVER_SIDE), None
 
 
-def _would_be_refused(change: Change, error: InvalidObject) -> Problem:
-    return Problem(
-        source=change.source,
-        code="refused-by-api-server",
-        message=f"{change.identity} would be refused: {error.message}",
-        cluster=change.cluster,
-    )
+def _would_be_refused(change: Change, refusal: InvalidObject) -> Problem:
+    message = f"{change.identity} would be refused: {refusal.message}"
+    return error(change.source, "", "refused-by-api-server", message, change.cluster)
 
 
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _NAMESPACE: Final = ("", "Namespace")
-_OF_THE_CLUSTER: Final = frozenset(
-    {
-        *(("", "Event"), ("events.k8s.io", "Event"), ("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice")),
-        ("coordination.k8s.io", "Lease"),
-    }
-)
+_OF_THE_CLUSTER: Final = frozenset({
+    ("", "Event"), ("events.k8s.io", "Event"), ("", "Endpoints"), ("discovery.k8s.io", "EndpointSlice"),
+    ("coordination.k8s.io", "Lease"),
+})  # fmt: skip
 """Kinds that the cluster writes by itself."""
 _IN_EVERY_NAMESPACE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
 _LISTS: Final = 8
@@ -233,8 +229,8 @@ class Contents:
         try:
             async with asyncio.timeout(within_s):
                 contents = await _listed(change, member, fleet_names)
-        except MemberClusterError as error:
-            contents = _Counted(errors=(error.message,))
+        except MemberClusterError as fault:
+            contents = _Counted(errors=(fault.message,))
         except TimeoutError:
             contents = _Counted(errors=(f"no answer within {within_s:g} s",))
         self._known[key] = now_s, contents
@@ -261,8 +257,8 @@ async def _listed(change: Change, member: MemberCluster, fleet_names: Collection
         try:
             async with slots:
                 listing = await member.list_metadata(gvk, namespace=namespace)
-        except MemberClusterError as error:
-            return _Counted(errors=(error.message,))
+        except MemberClusterError as fault:
+            return _Counted(errors=(fault.message,))
         listed_here = [
             (one.identity, dig(one.body, "metadata", "labels", FLEET_LABEL) in fleet_names)
             for one in listing.objects
@@ -272,7 +268,7 @@ async def _listed(change: Change, member: MemberCluster, fleet_names: Collection
         return _Counted(frozenset((*listed_here, *((identity, False) for identity in listing.unread))))
 
     each = await asyncio.gather(*map(listed, kinds))
-    errors = tuple(error for one in each for error in one.errors)
+    errors = tuple(chain.from_iterable(one.errors for one in each))
     return _Counted(frozenset(each_object for one in each for each_object in one.objects), errors)
 
 

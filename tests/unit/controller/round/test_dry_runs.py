@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reconciler.api.clusters import Read
+from reconciler.api.content import with_value
 from reconciler.api.plan import Action, Cause, Change, Engine, HeldBy, Hold
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
@@ -159,6 +161,16 @@ async def test_an_update_that_failed_is_asked_for_and_held_where_it_is_not_made_
         after = await dry_run(planned, scene.members, reading.snapshot, is_asked_first=lambda change: True)
         assert the_change(after).action is Action.REPLACE
         assert "spec.selector cannot be changed in place" in (the_change(after).held or "")
+        # What is being deleted is made anew by itself: nothing is deleted once more, nor waited for.
+        member = reading.snapshot.members["m1"]
+        assert isinstance(member, Read)
+        live = member.objects[WEB]
+        body = with_value(live.body, ("metadata", "deletionTimestamp"), "2026-11-21T10:00:00Z")
+        ending = replace(member, objects={**member.objects, WEB: replace(live, body=body)})
+        snapshot = replace(reading.snapshot, members={**reading.snapshot.members, "m1": ending})
+        at_last = the_change(await dry_run(planned, scene.members, snapshot, is_asked_first=lambda change: True))
+        assert at_last.action is Action.REPLACE
+        assert at_last.hold is not None and at_last.hold.by is HeldBy.OTHERS and "is being deleted" in at_last.hold.why
         memory = RetryQueue(TestClock())
         memory.follow([WEB], after.plan.changes, (), lambda cluster, identity: True)
         assert memory.is_asked_first(unknown), "it is asked in each round, and never sent"
