@@ -70,8 +70,8 @@ class Episodes:
             if before is None or _is_news(kind, before, data):
                 known[subject] = self._event(kind, subject, now, data)
                 events.append(known[subject])
-            elif (todo := data.get("todo", "")) != before.data.get("todo", ""):  # It may name another digest by now.
-                known[subject] = replace(before, data={**before.data, "todo": todo})
+            elif kind is EventKind.HELD:  # Fewer are held now, or its remedy names another digest.
+                known[subject] = replace(before, data=data)
         if events:
             self._journal.record_events(events)
         return tuple(events)

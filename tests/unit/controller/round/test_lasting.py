@@ -185,6 +185,23 @@ def test_a_hold_that_goes_on_is_told_with_the_present_digest_after_a_restart(tmp
         assert "spec.guards.confirm: 5823 " in lasting.data["todo"]
 
 
+def test_a_hold_that_has_shrunk_names_what_is_held_still_and_tells_what_joins_it(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = Scene("m1", names=("app", "other", "third"))
+        scene.apply()
+        telling = Telling(journal, scene)
+        scene.held = {("m1", APP._replace(name=name)): GUARD for name in ("app", "other", "third")}
+        for scene.gone in ({"app", "other"}, {"app"}):
+            telling.round()
+        telling.begin()
+        telling.round()
+        (lasting,) = telling.told.going_on((), ())
+        assert lasting.data["objects"] == ["ConfigMap demo/app"]
+        scene.gone = {"app", "third"}
+        telling.round()
+        assert telling.events(EventKind.HELD)[-1].data["objects"] == ["ConfigMap demo/app", "ConfigMap demo/third"]
+
+
 def test_each_hold_has_the_revision_that_brought_it_after_others_and_a_restart_too(tmp_path: Path) -> None:
     other = ("m1", APP._replace(name="other"))
     with Journal.open(tmp_path / "journal.db") as journal:
