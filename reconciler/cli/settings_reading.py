@@ -13,7 +13,7 @@ from reconciler.api.plan import MISSING, Direction, Plan, SettingChange
 from reconciler.api.problem import Problem, Source, with_problems
 from reconciler.api.refs import DIGEST
 from reconciler.cli.store_reading import fetched
-from reconciler.fleet import ParsedFile, memo_key
+from reconciler.fleet import LAST_GOOD, ParsedFile, memo_key
 from reconciler.hydration import is_below
 from reconciler.incremental import changed_keys
 from reconciler.lint import content_changes, held_settings, repository_effect, setting_changes, steering_files
@@ -35,9 +35,16 @@ def with_settings(
     health: HealthWords,
 ) -> Plan:
     """Return the plan with changed settings, held loosened ones, and promotions. Raises StoreError."""
+    # Files that are not there to be read stay in force as they were.
+    absent = {problem.source.path for problem in fleets[1].problems if problem.code == LAST_GOOD}
+    absent -= {file.path for file in sides[1].files}
     # The files by `memo_key` that have settings and are no input of a Render.
     old, new = (
-        steering_files((file, known) for file in side.files if (known := parsed.get(memo_key(file))) is not None)
+        steering_files(
+            (file, known)
+            for file in side.files
+            if (known := parsed.get(memo_key(file))) is not None and file.path not in absent
+        )
         for side in sides
     )
     differing = old.keys() ^ new.keys()

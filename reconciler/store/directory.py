@@ -98,7 +98,7 @@ class DirectoryTree:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise Unreadable(f"the link cannot be followed: {error.strerror}") from error
+            raise Unreadable(f"its folder cannot be searched: {error.strerror}") from error
         if stat.S_ISDIR(status.st_mode) and _exists(f"{name}/.git", below):
             return FolderEntry(name, EntryKind.REPOSITORY)
         kinds = {stat.S_IFREG: EntryKind.FILE, stat.S_IFDIR: EntryKind.FOLDER, stat.S_IFLNK: EntryKind.LINK}

@@ -56,7 +56,9 @@ def is_document(path: str) -> bool:
     return is_store_file(name) and not is_leftover(name) and not any(map(is_hidden_folder, folders))
 
 
-_MISNAMED: Final = regex(r".+\.(?:(?i:txt|bak|orig|old|ya?ml[._-].+|ymal|yalm|ylm|yam|yaml_)|(?!ya?ml$)(?i:ya?ml))")
+_MISNAMED: Final = regex(
+    r"[^.]+|.+\.(?:(?i:txt|bak|orig|old|ya?ml[._-].+|ymal|yalm|ylm|yam|yaml_)|(?!ya?ml$)(?i:ya?ml))"
+)
 _DOCUMENT: Final = regex(rb"(?:\s*#[^\n]*\n|---\s*\n|\s)*(?:apiVersion|kind):")
 
 

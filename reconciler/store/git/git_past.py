@@ -18,10 +18,10 @@ from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.api.rollouts import Ancestry
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import Earlier, ParsedFile
-from reconciler.store.directory import StorePast, in_the_way
+from reconciler.store.directory import StorePast, in_the_way, obstacles
 from reconciler.store.file_walk import MAX_FILES, MAX_FOLDER_DEPTH, EntryKind, Unreadable, read_file, read_tree
 from reconciler.store.git import commit_history
-from reconciler.store.git.commit_history import blobs_before, displaced, earlier_of, states_of
+from reconciler.store.git.commit_history import blobs_before, displaced, earlier_of, good_in, states_of
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.ignore import IGNORE_FILE, is_document, is_misnamed
 
@@ -147,11 +147,9 @@ class GitPast(StorePast):
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
         """Return the content of the commits before it, along first parents."""
         with suppress(StoreError), GitStore(self.repository) as store:
-            if not broken:
-                return displaced(store, revision, self.subdir, paths)
             past = earlier_of(store, store.first_parents(revision), self.subdir, paths, broken)
             there = displaced(store, revision, self.subdir, paths)
-            return Earlier(good={**there.good, **past.good}, new=past.new, in_the_way=there.in_the_way)
+            return replace(past, good={**there.good, **past.good}, in_the_way=there.in_the_way)
         return Earlier()
 
     def states_before(self, revision: str, paths: Collection[str]) -> Iterator[Mapping[str, ParsedFile]]:
@@ -179,11 +177,17 @@ class WorkTreePast(StorePast):
         self._subdir = subdir
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """Return the content of HEAD and the commits before it."""
-        if broken:
-            with suppress(StoreError, RevisionNotFound), GitStore(self._repository) as store:
-                head = store.resolve("HEAD")
-                return earlier_of(store, chain([head], store.first_parents(head)), self._subdir, paths, broken)
+        """Return the content of HEAD and the commits before it, also in place of what something else bars now."""
+        with suppress(StoreError, RevisionNotFound), GitStore(self._repository) as store:
+            head = store.resolve("HEAD")
+            past = earlier_of(store, chain([head], store.first_parents(head)), self._subdir, paths, broken)
+            gone: dict[str, ParsedFile] = {}
+            with suppress(StoreError):
+                for commit in islice(chain([head], store.first_parents(head)), 2):
+                    gone = {**good_in(store, commit, self._subdir, lambda path: path not in paths), **gone}
+            blocked = obstacles(self._repository / self._subdir, gone)
+            good = {**{path: gone[path] for path in blocked}, **past.good}
+            return replace(past, good=good, in_the_way=blocked)
         return Earlier()
 
     def states_before(self, revision: str, paths: Collection[str]) -> Iterator[Mapping[str, ParsedFile]]:

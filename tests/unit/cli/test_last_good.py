@@ -6,6 +6,7 @@ Source: design#broken-input; ADR 8: for a commit, for the files of a work tree, 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -138,3 +139,26 @@ def test_explain_tells_what_is_in_force(scene: Scene) -> None:
     scene.commit()
     told = scene.run("explain", "configmap/app")
     assert "m1" in told.out, told.out + told.err
+
+
+def test_folders_that_cannot_be_looked_into_are_not_compared_as_if_they_were_gone(tmp_path: Path) -> None:
+    """Unkind world: a review said that the clusters leave the fleet, and how to confirm it."""
+    store = tmp_path / "store"
+    store.mkdir()
+    write_store(store)
+    (store / "members").mkdir()
+    (store / "clusters.yaml").rename(store / "members/clusters.yaml")
+    git = ("git", "-C", str(store), "-c", "user.name=a", "-c", "user.email=a@b.c")
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    for words in (["add", "."], ["commit", "--quiet", "-m", "Begin"]):
+        subprocess.run([*git, *words], check=True)
+    shutil.rmtree(store / "members")
+    (store / "members").symlink_to("nowhere")
+    for committed in (False, True):
+        if committed:
+            subprocess.run([*git, "add", "-A"], check=True)
+            subprocess.run([*git, "commit", "--quiet", "-m", "Link"], check=True)
+        ran = run("diff", str(store), "--base", "HEAD~1" if committed else "HEAD", "-o", "json")
+        plan = json.loads(ran.out)
+        assert (plan.get("settings"), plan["placements"], plan["complete"]) == (None, [], False), ran.out
+        assert {"file-displaced", "last-good-in-force"} <= {problem["code"] for problem in plan["problems"]}
