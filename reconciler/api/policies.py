@@ -261,9 +261,12 @@ class PropagationPolicy(Struct, frozen=True, kw_only=True):
     propagate_deps: bool = False
     priority: int = 0
     dependent_overrides: tuple[str, ...] = ()
+    dependent_source: Source = NOWHERE
     application_failover: ApplicationFailover | None = None
     conflict_resolution: ConflictResolution = ConflictResolution.ABORT
     suspension: Suspension = Suspension()
+    suspension_source: Source = NOWHERE
+    """Of the names of clusters."""
     priority_class: str = ""
     ecs_provision: bool = False
     affinity_mode: AffinityMode = AffinityMode.TIERS

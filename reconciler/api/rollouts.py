@@ -276,3 +276,4 @@ class Promotion(Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...] = ()
     stay: tuple[str, ...] = ()
     source: Source = NOWHERE
+    target_source: Source = NOWHERE

@@ -223,9 +223,10 @@ def problems_of(fleet: Fleet) -> tuple[Problem, ...]:
     from reconciler.report.render_json import rendering
     from reconciler.scheduler import schedule_fleet
 
-    schedule = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
+    interpreters = with_plugins()
+    schedule = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
     carried = [identity for identity, binding in schedule.bindings.items() if binding.owners]
-    odd = lint(fleet, schedule.claims, carried, selected_of(schedule), schedule.makers)
+    odd = lint(fleet, schedule.claims, carried, selected_of(schedule), schedule.makers, interpreters)
     problems = sorted({*rendering(schedule).problems, *odd})
     # Without observations free capacity is unknown; that is no fault of the store.
     return tuple(problem for problem in problems if problem.code != "capacity-unknown")

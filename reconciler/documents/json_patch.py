@@ -186,15 +186,21 @@ def _why(operation: _Operation, tree: Json) -> str:
     what = f"{operation.operator} {pointer_text(operation.tokens) or 'the whole object'}"
     if not operation.tokens:
         return f"{what}: it cannot be removed"
-    parent = resolve(tree, operation.tokens[:-1])
-    if isinstance(parent, str):
-        return f"{what}: {parent}"
-    for step in parent:
-        tree = tree[step]
-    token, at = operation.tokens[-1], pointer_text(operation.tokens[:-1])
-    if isinstance(tree, list) and operation.operator is OverrideOperator.ADD and _INDEX.fullmatch(token):
+    depth, last = 0, len(operation.tokens) - 1
+    while depth < last and (step := _step(tree, operation.tokens[depth])) is not None:
+        tree, depth = tree[step], depth + 1
+    token, at = operation.tokens[depth], pointer_text(operation.tokens[:depth])
+    is_addition = operation.operator is OverrideOperator.ADD
+    if depth == last and isinstance(tree, list) and is_addition and _INDEX.fullmatch(token):
         return f"{what}: {at} has {len(tree)} items, so an item can be inserted at 0 to {len(tree)} or appended with -"
-    return f"{what}: {_why_not_there(tree, token, at)}"
+    if not isinstance(tree, Mapping):
+        remedy = "correct the path"
+    elif operation.operator is OverrideOperator.REMOVE:
+        remedy = "take the operation out, or select only objects that have it"
+    else:
+        parent = pointer_text(operation.tokens[: depth + 1])
+        remedy = "correct the path, or write add" if depth == last else f"add {parent} in an operation before this one"
+    return f"{what}: {_why_not_there(tree, token, at)}; {remedy}"
 
 
 def _why_not_there(tree: Json, token: str, at: str) -> str:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from reconciler.api.clusters import Cluster
 from reconciler.api.fleet import FleetSettings, FrozenReach, Render, RenderLock, Template
 from reconciler.api.policies import OverridePolicy, PropagationPolicy
-from reconciler.api.problem import Document, Problem, Source
+from reconciler.api.problem import Document, Problem, Source, hint
 from reconciler.api.rollouts import FollowClass, Promotion, Rollout
 from reconciler.documents import (
     OVERRIDE_KINDS,
@@ -94,7 +94,8 @@ def _promotion(document: Fields, spec: Fields, name: str) -> Promotion:
         namespaces=dict(spec.text_map("namespaces")),
         fields=spec.texts("fields"),
         stay=spec.texts("stay"),
-        source=document.source(),
+        source=spec.source("from"),
+        target_source=spec.source("to"),
         **followed,
     )
 
@@ -174,6 +175,11 @@ def unique_promotions(files: list[ParsedFile], problems: list[Problem]) -> tuple
         if names[promotion.name] > 1:
             message = f"{names[promotion.name]} Promotions are called {promotion.name}; keep one of them"
             problems.append(Problem(source=promotion.source, code="duplicate-identity", message=message))
+        ends = ("from", promotion.origin, promotion.source), ("to", promotion.target, promotion.target_source)
+        for field, folder, source in ends:
+            if not any(is_below(file.path, folder) for file in files):
+                message = f"the store has no documents below {folder}, so nothing is promoted; correct the folder"
+                problems.append(hint(source, f"spec.{field}", "promotion-folder", message))
     return tuple(promotion for promotion in named if names[promotion.name] == 1)
 
 

@@ -25,6 +25,7 @@ _SAY_THAT_SOMETHING_IS_MISSING: Final = frozenset(
         "no-fleet",
         "override-selects-nothing",
         "override-targets-nothing",
+        "override-without-effect",
         "selector-matches-nothing",
         "weights-all-outside",
     }

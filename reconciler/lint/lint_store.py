@@ -18,6 +18,7 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
 from reconciler.containment import internal_error, try_call
 from reconciler.fleet import why_nameless
+from reconciler.kinds.registry import BUILT_IN_KINDS, Registry
 from reconciler.lint.claims import known_to_be_missing, lint_overlaps, lint_selectors, lint_unclaimed
 from reconciler.lint.template_contents import lint_definitions, lint_images, lint_makers, lint_secrets
 from reconciler.lint.unused_parts import affinities_of, lint_overrides, lint_placement, lint_volumes
@@ -65,7 +66,7 @@ def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
         for name in policy.suspension.clusters:
             if fleet.clusters and name not in fleet.clusters:
                 path = "spec.suspension.dispatchingOnClusters.clusterNames"
-                yield warning(policy.source, path, "cluster-unknown", _unknown(fleet, name))
+                yield warning(policy.suspension_source, path, "cluster-unknown", _unknown(fleet, name))
 
 
 def _in_list(fleet: Fleet, affinity: ClusterAffinity, path: str, names: tuple[str, ...]) -> Iterator[Problem]:
@@ -97,6 +98,7 @@ def lint(
     carried: Collection[Identity] = frozenset(),
     selection: Staging = _NOTHING_STAGED,
     makers: Makers = NO_MAKERS,
+    interpreters: Registry = BUILT_IN_KINDS,
 ) -> tuple[Problem, ...]:
     """Return the problems, each once, by file. `carried`: dependencies; `selection`: Rollouts; `makers`: of objects."""
     staged = selection.problems
@@ -106,7 +108,7 @@ def lint(
         ("unclaimed templates", lambda: lint_unclaimed(fleet, claims, carried)),
         ("overlaps", lambda: lint_overlaps(fleet, claims)),
         ("placements", lambda: lint_placement(fleet)),
-        ("overrides", lambda: lint_overrides(fleet, claims)),
+        ("overrides", lambda: lint_overrides(fleet, claims, interpreters)),
         ("volumes", lambda: lint_volumes(fleet, claims)),
         ("images", lambda: lint_images(fleet)),
         ("definitions", lambda: lint_definitions(fleet)),

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
+from typing import Final
 
-from reconciler.api.content import Json
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.fleet import Fleet
-from reconciler.api.policies import ClusterAffinity, Division, OverridePolicy, Overriders, PropagationPolicy
+from reconciler.api.policies import (
+    ClusterAffinity,
+    CommandOverrider,
+    Division,
+    FieldOverrider,
+    ImageOverrider,
+    MapOverrider,
+    OverrideOperator,
+    OverridePolicy,
+    Overriders,
+    PatchOperation,
+    PropagationPolicy,
+)
 from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef
+from reconciler.documents import pointer_tokens, resolve
+from reconciler.kinds.registry import Registry
 from reconciler.lint.claims import idle_selectors
+from reconciler.overrides import OverrideIndex, SelectedRule, apply_rules
 from reconciler.policy import Claims, PolicyIndex, matching_clusters
 from reconciler.scheduler import is_descheduled
-from reconciler.templates import claims_of
+from reconciler.templates import claims_of, images_of
 
 _NAMES_MAX = 10
 _WEIGHTS = "spec.placement.replicaScheduling.weightPreference"
@@ -121,8 +137,9 @@ def _spread(policy: PropagationPolicy) -> Iterator[Problem]:
     yield warning(placement.spread[0].source, "spec.placement.spreadConstraints", "spread-ignored", message)
 
 
-def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
+def lint_overrides(fleet: Fleet, claims: Claims, interpreters: Registry) -> Iterator[Problem]:
     """Warnings about override policies."""
+    yield from _idle(fleet, interpreters)
     selected, selecting = _selected(fleet)
     rules = [rule for policy in fleet.overrides for rule in policy.rules]
     added = [{"containers": one.value} for rule in rules for one in rule.overriders.plaintext]
@@ -209,6 +226,69 @@ def _names_of_containers(value: Json) -> Iterator[str]:
                 yield str(item.get("name"))
             else:
                 yield from _names_of_containers(item)
+
+
+def _idle(fleet: Fleet, interpreters: Registry) -> Iterator[Problem]:
+    """Yield overriders that change none of the objects that they are applied to, whichever cluster these are for."""
+    index = OverrideIndex(fleet.overrides, fleet.clusters)
+    by_rules: dict[int, dict[int, tuple[SelectedRule, ...]]] = {}
+    idle: dict[tuple[PolicyRef, int, str], Problem] = {}
+    changing: set[tuple[PolicyRef, int, str]] = set()
+    settled: set[int] = set()
+    for template in fleet.templates.values():
+        rules, interpreter = index.rules_of(template), interpreters.of(*template.identity[:2])
+        if id(rules) not in by_rules:
+            on_clusters = [index.rules_on(rules, cluster) for cluster in fleet.clusters]
+            by_rules[id(rules)] = {id(chosen): chosen for chosen in on_clusters}
+        for chosen in by_rules[id(rules)].values():
+            if settled.issuperset(rule.number for rule in chosen):
+                continue
+            body = interpreter.sanitize(template.body)
+            applied = apply_rules(body, template.identity, chosen, interpreter)
+            names = set(_names_of_containers(applied.body or {}))
+            sent = interpreter.sanitize(applied.body or {})
+            changed = {(one.policy, one.rule, one.overrider) for one in applied.trace}
+            for rule in chosen:
+                patches = rule.rule.overriders.plaintext
+                steps = ((step.name, step.overrider) for step in rule.steps)
+                overriders = chain(steps, ((f"plaintext[{number}]", patch) for number, patch in enumerate(patches)))
+                keys = {(rule.policy, rule.index, name): one for name, one in overriders}
+                for key, one in keys.items():
+                    dropped = isinstance(one, PatchOperation) and _is_dropped(one, applied.body, sent)
+                    # The replicas of a cluster are not those of the template.
+                    is_count = isinstance(one, PatchOperation) and one.path.startswith(_COUNTS)
+                    if applied.problems or is_count or (key in changed and not dropped):
+                        changing.add(key)
+                    elif key not in idle and not (isinstance(one, CommandOverrider) and one.container not in names):
+                        why = _DROPPED if dropped else _why_idle(one, bool(images_of(template, interpreters)))
+                        tell = hint if why == _SAME else warning
+                        message = f"it changes no object that it selects, such as {template.identity}: {why}"
+                        path = f"spec.overrideRules[{rule.index}].overriders.{key[2]}"
+                        idle[key] = tell(one.source, path, "override-without-effect", message)
+                if changing.issuperset(keys):
+                    settled.add(rule.number)
+    yield from (problem for key, problem in idle.items() if key not in changing)
+
+
+_COUNTS: Final = ("/spec/replicas", "/spec/parallelism", "/spec/completions")
+_DROPPED: Final = "clusters write this field, so that it is not sent; take it out"
+_SAME: Final = "it is so already; correct the value, or take it out"
+
+
+def _is_dropped(operation: PatchOperation, body: JsonObject | None, sent: JsonObject) -> bool:
+    """Return whether the place of an operation is in the body and not in what is sent of it."""
+    tokens = pointer_tokens(operation.path) or ()
+    return not isinstance(resolve(body, tokens), str) and isinstance(resolve(sent, tokens), str)
+
+
+def _why_idle(
+    overrider: ImageOverrider | CommandOverrider | MapOverrider | FieldOverrider | PatchOperation, has_images: bool
+) -> str:
+    if isinstance(overrider, ImageOverrider) and not overrider.predicate and not has_images:
+        return "it has no images; select workloads"
+    if isinstance(overrider, MapOverrider) and overrider.operator is not OverrideOperator.ADD:
+        return "it has none of these keys; correct them, or write add to set them"
+    return _SAME
 
 
 def lint_volumes(fleet: Fleet, claims: Claims) -> Iterator[Problem]:

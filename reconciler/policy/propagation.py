@@ -219,9 +219,11 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> P
         or any((each.api_version, each.kind) == _SERVICE_IMPORT for each in selectors),
         priority=spec.integer("priority") or 0,
         dependent_overrides=spec.texts("dependentOverrides"),
+        dependent_source=spec.source("dependentOverrides"),
         application_failover=read_application_failover(spec),
         conflict_resolution=ConflictResolution(spec.text("conflictResolution", ConflictResolution.ABORT)),
         suspension=_suspension(spec),
+        suspension_source=document.report.document.at("spec", "suspension", "dispatchingOnClusters", "clusterNames"),
         priority_class=schedule_priority.text("priorityClassName") if schedule_priority else "",
         ecs_provision=bool(auto_scaling and auto_scaling.flag("ecsProvision")),
         affinity_mode=read_affinity_mode(document, flavor, placement),
@@ -253,11 +255,9 @@ def _keep(spec: Fields, flavor: Flavor) -> bool:
 
 
 def _suspension(spec: Fields) -> Suspension:
-    fields = spec.child("suspension")
-    if fields is None:
-        return Suspension()
-    named = fields.child("dispatchingOnClusters")
-    everywhere, clusters = bool(fields.flag("dispatching")), named.texts("clusterNames") if named else ()
+    fields = spec.section("suspension")
+    everywhere = bool(fields.flag("dispatching"))
+    clusters = fields.section("dispatchingOnClusters").texts("clusterNames")
     if everywhere and clusters:
         message = "dispatching: true already suspends every cluster; take dispatchingOnClusters out, or dispatching"
         fields.error("suspension-contradictory", message, "dispatchingOnClusters")

@@ -259,7 +259,7 @@ def _waits_for_overrides(
         if absent:
             missing[policy.ref] = Hold(HeldBy.OTHERS, f"waits for {absent}")
             message = f"what {policy.ref} selects waits for {absent}; add it, or take it out of dependentOverrides"
-            problems.append(warning(policy.source, "spec.dependentOverrides", "waits-for-override", message))
+            problems.append(warning(policy.dependent_source, "spec.dependentOverrides", "waits-for-override", message))
     if not missing:
         return {}, problems
     holds = {identity: missing[policy.ref] for identity, policy in policies.items() if policy.ref in missing}

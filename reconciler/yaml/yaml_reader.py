@@ -205,13 +205,15 @@ class _FileReader:
             message = f"{what} where an object is expected; an object has apiVersion, kind and metadata"
             return self.refuse(line, "not-an-object", message, line, {})
         locate = Locator(marks=self.marks, line=root_line, below=below)
-        items, kind = body.get("items"), body.get("kind")
-        if "items" in body and items is None and not dig(body, "metadata", "name"):
+        items, kind = body.get("items"), str(body.get("kind"))
+        is_list = kind.endswith("List")
+        is_meant = "items" in body and not dig(body, "metadata", "name")
+        if is_meant and items is None:
             items = []  # Go writes an empty list so.
-        if kind == "List" and body.get("apiVersion") == "v1" and not isinstance(items, list):
-            message = "a List has its objects under items, as a list; write items: [] for one without objects"
+        if is_list and not isinstance(items, list) and (is_meant or (kind, body.get("apiVersion")) == ("List", "v1")):
+            message = f"a {kind} has its objects under items, as a list; write items: [] for one without objects"
             return self.refuse(line, "not-an-object", message, line, {})
-        if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
+        if not is_list or not isinstance(items, list):
             self.documents.append(Document(path=self.path, line=line, body=body, locate=locate, is_small=self.is_small))
             return None
         if depth >= _MAX_LIST_DEPTH:

@@ -136,10 +136,10 @@ def test_reads_paths_as_karmada_does(operations: list[Operation], expected: Any)
 @pytest.mark.parametrize(
     ("operations", "number", "said"),
     [
-        ([("replace", "/spec/foo", 1)], 0, "there is no 'foo' in /spec"),
-        ([("remove", "/nothing", 1)], 0, "there is no 'nothing' in the object"),
-        ([("add", "/spec/foo/bar", 1)], 0, "there is no 'foo' in /spec"),
-        ([("replace", "/spec/l/3", 1)], 0, "/spec/l has no item 3; it has 3"),
+        ([("replace", "/spec/foo", 1)], 0, "there is no 'foo' in /spec; correct the path, or write add"),
+        ([("remove", "/nothing", 1)], 0, "there is no 'nothing' in the object; take the operation out, or select only"),
+        ([("add", "/spec/f~1o/bar", 1)], 0, "there is no 'f~1o' in /spec; add /spec/f~1o in an operation before this"),
+        ([("replace", "/spec/l/3", 1)], 0, "/spec/l has no item 3; it has 3; correct the path"),
         ([("replace", "/spec/l/-4", 1)], 0, "/spec/l has no item -4; it has 3"),
         ([("replace", "/spec/l/-", 1)], 0, "'-' is no index"),
         ([("replace", "/spec/l/x", 1)], 0, "/spec/l is a list, and 'x' is no index"),

@@ -99,3 +99,12 @@ def test_an_edit_of_a_rollout_is_seen_in_an_assembly_that_is_built_on() -> None:
     fleet = assemble("c2", edited, tables=tables)
     assert [rollout.name for rollout in fleet.rollouts] == ["other"]
     assert fleet == replace(assemble("c2", edited), revision="c2")
+
+
+def test_a_promotion_between_folders_without_documents_is_remarked_at_each_folder() -> None:
+    promotion = (
+        "apiVersion: fleet.reconciler/v1alpha1\nkind: Promotion\nmetadata: {name: p}\nspec:\n  from: dev\n  to: prod\n"
+    )
+    files = (file("p.yaml", promotion), file("prod/web.yaml", WEB))
+    (problem,) = parse(Snapshot(revision="a", files=files)).problems
+    assert (problem.source.line, problem.path, problem.code) == (5, "spec.from", "promotion-folder")

@@ -6,11 +6,12 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet, FleetSettings
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.policy import claim
-from reconciler.scheduler import Sources
+from reconciler.scheduler import Sources, schedule_fleet
 from tests.unit import policy_cases
 from tests.unit.policy_cases import GROUPS, USUAL, cases, spec_of
 
@@ -70,6 +71,17 @@ def test_a_store_of_its_name_alone_has_nothing_odd_and_an_empty_one_has_no_name(
     assert lint(fleet, claim(fleet)) == ()
     (problem,) = lint(fleet_of("", name=""), claim(fleet))
     assert (problem.code, problem.severity) == ("no-fleet", "error")
+
+
+def test_fields_of_a_policy_are_named_by_their_own_lines() -> None:
+    rest = {"dependentOverrides": ["none"], "suspension": {"dispatchingOnClusters": {"clusterNames": ["x1"]}}}
+    text = _store({"policies": [{"add": rest}]})
+    fleet = fleet_of(text)
+    schedule = schedule_fleet(fleet, Observations(), "2026-11-28T12:00:00Z", interpreters=BUILT_IN_KINDS)
+    problems = {problem.code: problem for problem in (*schedule.problems, *lint(fleet, claim(fleet)))}
+    lines = text.splitlines()
+    for code, field in (("waits-for-override", "dependentOverrides:"), ("cluster-unknown", "clusterNames:")):
+        assert lines[problems[code].source.line - 1].strip() == field
 
 
 def test_many_lost_templates_are_one_line() -> None:

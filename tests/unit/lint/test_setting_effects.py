@@ -139,7 +139,7 @@ LOOSER: list[tuple[str, str, Any, Any]] = [
     ("Fleet", "spec.guards.maxDeletePercent", 5, 6),
     ("Fleet", "spec.guards.window", "1h", "1m"),
     ("Fleet", "spec.descheduling.interval", "2m", "8760h"),
-    ("Fleet", "spec.descheduling.unschedulableThreshold", "30s", "8760h"),
+    ("Fleet", "spec.descheduling.unschedulableThreshold", "30s", ALWAYS),
     ("Fleet", "spec.failover.mode", "act", "advise"),
     ("Fleet", "spec.drift.selfHeal", True, False),
     ("Fleet", "spec.drift.mode", "watch", "poll"),
