@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import ConfigurationError
-from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
+from reconciler.kinds.registry import BUILT_IN, BUILT_IN_KINDS, Registry, registry_of
 
 ENTRY_POINT_GROUP: Final = "reconciler.interpreters"
 
@@ -28,7 +27,7 @@ def with_plugins() -> Registry:
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: (entry.name, entry.value)):
         try:
             loaded = entry.load()
-        except (ImportError, AttributeError) as error:
+        except (ImportError, AttributeError, TypeError) as error:
             raise ConfigurationError(
                 f"interpreter plugin {entry.name} ({entry.value}) does not load: {error}"
             ) from error

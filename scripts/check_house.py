@@ -294,7 +294,7 @@ FIGURES: Final = (
     Figure("import circles, those inside functions too", lambda: len(import_circles()), 0),
     Figure("docstrings that begin with a question word", question_docstrings, 0),
     Figure("records that carry the ledger", ledger_records, 1),
-    Figure("fields that are Callables", callable_fields, 19),
+    Figure("fields that are Callables", callable_fields, 3),
     Figure("nonlocal statements", lambda: len(nodes(ast.Nonlocal)), 0),
     Figure("places of the daemon that start tasks or threads", task_starts, 3),
     Figure("time constants of the daemon", lambda: len(time_constants()), 30),

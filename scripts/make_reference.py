@@ -17,11 +17,10 @@ from pathlib import Path
 import click
 from api_reference import with_shapes
 from field_reference import policy_fields
-from msgspec.structs import fields
 
 from reconciler.cli.main import ALIASES, COMMANDS, cli
-from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.registry import BUILT_IN
 from reconciler.ownership.directives import DIRECTIVES
 from reconciler.report.problems_text import problem_codes as explained_codes
 
@@ -174,7 +173,7 @@ def kinds() -> str:
         f"{_listed(lambda found, path=path: found.replicas_path == path)} by {code('.'.join(path))}"
         for path in sorted({found.replicas_path for _, found in BUILT_IN if found.replicas_path})
     )
-    whole = _listed(lambda found: not found.replicas_path and found.demand is not PLAIN.demand)
+    whole = _listed(lambda found: not found.replicas_path and "demand" in found.rules)
     parts = [
         "# Kinds",
         GENERATED,
@@ -187,10 +186,10 @@ def kinds() -> str:
         f"- **Divided**: {divided}.\n"
         f"- **Whole**: {whole}: their pods count, and all of them go to one cluster.\n"
         f"- **Images**: an `imageOverrider` without predicate reaches those of "
-        f"{_listed(lambda found: found.images is not PLAIN.images)}.\n"
+        f"{_with_rule('images')}.\n"
         "- **Dependencies**: under `propagateDeps` what they refer to goes along with "
-        f"{_listed(lambda found: found.dependencies is not PLAIN.dependencies)}.\n"
-        f"- **Secrets**: operators make them of {_listed(lambda found: found.makes is not PLAIN.makes)}, which go "
+        f"{_with_rule('dependencies')}.\n"
+        f"- **Secrets**: operators make them of {_with_rule('makes')}, which go "
         "along with what refers to such a Secret "
         "([what makes a Secret](../concepts/placement.md#what-makes-a-secret)).",
         "## Health\n\n"
@@ -201,28 +200,25 @@ def kinds() -> str:
         "These kinds have a rule of their own:\n\n"
         + "\n".join(_health_lines())
         + "\n\n"
-        + _listed(lambda found: found.outcome is not PLAIN.outcome)
+        + _with_rule("outcome")
         + " come to an end. One that failed by its own fault (an exit code, a limit that it sets itself) does not "
         "fail over. One that its cluster interrupted (its pods were evicted, preempted, or lost their node) does. "
         "While it runs, it is Unhealthy when none of its pods runs (of "
-        + _listed(lambda found: found.pods_needed is not PLAIN.pods_needed)
+        + _with_rule("pods_needed")
         + ": not all of them) because others have found no node for 15 seconds, or their node is gone or does "
         "not answer. The same holds for custom kinds under a policy with application failover.\n\n"
         "Why pods are refused is read from events of " + _listed(lambda found: found.tells_by_events) + ".",
         "## Moves\n\n"
         "A Healthy copy takes over in a [move](../concepts/moves.md). Of "
-        + _listed(lambda found: found.available is not PLAIN.available)
+        + _with_rule("available")
         + " the available replicas count as well: a copy that serves no more than it is to keep shrinks at once, "
         "and one that serves on no node takes nothing over.",
         "## Autoscalers\n\n"
-        + _listed(lambda found: found.scale_target is not PLAIN.scale_target)
+        + _with_rule("scale_target")
         + " decide the replicas of the workload that they name: its `spec.replicas` is sent when it is created, "
         "and left to them after that.",
     ]
     return "\n\n".join(parts)
-
-
-PLAIN = Interpreter(kinds=())
 
 
 def _kinds_by_group() -> Iterator[str]:
@@ -232,6 +228,10 @@ def _kinds_by_group() -> Iterator[str]:
             groups.setdefault(group or "core", []).append(kind)
     for group, names in sorted(groups.items()):
         yield f"- {group}: {', '.join(sorted(names))}"
+
+
+def _with_rule(name: str) -> str:
+    return _listed(lambda found: name in found.rules)
 
 
 def _listed(holds: Callable[[Interpreter], bool]) -> str:
@@ -246,8 +246,8 @@ def _names(holds: Callable[[Interpreter], bool]) -> Iterator[str]:
 
 def _health_lines() -> Iterator[str]:
     for _, found in BUILT_IN:
-        first = (found.health.__doc__ or "").strip().partition("\n\n")[0]
-        if found.health is not PLAIN.health and first:
+        first = (getattr(found, "reports", found.health).__doc__ or "").strip().partition("\n\n")[0]
+        if "health" in found.rules and first:
             yield f"- {', '.join(kind for _, kind in found.kinds)}: {_sentence(first)}"
 
 
@@ -302,9 +302,9 @@ def _layers() -> Iterator[str]:
 
 # A property that no page tells of would be forgotten: who adds one decides what the reader is told.
 TOLD = {
-    "kinds", "namespaced", "demand", "with_replicas", "replicas_path", "dependencies", "images", "containers",
+    "demand", "with_replicas", "replicas_path", "dependencies", "images", "containers",
     "pod_template", "health", "sanitize", "scale_target", "outcome", "pods_needed", "fails_by_itself",
-    "available", "makes", "why", "lacking_pods",
+    "available", "makes", "why", "lacking_pods", "counts_replicas", "tells_by_events", "runs_pods", "rules",
 }  # fmt: skip
 
 
@@ -313,7 +313,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a page is out of date")
     check = parser.parse_args().check
-    untold = {field.name for field in fields(Interpreter)} - TOLD
+    untold = {name for name in vars(Interpreter) if not name.startswith("_")} - TOLD
     if untold:
         raise LookupError(f"kinds.md does not tell of {', '.join(sorted(untold))}")
     stale = []

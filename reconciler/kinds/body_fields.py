@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
 
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, dig, with_value, without
 from reconciler.kinds.cluster_fields import without_cluster_fields
 
-Value = TypeVar("Value")
 EMPTY: Mapping[str, Any] = {}
 
 
@@ -30,16 +29,6 @@ def mappings(value: Json) -> Iterator[tuple[int, Mapping[str, Any]]]:
 def text(value: Json) -> str:
     """The value when it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
-
-
-def by_text(default: Value, values: Mapping[str, Value], *steps: str, rule: str = "") -> Callable[[JsonObject], Value]:
-    """Return a rule of an interpreter: what the text of a field means; the default for any other one, or none."""
-
-    def value_of(body: JsonObject) -> Value:
-        return values.get(text(dig(body, *steps)), default)
-
-    value_of.__doc__ = rule  # docs/reference/kinds.md has the rule of each kind
-    return value_of
 
 
 COUNT_MAX = 2**31 - 1
@@ -164,94 +153,6 @@ def is_stale(condition: Mapping[str, Any], live: JsonObject) -> bool:
     """Return whether a status or condition is about another generation than the newest."""
     observed, generation = condition.get("observedGeneration"), dig(live, "metadata", "generation")
     return isinstance(observed, int) and isinstance(generation, int) and observed != generation
-
-
-class ReportedHealth(NamedTuple):
-    """Reported health, and its reason in words; empty if healthy."""
-
-    health: Health
-    why: str = ""
-
-
-WELL: Final = ReportedHealth(Health.HEALTHY)
-
-_GOOD: Final[Mapping[str, tuple[str, str]]] = {
-    "Accepted": ("accepts it", "does not accept it"),
-    "ResolvedRefs": ("finds what it refers to", "does not find what it refers to"),
-    "Programmed": ("has set it up", "has not set it up"),
-}
-"""Conditions that should be true: words for an unreported and for a false one."""
-
-_BAD: Final[Mapping[str, str]] = {
-    "Conflicted": "finds it in conflict with another",
-    "PartiallyInvalid": "leaves a part of it out",
-}
-"""Conditions that should be false or absent, with the words for a true one."""
-
-_PASSING: Final = frozenset({"Pending", "Waiting", "AddressNotAssigned"})
-"""Reasons of temporary states. An address may never come, as that of an Ingress may not."""
-
-
-def reported_by(who: str, conditions: Json, live: JsonObject, needed: tuple[str, ...]) -> ReportedHealth:
-    """Return the health from one controller; `who` begins the sentence. `needed`: conditions of a full answer."""
-    return worst(_each(who, {text(entry.get("type")): entry for _, entry in mappings(conditions)}, live, needed))
-
-
-def by_reports(reports_of: Callable[[JsonObject], Iterable[ReportedHealth]]) -> dict[str, Any]:
-    """Return `health` and `why` of an interpreter whose kind has what several controllers or listeners say in it.
-
-    It is as well as the worst of them; Progressing while its status is about an older spec, and while it is deleted.
-    """
-
-    def health_reports(live: JsonObject) -> ReportedHealth:
-        return ReportedHealth(Health.PROGRESSING) if is_on_its_way(live) else worst(reports_of(live))
-
-    def health(live: JsonObject) -> Health:
-        return health_reports(live).health
-
-    health.__doc__ = reports_of.__doc__  # docs/reference/kinds.md has the rule of each kind
-    return {"health": health, "why": lambda live: health_reports(live).why}
-
-
-def worst(reports: Iterable[ReportedHealth]) -> ReportedHealth:
-    """Return the first that is Unhealthy, else the first that is Progressing, else Healthy."""
-    waiting = WELL
-    for report in reports:
-        if report.health is Health.UNHEALTHY:
-            return report
-        if waiting is WELL and report.health is not Health.HEALTHY:
-            waiting = report
-    return waiting
-
-
-def _each(
-    who: str, entries: Mapping[str, Mapping[str, Any]], live: JsonObject, needed: tuple[str, ...]
-) -> Iterator[ReportedHealth]:
-    for kind, (right, wrong) in _GOOD.items():
-        entry = entries.get(kind)
-        if entry is None:
-            if kind in needed:
-                yield _waits(f"{who} has not said yet whether it {right}")
-        elif is_stale(entry, live):
-            yield _waits(f"{who} has not seen the newest spec yet")
-        elif entry.get("status") == "False":
-            passes = text(entry.get("reason")) in _PASSING
-            yield ReportedHealth(Health.PROGRESSING if passes else Health.UNHEALTHY, f"{who} {wrong}{_detail(entry)}")
-        elif entry.get("status") != "True":
-            yield _waits(f"{who} has not said yet whether it {right}{_detail(entry)}")
-    for kind, wrong in _BAD.items():
-        entry = entries.get(kind)
-        if entry is not None and entry.get("status") == "True" and not is_stale(entry, live):
-            yield ReportedHealth(Health.UNHEALTHY, f"{who} {wrong}{_detail(entry)}")
-
-
-def _waits(why: str) -> ReportedHealth:
-    return ReportedHealth(Health.PROGRESSING, why)
-
-
-def _detail(entry: Mapping[str, Any]) -> str:
-    detail = ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message")))))
-    return f" ({detail})" if detail else ""
 
 
 def outcome_by_condition(live: JsonObject, outcomes: Mapping[str, RunOutcome]) -> RunOutcome:

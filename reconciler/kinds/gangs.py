@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import Component, Demand, PodShape, exact, units
+from reconciler.api.demand import Component, Demand, DependencyRef, PodShape, exact, units
 from reconciler.kinds.body_fields import (
-    by_text,
     condition,
     count,
     mapping,
@@ -26,14 +25,13 @@ from reconciler.kinds.body_fields import (
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import (
     CONTAINER_LISTS,
-    PodReference,
-    PodTemplate,
-    as_dependencies,
+    PodKind,
     container_references,
     pod_references,
     pod_shape,
     volume_references,
 )
+from reconciler.kinds.references import PodReference, as_dependencies
 from reconciler.regex import regex
 
 _FORM: Final = regex(r"(\d{1,15})([kmgtp]?)b?", re.IGNORECASE)
@@ -65,27 +63,8 @@ def _bytes(value: Json) -> int | None:
 _ROLES: Final = ("driver", "executor")
 _JVM_TYPES: Final = ("java", "scala")
 _EXTRA_CONTAINERS: Final = ("initContainers", "sidecars")
-
-
-def _spark_demand(body: JsonObject) -> Demand:
-    """One driver and its executors, never divided.
-
-    Source: "Application distribution overview", multi-cluster gang scheduling; Karmada: components of a
-    SparkApplication.
-    """
-    factor = exact(dig(body, "spec", "memoryOverheadFactor"))
-    if factor is None or factor < 0:
-        is_jvm = text(dig(body, "spec", "type")).lower() in _JVM_TYPES
-        factor = Fraction(1 if is_jvm else 4, 10)
-    executors = count(dig(body, "spec", "executor", "instances"), 1)
-    dynamic = mapping(dig(body, "spec", "dynamicAllocation"))
-    if dynamic.get("enabled") is True:
-        executors = max(executors, *(count(dynamic.get(field), 1) for field in ("initialExecutors", "minExecutors")))
-    components = (
-        Component(name="driver", replicas=1, shape=_shape(body, "driver", factor)),
-        Component(name="executor", replicas=executors, shape=_shape(body, "executor", factor)),
-    )
-    return Demand(replicas=1 + executors, components=components, is_divisible=False)
+_STATE: Final = ("status", "applicationState", "state")
+_WELL: Final = ("RUNNING", "SUCCEEDING", "COMPLETED")
 
 
 def _shape(body: JsonObject, role: str, factor: Fraction) -> PodShape:
@@ -129,51 +108,68 @@ def _mentions(body: JsonObject) -> Iterator[PodReference]:
         yield from pod_references(dig(pod, "template", "spec"), (*at, "template", "spec"))
 
 
-def _containers(body: JsonObject) -> tuple[tuple[Step, ...], ...]:
-    """Init containers and sidecars; the main containers are made by the operator."""
-    paths: list[tuple[Step, ...]] = []
-    for role in _ROLES:
-        for field in _EXTRA_CONTAINERS:
-            paths += [("spec", role, field, index) for index, _ in mappings(dig(body, "spec", role, field))]
-        for field in CONTAINER_LISTS:
-            entries = mappings(dig(body, "spec", role, "template", "spec", field))
-            paths += [("spec", role, "template", "spec", field, index) for index, _ in entries]
-    return tuple(paths)
+class SparkApplication(Interpreter):
+    """The SparkApplication of the Spark operator."""
 
+    runs_pods = True
 
-def _images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
-    places: tuple[tuple[Step, ...], ...] = (("spec",), ("spec", "driver"), ("spec", "executor"), *_containers(body))
-    images = (((*steps, "image"), dig(body, *steps, "image")) for steps in places)
-    return tuple((steps, image) for steps, image in images if isinstance(image, str) and image)
+    def demand(self, body: JsonObject) -> Demand:
+        """One driver and its executors, never divided.
 
+        Source: "Application distribution overview", multi-cluster gang scheduling; Karmada: components of a
+        SparkApplication.
+        """
+        factor = exact(dig(body, "spec", "memoryOverheadFactor"))
+        if factor is None or factor < 0:
+            is_jvm = text(dig(body, "spec", "type")).lower() in _JVM_TYPES
+            factor = Fraction(1 if is_jvm else 4, 10)
+        executors = count(dig(body, "spec", "executor", "instances"), 1)
+        dynamic = mapping(dig(body, "spec", "dynamicAllocation"))
+        if dynamic.get("enabled") is True:
+            least = (count(dynamic.get(field), 1) for field in ("initialExecutors", "minExecutors"))
+            executors = max(executors, *least)
+        components = (
+            Component(name="driver", replicas=1, shape=_shape(body, "driver", factor)),
+            Component(name="executor", replicas=executors, shape=_shape(body, "executor", factor)),
+        )
+        return Demand(replicas=1 + executors, components=components, is_divisible=False)
 
-def _spark_pod_template(body: JsonObject) -> Json:
-    """Return driver and executor: the application counts as another one when they change."""
-    roles = {role: dig(body, "spec", role) for role in _ROLES}
-    return roles if any(roles.values()) else None
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        return as_dependencies(_mentions(body), body)
 
+    def containers(self, body: JsonObject) -> tuple[tuple[Step, ...], ...]:
+        """Init containers and sidecars; the main containers are made by the operator."""
+        paths: list[tuple[Step, ...]] = []
+        for role in _ROLES:
+            for field in _EXTRA_CONTAINERS:
+                paths += [("spec", role, field, index) for index, _ in mappings(dig(body, "spec", role, field))]
+            for field in CONTAINER_LISTS:
+                entries = mappings(dig(body, "spec", role, "template", "spec", field))
+                paths += [("spec", role, "template", "spec", field, index) for index, _ in entries]
+        return tuple(paths)
 
-_STATE: Final = ("status", "applicationState", "state")
-_WELL: Final = ("RUNNING", "SUCCEEDING", "COMPLETED")
+    def images(self, body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
+        places = (("spec",), ("spec", "driver"), ("spec", "executor"), *self.containers(body))
+        images = (((*steps, "image"), dig(body, *steps, "image")) for steps in places)
+        return tuple((steps, image) for steps, image in images if isinstance(image, str) and image)
 
-SPARK_APPLICATION = Interpreter(
-    kinds=(("sparkoperator.k8s.io", "SparkApplication"),),
-    demand=_spark_demand,
-    dependencies=lambda body: as_dependencies(_mentions(body), body),
-    images=_images,
-    containers=_containers,
-    pod_template=_spark_pod_template,
-    # Source: Karmada.
-    health=by_text(
-        Health.PROGRESSING,
-        {"FAILED": Health.UNHEALTHY, **dict.fromkeys(_WELL, Health.HEALTHY)},
-        *_STATE,
-        rule="Only the state FAILED is unhealthy; the operator recovers from the others.",
-    ),
-    outcome=by_text(RunOutcome.RUNS, {"FAILED": RunOutcome.FAILED, "COMPLETED": RunOutcome.SUCCEEDED}, *_STATE),
-)
+    def pod_template(self, body: JsonObject) -> Json:
+        """Return driver and executor: the application counts as another one when they change."""
+        roles = {role: dig(body, "spec", role) for role in _ROLES}
+        return roles if any(roles.values()) else None
 
-_GROUP: Final = "kubeflow.org"
+    def health(self, live: JsonObject) -> Health:
+        """Only the state FAILED is unhealthy; the operator recovers from the others.
+
+        Source: Karmada.
+        """
+        states = {"FAILED": Health.UNHEALTHY, **dict.fromkeys(_WELL, Health.HEALTHY)}
+        return states.get(text(dig(live, *_STATE)), Health.PROGRESSING)
+
+    def outcome(self, live: JsonObject) -> RunOutcome:
+        outcomes = {"FAILED": RunOutcome.FAILED, "COMPLETED": RunOutcome.SUCCEEDED}
+        return outcomes.get(text(dig(live, *_STATE)), RunOutcome.RUNS)
+
 
 REPLICA_SPECS: Final = {
     "MPIJob": "mpiReplicaSpecs",
@@ -185,74 +181,66 @@ REPLICA_SPECS: Final = {
 """The field of each kind that maps a role (`Master`, `Worker`) to its replicas and pod template."""
 
 
-def _roles(body: JsonObject) -> Iterator[tuple[str, Mapping[str, Any], PodTemplate]]:
+def _roles(body: JsonObject) -> Iterator[tuple[str, Mapping[str, Any], PodKind]]:
     field = REPLICA_SPECS.get(text(body.get("kind")), "")
     for role, spec in sorted(mapping(dig(body, "spec", field)).items()):
         if isinstance(spec, Mapping):
-            yield role, spec, PodTemplate(("spec", field, role, "template"))
+            yield role, spec, PodKind(path=("spec", field, role, "template"))
 
 
-def _kubeflow_demand(body: JsonObject) -> Demand:
-    """One component a role. The set is never divided: its pods find each other only within one cluster.
+class TrainingJob(Interpreter):
+    """The training jobs of Kubeflow."""
 
-    Source: "Application distribution overview", multi-cluster gang scheduling; Karmada: components of training jobs.
-    """
-    components = tuple(
-        Component(name=role, replicas=count(spec.get("replicas"), 1), shape=template.shape(body))
-        for role, spec, template in _roles(body)
-    )
-    total = sum(component.replicas for component in components)
-    return Demand(replicas=total, components=components, is_divisible=False)
+    runs_pods = True
 
+    def demand(self, body: JsonObject) -> Demand:
+        """One component a role. The set is never divided: its pods find each other only within one cluster.
 
-def _kubeflow_pod_template(body: JsonObject) -> Mapping[str, Any] | None:
-    """Return the templates of all roles: the set counts as another one when they change."""
-    return {role: template.of(body) for role, _, template in _roles(body)} or None
+        Source: "Application distribution overview", multi-cluster gang scheduling; Karmada: components of training
+        jobs.
+        """
+        components = tuple(
+            Component(name=role, replicas=count(spec.get("replicas"), 1), shape=template.shape(body))
+            for role, spec, template in _roles(body)
+        )
+        total = sum(component.replicas for component in components)
+        return Demand(replicas=total, components=components, is_divisible=False)
 
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        references = chain.from_iterable(template.references(body) for _, _, template in _roles(body))
+        return as_dependencies(references, body)
 
-def _kubeflow_health(live: JsonObject) -> Health:
-    """Source: Karmada: a training job that has failed is unhealthy, one that runs or has succeeded healthy."""
-    match _kubeflow_outcome(live):
-        case RunOutcome.SUCCEEDED:
-            return Health.HEALTHY
-        case RunOutcome.FAILED:
-            return Health.UNHEALTHY
-    is_restarting = condition(live, "Restarting").get("status") == "True"
-    is_running = condition(live, "Running").get("status") == "True"
-    return Health.HEALTHY if is_running and not is_restarting else Health.PROGRESSING
+    def images(self, body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
+        return tuple(image for _, _, template in _roles(body) for image in template.images(body))
 
+    def containers(self, body: JsonObject) -> tuple[tuple[Step, ...], ...]:
+        return tuple(steps for _, _, template in _roles(body) for steps in template.containers(body))
 
-def _kubeflow_outcome(live: JsonObject) -> RunOutcome:
-    return outcome_by_condition(live, {"Failed": RunOutcome.FAILED, "Succeeded": RunOutcome.SUCCEEDED})
+    def pod_template(self, body: JsonObject) -> Json:
+        """Return the templates of all roles: the set counts as another one when they change."""
+        return {role: template.pod_template(body) for role, _, template in _roles(body)} or None
 
+    def health(self, live: JsonObject) -> Health:
+        """Source: Karmada: a training job that has failed is unhealthy, one that runs or has succeeded healthy."""
+        match self.outcome(live):
+            case RunOutcome.SUCCEEDED:
+                return Health.HEALTHY
+            case RunOutcome.FAILED:
+                return Health.UNHEALTHY
+        is_restarting = condition(live, "Restarting").get("status") == "True"
+        is_running = condition(live, "Running").get("status") == "True"
+        return Health.HEALTHY if is_running and not is_restarting else Health.PROGRESSING
 
-def _pods_needed(live: JsonObject) -> int:
-    """Return all of its pods; for an elastic set the minimum with which it goes on."""
-    total = _kubeflow_demand(live).replicas or 1
-    return min(total, count(dig(live, "spec", "elasticPolicy", "minReplicas"), total))
+    def outcome(self, live: JsonObject) -> RunOutcome:
+        return outcome_by_condition(live, {"Failed": RunOutcome.FAILED, "Succeeded": RunOutcome.SUCCEEDED})
 
+    def pods_needed(self, live: JsonObject) -> int:
+        """Return all of its pods; for an elastic set the minimum with which it goes on."""
+        total = self.demand(live).replicas or 1
+        return min(total, count(dig(live, "spec", "elasticPolicy", "minReplicas"), total))
 
-def _sanitize(body: JsonObject) -> JsonObject:
-    pruned = prune_server_fields(body)
-    for _, _, template in _roles(pruned):
-        pruned = template.prune(pruned)
-    return pruned
-
-
-KUBEFLOW = Interpreter(
-    kinds=tuple((_GROUP, kind) for kind in sorted(REPLICA_SPECS)),
-    demand=_kubeflow_demand,
-    dependencies=lambda body: as_dependencies(
-        chain.from_iterable(
-            pod_references(template.spec(body), (*template.path, "spec")) for _, _, template in _roles(body)
-        ),
-        body,
-    ),
-    images=lambda body: tuple(image for _, _, template in _roles(body) for image in template.images(body)),
-    containers=lambda body: tuple(steps for _, _, template in _roles(body) for steps in template.containers(body)),
-    pod_template=_kubeflow_pod_template,
-    health=_kubeflow_health,
-    outcome=_kubeflow_outcome,
-    pods_needed=_pods_needed,
-    sanitize=_sanitize,
-)
+    def sanitize(self, body: JsonObject) -> JsonObject:
+        pruned = prune_server_fields(body)
+        for _, _, template in _roles(pruned):
+            pruned = template.prune(pruned)
+        return pruned

@@ -6,16 +6,16 @@ ReferenceGrant for objects in another namespace.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import Made
+from reconciler.api.demand import DependencyRef, Made
 from reconciler.api.refs import Identity
-from reconciler.kinds.body_fields import ReportedHealth, by_reports, mapping, mappings, namespace_of, reported_by, text
+from reconciler.kinds.body_fields import is_on_its_way, is_stale, mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import (
+from reconciler.kinds.references import (
     PodReference,
     annotated_issuer,
     as_dependencies,
@@ -27,6 +27,7 @@ GROUP: Final = "gateway.networking.k8s.io"
 
 SERVICE: Final = ("", "Service")
 SECRET: Final = ("", "Secret")
+ROUTES: Final = ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")
 _GATEWAY_KIND: Final = (GROUP, "Gateway")
 UNNAMED: Final = ("", "")
 """Default of a reference that has to have its group and kind."""
@@ -90,29 +91,6 @@ def _of_filters(filters: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
             yield reference(ref, UNNAMED, (*at, index, "extensionRef"))
 
 
-def _of_parents(live: JsonObject) -> Iterator[ReportedHealth]:
-    """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
-
-    A parent may have several controllers. Without one that answers it is Progressing, as an Ingress without an address
-    is.
-
-    Source: Gateway API: RouteParentStatus.
-    """
-    namespace = namespace_of(live)
-    by_parent: dict[tuple[Any, ...], list[Json]] = {}
-    for _, entry in mappings(dig(live, "status", "parents")):
-        by_parent.setdefault(_place(entry.get("parentRef"), namespace), []).append(entry.get("conditions"))
-    for _, parent in mappings(dig(live, "spec", "parentRefs")):
-        identity, section, port = _place(parent, namespace)
-        parts = ", ".join(filter(None, (section, f"port {port}" if port is not None else "")))
-        who = f"{identity} ({parts})" if parts else str(identity)
-        answers = by_parent.get(_place(parent, namespace))
-        if not answers:
-            yield ReportedHealth(Health.PROGRESSING, f"{who} has not answered yet")
-        for conditions in answers or ():
-            yield reported_by(who, conditions, live, ("Accepted",))
-
-
 def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
     """Return the normal form of a ParentReference: equal parents may be spelled with or without defaults."""
     fields = mapping(parent)
@@ -124,58 +102,19 @@ def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
     )
 
 
-ROUTE = Interpreter(
-    kinds=tuple((GROUP, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")),
-    dependencies=lambda body: as_dependencies(_route_mentions(body), body),
-    **by_reports(_of_parents),
-)
-
 _ITS_CONTROLLER = "its controller"
 _CLIENT_AUTHORITIES = ("tls", "frontendValidation", "caCertificateRefs")
 
 
-def listener_mentions(body: JsonObject) -> Iterator[PodReference]:
-    """Certificates of listeners, and up to Gateway API 1.3 the authorities by which each checks its clients."""
+def _listener_mentions(body: JsonObject) -> Iterator[PodReference]:
+    """Certificates of listeners, the Issuer that signs them, and their client authorities up to Gateway API 1.3."""
     for index, listener in mappings(dig(body, "spec", "listeners")):
         at = ("spec", "listeners", index)
         certificates = ("tls", "certificateRefs")
         yield from mentions_in(dig(listener, *certificates), SECRET, (*at, *certificates))
         yield from mentions_in(dig(listener, *_CLIENT_AUTHORITIES), UNNAMED, (*at, *_CLIENT_AUTHORITIES))
-
-
-def issuer_mentions(body: JsonObject) -> Iterator[PodReference]:
-    """The Issuer of its namespace that an annotation names, which signs the certificates of listeners."""
-    return (issuer for issuer in annotated_issuer(body) if not issuer.optional)
-
-
-def made_for_listeners(body: JsonObject) -> tuple[Made, ...]:
-    """Certificates that cert-manager makes.
-
-    Source: cert-manager, "Annotated Gateway resource": Secrets of its own namespace, for listeners that name a host and
-    terminate TLS.
-    """
-    if not gets_certificates(body):
-        return ()
-    names: list[str] = []
-    for _, listener in mappings(dig(body, "spec", "listeners")):
-        if text(listener.get("hostname")) and dig(listener, "tls", "mode") != "Passthrough":
-            refs = mentions_in(dig(listener, "tls", "certificateRefs"), SECRET, ())
-            own = (ref for ref in refs if ref.namespace in ("", namespace_of(body)))
-            names += [ref.name for ref in own if (ref.group, ref.kind) == SECRET]
-    return made_secrets(body, names)
-
-
-def _with_listeners(live: JsonObject) -> Iterator[ReportedHealth]:
-    """Healthy when it is Accepted and Programmed, with every listener; Progressing while it waits for an address.
-
-    Source: Gateway API: GatewayStatus, ListenerSetStatus, ListenerStatus.
-    """
-    yield reported_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted", "Programmed"))
-    wanted = {text(listener.get("name")) for _, listener in mappings(dig(live, "spec", "listeners"))}
-    for _, listener in mappings(dig(live, "status", "listeners")):
-        name = text(listener.get("name"))
-        if name in wanted:
-            yield reported_by(f"listener {name}: {_ITS_CONTROLLER}", listener.get("conditions"), live, ())
+    # The Issuer of its namespace that an annotation names.
+    yield from (issuer for issuer in annotated_issuer(body) if not issuer.optional)
 
 
 _FRONTEND = ("spec", "tls", "frontend")
@@ -187,8 +126,7 @@ def _mentions(body: JsonObject) -> Iterator[PodReference]:
 
     A GatewayClass is installed in a cluster, as an IngressClass is.
     """
-    yield from listener_mentions(body)
-    yield from issuer_mentions(body)
+    yield from _listener_mentions(body)
     yield from mentions(body, SECRET, "spec", "tls", "backend", "clientCertificateRef")
     yield from mentions(body, SECRET, "spec", "backendTLS", "clientCertificateRef")
     yield from mentions(body, UNNAMED, *_FRONTEND, "default", *_AUTHORITIES)
@@ -198,59 +136,184 @@ def _mentions(body: JsonObject) -> Iterator[PodReference]:
     yield from mentions(body, UNNAMED, "spec", "infrastructure", "parametersRef")
 
 
-GATEWAY = Interpreter(
-    kinds=(_GATEWAY_KIND,),
-    dependencies=lambda body: as_dependencies(_mentions(body), body),
-    makes=made_for_listeners,
-    **by_reports(_with_listeners),
-)
+class ReportedHealth(NamedTuple):
+    """Reported health, and its reason in words; empty if healthy."""
+
+    health: Health
+    why: str = ""
 
 
-def _of_class(live: JsonObject) -> Iterator[ReportedHealth]:
-    """Healthy when a controller accepts it; without one it is Progressing.
+_GOOD: Final[Mapping[str, tuple[str, str]]] = {
+    "Accepted": ("accepts it", "does not accept it"),
+    "ResolvedRefs": ("finds what it refers to", "does not find what it refers to"),
+    "Programmed": ("has set it up", "has not set it up"),
+}
+"""Conditions that should be true: words for an unreported and for a false one."""
 
-    Source: Gateway API: GatewayClassStatus.
+_BAD: Final[Mapping[str, str]] = {
+    "Conflicted": "finds it in conflict with another",
+    "PartiallyInvalid": "leaves a part of it out",
+}
+"""Conditions that should be false or absent, with the words for a true one."""
+
+_PASSING: Final = frozenset({"Pending", "Waiting", "AddressNotAssigned"})
+"""Reasons of temporary states. An address may never come, as that of an Ingress may not."""
+
+
+def _reports_of(who: str, conditions: Json, live: JsonObject, needed: tuple[str, ...]) -> Iterator[ReportedHealth]:
+    """Yield the health from one controller; `who` begins the sentence. `needed`: conditions of a full answer."""
+    entries = {text(entry.get("type")): entry for _, entry in mappings(conditions)}
+    for kind, (right, wrong) in _GOOD.items():
+        entry = entries.get(kind)
+        if entry is None:
+            if kind in needed:
+                yield _waits(f"{who} has not said yet whether it {right}")
+        elif is_stale(entry, live):
+            yield _waits(f"{who} has not seen the newest spec yet")
+        elif entry.get("status") == "False":
+            passes = text(entry.get("reason")) in _PASSING
+            yield ReportedHealth(Health.PROGRESSING if passes else Health.UNHEALTHY, f"{who} {wrong}{_detail(entry)}")
+        elif entry.get("status") != "True":
+            yield _waits(f"{who} has not said yet whether it {right}{_detail(entry)}")
+    for kind, wrong in _BAD.items():
+        entry = entries.get(kind)
+        if entry is not None and entry.get("status") == "True" and not is_stale(entry, live):
+            yield ReportedHealth(Health.UNHEALTHY, f"{who} {wrong}{_detail(entry)}")
+
+
+def _waits(why: str) -> ReportedHealth:
+    return ReportedHealth(Health.PROGRESSING, why)
+
+
+def _detail(entry: Mapping[str, Any]) -> str:
+    detail = ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message")))))
+    return f" ({detail})" if detail else ""
+
+
+class GatewayKind(Interpreter):
+    """Kinds that have in their status what several controllers or listeners say.
+
+    It is as well as the worst of them; Progressing while its status is about an older spec, and while it is deleted.
     """
-    yield reported_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted",))
+
+    def reports(self, live: JsonObject) -> Iterator[ReportedHealth]:
+        """Yield what each of them says."""
+        raise NotImplementedError
+
+    def health(self, live: JsonObject) -> Health:
+        return self._worst_report(live).health
+
+    def why(self, live: JsonObject) -> str:
+        return self._worst_report(live).why
+
+    def _worst_report(self, live: JsonObject) -> ReportedHealth:
+        """Return the first that is Unhealthy, else the first that is Progressing, else Healthy."""
+        if is_on_its_way(live):
+            return ReportedHealth(Health.PROGRESSING)
+        reports = list(self.reports(live))
+        ranked = (one for health in (Health.UNHEALTHY, Health.PROGRESSING) for one in reports if one.health is health)
+        return next(ranked, ReportedHealth(Health.HEALTHY))
 
 
-GATEWAY_CLASS = Interpreter(
-    kinds=((GROUP, "GatewayClass"),),
-    namespaced=False,
-    # Source: Gateway API: spec.parametersRef, in any namespace or in none.
-    dependencies=lambda body: as_dependencies(mentions(body, UNNAMED, "spec", "parametersRef"), body),
-    **by_reports(_of_class),
-)
+class GatewayRoute(GatewayKind):
+    """The routes of each protocol."""
 
-LISTENER_SET = Interpreter(
-    kinds=((GROUP, "ListenerSet"), ("gateway.networking.x-k8s.io", "XListenerSet")),
-    # Source: Gateway API: the certificates of its listeners; the Gateway that they join is shared.
-    dependencies=lambda body: as_dependencies((*listener_mentions(body), *issuer_mentions(body)), body),
-    makes=made_for_listeners,
-    **by_reports(_with_listeners),
-)
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        return as_dependencies(_route_mentions(body), body)
 
+    def reports(self, live: JsonObject) -> Iterator[ReportedHealth]:
+        """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
 
-def _of_ancestors(live: JsonObject) -> Iterator[ReportedHealth]:
-    """Healthy when every Gateway in front of its Services accepts it; without one it is Progressing.
-
-    Source: Gateway API: PolicyStatus, ancestors.
-    """
-    ancestors = [entry for _, entry in mappings(dig(live, "status", "ancestors"))]
-    if not ancestors:
-        yield ReportedHealth(Health.PROGRESSING, "no Gateway has answered yet")
-    for entry in ancestors:
-        who = str(parent_identity(entry.get("ancestorRef"), namespace_of(live)))
-        yield reported_by(who, entry.get("conditions"), live, ("Accepted",))
+        A parent may have several controllers. Without one that answers it is Progressing, as an Ingress without an
+        address is. Source: Gateway API: RouteParentStatus.
+        """
+        namespace = namespace_of(live)
+        by_parent: dict[tuple[Any, ...], list[Json]] = {}
+        for _, entry in mappings(dig(live, "status", "parents")):
+            by_parent.setdefault(_place(entry.get("parentRef"), namespace), []).append(entry.get("conditions"))
+        for _, parent in mappings(dig(live, "spec", "parentRefs")):
+            identity, section, port = _place(parent, namespace)
+            parts = ", ".join(filter(None, (section, f"port {port}" if port is not None else "")))
+            who = f"{identity} ({parts})" if parts else str(identity)
+            answers = by_parent.get(_place(parent, namespace))
+            if not answers:
+                yield ReportedHealth(Health.PROGRESSING, f"{who} has not answered yet")
+            for conditions in answers or ():
+                yield from _reports_of(who, conditions, live, ("Accepted",))
 
 
-BACKEND_TLS_POLICY = Interpreter(
-    kinds=((GROUP, "BackendTLSPolicy"),),
-    # Source: Gateway API: the authorities that it trusts; not the Service, which it is attached to.
-    dependencies=lambda body: as_dependencies(mentions(body, UNNAMED, "spec", "validation", "caCertificateRefs"), body),
-    **by_reports(_of_ancestors),
-)
+class ListenerSet(GatewayKind):
+    """The ListenerSet."""
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        """Source: Gateway API: the certificates of its listeners; the Gateway that they join is shared."""
+        return as_dependencies(_listener_mentions(body), body)
+
+    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+        """Source: cert-manager, "Annotated Gateway resource".
+
+        Secrets of its own namespace, for listeners that name a host and terminate TLS.
+        """
+        if not gets_certificates(body):
+            return ()
+        names: list[str] = []
+        for _, listener in mappings(dig(body, "spec", "listeners")):
+            if text(listener.get("hostname")) and dig(listener, "tls", "mode") != "Passthrough":
+                refs = mentions_in(dig(listener, "tls", "certificateRefs"), SECRET, ())
+                own = (ref for ref in refs if ref.namespace in ("", namespace_of(body)))
+                names += [ref.name for ref in own if (ref.group, ref.kind) == SECRET]
+        return made_secrets(body, names)
+
+    def reports(self, live: JsonObject) -> Iterator[ReportedHealth]:
+        """Healthy when it is Accepted and Programmed, with every listener; Progressing while it waits for an address.
+
+        Source: Gateway API: GatewayStatus, ListenerSetStatus, ListenerStatus.
+        """
+        yield from _reports_of(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted", "Programmed"))
+        wanted = {text(listener.get("name")) for _, listener in mappings(dig(live, "spec", "listeners"))}
+        for _, listener in mappings(dig(live, "status", "listeners")):
+            name = text(listener.get("name"))
+            if name in wanted:
+                yield from _reports_of(f"listener {name}: {_ITS_CONTROLLER}", listener.get("conditions"), live, ())
 
 
-# It has no status: it holds from when it is there.
-REFERENCE_GRANT = Interpreter(kinds=((GROUP, "ReferenceGrant"),))
+class Gateway(ListenerSet):
+    """The Gateway: it has listeners of its own."""
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        return as_dependencies(_mentions(body), body)
+
+
+class GatewayClass(GatewayKind):
+    """The GatewayClass."""
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        """Source: Gateway API: spec.parametersRef, in any namespace or in none."""
+        return as_dependencies(mentions(body, UNNAMED, "spec", "parametersRef"), body)
+
+    def reports(self, live: JsonObject) -> Iterator[ReportedHealth]:
+        """Healthy when a controller accepts it; without one it is Progressing.
+
+        Source: Gateway API: GatewayClassStatus.
+        """
+        yield from _reports_of(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted",))
+
+
+class BackendTLSPolicy(GatewayKind):
+    """The BackendTLSPolicy."""
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        """Source: Gateway API: the authorities that it trusts; not the Service, which it is attached to."""
+        return as_dependencies(mentions(body, UNNAMED, "spec", "validation", "caCertificateRefs"), body)
+
+    def reports(self, live: JsonObject) -> Iterator[ReportedHealth]:
+        """Healthy when every Gateway in front of its Services accepts it; without one it is Progressing.
+
+        Source: Gateway API: PolicyStatus, ancestors.
+        """
+        ancestors = [entry for _, entry in mappings(dig(live, "status", "ancestors"))]
+        if not ancestors:
+            yield ReportedHealth(Health.PROGRESSING, "no Gateway has answered yet")
+        for entry in ancestors:
+            who = str(parent_identity(entry.get("ancestorRef"), namespace_of(live)))
+            yield from _reports_of(who, entry.get("conditions"), live, ("Accepted",))

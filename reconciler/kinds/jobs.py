@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec.structs import replace
-
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import JsonObject, dig, with_value, without
 from reconciler.api.demand import Demand
 from reconciler.kinds.body_fields import condition, count, mapping, outcome_by_condition, with_count, without_entries
-from reconciler.kinds.pod_template import SPEC_TEMPLATE, PodTemplate
+from reconciler.kinds.pod_template import PodKind
 
 PARALLELISM: Final = ("spec", "parallelism")
 COMPLETIONS: Final = ("spec", "completions")
@@ -22,11 +20,10 @@ _BACK_OFF_LIMIT: Final = 6
 """The API server's default for backoffLimit."""
 
 
-def _demand(body: JsonObject) -> Demand:
+def _replicas(body: JsonObject) -> int:
     """Source: Karmada: replicas of a Job are its parallelism, at most its completions. Both count 1 when missing."""
     parallelism = count(dig(body, *PARALLELISM), 1)
-    completions = dig(body, *COMPLETIONS)
-    return Demand(replicas=min(parallelism, count(completions, parallelism)), shape=SPEC_TEMPLATE.shape(body))
+    return min(parallelism, count(dig(body, *COMPLETIONS), parallelism))
 
 
 def is_single_run(body: JsonObject) -> bool:
@@ -37,29 +34,6 @@ def is_single_run(body: JsonObject) -> bool:
     return dig(body, *PARALLELISM) is None and dig(body, *COMPLETIONS) is None
 
 
-def _with_parallelism(body: JsonObject, replicas: int) -> JsonObject:
-    if is_single_run(body):
-        return body if replicas == 1 else with_value(with_value(body, PARALLELISM, replicas), COMPLETIONS, 1)
-    return with_count(body, PARALLELISM, replicas)
-
-
-def _health(live: JsonObject) -> Health:
-    """Healthy while all pods that it wants now are ready, and once complete; Unhealthy when failed; else Progressing.
-
-    Source: kstatus, which does not look at ready pods, however; Karmada has no rule.
-    """
-    match _outcome(live):
-        case RunOutcome.SUCCEEDED:
-            return Health.HEALTHY
-        case RunOutcome.FAILED:
-            return Health.UNHEALTHY
-    status = mapping(live.get("status"))
-    active = count(status.get("active"), 0)
-    # API servers before 1.24 do not count those that are ready.
-    is_ready = 0 < active <= count(status.get("ready"), active)
-    return Health.HEALTHY if is_ready and not _lacking_pods(live) else Health.PROGRESSING
-
-
 def pods_wanted(body: JsonObject) -> int:
     """Pods that should run at once: no more than the completions that are left.
 
@@ -67,52 +41,11 @@ def pods_wanted(body: JsonObject) -> int:
     """
     if dig(body, *_SUSPEND) is True:
         return 0
-    replicas = _demand(body).replicas or 0
+    replicas = _replicas(body)
     completions, succeeded = count(dig(body, *COMPLETIONS), -1), count(dig(body, "status", "succeeded"), 0)
     if completions < 0:
         return 0 if succeeded else replicas
     return max(0, min(replicas, completions - succeeded))
-
-
-def _lacking_pods(live: JsonObject) -> int:
-    """Pods that it wants, less those that are active or on their way out, and the indexes that failed for good."""
-    status = mapping(live.get("status"))
-    if _outcome(live) is not RunOutcome.RUNS or "startTime" not in status or status.get("failedIndexes"):
-        return 0
-    return max(0, pods_wanted(live) - count(status.get("active"), 0) - count(status.get("terminating"), 0))
-
-
-def _why(live: JsonObject) -> str:
-    lacking = _lacking_pods(live)
-    return f"{lacking} of its {pods_wanted(live)} pods are not there yet" if lacking else ""
-
-
-def _outcome(live: JsonObject) -> RunOutcome:
-    return outcome_by_condition(live, {"Complete": RunOutcome.SUCCEEDED, "Failed": RunOutcome.FAILED})
-
-
-def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
-    """Return whether its own failures, or a limit that it sets itself, ended it.
-
-    Source: Kubernetes, "Handling Pod and container failures": a disrupted pod counts for backoffLimit like one with a
-    failed container. Under restartPolicy OnFailure the pods go when the limit is reached, so that only a disrupted pod
-    proves a disruption; under Never failed pods stay, unless they went with their node.
-    """
-    if condition(live, "Failed").get("reason", _BACK_OFF) != _BACK_OFF:
-        return True
-    if dig(live, "spec", "template", "spec", "restartPolicy") == "OnFailure":
-        return not disrupted
-    return own > count(dig(live, "spec", "backoffLimit"), _BACK_OFF_LIMIT)
-
-
-def _sanitize(body: JsonObject) -> JsonObject:
-    """Without ttlSecondsAfterFinished, and with the labels that an API server gives it.
-
-    Source: design#jobs: a finished Job is recorded and not created again, so a member must not remove it by itself.
-    """
-    pruned = without(SPEC_TEMPLATE.sanitize(body), ("spec", "ttlSecondsAfterFinished"))
-    is_empty = dig(pruned, "spec", "manualSelector") is not True and dig(pruned, "spec", "selector") == {}
-    return with_labels_of_its_pods(without(pruned, ("spec", "selector")) if is_empty else pruned)
 
 
 def with_labels_of_its_pods(body: JsonObject) -> JsonObject:
@@ -127,26 +60,75 @@ def with_labels_of_its_pods(body: JsonObject) -> JsonObject:
     return with_value(body, ("metadata", "labels"), labels)
 
 
-JOB = replace(
-    SPEC_TEMPLATE.interpreter(),
-    kinds=(("batch", "Job"),),
-    demand=_demand,
-    with_replicas=_with_parallelism,
-    replicas_path=PARALLELISM,
-    health=_health,
-    why=_why,
-    lacking_pods=_lacking_pods,
-    outcome=_outcome,
-    fails_by_itself=_fails_by_itself,
-    sanitize=_sanitize,
-)
+class Job(PodKind):
+    """The Job."""
 
-_TEMPLATE: Final = PodTemplate(("spec", "jobTemplate", "spec", "template"))
+    replicas_path = PARALLELISM
+    tells_by_events = True
 
-CRON_JOB = replace(
-    _TEMPLATE.interpreter(),
-    kinds=(("batch", "CronJob"),),
-    sanitize=lambda body: without_entries(
-        _TEMPLATE.sanitize(body), ("spec", "jobTemplate", "metadata"), ("creationTimestamp",)
-    ),
-)
+    def demand(self, body: JsonObject) -> Demand:
+        return Demand(replicas=_replicas(body), shape=self.shape(body))
+
+    def with_replicas(self, body: JsonObject, replicas: int) -> JsonObject:
+        if is_single_run(body):
+            return body if replicas == 1 else with_value(with_value(body, PARALLELISM, replicas), COMPLETIONS, 1)
+        return with_count(body, PARALLELISM, replicas)
+
+    def health(self, live: JsonObject) -> Health:
+        """Healthy while all pods that it wants now are ready, and once complete; Unhealthy if failed; else Progressing.
+
+        Source: kstatus, which does not look at ready pods, however; Karmada has no rule.
+        """
+        match self.outcome(live):
+            case RunOutcome.SUCCEEDED:
+                return Health.HEALTHY
+            case RunOutcome.FAILED:
+                return Health.UNHEALTHY
+        status = mapping(live.get("status"))
+        active = count(status.get("active"), 0)
+        # API servers before 1.24 do not count those that are ready.
+        is_ready = 0 < active <= count(status.get("ready"), active)
+        return Health.HEALTHY if is_ready and not self.lacking_pods(live) else Health.PROGRESSING
+
+    def why(self, live: JsonObject) -> str:
+        lacking = self.lacking_pods(live)
+        return f"{lacking} of its {pods_wanted(live)} pods are not there yet" if lacking else ""
+
+    def lacking_pods(self, live: JsonObject) -> int:
+        """Pods that it wants, less those that are active or on their way out, and the indexes that failed for good."""
+        status = mapping(live.get("status"))
+        if self.outcome(live) is not RunOutcome.RUNS or "startTime" not in status or status.get("failedIndexes"):
+            return 0
+        return max(0, pods_wanted(live) - count(status.get("active"), 0) - count(status.get("terminating"), 0))
+
+    def outcome(self, live: JsonObject) -> RunOutcome:
+        return outcome_by_condition(live, {"Complete": RunOutcome.SUCCEEDED, "Failed": RunOutcome.FAILED})
+
+    def fails_by_itself(self, live: JsonObject, own: int, disrupted: int) -> bool:
+        """Return whether its own failures, or a limit that it sets itself, ended it.
+
+        Source: Kubernetes, "Handling Pod and container failures": a disrupted pod counts for backoffLimit like one with
+        a failed container. Under restartPolicy OnFailure the pods go when the limit is reached, so that only a
+        disrupted pod proves a disruption; under Never failed pods stay, unless they went with their node.
+        """
+        if condition(live, "Failed").get("reason", _BACK_OFF) != _BACK_OFF:
+            return True
+        if dig(live, "spec", "template", "spec", "restartPolicy") == "OnFailure":
+            return not disrupted
+        return own > count(dig(live, "spec", "backoffLimit"), _BACK_OFF_LIMIT)
+
+    def sanitize(self, body: JsonObject) -> JsonObject:
+        """Without ttlSecondsAfterFinished, and with the labels that an API server gives it.
+
+        Source: design#jobs: a finished Job is recorded and not created again, so a member must not remove it by itself.
+        """
+        pruned = without(super().sanitize(body), ("spec", "ttlSecondsAfterFinished"))
+        is_empty = dig(pruned, "spec", "manualSelector") is not True and dig(pruned, "spec", "selector") == {}
+        return with_labels_of_its_pods(without(pruned, ("spec", "selector")) if is_empty else pruned)
+
+
+class CronJob(PodKind):
+    """The CronJob: its pods are those of the Jobs that it makes."""
+
+    def sanitize(self, body: JsonObject) -> JsonObject:
+        return without_entries(super().sanitize(body), ("spec", "jobTemplate", "metadata"), ("creationTimestamp",))

@@ -1,90 +1,16 @@
-"""Pod templates inside bodies: their references, the resources that one pod requests, and references that kinds share.
-
-An issuer of certificates stands in `issuerRef` of a Certificate, or in annotations of objects that use one. Source:
-cert-manager, API reference, ObjectReference; "Annotated Ingress resource".
-"""
+"""Kinds with a pod template: its references, and the resources that one pod requests."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from reconciler.api.content import Json, JsonObject, Step, dig, without
-from reconciler.api.demand import DependencyRef, Made, NodeTerm, PodShape, resources
-from reconciler.api.problem import dotted
-from reconciler.api.refs import GVK, Identity
-from reconciler.kinds.body_fields import mapping, mappings, namespace_of, prune_server_fields, text
+from reconciler.api.demand import DependencyRef, NodeTerm, PodShape, resources
+from reconciler.kinds.body_fields import mapping, mappings, prune_server_fields, text
 from reconciler.kinds.interpreter import Interpreter
-
-CERT_MANAGER: Final = "cert-manager.io"
-_ISSUER: Final = "cert-manager.io/issuer"
-_CLUSTER_ISSUER: Final = "cert-manager.io/cluster-issuer"
-_LEGACY: Final = "kubernetes.io/tls-acme"
-
-
-def issuer_of(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
-    """Return the issuer of its namespace that a reference names. A cluster-scoped one is no dependency.
-
-    An issuer of another group is a dependency if the store has it in the namespace: its scope is unknown.
-    """
-    fields = mapping(ref)
-    kind, group = text(fields.get("kind")) or "Issuer", text(fields.get("group")) or CERT_MANAGER
-    if kind != "ClusterIssuer" or group != CERT_MANAGER:
-        yield PodReference(kind, text(fields.get("name")), (*at, "name"), optional=group != CERT_MANAGER, group=group)
-
-
-def gets_certificates(body: JsonObject) -> bool:
-    """Return whether cert-manager makes the Secrets that an annotated object names for TLS."""
-    annotations = mapping(dig(body, "metadata", "annotations"))
-    return any(text(annotations.get(key)) for key in (_ISSUER, _CLUSTER_ISSUER)) or annotations.get(_LEGACY) == "true"
-
-
-def annotated_issuer(body: JsonObject) -> Iterator[PodReference]:
-    """The issuer of its namespace that an annotated object names."""
-    annotations = mapping(dig(body, "metadata", "annotations"))
-    ref = {
-        "name": annotations.get(_ISSUER),
-        "kind": annotations.get("cert-manager.io/issuer-kind"),
-        "group": annotations.get("cert-manager.io/issuer-group"),
-    }
-    for issuer in issuer_of(ref, ()):
-        yield issuer._replace(steps=("metadata", "annotations", _ISSUER))
-
-
-_OF_A_SELECTOR: Final = frozenset({"name", "namespace", "key"})
-_ACCOUNTS: Final = frozenset({"serviceAccountRef", "serviceAccount"})
-_BARE: Final = ("secretref", "credentialsref")
-"""Ends of names of fields that name a Secret without a key in it."""
-
-
-def credentials(tree: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
-    """Yield the references in the fields below `tree`; `at` are the steps to it."""
-    for field, value in mapping(tree).items():
-        steps = (*at, field)
-        if isinstance(value, list):
-            for index, item in mappings(value):
-                yield from credentials(item, (*steps, index))
-        elif isinstance(value, Mapping):
-            kind = _kind(field, value)
-            if (kind, value.get("name")) == ("ServiceAccount", "default"):
-                continue  # Every namespace has it.
-            if kind:
-                yield PodReference(kind, text(value.get("name")), (*steps, "name"))
-            else:
-                yield from credentials(value, steps)
-
-
-def _kind(field: str, value: Mapping[str, Any]) -> str:
-    if not isinstance(value.get("name"), str):
-        return ""
-    if field in _ACCOUNTS:
-        return "ServiceAccount"
-    if field == "caProvider":
-        return "ConfigMap" if value.get("type") == "ConfigMap" else "Secret"
-    is_selector = value.keys() <= _OF_A_SELECTOR and ("key" in value or field.lower().endswith(_BARE))
-    return "Secret" if is_selector else ""
-
+from reconciler.kinds.references import SECRETS_STORE_GROUP, PodReference, as_dependencies
 
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
@@ -103,20 +29,8 @@ _ENV_FROM_KINDS = (("ConfigMap", "configMapRef"), ("Secret", "secretRef"))
 _ENV_KINDS = (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef"))
 _PROJECTED_KINDS = (("ConfigMap", "configMap"), ("Secret", "secret"))
 
-SECRETS_STORE_DRIVER: Final = "secrets-store.csi.k8s.io"
-SECRETS_STORE_GROUP: Final = "secrets-store.csi.x-k8s.io"
-"""Driver and API group of the Secrets Store CSI driver: its volumes name a SecretProviderClass in their attributes."""
-
-
-class PodReference(NamedTuple):
-    """One field that names an object. `namespace` empty: that of the object with the field."""
-
-    kind: str
-    name: str
-    steps: tuple[Step, ...]
-    optional: bool = False
-    group: str = ""
-    namespace: str = ""
+_SECRETS_STORE_DRIVER: Final = "secrets-store.csi.k8s.io"
+"""The Secrets Store CSI driver: its volumes name a SecretProviderClass in their attributes."""
 
 
 def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
@@ -164,7 +78,7 @@ def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterat
             field, fields = _SECRET_REF_VOLUMES[source], mapping(volume[source])
             if field in fields:
                 yield _reference("Secret", fields[field], (*at, source, field, "name"))
-            if fields.get("driver") == SECRETS_STORE_DRIVER:
+            if fields.get("driver") == _SECRETS_STORE_DRIVER:
                 name = text(mapping(fields.get("volumeAttributes")).get("secretProviderClass"))
                 steps = (*at, source, "volumeAttributes", "secretProviderClass")
                 yield PodReference("SecretProviderClass", name, steps, group=SECRETS_STORE_GROUP)
@@ -176,35 +90,6 @@ def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterat
                 for kind, field in _PROJECTED_KINDS:
                     if field in projected:
                         yield _reference(kind, projected[field], (*at, source, "sources", index, field, "name"))
-
-
-def as_dependencies(mentions: Iterable[PodReference], body: JsonObject) -> tuple[DependencyRef, ...]:
-    """One dependency for each object that is named, sorted; required when any mention requires it.
-
-    An object in another namespace counts if a grant of that namespace allows it; an owner without a namespace belongs
-    to an administrator and needs no grant.
-    """
-    dependencies: dict[Identity, DependencyRef] = {}
-    own = namespace_of(body)
-    for mention in mentions:
-        if not mention.name or not mention.kind:
-            continue
-        identity = Identity(mention.group, mention.kind, mention.namespace or own, mention.name)
-        known = dependencies.get(identity)
-        if known is None or (known.optional and not mention.optional):
-            granted_to: tuple[str, ...] = ()
-            if own and identity.namespace != own:
-                granted_to = (*GVK.parse(text(body.get("apiVersion")), text(body.get("kind"))).group_kind, own)
-            dependencies[identity] = DependencyRef(
-                identity=identity, path=dotted(mention.steps), optional=mention.optional, granted_to=granted_to
-            )
-    return tuple([dependencies[identity] for identity in sorted(dependencies)])
-
-
-def made_secrets(body: JsonObject, names: Iterable[str], *, is_whole: bool = True) -> tuple[Made, ...]:
-    """Return the Secrets of these names in the namespace of a body, sorted, without an empty name."""
-    identities = [Identity("", "Secret", namespace_of(body), name) for name in sorted(set(names)) if name]
-    return tuple([Made(identity, is_whole=is_whole) for identity in identities])
 
 
 def _reference(kind: str, reference: Json, steps: tuple[Step, ...]) -> PodReference:
@@ -299,32 +184,33 @@ def _requirements(entries: Json) -> tuple[tuple[str, str, tuple[str, ...]], ...]
     )
 
 
-class PodTemplate(NamedTuple):
-    """The path of the pod template: `("spec", "template")`, or empty for a Pod, which is its own template."""
+class PodKind(Interpreter):
+    """Kinds with one pod template at `path`, which is empty for a Pod: it is its own template."""
 
-    path: tuple[str, ...]
+    runs_pods = True
 
-    def of(self, body: JsonObject) -> Json:
-        """Return the pod template; None without one."""
+    def __init__(self, *kinds: tuple[str, str], path: tuple[str, ...] = ("spec", "template")) -> None:
+        super().__init__(*kinds)
+        self.path = path
+
+    def pod_template(self, body: JsonObject) -> Json:
         return dig(body, *self.path)
 
-    def spec(self, body: JsonObject) -> Json:
+    def pod_spec(self, body: JsonObject) -> Json:
         """Return the pod spec; None without one."""
         return dig(body, *self.path, "spec")
 
     def shape(self, body: JsonObject) -> PodShape:
         """Return the requests of one pod."""
-        return pod_shape(self.spec(body))
+        return pod_shape(self.pod_spec(body))
 
     def containers(self, body: JsonObject) -> tuple[tuple[Step, ...], ...]:
-        """Steps to every container: init containers, containers, ephemeral containers."""
-        spec = self.spec(body)
+        spec = self.pod_spec(body)
         indexes = ((field, index) for field in CONTAINER_LISTS for index, _ in mappings(dig(spec, field)))
         return tuple((*self.path, "spec", field, index) for field, index in indexes)
 
     def images(self, body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
-        """Every image of its containers as (steps, reference)."""
-        spec = mapping(self.spec(body))
+        spec = mapping(self.pod_spec(body))
         places: list[tuple[tuple[Step, ...], str]] = []
         for field in CONTAINER_LISTS:
             containers = spec.get(field)
@@ -335,9 +221,15 @@ class PodTemplate(NamedTuple):
                     places.append(((*self.path, "spec", field, index, "image"), image))
         return tuple(places)
 
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        """Yield the references of its pods."""
+        return pod_references(self.pod_spec(body), (*self.path, "spec"))
+
     def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        """Return the references of its pods."""
-        return as_dependencies(pod_references(self.spec(body), (*self.path, "spec")), body)
+        return as_dependencies(self.references(body), body)
+
+    def sanitize(self, body: JsonObject) -> JsonObject:
+        return self.prune(prune_server_fields(body))
 
     def prune(self, body: JsonObject) -> JsonObject:
         """The body without the empty creationTimestamp that generated templates carry."""
@@ -346,20 +238,6 @@ class PodTemplate(NamedTuple):
             return without(body, (*self.path, "metadata", "creationTimestamp"))
         return body
 
-    def sanitize(self, body: JsonObject) -> JsonObject:
-        """The body without fields that only servers write."""
-        return self.prune(prune_server_fields(body))
 
-    def interpreter(self) -> Interpreter:
-        """Return what kinds with this pod template share."""
-        return Interpreter(
-            kinds=(),
-            dependencies=self.dependencies,
-            images=self.images,
-            containers=self.containers,
-            pod_template=self.of,
-            sanitize=self.sanitize,
-        )
-
-
-SPEC_TEMPLATE = PodTemplate(("spec", "template"))
+SPEC_TEMPLATE: Final = PodKind()
+"""Any kind with its pods at `spec.template`."""

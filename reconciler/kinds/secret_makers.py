@@ -25,9 +25,7 @@ from reconciler.kinds.body_fields import (
     text,
 )
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import (
-    CERT_MANAGER,
-    SECRETS_STORE_GROUP,
+from reconciler.kinds.references import (
     PodReference,
     as_dependencies,
     credentials,
@@ -40,16 +38,6 @@ EXTERNAL_SECRETS: Final = "external-secrets.io"
 
 _GENERATORS: Final = "generators.external-secrets.io/v1alpha1"
 _ONCE: Final = frozenset({"0", "0s", "0m", "0h"})
-
-
-def _makes(body: JsonObject) -> tuple[Made, ...]:
-    """Source: external-secrets, creationPolicy: None makes nothing, Merge adds to a Secret that is there."""
-    target = mapping(dig(body, "spec", "target"))
-    policy = text(target.get("creationPolicy"))
-    # A target of another kind is made instead of a Secret.
-    manifest = mapping(target.get("manifest"))
-    name = text(target.get("name")) or text(dig(body, "metadata", "name"))
-    return () if policy == "None" or manifest else made_secrets(body, [name], is_whole=policy != "Merge")
 
 
 def _references(body: JsonObject) -> Iterator[PodReference]:
@@ -81,12 +69,6 @@ def _store(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
         yield PodReference("SecretStore", text(fields.get("name")), (*at, "name"), group=EXTERNAL_SECRETS)
 
 
-def _health(live: JsonObject) -> Health:
-    """Healthy once Ready, when the Secret was written for the newest spec; Unhealthy while it cannot be."""
-    health = by_condition(live, "Ready")
-    return Health.PROGRESSING if health is Health.HEALTHY and _is_behind(live) else health
-
-
 def _is_behind(live: JsonObject) -> bool:
     """Return whether the written Secret is of an older spec.
 
@@ -103,49 +85,64 @@ def _is_behind(live: JsonObject) -> bool:
     return bool(written) and generation is not None and written != str(generation)
 
 
-EXTERNAL_SECRET = Interpreter(
-    kinds=((EXTERNAL_SECRETS, "ExternalSecret"),),
-    dependencies=lambda body: as_dependencies(_references(body), body),
-    makes=_makes,
-    health=_health,
-)
+class ExternalSecret(Interpreter):
+    """The ExternalSecret of the External Secrets Operator."""
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        return as_dependencies(_references(body), body)
+
+    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+        """Source: external-secrets, creationPolicy: None makes nothing, Merge adds to a Secret that is there."""
+        target = mapping(dig(body, "spec", "target"))
+        policy = text(target.get("creationPolicy"))
+        # A target of another kind is made instead of a Secret.
+        manifest = mapping(target.get("manifest"))
+        name = text(target.get("name")) or text(dig(body, "metadata", "name"))
+        return () if policy == "None" or manifest else made_secrets(body, [name], is_whole=policy != "Merge")
+
+    def health(self, live: JsonObject) -> Health:
+        """Healthy once Ready, when the Secret was written for the newest spec; Unhealthy while it cannot be."""
+        health = by_condition(live, "Ready")
+        return Health.PROGRESSING if health is Health.HEALTHY and _is_behind(live) else health
 
 
-def _store_health(live: JsonObject) -> Health:
-    """Healthy once Ready; Unhealthy when its provider is not valid or does not let it in."""
-    return by_condition(live, "Ready")
+class SecretStore(Interpreter):
+    """The SecretStore of the External Secrets Operator."""
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        """Secrets, ConfigMaps and ServiceAccounts that any provider logs in with."""
+        return as_dependencies(credentials(dig(body, "spec", "provider"), ("spec", "provider")), body)
+
+    def health(self, live: JsonObject) -> Health:
+        """Healthy once Ready; Unhealthy when its provider is not valid or does not let it in."""
+        return by_condition(live, "Ready")
 
 
-SECRET_STORE = Interpreter(
-    kinds=((EXTERNAL_SECRETS, "SecretStore"),),
-    # Secrets, ConfigMaps and ServiceAccounts that any provider logs in with.
-    dependencies=lambda body: as_dependencies(credentials(dig(body, "spec", "provider"), ("spec", "provider")), body),
-    health=_store_health,
-)
+class SecretProviderClass(Interpreter):
+    """The SecretProviderClass of the Secrets Store CSI driver."""
 
-SECRET_PROVIDER_CLASS = Interpreter(
-    kinds=((SECRETS_STORE_GROUP, "SecretProviderClass"),),
-    # Source: Secrets Store CSI driver, "Sync as Kubernetes Secret": while a pod has the volume.
-    makes=lambda body: made_secrets(
-        body, [text(entry.get("secretName")) for _, entry in mappings(dig(body, "spec", "secretObjects"))]
-    ),
-)
+    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+        """Source: Secrets Store CSI driver, "Sync as Kubernetes Secret": while a pod has the volume."""
+        entries = mappings(dig(body, "spec", "secretObjects"))
+        return made_secrets(body, [text(entry.get("secretName")) for _, entry in entries])
 
 
-def _sealed_health(live: JsonObject) -> Health:
-    """Healthy once Synced. Unhealthy when it cannot be opened, or a Secret of another owner is in its place."""
-    return by_condition(live, "Synced")
+class SealedSecret(Interpreter):
+    """The SealedSecret."""
 
+    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+        """Source: sealed-secrets: the Secret has its name, whatever is in spec.template.metadata."""
+        return made_secrets(body, [text(dig(body, "metadata", "name"))])
 
-SEALED_SECRET = Interpreter(
-    kinds=(("bitnami.com", "SealedSecret"),),
-    # Source: sealed-secrets: the Secret has the name of the SealedSecret, whatever is in spec.template.metadata.
-    makes=lambda body: made_secrets(body, [text(dig(body, "metadata", "name"))]),
-    health=_sealed_health,
-)
+    def health(self, live: JsonObject) -> Health:
+        """Healthy once Synced. Unhealthy when it cannot be opened, or a Secret of another owner is in its place."""
+        return by_condition(live, "Synced")
+
 
 VAULT: Final = "secrets.hashicorp.com"
 """The API group."""
+
+VAULT_SECRETS: Final = ("VaultDynamicSecret", "VaultPKISecret", "VaultStaticSecret")
 
 
 def named_in(body: JsonObject, steps: tuple[str, ...], kind: str) -> Iterator[PodReference]:
@@ -174,52 +171,18 @@ def _vault_references(body: JsonObject) -> Iterator[PodReference]:
     yield PodReference("Secret", text(dig(body, *certificate)), certificate)
 
 
-def _vault_health(live: JsonObject) -> Health:
-    """Healthy when status.valid is true, Unhealthy when it is false."""
-    valid = dig(live, "status", "valid")
-    if is_on_its_way(live) or valid is None:
-        return Health.PROGRESSING
-    return Health.HEALTHY if valid is True else Health.UNHEALTHY
+class VaultAuth(Interpreter):
+    """VaultAuth and VaultConnection of the Vault Secrets Operator."""
 
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        return as_dependencies(_vault_references(body), body)
 
-VAULT_AUTH = Interpreter(
-    kinds=((VAULT, "VaultAuth"), (VAULT, "VaultConnection")),
-    dependencies=lambda body: as_dependencies(_vault_references(body), body),
-    health=_vault_health,
-)
-
-_NAME: Final = ("spec", "destination", "name")
-
-
-def _vault_makes(body: JsonObject) -> tuple[Made, ...]:
-    """Source: Vault Secrets Operator, Destination: it makes the Secret where `create` is true, else it fills one."""
-    destination = mapping(dig(body, "spec", "destination"))
-    return made_secrets(body, [text(destination.get("name"))], is_whole=destination.get("create") is True)
-
-
-def _vaultsecret_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Return its login, and the Secret that it only fills. Objects in another namespace are no dependencies."""
-    references = list(named_in(body, ("spec", "vaultAuthRef"), "VaultAuth"))
-    references += [
-        PodReference(part.identity.kind, part.identity.name, _NAME) for part in _vault_makes(body) if not part.is_whole
-    ]
-    return as_dependencies(references, body)
-
-
-def _vaultsecret_health(live: JsonObject) -> Health:
-    """Healthy once the newest spec was synced; Unhealthy if Vault refuses the named secret.
-
-    Source: Vault Secrets Operator, API reference: lastGeneration is the last reconciled one; a static secret that was
-    read has a secretMAC, unless that is switched off; an issued certificate is valid.
-    """
-    if is_on_its_way(live):
-        return Health.PROGRESSING
-    status, generation = mapping(live.get("status")), dig(live, "metadata", "generation")
-    generation_seen = status.get("lastGeneration")
-    if not generation_seen or (generation is not None and generation_seen != generation):
-        return Health.PROGRESSING
-    conditions = [condition(live, kind).get("status") for kind in ("Ready", "Healthy", "SecretSynced")]
-    return Health.UNHEALTHY if "False" in conditions or _is_empty(live) else Health.HEALTHY
+    def health(self, live: JsonObject) -> Health:
+        """Healthy when status.valid is true, Unhealthy when it is false."""
+        valid = dig(live, "status", "valid")
+        if is_on_its_way(live) or valid is None:
+            return Health.PROGRESSING
+        return Health.HEALTHY if valid is True else Health.UNHEALTHY
 
 
 def _is_empty(live: JsonObject) -> bool:
@@ -230,43 +193,63 @@ def _is_empty(live: JsonObject) -> bool:
     return is_static and dig(live, "spec", "hmacSecretData") is not False and not status.get("secretMAC")
 
 
-VAULT_SECRET = Interpreter(
-    kinds=((VAULT, "VaultDynamicSecret"), (VAULT, "VaultPKISecret"), (VAULT, "VaultStaticSecret")),
-    dependencies=_vaultsecret_dependencies,
-    makes=_vault_makes,
-    health=_vaultsecret_health,
-)
+class VaultSecret(Interpreter):
+    """VaultDynamicSecret, VaultPKISecret and VaultStaticSecret."""
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        """Return its login, and the Secret that it only fills. Objects in another namespace are no dependencies."""
+        filled = (part.identity for part in self.makes(body) if not part.is_whole)
+        secrets = (PodReference(secret.kind, secret.name, ("spec", "destination", "name")) for secret in filled)
+        return as_dependencies((*named_in(body, ("spec", "vaultAuthRef"), "VaultAuth"), *secrets), body)
+
+    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+        """Source: Vault Secrets Operator, Destination: it makes the Secret if `create` is true, else it fills one."""
+        destination = mapping(dig(body, "spec", "destination"))
+        return made_secrets(body, [text(destination.get("name"))], is_whole=destination.get("create") is True)
+
+    def health(self, live: JsonObject) -> Health:
+        """Healthy once the newest spec was synced; Unhealthy if Vault refuses the named secret.
+
+        Source: Vault Secrets Operator, API reference: lastGeneration is the last reconciled one; a static secret that
+        was read has a secretMAC, unless that is switched off; an issued certificate is valid.
+        """
+        if is_on_its_way(live):
+            return Health.PROGRESSING
+        status, generation = mapping(live.get("status")), dig(live, "metadata", "generation")
+        generation_seen = status.get("lastGeneration")
+        if not generation_seen or (generation is not None and generation_seen != generation):
+            return Health.PROGRESSING
+        conditions = [condition(live, kind).get("status") for kind in ("Ready", "Healthy", "SecretSynced")]
+        return Health.UNHEALTHY if "False" in conditions or _is_empty(live) else Health.HEALTHY
 
 
-def _certificate_references(body: JsonObject) -> Iterator[PodReference]:
-    yield from issuer_of(dig(body, "spec", "issuerRef"), ("spec", "issuerRef"))
-    yield from credentials(dig(body, "spec", "keystores"), ("spec", "keystores"))
+class Certificate(Interpreter):
+    """The Certificate of cert-manager."""
 
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        issuers = issuer_of(dig(body, "spec", "issuerRef"), ("spec", "issuerRef"))
+        return as_dependencies((*issuers, *credentials(dig(body, "spec", "keystores"), ("spec", "keystores"))), body)
 
-def _certificate_health(live: JsonObject) -> Health:
-    """Healthy while Ready, renewals included; Progressing while it is issued; Unhealthy when that failed or it expired.
+    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+        return made_secrets(body, [text(dig(body, "spec", "secretName"))])
 
-    Source: cert-manager, API reference, CertificateStatus: failedIssuanceAttempts counts since the last success.
-    """
-    if is_on_its_way(live):
-        return Health.PROGRESSING
-    ready, issuing = condition(live, "Ready"), condition(live, "Issuing")
-    is_known = bool(ready) and not is_stale(ready, live)
-    if is_known and ready.get("status") == "True":
-        return Health.HEALTHY
-    if is_known and ready.get("reason") == "Expired":
-        return Health.UNHEALTHY
-    if issuing.get("status") == "True" or is_stale(issuing, live):
-        return Health.PROGRESSING
-    return Health.UNHEALTHY if count(dig(live, "status", "failedIssuanceAttempts"), 0) else Health.PROGRESSING
+    def health(self, live: JsonObject) -> Health:
+        """Healthy while Ready, renewals included; Progressing while issued; Unhealthy if that failed or it expired.
 
+        Source: cert-manager, API reference, CertificateStatus: failedIssuanceAttempts counts since the last success.
+        """
+        if is_on_its_way(live):
+            return Health.PROGRESSING
+        ready, issuing = condition(live, "Ready"), condition(live, "Issuing")
+        is_known = bool(ready) and not is_stale(ready, live)
+        if is_known and ready.get("status") == "True":
+            return Health.HEALTHY
+        if is_known and ready.get("reason") == "Expired":
+            return Health.UNHEALTHY
+        if issuing.get("status") == "True" or is_stale(issuing, live):
+            return Health.PROGRESSING
+        return Health.UNHEALTHY if count(dig(live, "status", "failedIssuanceAttempts"), 0) else Health.PROGRESSING
 
-CERTIFICATE = Interpreter(
-    kinds=((CERT_MANAGER, "Certificate"),),
-    dependencies=lambda body: as_dependencies(_certificate_references(body), body),
-    makes=lambda body: made_secrets(body, [text(dig(body, "spec", "secretName"))]),
-    health=_certificate_health,
-)
 
 _ACCOUNT_KEY = ("spec", "acme", "privateKeySecretRef", "name")
 
@@ -280,13 +263,12 @@ def _issuer_references(body: JsonObject) -> Iterator[PodReference]:
         yield ref._replace(optional=is_made) if ref.steps == _ACCOUNT_KEY else ref
 
 
-def _issuer_health(live: JsonObject) -> Health:
-    """Healthy once Ready; Unhealthy when its CA is not there, or it is not let in."""
-    return by_condition(live, "Ready")
+class Issuer(Interpreter):
+    """The Issuer of cert-manager."""
 
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        return as_dependencies(_issuer_references(body), body)
 
-ISSUER = Interpreter(
-    kinds=((CERT_MANAGER, "Issuer"),),
-    dependencies=lambda body: as_dependencies(_issuer_references(body), body),
-    health=_issuer_health,
-)
+    def health(self, live: JsonObject) -> Health:
+        """Healthy once Ready; Unhealthy when its CA is not there, or it is not let in."""
+        return by_condition(live, "Ready")

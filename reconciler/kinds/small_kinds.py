@@ -1,7 +1,7 @@
 """Kinds of which little is to be known.
 
-ConfigMap, Secret, and the kinds that hold volumes; Service, Ingress and ServiceImport; HorizontalPodAutoscaler, and
-ScaledObject of KEDA; CustomResourceDefinition, Namespace, ServiceAccount and the kinds that limit others.
+Secret, PersistentVolumeClaim; Service, Ingress and ServiceImport; HorizontalPodAutoscaler, and ScaledObject of KEDA;
+CustomResourceDefinition, Namespace and PodDisruptionBudget.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from reconciler.api.content import CIPHERTEXT_MARK, JsonObject, dig, without
 from reconciler.api.demand import DependencyRef, Made
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import (
-    by_text,
     condition,
     count,
     is_observed,
@@ -27,7 +26,7 @@ from reconciler.kinds.body_fields import (
     without_annotations,
 )
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import (
+from reconciler.kinds.references import (
     PodReference,
     annotated_issuer,
     as_dependencies,
@@ -35,18 +34,19 @@ from reconciler.kinds.pod_template import (
     made_secrets,
 )
 
-CONFIG_MAP = Interpreter(kinds=(("", "ConfigMap"),))
-
 _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, not a secret
 _ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 
 
-def _secret_sanitize(body: JsonObject) -> JsonObject:
-    """Source: Karmada: a token Secret goes without data, which each cluster fills in; design#string-data."""
-    pruned = _fold_string_data(prune_server_fields(body))
-    if pruned.get("type") != _TOKEN:
-        return pruned
-    return without_annotations(without(pruned, ("data",)), (_ACCOUNT_UID,))
+class Secret(Interpreter):
+    """The Secret."""
+
+    def sanitize(self, body: JsonObject) -> JsonObject:
+        """Source: Karmada: a token Secret goes without data, which each cluster fills in; design#string-data."""
+        pruned = _fold_string_data(prune_server_fields(body))
+        if pruned.get("type") != _TOKEN:
+            return pruned
+        return without_annotations(without(pruned, ("data",)), (_ACCOUNT_UID,))
 
 
 def _fold_string_data(body: JsonObject) -> JsonObject:
@@ -71,151 +71,126 @@ def _fold_string_data(body: JsonObject) -> JsonObject:
     return {**changed, "stringData": rest} if rest else changed
 
 
-SECRET = Interpreter(kinds=(("", "Secret"),), sanitize=_secret_sanitize)
+class PersistentVolumeClaim(Interpreter):
+    """The PersistentVolumeClaim."""
 
-PERSISTENT_VOLUME = Interpreter(kinds=(("", "PersistentVolume"),), namespaced=False)
+    def health(self, live: JsonObject) -> Health:
+        """Healthy when Bound. Pending is Progressing: with WaitForFirstConsumer it waits for a pod.
 
-PERSISTENT_VOLUME_CLAIM = Interpreter(
-    kinds=(("", "PersistentVolumeClaim"),),
-    # Source: Karmada.
-    health=by_text(
-        Health.PROGRESSING,
-        {"Bound": Health.HEALTHY, "Lost": Health.UNHEALTHY},
-        *("status", "phase"),
-        rule="Healthy when Bound. Pending is Progressing: with WaitForFirstConsumer it waits for a pod.",
-    ),
-)
-
-STORAGE_CLASS = Interpreter(kinds=(("storage.k8s.io", "StorageClass"),), namespaced=False)
+        Source: Karmada.
+        """
+        phases = {"Bound": Health.HEALTHY, "Lost": Health.UNHEALTHY}
+        return phases.get(text(dig(live, "status", "phase")), Health.PROGRESSING)
 
 
-def scale_target(body: JsonObject) -> Identity | None:
-    """The object whose replicas the autoscaler decides; None when it names none.
+class Autoscaler(Interpreter):
+    """HorizontalPodAutoscaler, and ScaledObject of KEDA."""
 
-    KEDA takes a missing kind for Deployment and a missing apiVersion for apps/v1; an HPA writes both.
-    """
-    target = mapping(dig(body, "spec", "scaleTargetRef"))
-    name = text(target.get("name"))
-    if not name:
-        return None
-    kind = text(target.get("kind")) or "Deployment"
-    group = GVK.parse(text(target.get("apiVersion")) or "apps/v1", kind).group
-    return Identity(group, kind, namespace_of(body), name)
+    def scale_target(self, body: JsonObject) -> Identity | None:
+        """The object whose replicas the autoscaler decides; None when it names none.
 
-
-HORIZONTAL_POD_AUTOSCALER = Interpreter(kinds=(("autoscaling", "HorizontalPodAutoscaler"),), scale_target=scale_target)
-
-SCALED_OBJECT = Interpreter(kinds=(("keda.sh", "ScaledObject"),), scale_target=scale_target)
+        KEDA takes a missing kind for Deployment and a missing apiVersion for apps/v1; an HPA writes both.
+        """
+        target = mapping(dig(body, "spec", "scaleTargetRef"))
+        name = text(target.get("name"))
+        if not name:
+            return None
+        kind = text(target.get("kind")) or "Deployment"
+        group = GVK.parse(text(target.get("apiVersion")) or "apps/v1", kind).group
+        return Identity(group, kind, namespace_of(body), name)
 
 
-def _definition_health(live: JsonObject) -> Health:
-    """Healthy once Established, when its resources can be written; Unhealthy when its names are taken."""
-    if condition(live, "Established").get("status") == "True":
-        return Health.HEALTHY
-    is_refused = condition(live, "NamesAccepted").get("status") == "False"
-    return Health.UNHEALTHY if is_refused else Health.PROGRESSING
+class CustomResourceDefinition(Interpreter):
+    """The CustomResourceDefinition."""
+
+    def health(self, live: JsonObject) -> Health:
+        """Healthy once Established, when its resources can be written; Unhealthy when its names are taken."""
+        if condition(live, "Established").get("status") == "True":
+            return Health.HEALTHY
+        is_refused = condition(live, "NamesAccepted").get("status") == "False"
+        return Health.UNHEALTHY if is_refused else Health.PROGRESSING
 
 
-CUSTOM_RESOURCE_DEFINITION = Interpreter(
-    kinds=(("apiextensions.k8s.io", "CustomResourceDefinition"),), namespaced=False, health=_definition_health
-)
+class Namespace(Interpreter):
+    """The Namespace."""
 
-NAMESPACE = Interpreter(
-    kinds=(("", "Namespace"),),
-    namespaced=False,
-    health=by_text(
-        Health.HEALTHY,
-        {"Terminating": Health.PROGRESSING},
-        *("status", "phase"),
-        rule="A Namespace that is being deleted accepts nothing: Progressing until it is created again.",
-    ),
-)
-
-SERVICE_ACCOUNT = Interpreter(kinds=(("", "ServiceAccount"),))
-LIMIT_RANGE = Interpreter(kinds=(("", "LimitRange"),))
-RESOURCE_QUOTA = Interpreter(kinds=(("", "ResourceQuota"),))
+    def health(self, live: JsonObject) -> Health:
+        """A Namespace that is being deleted accepts nothing: Progressing until it is created again."""
+        return Health.PROGRESSING if dig(live, "status", "phase") == "Terminating" else Health.HEALTHY
 
 
-def _budget_health(live: JsonObject) -> Health:
-    """Source: Karmada: healthy when currentHealthy is at least desiredHealthy."""
-    if not is_observed(live):
-        return Health.PROGRESSING
-    status = mapping(live.get("status"))
-    is_met = count(status.get("currentHealthy"), 0) >= count(status.get("desiredHealthy"), 0)
-    return Health.HEALTHY if is_met else Health.UNHEALTHY
+class PodDisruptionBudget(Interpreter):
+    """The PodDisruptionBudget."""
+
+    def health(self, live: JsonObject) -> Health:
+        """Source: Karmada: healthy when currentHealthy is at least desiredHealthy."""
+        if not is_observed(live):
+            return Health.PROGRESSING
+        status = mapping(live.get("status"))
+        is_met = count(status.get("currentHealthy"), 0) >= count(status.get("desiredHealthy"), 0)
+        return Health.HEALTHY if is_met else Health.UNHEALTHY
 
 
-POD_DISRUPTION_BUDGET = Interpreter(kinds=(("policy", "PodDisruptionBudget"),), health=_budget_health)
-
-
-def has_address(live: JsonObject) -> bool:
+def _has_address(live: JsonObject) -> bool:
     """Return whether an entry of status.loadBalancer.ingress has a hostname or an IP address."""
     entries = mappings(dig(live, "status", "loadBalancer", "ingress"))
     return any(entry.get("hostname") or entry.get("ip") for _, entry in entries)
 
 
-def _service_health(live: JsonObject) -> Health:
-    """Healthy, unless a load balancer has not given it an address yet.
+class ServiceKind(Interpreter):
+    """The Service."""
 
-    Source: Karmada: health of a Service. Without an address it is Progressing, not Unhealthy: that is the business of
-    the cluster's load balancer controller, and many a Service of type LoadBalancer never gets one.
-    """
-    if dig(live, "spec", "type") != "LoadBalancer" or has_address(live):
-        return Health.HEALTHY
-    return Health.PROGRESSING
+    def health(self, live: JsonObject) -> Health:
+        """Healthy, unless a load balancer has not given it an address yet.
 
-
-SERVICE = Interpreter(kinds=(("", "Service"),), health=_service_health)
-
-
-def _ingress_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Source: Karmada: the Secrets of tls; backends and the IngressClass are not dependencies.
-
-    With cert-manager also the Issuer that an annotation names. An entry without secretName does not stop the others (in
-    Karmada it stops all).
-    """
-    mentions = [
-        PodReference("Secret", text(entry.get("secretName")), ("spec", "tls", index, "secretName"))
-        for index, entry in mappings(dig(body, "spec", "tls"))
-    ]
-    return as_dependencies((*mentions, *annotated_issuer(body)), body)
+        Source: Karmada: health of a Service. Without an address it is Progressing, not Unhealthy: that is the business
+        of the cluster's load balancer controller, and many a Service of type LoadBalancer never gets one.
+        """
+        if dig(live, "spec", "type") != "LoadBalancer" or _has_address(live):
+            return Health.HEALTHY
+        return Health.PROGRESSING
 
 
-def _ingress_makes(body: JsonObject) -> tuple[Made, ...]:
-    """Source: cert-manager, "Annotated Ingress resource": the Secret of each entry of tls that names hosts."""
-    if not gets_certificates(body):
-        return ()
-    entries = [entry for _, entry in mappings(dig(body, "spec", "tls")) if entry.get("hosts")]
-    return made_secrets(body, [text(entry.get("secretName")) for entry in entries])
+class Ingress(Interpreter):
+    """The Ingress."""
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        """Source: Karmada: the Secrets of tls; backends and the IngressClass are not dependencies.
+
+        With cert-manager also the Issuer that an annotation names. An entry without secretName does not stop the others
+        (in Karmada it stops all).
+        """
+        mentions = [
+            PodReference("Secret", text(entry.get("secretName")), ("spec", "tls", index, "secretName"))
+            for index, entry in mappings(dig(body, "spec", "tls"))
+        ]
+        return as_dependencies((*mentions, *annotated_issuer(body)), body)
+
+    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+        """Source: cert-manager, "Annotated Ingress resource": the Secret of each entry of tls that names hosts."""
+        if not gets_certificates(body):
+            return ()
+        entries = [entry for _, entry in mappings(dig(body, "spec", "tls")) if entry.get("hosts")]
+        return made_secrets(body, [text(entry.get("secretName")) for entry in entries])
+
+    def health(self, live: JsonObject) -> Health:
+        """Source: Karmada: healthy with an address. Without one it is Progressing: many controllers never give one."""
+        return Health.HEALTHY if _has_address(live) else Health.PROGRESSING
 
 
-def _ingress_health(live: JsonObject) -> Health:
-    """Source: Karmada: healthy with an address. Without one it is Progressing: many controllers never give one."""
-    return Health.HEALTHY if has_address(live) else Health.PROGRESSING
+class ServiceImport(Interpreter):
+    """The ServiceImport of the Multi-Cluster Services API."""
 
-
-INGRESS = Interpreter(
-    kinds=(("networking.k8s.io", "Ingress"),),
-    dependencies=_ingress_dependencies,
-    makes=_ingress_makes,
-    health=_ingress_health,
-)
-
-_SERVICE_NAME: Final = "kubernetes.io/service-name"
-
-
-def _derived_services(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Source: Karmada: the Service `derived-NAME` and the EndpointSlices that are labelled with it."""
-    name = text(dig(body, "metadata", "name"))
-    if not name:
-        return ()
-    namespace, derived = namespace_of(body), f"derived-{name}"
-    service = Identity("", "Service", namespace, derived)
-    slices = Identity("discovery.k8s.io", "EndpointSlice", namespace, "")
-    return (
-        DependencyRef(identity=service, path="metadata.name"),
-        DependencyRef(identity=slices, path="metadata.name", optional=True, labels=((_SERVICE_NAME, derived),)),
-    )
-
-
-SERVICE_IMPORT = Interpreter(kinds=(("multicluster.x-k8s.io", "ServiceImport"),), dependencies=_derived_services)
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        """Source: Karmada: the Service `derived-NAME` and the EndpointSlices that are labelled with it."""
+        name = text(dig(body, "metadata", "name"))
+        if not name:
+            return ()
+        namespace, derived = namespace_of(body), f"derived-{name}"
+        service = Identity("", "Service", namespace, derived)
+        slices = Identity("discovery.k8s.io", "EndpointSlice", namespace, "")
+        labels = (("kubernetes.io/service-name", derived),)
+        return (
+            DependencyRef(identity=service, path="metadata.name"),
+            DependencyRef(identity=slices, path="metadata.name", optional=True, labels=labels),
+        )

@@ -18,7 +18,7 @@ from reconciler.api.policies import (
 )
 from reconciler.documents import CompiledPatch, PatchFault, compile_patch, pointer_tokens, resolve, with_value_at
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import SPEC_TEMPLATE, PodTemplate
+from reconciler.kinds.pod_template import SPEC_TEMPLATE, PodKind
 from reconciler.kinds.registry import GENERIC
 from reconciler.regex import regex
 from reconciler.templates import ImageFault, override_image, parse_image, replaces_registry
@@ -192,14 +192,13 @@ def _hint(body: JsonObject, operations: tuple[PatchOperation, ...], fault: Patch
 
 
 _OWNERS_OF_PODS: Final = ("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet")
-_BY_KIND_NAME: Final = {**dict.fromkeys(_OWNERS_OF_PODS, SPEC_TEMPLATE), "Pod": PodTemplate(())}
+_BY_KIND_NAME: Final = dict[str, Interpreter](dict.fromkeys(_OWNERS_OF_PODS, SPEC_TEMPLATE), Pod=PodKind(path=()))
 """Kinds of other groups (of OpenKruise, say) with the pods at the path of the built-in kind of that name."""
 
 
 def containers_of(body: JsonObject, interpreter: Interpreter) -> tuple[tuple[Step, ...], ...]:
     """Return steps to the containers and init containers of a body."""
-    template = _by_kind_name(body) if interpreter is GENERIC else None
-    return template.containers(body) if template else interpreter.containers(body)
+    return _interpreter_for(body, interpreter).containers(body)
 
 
 def edit_images(body: JsonObject, overrider: ImageOverrider, interpreter: Interpreter) -> BodyEdit | EditFault:
@@ -211,11 +210,11 @@ def edit_images(body: JsonObject, overrider: ImageOverrider, interpreter: Interp
     if overrider.predicate:
         located = _text_at(body, overrider.predicate, "predicate")
         return located if isinstance(located, EditFault) else _edit(body, (located,), overrider)
-    template = _by_kind_name(body) if interpreter is GENERIC else None
-    if interpreter is GENERIC and template is None:
+    interpreter = _interpreter_for(body, interpreter)
+    if interpreter is GENERIC:
         message = f"it is not known where a {body.get('kind')} has its images, so none was changed; use a predicate"
         return BodyEdit(body, warnings=(("images-unknown", message),))
-    return _edit(body, template.images(body) if template else interpreter.images(body), overrider)
+    return _edit(body, interpreter.images(body), overrider)
 
 
 def changed_quietly(images: tuple[str, ...], overrider: ImageOverrider) -> bool | None:
@@ -236,9 +235,9 @@ def changed_quietly(images: tuple[str, ...], overrider: ImageOverrider) -> bool 
     return changes
 
 
-def _by_kind_name(body: JsonObject) -> PodTemplate | None:
-    kind = body.get("kind")
-    return _BY_KIND_NAME.get(kind) if isinstance(kind, str) else None
+def _interpreter_for(body: JsonObject, interpreter: Interpreter) -> Interpreter:
+    """Return the interpreter of the kind, else one by its name alone."""
+    return _BY_KIND_NAME.get(str(body.get("kind")), GENERIC) if interpreter is GENERIC else interpreter
 
 
 def _edit(

@@ -42,8 +42,6 @@ _BEGUN: Final[Mapping[tuple[str, str], JsonObject]] = {
 _ENDED: Final = {"status": {"phase": "Succeeded", "conditions": [{"type": "Complete", "status": "True"}]}}
 """The status of a hook of a revision at rest."""
 
-_ANY_STATUS: Final = {"status": {"observedGeneration": 1}}
-
 
 def is_written(schedule: Schedule, identity: Identity, cluster: str) -> bool:
     """Return whether a scheduled object is written there: neither it nor its prerequisites are frozen or held back."""
@@ -208,7 +206,7 @@ def _observed_health(observation: ClusterObservation | None, live: LiveObject, i
     """Return the observed health; without observation that of a revision at rest."""
     interpreter = interpreters.of(*live.identity[:2])
     workload = observation.workloads.get(live.identity) if observation is not None else None
-    is_counted = interpreter.available(_ANY_STATUS) is not None
+    is_counted = interpreter.counts_replicas
     if workload is None:
         return LastHealth(Health.HEALTHY, interpreter.demand(live.body).replicas if is_counted else None)
     return LastHealth(workload.health, workload.ready if is_counted else None)

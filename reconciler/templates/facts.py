@@ -35,7 +35,7 @@ _NOTHING: Final = TemplateFacts(demand=GENERIC.demand({}))
 def facts_of(template: Template, interpreters: Registry) -> TemplateFacts:
     """Return the facts that the interpreter of its kind reads from a template."""
     interpreter = interpreters.of(*template.identity[:2])
-    if interpreter.demand is GENERIC.demand and interpreter.dependencies is GENERIC.dependencies:
+    if interpreter.rules.isdisjoint(("demand", "dependencies")):
         return _NOTHING
     content = _keeper(template, interpreter)
     if content is None:
@@ -102,21 +102,21 @@ def _keeper(template: Template, interpreter: Interpreter) -> Content | None:
 def _ask_the_rest(template: Template, interpreter: Interpreter) -> None:
     """Call the other functions of the interpreter: few kinds have them, and their users call them again."""
     for name in ("scale_target", "makes", "pod_template"):
-        if (ask := getattr(interpreter, name)) is not getattr(GENERIC, name):
-            ask(template.body)
+        if name in interpreter.rules:
+            getattr(interpreter, name)(template.body)
 
 
 def scale_target_of(template: Template, interpreters: Registry) -> Identity | None:
     """The object that it scales; None of one that cannot be read, which `check_facts` refuses."""
-    ask = interpreters.of(*template.identity[:2]).scale_target
+    interpreter = interpreters.of(*template.identity[:2])
     # Few kinds scale others, and only their bodies need be looked at.
-    return None if ask is GENERIC.scale_target else try_call(ask, template.body).value
+    return try_call(interpreter.scale_target, template.body).value if "scale_target" in interpreter.rules else None
 
 
 def made_of(template: Template, interpreters: Registry) -> tuple[Made, ...]:
     """Return the objects that a controller makes of it; none if unreadable, which `check_facts` refuses."""
-    ask = interpreters.of(*template.identity[:2]).makes
-    return () if ask is GENERIC.makes else try_call(ask, template.body).value or ()
+    interpreter = interpreters.of(*template.identity[:2])
+    return (try_call(interpreter.makes, template.body).value if "makes" in interpreter.rules else None) or ()
 
 
 def _read(template: Template, interpreter: Interpreter) -> TemplateFacts:
@@ -137,7 +137,7 @@ def malformed_images(template: Template) -> tuple[tuple[str, str], ...]:
 
 
 def _images(template: Template, interpreter: Interpreter) -> tuple[str, ...] | None:
-    if interpreter.images is GENERIC.images:
+    if "images" not in interpreter.rules:
         return ()
     images = interpreter.images(template.body)
     return tuple([image for _, image in images]) if all(steps[0] == "spec" for steps, _ in images) else None

@@ -13,26 +13,22 @@ import pytest
 from tests.e2e.rule_stores import write_store
 
 PLUGIN = """
-from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import SPEC_TEMPLATE
+from reconciler.kinds.pod_template import PodKind
 from reconciler.kinds.body_fields import REPLICAS, replicas_of, with_replicas
 from reconciler.api.demand import Demand
 
 
-def _demand(body):
-    return Demand(replicas=replicas_of(body), shape=SPEC_TEMPLATE.shape(body))
+class CloneSet(PodKind):
+    replicas_path = REPLICAS
+
+    def demand(self, body):
+        return Demand(replicas=replicas_of(body), shape=self.shape(body))
+
+    def with_replicas(self, body, replicas):
+        return with_replicas(body, replicas)
 
 
-INTERPRETER = Interpreter(
-    kinds=(("apps.kruise.io", "CloneSet"),),
-    demand=_demand,
-    with_replicas=with_replicas,
-    replicas_path=REPLICAS,
-    dependencies=SPEC_TEMPLATE.dependencies,
-    images=SPEC_TEMPLATE.images,
-    containers=SPEC_TEMPLATE.containers,
-    pod_template=SPEC_TEMPLATE.of,
-)
+INTERPRETER = CloneSet(("apps.kruise.io", "CloneSet"))
 """
 CLONE_SET = {
     "apiVersion": "apps.kruise.io/v1alpha1",

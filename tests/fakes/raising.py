@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from msgspec.structs import replace
-
 from reconciler.api.content import JsonObject
 from reconciler.kinds import BUILT_IN_KINDS, Interpreter, Registry, registry_of
-from reconciler.kinds.built_in import BUILT_IN
+from reconciler.kinds.registry import BUILT_IN
 
 Raises = Callable[[JsonObject], bool]
 """True if it raises for a live object."""
@@ -28,8 +26,16 @@ def raising(group: str, kind: str, when: Raises = lambda live: True) -> Interpre
 
         return judged
 
-    failing = replace(known, health=fail_for(known.health), outcome=fail_for(known.outcome))
-    return replace(failing, available=fail_for(known.available)) if known.counts_replicas else failing
+    names = ("health", "outcome", "available")
+    return with_rules(known, **{name: fail_for(getattr(known, name)) for name in names})
+
+
+def with_rules(known: Interpreter, **rules: Callable[..., Any]) -> Interpreter:
+    """Return an interpreter with functions of bodies instead of its methods."""
+    other: Any = type("Other", (type(known),), {name: staticmethod(rule) for name, rule in rules.items()})
+    interpreter: Interpreter = other.__new__(other)
+    vars(interpreter).update(vars(known))
+    return interpreter
 
 
 def registry_with(*given: tuple[str, Interpreter]) -> Registry:

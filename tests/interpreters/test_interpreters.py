@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,17 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import fields
 
-import reconciler.kinds
 from reconciler.api.content import dig
 from reconciler.api.demand import PodShape
 from reconciler.api.problem import dotted
 from reconciler.api.refs import GVK
 from reconciler.errors import ConfigurationError
 from reconciler.kinds import BUILT_IN_KINDS, GENERIC, Interpreter, fields_of_the_cluster, registry_of
-from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.cluster_fields import CLUSTER_FIELDS
+from reconciler.kinds.registry import BUILT_IN
 from reconciler.plugins import with_plugins
 from tests.yaml_text import load_yaml
 
@@ -121,7 +118,7 @@ def test_interpreter(case: Case) -> None:
     assert kind == "generic" or interpreter is dict(BUILT_IN)[kind]
     before = copy.deepcopy(case["object"])
     assert OPERATIONS[operation](interpreter, case) == case["expect"]
-    if operation == "health" and interpreter.why is not GENERIC.why:
+    if operation == "health" and "why" in interpreter.rules:
         assert interpreter.why(case["object"]) == case.get("why", "")
     assert case["object"] == before, "the object was written into"
     assert case["source"]
@@ -130,11 +127,7 @@ def test_interpreter(case: Case) -> None:
 @pytest.mark.parametrize(("name", "interpreter"), BUILT_IN, ids=[name for name, _ in BUILT_IN])
 def test_every_interpreter_has_cases_for_all_that_it_says(name: str, interpreter: Interpreter) -> None:
     tables = {case["table"] for case in CASES}
-    said = {
-        field.name
-        for field in fields(Interpreter)
-        if field.name in OPERATIONS and getattr(interpreter, field.name) != field.default
-    }
+    said = {name for name in OPERATIONS if name in interpreter.rules}
     assert {f"{name}/{operation}" for operation in said | {"sanitize"}} <= tables
     seen = {
         GVK.parse(case["object"]["apiVersion"], case["object"]["kind"]).group_kind
@@ -172,18 +165,28 @@ def test_an_unknown_kind_has_no_replicas() -> None:
 
 
 def test_every_interpreter_of_the_program_is_built_in() -> None:
-    folder = Path(reconciler.kinds.__file__).parent
-    written = [
-        name
-        for path in folder.rglob("*.py")
-        if path.stem != "registry"
-        for name in re.findall(r"^[A-Z_]+ = (?:Interpreter|replace)\(", path.read_text(), re.M)
-    ]
-    assert len(written) == len(BUILT_IN)
+    def below(one: type[Interpreter]) -> set[type[Interpreter]]:
+        return {one}.union(*(below(other) for other in one.__subclasses__()))
+
+    written = {one for one in below(Interpreter) if one.__module__.startswith("reconciler.")}
+    assert {one.__name__ for one in written - {type(one) for _, one in BUILT_IN}} == {
+        "GatewayKind",
+        "PodKind",
+        "ScaledKind",
+    }
+    assert [name for name, _ in BUILT_IN] == sorted(name for name, _ in BUILT_IN)
+
+
+@pytest.mark.parametrize(("name", "interpreter"), BUILT_IN, ids=[name for name, _ in BUILT_IN])
+def test_what_a_class_says_of_itself_is_what_it_overrides(name: str, interpreter: Interpreter) -> None:
+    assert interpreter.counts_replicas is ("available" in interpreter.rules)
+    assert interpreter.tells_by_events is ("lacking_pods" in interpreter.rules)
+    assert interpreter.runs_pods is ("images" in interpreter.rules) is ("pod_template" in interpreter.rules)
+    assert bool(interpreter.replicas_path) is ("with_replicas" in interpreter.rules)
 
 
 def test_two_interpreters_of_one_kind_are_refused() -> None:
-    double = Interpreter(kinds=(("apps", "Deployment"),))
+    double = Interpreter(("apps", "Deployment"))
     with pytest.raises(ConfigurationError, match="Deployment of apps is described by both deployment and mine"):
         registry_of((*BUILT_IN, ("mine", double)))
 
@@ -202,10 +205,12 @@ def install(folder: Path, plugin: str) -> None:
     (info / "entry_points.txt").write_text(f"[reconciler.interpreters]\nwidget = {plugin}\n")
     (folder / "fleet_widgets.py").write_text(
         "from reconciler.kinds.interpreter import Interpreter\n"
-        "WIDGET = Interpreter(kinds=(('example.com', 'Widget'),))\n"
-        "DEPLOYMENT = Interpreter(kinds=(('apps', 'Deployment'),))\n"
+        "WIDGET = Interpreter(('example.com', 'Widget'))\n"
+        "DEPLOYMENT = Interpreter(('apps', 'Deployment'))\n"
         "TEXT = 'none'\n"
     )
+    old = "from reconciler.kinds.interpreter import Interpreter\nOLD = Interpreter(kinds=(('example.com', 'Old'),))\n"
+    (folder / "fleet_old_widgets.py").write_text(old)
 
 
 def test_an_installed_plugin_describes_a_further_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,6 +228,7 @@ def test_an_installed_plugin_describes_a_further_kind(tmp_path: Path, monkeypatc
         ("fleet_widgets:TEXT", "is no Interpreter"),
         ("fleet_widgets:NOTHING", "does not load"),
         ("fleet_no_such_module:X", "does not load"),
+        ("fleet_old_widgets:OLD", "does not load"),
     ],
 )
 def test_an_unusable_plugin_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: str, said: str) -> None:

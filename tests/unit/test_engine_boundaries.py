@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import Any, Final
 
 import pytest
-from msgspec.structs import replace
 
 from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Snapshot, StoreFile
@@ -26,6 +25,7 @@ from reconciler.planner import compare_revisions
 from reconciler.report import rendering
 from reconciler.report.plan.plan_patches import plan_patches
 from reconciler.scheduler import ScheduleTables, schedule_fleet
+from tests.fakes.raising import with_rules
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 SECRET: Final = "hunter2-canary"
@@ -74,7 +74,7 @@ def spoilt_registry(name: str) -> Registry:
         about_bad(body)
         return sound(body, *args)
 
-    return Registry({**BUILT_IN_KINDS.by_kind, ("apps", "Deployment"): replace(deployments, **{name: spoilt})})
+    return Registry({**BUILT_IN_KINDS.by_kind, ("apps", "Deployment"): with_rules(deployments, **{name: spoilt})})
 
 
 def store(image: str, *more: dict[str, Any]) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reconciler.api.clusters import Observations
-from reconciler.api.content import dig, with_value
-from reconciler.api.demand import Demand
+from reconciler.api.content import JsonObject, dig, with_value
+from reconciler.api.demand import Demand, DependencyRef
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -22,14 +22,22 @@ from tests.fakes.worlds import NOW, config_map, fleet_of
 MEMBERS = ("spec", "members")
 RING = Identity("example.com", "Ring", "demo", "app")
 CONFIG = Identity("", "ConfigMap", "demo", "app")
-PLUGIN = Interpreter(
-    kinds=((RING.group, RING.kind),),
-    demand=lambda body: Demand(replicas=dig(body, *MEMBERS)),
-    with_replicas=lambda body, replicas: with_value(body, MEMBERS, replicas),
-    replicas_path=MEMBERS,
-    dependencies=SPEC_TEMPLATE.dependencies,
-)
-WITH_PLUGIN = registry_with(("plugin ring", PLUGIN))
+
+
+class Ring(Interpreter):
+    replicas_path = MEMBERS
+
+    def demand(self, body: JsonObject) -> Demand:
+        return Demand(replicas=dig(body, *MEMBERS))
+
+    def with_replicas(self, body: JsonObject, replicas: int) -> JsonObject:
+        return with_value(body, MEMBERS, replicas)
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        return SPEC_TEMPLATE.dependencies(body)
+
+
+WITH_PLUGIN = registry_with(("plugin ring", Ring((RING.group, RING.kind))))
 
 
 def ring(image: str = "ring:1") -> dict[str, Any]:
@@ -98,7 +106,7 @@ def test_tables_of_other_interpreters_are_not_built_upon(turned: bool) -> None:
 
 
 def test_what_other_interpreters_render_is_settled_anew_though_it_is_placed_alike() -> None:
-    kept = registry_with(("plugin ring", Interpreter(kinds=((RING.group, RING.kind),))))
+    kept = registry_with(("plugin ring", Interpreter((RING.group, RING.kind))))
     first, again = decided(store(), BUILT_IN_KINDS), decided(store(), kept)
     assert first.bindings == again.bindings
     assert RING in changed_identities(first, again)

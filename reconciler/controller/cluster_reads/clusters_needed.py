@@ -94,10 +94,10 @@ def scaled_by(gone: Iterable[Identity], ledger: Ledger, interpreters: Registry) 
     """Return the recorded scale targets of removed autoscalers."""
     targets: set[Identity] = set()
     for identity in gone:
-        target_of = interpreters.of(*identity[:2]).scale_target
-        for rows in ledger.values() if target_of is not GENERIC.scale_target else ():
+        interpreter = interpreters.of(*identity[:2])
+        for rows in ledger.values() if "scale_target" in interpreter.rules else ():
             row = rows.get(identity)
-            target = target_of(row.recorded) if row is not None and row.recorded is not None else None
+            target = interpreter.scale_target(row.recorded) if row is not None and row.recorded is not None else None
             targets |= {target} if target is not None else set()
     return targets
 
@@ -164,11 +164,11 @@ def is_to_observe(identity: Identity, interpreters: Registry, decided: Schedule 
     if decided is not None and not may_need_room(identity, decided):
         return False
     interpreter = interpreters.of(*identity[:2])
-    if interpreter.replicas_path or interpreter.demand is not GENERIC.demand:
+    if interpreter.replicas_path or "demand" in interpreter.rules:
         return True
     policy = decided.policies.get(identity) if decided is not None else None
     may_fail_over = fails_over if policy is None else policy.application_failover is not None
-    may_run = interpreter.pod_template is not GENERIC.pod_template or identity[:2] not in BUILT_IN
+    may_run = "pod_template" in interpreter.rules or identity[:2] not in BUILT_IN
     return may_fail_over and may_run
 
 

@@ -25,7 +25,7 @@ from reconciler.controller.loop_state import State
 from reconciler.controller.retries.restores import number_of
 from reconciler.controller.tasks import WorkQueue
 from reconciler.errors import MemberClusterError
-from reconciler.kinds.registry import GENERIC, Registry
+from reconciler.kinds.registry import Registry
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.pod_shapes import Pod
 from reconciler.observe.pod_counts import STARTS_S, pod_troubles, refusals, starting
@@ -236,10 +236,9 @@ class PodDiagnostics:
 
     async def list_due(self, members: Mapping[str, MemberCluster]) -> int:
         """List the pods of unhealthy workloads that are due; return the number of lists."""
-        of, own = self._interpreters.of, GENERIC.pod_template
         # A bare Pod reports all of it itself.
-        ailing = [copy for copy in self._healths.unhealthy()
-                  if copy[1][:2] != ("", "Pod") and of(*copy[1][:2]).pod_template is not own]  # fmt: skip
+        kinds = self._interpreters.kinds_with("pod_template") - {("", "Pod")}
+        ailing = [copy for copy in self._healths.unhealthy() if copy[1][:2] in kinds]
         if not ailing:
             self._since, self._listed = {}, {}
             self._queue.keep(())

@@ -22,6 +22,7 @@ from reconciler.ownership import OWNER_ANNOTATION, OwnershipRecord, read_owner
 from reconciler.policy import Claims
 from reconciler.render import Rendered, RenderTables, render_all, render_copy
 from reconciler.scheduler import Autoscaling, Schedule
+from tests.fakes.raising import with_rules
 from tests.fakes.tables import namespaces_of
 from tests.fleets import fleet_of, with_templates
 from tests.rendering import MEMBERS, WEB
@@ -191,7 +192,7 @@ def pruned_in(asked: list[str]) -> Registry:
         asked.append(body["metadata"]["name"])
         return interpreter.sanitize(body)
 
-    return registry_of([("test", replace(interpreter, sanitize=sanitize))])
+    return registry_of([("test", with_rules(interpreter, sanitize=sanitize))])
 
 
 def test_without_rules_a_body_is_made_when_it_is_asked_for() -> None:

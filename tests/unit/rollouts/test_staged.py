@@ -15,6 +15,7 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
 from reconciler.kinds import BUILT_IN_KINDS, Registry
 from reconciler.rollouts import selected_of, staged
+from tests.fakes.raising import with_rules
 from tests.fakes.worlds import config_map, deployment, policy
 from tests.unit.rollouts.staged_bed import StagedBed, begun, done, rollout, store, told
 
@@ -329,7 +330,7 @@ def test_replicas_alone_are_no_new_release(before: dict[str, Any], after: dict[s
 def test_replicas_that_no_placement_assigns_are_a_release() -> None:
     """An installed interpreter may let a Deployment follow: its replicas are those of its body."""
     maps = BUILT_IN_KINDS.of("", "ConfigMap")
-    needs = replace(maps, dependencies=lambda body: (DependencyRef(identity=APP, path="spec"),))
+    needs = with_rules(maps, dependencies=lambda body: (DependencyRef(identity=APP, path="spec"),))
     placed = policy("ConfigMap", propagateDeps=True)
     first = store("r1", placed, config_map("app", a="1"), deployment(replicas=2), rollout())
     head = store("r2", placed, config_map("app", a="1"), deployment(replicas=5), rollout())

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.state import UnknownHealth, health_of, why_waiting
+from tests.fakes.raising import with_rules
 from tests.yaml_text import load_yaml
 
 ROWS = load_yaml((Path(__file__).parents[2] / "cases/state/health.yaml").read_text())["rows"]
@@ -45,7 +45,7 @@ def test_what_cannot_be_told_is_unknown_and_never_healthy() -> None:
         raise ValueError("no")
 
     live = live_of(ROWS[0])
-    interpreter = replace(BUILT_IN_KINDS.of("apps", "Deployment"), health=broken)
+    interpreter = with_rules(BUILT_IN_KINDS.of("apps", "Deployment"), health=broken)
     assert isinstance(health_of(live, interpreter), UnknownHealth)
 
 

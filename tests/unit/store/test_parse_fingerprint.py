@@ -16,7 +16,7 @@ from reconciler.kinds import Interpreter
 from reconciler.store import ParseCache, parse_cache
 from reconciler.store.parse_cache import PARTS, digest_of_source, parse_fingerprint
 from reconciler.templates import references_of
-from tests.fakes.raising import registry_with
+from tests.fakes.raising import registry_with, with_rules
 
 PACKAGE = Path(parse_cache.__file__).parents[1]
 OF_A_PLUGIN = StoreFile(
@@ -122,7 +122,7 @@ def test_facts_of_a_plugin_are_never_kept(tmp_path: Path) -> None:
         def refers(body: object) -> tuple[DependencyRef, ...]:
             return (DependencyRef(identity=Identity("", "ConfigMap", "ns", name), path="spec.uses"),)
 
-        plugin = Interpreter(kinds=(("x.io", "Widget"),), dependencies=refers)
+        plugin = with_rules(Interpreter(("x.io", "Widget")), dependencies=refers)
         kinds = registry_with(("plugin", plugin))
         cache = ParseCache(tmp_path / "c.db")
         kept = cache.load([OF_A_PLUGIN]) or {memo_key(OF_A_PLUGIN): parse_file(OF_A_PLUGIN)}

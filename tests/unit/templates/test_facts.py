@@ -14,7 +14,7 @@ from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS, Interpreter, registry_of
 from reconciler.templates import check_facts, demand_of, facts_of, images_of, references_of
-from tests.fakes.raising import registry_with
+from tests.fakes.raising import registry_with, with_rules
 
 BODY: dict[str, Any] = {"spec": {"replicas": 3, "template": {"spec": {"serviceAccountName": "sa"}}}}
 
@@ -45,7 +45,8 @@ def test_the_body_of_a_kind_without_either_is_not_looked_at() -> None:
 def test_what_a_plugin_says_is_not_kept() -> None:
     body = Content(tree={"spec": {"members": 5}})
     found = template("example.com", "Ring", body)
-    plugin = Interpreter(kinds=(("example.com", "Ring"),), demand=lambda body: Demand(replicas=body["spec"]["members"]))
+    ring = Interpreter(("example.com", "Ring"))
+    plugin = with_rules(ring, demand=lambda body: Demand(replicas=body["spec"]["members"]))
     with_plugin = registry_with(("plugin ring", plugin))
     assert demand_of(found, with_plugin).replicas == 5
     assert body.facts is None
@@ -64,7 +65,7 @@ def test_facts_are_kept_only_of_what_answers_every_question(monkeypatch: pytest.
         raise ValueError("no pod template")
 
     kind = ("apps", "Deployment")
-    refusing = msgspec.structs.replace(BUILT_IN_KINDS.by_kind[kind], pod_template=refuse)
+    refusing = with_rules(BUILT_IN_KINDS.by_kind[kind], pod_template=refuse)
     registry = registry_of([("here", refusing)])
     monkeypatch.setattr("reconciler.templates.facts.BUILT_IN_KINDS", registry)
     body = Content(tree=BODY)
@@ -87,5 +88,6 @@ def test_images_are_kept_with_the_body_and_unknown_of_a_kind_that_nobody_describ
 
 
 def test_images_outside_of_spec_are_not_told() -> None:
-    plugin = Interpreter(kinds=(("example.com", "Ring"),), images=lambda body: ((("metadata", "image"), "ring:1"),))
+    ring = Interpreter(("example.com", "Ring"))
+    plugin = with_rules(ring, images=lambda body: ((("metadata", "image"), "ring:1"),))
     assert images_of(template("example.com", "Ring", {}), registry_of([("plugin ring", plugin)])) is None

@@ -108,8 +108,10 @@ def test_what_has_no_replicas_is_not_observed_where_nothing_may_fail_over() -> N
 
 
 def test_what_a_plugin_says_has_replicas_is_observed() -> None:
-    widget = Interpreter(kinds=(("example.com", "Widget"),), replicas_path=("spec", "size"))
-    interpreters = registry_with(("plugin widget", widget))
+    class Widget(Interpreter):
+        replicas_path = ("spec", "size")
+
+    interpreters = registry_with(("plugin widget", Widget(("example.com", "Widget"))))
     found = kinds_observed({}, is_decided=False, interpreters=interpreters)
     assert found == {"Deployment", "PyTorchJob", "Widget"}
 
