@@ -197,7 +197,8 @@ def _too_many(
     is counted until that has ended: time alone lets nothing through.
     """
     due = {copy for copy in losing if cluster in (None, copy[0])}
-    begins = _begin((*(at for name, at in losses.held_since.items() if cluster in (None, name)), now), guards)
+    holds = [at for name, at in losses.held_since.items() if cluster in (None, name)]
+    begins = _begin((*holds, now), guards)
     lost = {(one.cluster, one.identity) for one in losses.recorded if (instant(one.time) or _EPOCH) > begins}
     gone = len({copy for copy in lost if cluster in (None, copy[0])} - due)
     # What there was before the window, not the rest that shrinks with each loss.
@@ -207,8 +208,8 @@ def _too_many(
         return ""
     where = "over the fleet" if cluster is None else "in one cluster"
     minutes, rest = divmod(guards.window_s, 60)
-    window = f"{minutes}m" if minutes and not rest else f"{guards.window_s}s"
-    note = f" within {window}, {gone} of them made already" if gone else ""
+    window = f"within {minutes}m" if minutes and not rest else f"within {guards.window_s}s"
+    note = f" {f'since {begins:%Y-%m-%dT%H:%M:%SZ}' if holds else window}, {gone} of them made already" if gone else ""
     return f"{len(due) + gone} deletions and releases {where}{note}, at most {most} pass"
 
 

@@ -137,9 +137,10 @@ def test_one_after_another_count_as_one_within_the_window() -> None:
     gone, held = one_by_one("abcdefgh", 40, Guards(window_s=600))
     assert gone == list("abcd"), "a tenth of the forty that there were, not of the rest"
     assert list(held) == list("efgh")
-    assert (
-        held["h"] == "guard: 8 deletions and releases in one cluster within 10m, 4 of them made already, at most 4 pass"
-    )
+    words = "guard: {} deletions and releases in one cluster {}, 4 of them made already, at most 4 pass"
+    assert held["h"] == words.format(8, f"since {at(4).replace('10:04', '09:54')}"), "however long it is held"
+    _, held = one_by_one("abcde", 40, Guards(window_s=600))
+    assert held["e"] == words.format(5, "within 10m")
 
 
 def test_what_is_further_apart_than_the_window_counts_alone() -> None:
