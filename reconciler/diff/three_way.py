@@ -39,6 +39,8 @@ from reconciler.ownership import (
     value_at,
 )
 
+_NOBODY: Final = "before-first-apply"
+"""The manager that an API server invents at an apply, for all fields of an object whose managers somebody cleared."""
 OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
 
 
@@ -60,8 +62,10 @@ def difference_from(
     node = schema.root if schema is not None else FREE
     ours: list[Owned] = []
     held: list[Owned] = []
+    unheld: list[Owned] = []
     for entry in entries_of(live):
-        (ours if is_applied_by(entry, manager) else held).append(entry["fieldsV1"])
+        trees = ours if is_applied_by(entry, manager) else unheld if entry.get("manager") == _NOBODY else held
+        trees.append(entry["fieldsV1"])
     owned = ours[0] if len(ours) == 1 else union(ours)
     # Hashes do not cover the defaults inside atomic values, and kinds with hashes have none.
     walk = Walk(live=live, previous=previous, schema=schema, others=tuple(held))
@@ -77,6 +81,8 @@ def difference_from(
     lost: tuple[FieldPath, ...] = ()
     if previous is not None and previous is not wanted.recorded:
         lost = _lost(previous, wanted.recorded, live, owned, manager, node)
+    # Nobody lets go of what nobody holds: it goes when it is ours alone.
+    lost += tuple(path for path in walk.removed if any(subtree(tree, path) is not None for tree in unheld))
     others: Substitutes = substitutes(walk.shared, live, manager) if walk.shared else ([], [])
     if not walk.changed and not walk.removed and not lost and not others[0]:
         return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_uncertain(walk, schema))
@@ -103,7 +109,7 @@ def _assembled(
         return path, _field_change(live, manager, path, value_at(live, path), MISSING, cause)
 
     changed = [one for one in walk.changed if not_ignored(one[:1])]
-    removed, takeovers = not_ignored(walk.removed), not_ignored(lost)
+    removed, takeovers = not_ignored(path for path in walk.removed if path not in lost), not_ignored(lost)
     displacing: Mapping[FieldPath, FieldPath] = {}
     # Only one of two such fields may exist. The table is that of Kubernetes' own kinds.
     if schema is not None and not schema.keeps_empty:
