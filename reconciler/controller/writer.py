@@ -38,7 +38,6 @@ from reconciler.errors import MemberClusterError
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import in_force
-from reconciler.ownership import fleet_names
 from reconciler.planner import Round, kept_waves, restrained
 from reconciler.report.status.history_text import event_detail, history_entry
 
@@ -131,9 +130,6 @@ class Writer:
         acting = WriteContext(
             members=members,
             journal=parts.journal,
-            names=fleet_names(fleet.settings),
-            revision=fleet.revision,
-            interpreters=parts.access.interpreters,
             comparer=Comparer(planned.schedule, snapshot),
             tell=partial(self._report_result, fleet.revision),
             clock=parts.access.clock,

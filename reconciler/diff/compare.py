@@ -103,7 +103,8 @@ class Comparer:
         self.snapshot = snapshot
         self.schemas = KindSchemas(schedule, snapshot.schemas)
         self._settings = snapshot.fleet.settings
-        self._names = fleet_names(self._settings)
+        self.names = fleet_names(self._settings)
+        """Of the fleet, the present one first."""
         self._manager = field_manager(self._settings.name)
         self._are_shared = are_shared
         self._bodies: tuple[Identity, Bodies] | None = None
@@ -168,7 +169,7 @@ class Comparer:
         self, manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies, ownership: Ownership | None
     ) -> Comparison:
         if ownership is None:
-            ownership = ownership_of(live, self._names)
+            ownership = ownership_of(live, self.names)
         if ownership.standing is not ObjectOwner.OURS:
             ownership = ownership_for(manifest.body, ownership)
             released = self.snapshot.journal.released.get(manifest.cluster, {}).get(manifest.identity, "")
@@ -206,7 +207,7 @@ class Comparer:
         return replace(ours, remark=remark) if remark is not None else ours
 
     def _ours(self, manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies) -> Comparison:
-        managers = map(field_manager, self._names[1:])
+        managers = map(field_manager, self.names[1:])
         predecessors = tuple([manager for manager in managers if holds_field(live, (manager,))])
         if predecessors:
             # After a rename the fields of the old name become ours first; else what leaves the store would stay.
@@ -282,11 +283,11 @@ class Comparer:
 
     def _lost_marks(self, live: LiveObject, row: AppliedRow | None) -> tuple[str, ...]:
         """Return the marks that somebody took off an object of ours (recorded, or with a mark and a field left)."""
-        missing = missing_marks(live.body, self._names)
+        missing = missing_marks(live.body, self.names)
         if row is not None and row.uid == live.uid:
-            stripped = missing_marks(row.recorded, self._names) if row.recorded is not None else ()
+            stripped = missing_marks(row.recorded, self.names) if row.recorded is not None else ()
             return tuple([mark for mark in missing if mark not in stripped])
-        return missing if len(missing) == 1 and holds_field(live, tuple(map(field_manager, self._names))) else ()
+        return missing if len(missing) == 1 and holds_field(live, tuple(map(field_manager, self.names))) else ()
 
     def _difference(
         self,

@@ -21,7 +21,7 @@ from reconciler.api.content import JsonObject
 from reconciler.api.ledger import AppliedRow, Intent, Ledger, Losses, RecordedLoss
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.containment import UNCONTAINED, try_call
+from reconciler.containment import UNCONTAINED
 from reconciler.incremental import patched
 from reconciler.journal.sqlite_file import JournalFile
 
@@ -141,25 +141,17 @@ class SharedCommits:
     def _commit(self) -> None:
         wanted, self._waiting = [each for each in self._waiting if not each.ids.done()], []
         try:
-            results = try_call(self._all, wanted)
-        except UNCONTAINED as error:
-            for each in wanted:
-                each.ids.set_exception(error)
-            return
-        if results.value is not None:
-            for each, ids in zip(wanted, results.value, strict=True):
-                each.ids.set_result(ids)
-            return
-        # One of them cannot be written; the others go on.
-        for each in wanted:
-            self._alone(each)
-
-    def _all(self, wanted: Iterable[_Wanted]) -> list[Ids]:
-        with self._durable():
-            return [self._begin(each.intents, each.losses) for each in wanted]
-
-    def _alone(self, wanted: _Wanted) -> None:
-        try:
-            wanted.ids.set_result(self._begin(wanted.intents, wanted.losses))
+            with self._durable():
+                begun = [self._begin(each.intents, each.losses) for each in wanted]
         except Exception as error:
-            wanted.ids.set_exception(error)
+            for each in wanted:
+                try:
+                    if isinstance(error, UNCONTAINED):
+                        raise error
+                    # One of them cannot be written; the others go on.
+                    each.ids.set_result(self._begin(each.intents, each.losses))
+                except Exception as fault:
+                    each.ids.set_exception(fault)
+            return
+        for each, ids in zip(wanted, begun, strict=True):
+            each.ids.set_result(ids)

@@ -72,11 +72,6 @@ def migrations() -> tuple[str, ...]:
     return tuple(path.read_text(encoding="utf-8") for path in files)
 
 
-def _is_at_rest(path: Path) -> bool:
-    """Return whether a journal in a read-only folder, as in a backup, has no writer: SQLite needs no file beside it."""
-    return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
-
-
 def _file_at(path: Path) -> tuple[int, int] | None:
     """Return the identity of a file: device and inode; None: there is none."""
     try:
@@ -140,7 +135,9 @@ class JournalFile:
                     f"{self.path}: there is no journal; `reconciler apply` and `run` make one, --journal names another"
                 )
             uri = f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rw'}"
-            if self.read_only and _is_at_rest(self.path):
+            log = self.path.with_name(f"{self.path.name}-wal")
+            if self.read_only and not os.access(self.path.parent, os.W_OK) and not log.exists():
+                # In a read-only folder, as in a backup, it has no writer: SQLite needs no file beside it.
                 uri += "&immutable=1"
             return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=self._busy_s)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
@@ -101,11 +100,11 @@ class IntentTable(AppliedTable, RecordTables):
     def record_state(self, document: JsonObject) -> None:
         """Replace the picture of the last round (`report.state_document`), for commands that only read.
 
-        Each list of the document is a row, and each part of a long one, so that unchanged parts are not written again.
+        Each list of the document is a row, so that an unchanged one is not written again.
         """
         before = self._mirror.picture
         same = {key for key, value in document.items() if before is not None and before.get(key) is value}
-        rows, known = _state_parts(document, same), _state_parts(before or {}, same)
+        rows, known = _state_rows(document, same), _state_rows(before or {}, same)
         with self._file.transaction():
             if before is None:
                 self._file.execute(f"DELETE FROM {STATE.name}")  # noqa: S608 - constants
@@ -142,37 +141,14 @@ class IntentTable(AppliedTable, RecordTables):
 _PICTURE = "picture"
 _LIST = "picture."
 _PART = "/"
-_LONG = 1_000
-_PART_SIZE = 64
-"""Rows of a part, on average."""
+"""Before the number of a part, of which an earlier version made several for a long list."""
 
 
-def _state_parts(document: JsonObject, left_out: Collection[str] = ()) -> dict[str, Json]:
-    """Row name to value: a row for every list, several for a long one, and one for the rest."""
-    parts: dict[str, Json] = {_PICTURE: {key: value for key, value in document.items() if not isinstance(value, list)}}
-    for key, value in document.items():
-        if isinstance(value, list) and key not in left_out:
-            for number, part in enumerate(_list_parts(value)):
-                parts[f"{_LIST}{key}{_PART}{number:05}" if number else f"{_LIST}{key}"] = part
-    return parts
-
-
-def _list_parts(rows: list[Json]) -> list[list[Json]]:
-    """Return a long list in parts that begin at the same rows whatever comes and goes before them.
-
-    A row with a source begins a part if the digest of the source says so.
-    """
-    if len(rows) <= _LONG:
-        return [rows]
-    begins = [
-        number
-        for number, row in enumerate(rows)
-        if number
-        and isinstance(row, dict)
-        and "source" in row
-        and zlib.crc32(str(row["source"]).encode()) % _PART_SIZE == 0
-    ]
-    return [rows[start:end] for start, end in zip([0, *begins], [*begins, len(rows)], strict=True)]
+def _state_rows(document: JsonObject, left_out: Collection[str] = ()) -> dict[str, Json]:
+    """Row name to value: a row for every list, and one for the rest."""
+    lists = {f"{_LIST}{key}": value for key, value in document.items() if isinstance(value, list)}
+    rest = {key: value for key, value in document.items() if not isinstance(value, list)}
+    return {_PICTURE: rest, **{name: rows for name, rows in lists.items() if name.removeprefix(_LIST) not in left_out}}
 
 
 Document = Mapping[str, Iterator[Json]]

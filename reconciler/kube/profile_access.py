@@ -178,7 +178,8 @@ class LiveAccess:
             self.fault = str(error)
         else:
             self.fault = ""
-            profiles = {_key(body): _of_access(body) for body in bodies}
+            keys = [(str(dig(body, "metadata", "namespace")), str(dig(body, "metadata", "name"))) for body in bodies]
+            profiles = dict(zip(keys, map(_of_access, bodies), strict=True))
             self._present = frozenset(profiles)
             self._known = {**self._known, **profiles}
         return (self._providers, self._known, self._present) != before
@@ -228,10 +229,6 @@ class LiveAccess:
                     clean(f"its profile says that the control plane is not healthy: {one.get('message') or ''}")
                 )
         return tuple(remarks)
-
-
-def _key(body: JsonObject) -> ProfileKey:
-    return str(dig(body, "metadata", "namespace")), str(dig(body, "metadata", "name"))
 
 
 def _of_access(body: JsonObject) -> JsonObject:

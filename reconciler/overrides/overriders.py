@@ -149,14 +149,20 @@ def edit_plaintext(
     """Yield each operation's edit with the final body, or the first failure. Source: RFC 6902; Karmada: plaintext."""
     patched = compiled.apply(body)
     if isinstance(patched, PatchFault):
-        yield patched.operation, EditFault("override-path-missing", patched.message + _hint(body, operations, patched))
+        message = patched.message
+        if body.get("kind") == "Secret" and operations[patched.operation].path.startswith("/stringData"):
+            # The path of the file is not that of the rendered object.
+            message += "; stringData is folded into data, in base64, before overrides are applied: write /data"
+        yield patched.operation, EditFault("override-path-missing", message)
         return
     if not isinstance(patched, dict):
         yield len(operations) - 1, IDENTITY_FAULT
         return
     identity = changed_identity(body, patched)
     if identity:
-        touching = (number for number, operation in enumerate(operations) if _meets(operation.path, identity))
+        # Of two paths one is above the other.
+        tokens = [pointer_tokens(operation.path) or () for operation in operations]
+        touching = (number for number, path in enumerate(tokens) if path[: len(identity)] == identity[: len(path)])
         yield next(touching, 0), IDENTITY_FAULT
         return
     for number, operation in enumerate(operations):
@@ -176,19 +182,6 @@ def _steps(tree: Json, tokens: tuple[str, ...]) -> tuple[Step, ...]:
         steps.append(step)
         tree = dig(tree, step)
     return tuple(steps)
-
-
-def _meets(path: str, field: tuple[str, ...]) -> bool:
-    """Return whether an operation on the path changes the field: one is above the other."""
-    tokens = pointer_tokens(path) or ()
-    return tokens[: len(field)] == field[: len(tokens)]
-
-
-def _hint(body: JsonObject, operations: tuple[PatchOperation, ...], fault: PatchFault) -> str:
-    """Return a hint if the path of the file is not the path of the rendered object."""
-    if body.get("kind") == "Secret" and operations[fault.operation].path.startswith("/stringData"):
-        return "; stringData is folded into data, in base64, before overrides are applied: write /data"
-    return ""
 
 
 _OWNERS_OF_PODS: Final = ("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet")

@@ -235,13 +235,12 @@ def exposition(vitals: Vitals, now_s: float) -> bytes:
 
 def reference() -> str:
     """`docs/reference/metrics.md`."""
-    lines = map(_line, (*metrics(Vitals(), 0.0), *histograms(Vitals())))
+    lines = [
+        f"- `{PREFIX}{row.name}{braced}` ({row.kind}): {row.text}\n"
+        for row in (*metrics(Vitals(), 0.0), *histograms(Vitals()))
+        for braced in [f"{{{','.join(row.labels)}}}" if row.labels else ""]
+    ]
     return f"{_REFERENCE_HEAD}\n{''.join(lines)}{_REFERENCE_TAIL}"
-
-
-def _line(row: MetricRow) -> str:
-    braced = f"{{{','.join(row.labels)}}}" if row.labels else ""
-    return f"- `{PREFIX}{row.name}{braced}` ({row.kind}): {row.text}\n"
 
 
 _REFERENCE_HEAD: Final = """# Metrics

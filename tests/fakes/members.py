@@ -10,20 +10,31 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.api.fleet import Fleet
+from reconciler.api.fleet import Fleet, FleetSettings
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.controller.cluster_reads.read_clusters import RoundReading, read
 from reconciler.controller.once import Access
 from reconciler.controller.round.apply_plan import ChangeResult, WriteContext, act
+from reconciler.diff import Comparer
+from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal import Journal
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.kube import MemberClusters, UserAgent, load_members
 from reconciler.planner import Round, plan_round
+from reconciler.policy import Claims
+from reconciler.scheduler import Schedule
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.fakes.clocks import QuickClock
 from tests.fakes.worlds import fleet_of
 
 FLEET = "test"
+
+
+def comparer_of(name: str) -> Comparer:
+    """The comparer of an empty fleet of this name at r1."""
+    fleet = Fleet(revision="r1", settings=FleetSettings(name=name))
+    schedule = Schedule(fleet=fleet, interpreters=BUILT_IN_KINDS, claims=Claims(), bindings={}, policies={})
+    return Comparer(schedule, FleetSnapshot(fleet=fleet, interpreters=BUILT_IN_KINDS, now=QuickClock().now()))
 
 
 class Open(NamedTuple):
@@ -49,9 +60,7 @@ class Open(NamedTuple):
         acting = WriteContext(
             members=self.members,
             journal=self.journal,
-            names=(FLEET,),
-            revision="r1",
-            interpreters=BUILT_IN_KINDS,
+            comparer=comparer_of(FLEET),
         )
         return await act(planned.plan, acting)
 

@@ -42,7 +42,6 @@ from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.journal_rebuild import rebuild
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
-from reconciler.ownership import fleet_names
 from reconciler.planner import Round
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.state import StateTables
@@ -93,9 +92,6 @@ async def apply_once(
             acting = WriteContext(
                 members=members,
                 journal=journal,
-                names=fleet_names(fleet.settings),
-                revision=fleet.revision,
-                interpreters=access.interpreters,
                 comparer=Comparer(planned.schedule, reading.snapshot),
                 tell=tell,
                 clock=access.clock,

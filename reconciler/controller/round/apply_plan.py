@@ -28,7 +28,6 @@ from reconciler.diff import Comparer
 from reconciler.errors import OF_THE_MOMENT, MemberClusterError
 from reconciler.incremental import by_key
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.kinds.registry import Registry
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import memory_of
 from reconciler.ownership import as_marked, missing_marks, read_owner, recorded_digest
@@ -90,12 +89,8 @@ class WriteContext(Struct, frozen=True, kw_only=True):
 
     members: Mapping[str, MemberCluster]
     journal: Journal
-    names: tuple[str, ...]
-    """Of the fleet, the present one first."""
-    revision: str
-    interpreters: Registry
-    comparer: Comparer | None = None
-    """Finds the fields of a change that the acknowledged object does not have as they were sent; None: nobody asks."""
+    comparer: Comparer
+    """Knows the fleet, and finds fields of a change that the acknowledged object does not have as they were sent."""
     tell: Callable[[ChangeResult], None] = lambda result: None
     clock: Clock = field(default_factory=SystemClock)
     lost: Lock = _never_lost
@@ -282,7 +277,7 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: W
                 identity=change.identity,
                 action=change.action,
                 uid=change.uid,
-                revision=acting.revision,
+                revision=acting.comparer.snapshot.fleet.revision,
             )
             for change in changes
         ),
@@ -325,10 +320,11 @@ async def _tried(
     member: MemberCluster, change: Change, acting: WriteContext, masker: Masker
 ) -> tuple[ChangeResult, AppliedRow | None]:
     """Make one change within an error boundary; return its result, and the row for the journal."""
-    row, leaves = None, change.action in _LEAVES
+    row, leaves, comparer = None, change.action in _LEAVES, acting.comparer
+    interpreters = comparer.snapshot.interpreters
     try:
         async with acting.turns.slot():
-            live = await perform(member, change, acting.names, acting.interpreters, acting.gone_wait_s)
+            live = await perform(member, change, comparer.names, interpreters, acting.gone_wait_s)
         row = applied_row(change, live.uid, acting) if live is not None and not leaves else None
     except UNCONTAINED:
         raise
@@ -346,11 +342,11 @@ async def _tried(
         if leaves:
             result = replace(result, is_terminating=live is not None)
         elif live is not None:
-            health = health_of(live, acting.interpreters.of(*change.identity[:2]))
+            health = health_of(live, interpreters.of(*change.identity[:2]))
             result = replace(result, resource_version=live.resource_version, health=health)
-            if row is not None and acting.comparer is not None and (altered := acting.comparer.altered(change, live)):
+            if row is not None and (altered := comparer.altered(change, live)):
                 masked = masker.change(replace(change, fields=altered)).fields
-                lost = " and ".join(missing_marks(live.body, acting.names[:1]))
+                lost = " and ".join(missing_marks(live.body, comparer.names[:1]))
                 text = altered_text(masked) + (f"; without {lost} it is not known as ours" if lost else "")
                 result = replace(result, error=masker.text(text), is_paced=True, altered=altered)
                 # A round has to read its availability first.
@@ -390,7 +386,7 @@ def applied_row(change: Change, uid: str, acting: WriteContext) -> AppliedRow | 
         owner.row(change.cluster, change.gvk, change.identity, uid),
         manifest_digest=recorded_digest(change.manifest_digest, change.identity, acting.journal.hash_key),
         recorded=change.declared or change.manifest,
-        revision=acting.revision,
+        revision=acting.comparer.snapshot.fleet.revision,
         source=change.source,
         established=memory.established,
         base=memory.base,

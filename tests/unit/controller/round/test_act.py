@@ -15,11 +15,10 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.controller.round.apply_plan import WriteContext, act
 from reconciler.errors import HeldByCopy, JournalError, MemberClusterError
-from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.kube import MemberCluster
 from reconciler.sim import Fault, FaultKind, is_write
 from tests.fakes.hands import ask
-from tests.fakes.members import FLEET, Open, opened
+from tests.fakes.members import FLEET, Open, comparer_of, opened
 from tests.fakes.worlds import config_map, deployment, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -80,9 +79,7 @@ async def test_nothing_is_sent_that_could_not_be_journaled(tmp_path: Path) -> No
         acting = WriteContext(
             members=scene.members,
             journal=scene.journal,
-            names=(FLEET,),
-            revision="r1",
-            interpreters=BUILT_IN_KINDS,
+            comparer=comparer_of(FLEET),
         )
         with pytest.raises(JournalError):
             await act(planned.plan, acting)
@@ -93,8 +90,7 @@ async def test_each_result_is_told_as_it_comes(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         _, planned = await scene.plan(store("m1"))
         told: list[str] = []
-        acting = WriteContext(members=scene.members, journal=scene.journal, names=(FLEET,), revision="r1",
-                        interpreters=BUILT_IN_KINDS,
+        acting = WriteContext(members=scene.members, journal=scene.journal, comparer=comparer_of(FLEET),
                         tell=lambda result: told.append(result.change.identity.kind))  # fmt: skip
         await act(planned.plan, acting)
         assert told == ["Namespace", "ConfigMap"]
@@ -117,10 +113,8 @@ async def test_a_later_wave_that_deletes_asks_whether_the_fleet_is_still_held(tm
         acting = WriteContext(
             members=scene.members,
             journal=scene.journal,
-            names=(FLEET,),
-            revision="r1",
+            comparer=comparer_of(FLEET),
             lost=lost,
-            interpreters=BUILT_IN_KINDS,
         )
         results = await act(plan, acting)
         assert [bool(result.error) for result in results] == [False, True, True]

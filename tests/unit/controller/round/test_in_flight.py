@@ -19,8 +19,8 @@ from reconciler.api.plan import Action, Cause, Change, Plan
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.apply_plan import AT_ONCE, AT_ONCE_IN_ALL, GROUP, WriteContext, act
 from reconciler.journal import Journal
-from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.kube import MemberCluster
+from tests.fakes.members import comparer_of
 from tests.fakes.waiting import until
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
@@ -99,7 +99,7 @@ def plan(clusters: Iterable[str], count: int) -> Plan:
 
 def acting(journal: Journal, members: Iterable[CountedMember]) -> WriteContext:
     by_name = {member.name: cast("MemberCluster", member) for member in members}
-    return WriteContext(members=by_name, journal=journal, names=("shop",), revision="r1", interpreters=BUILT_IN_KINDS)
+    return WriteContext(members=by_name, journal=journal, comparer=comparer_of("shop"))
 
 
 async def test_a_wave_of_one_cluster_is_made_a_few_at_a_time(journal: GroupedJournal) -> None:
