@@ -213,7 +213,7 @@ class ReportedConditions:
             # The first of each cluster speaks for all there.
             holds = {one: self._held[cluster, one] for one in there}
             hold = hold_of(holds, {one: self.held_by[cluster, one] for one in there})
-            first = min(there)
+            first = min(there, key=str)  # As in `hold_of`.
             held[f"cluster {cluster}"] = {**_behind(state, (cluster, first), holds[first]), **hold}
         over = [
             subject

@@ -14,20 +14,22 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Listed, Unlisted, UnlistedCause
 from reconciler.api.fleet import FrozenReach
 from reconciler.api.ledger import Event, EventKind
+from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.problem import Problem, Source
-from reconciler.api.refs import GVK
+from reconciler.api.refs import GVK, Identity
 from reconciler.clock import epoch_s, rfc3339
 from reconciler.controller import timing
 from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.controller.round.episodes import FLAPS_MAX
 from reconciler.controller.round.reported_conditions import ReportedConditions
 from reconciler.journal import EventFilter, Journal
-from reconciler.state import Degraded, Fought, Progressing, StateTables, step_of
+from reconciler.state import Degraded, Fought, Progressing, StateFacts, StateTables, step_of
 from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
 from tests.unit.controller.test_loop import BROKEN
 from tests.unit.state.scenes import APP, UNTIL, Scene
 
 COPY = ("m1", APP)
+ROLE = Identity("rbac.authorization.k8s.io", "ClusterRole", "", "view")
 SUBJECT = "ConfigMap demo/app @ m1"
 GUARD = "guard: 12 deletions and releases in one cluster, at most 10 pass"
 PULL = Degraded("its image cannot be pulled")
@@ -167,6 +169,26 @@ def test_a_hold_that_waits_for_a_person_is_told_for_its_cluster_with_what_is_hel
         assert known.items() <= held.data.items()
         assert (held.data["revision"], held.data["source"]) == ("r1", "all.yaml:16")
         assert (over.kind, over.subject, over.data["since"]) == ("hold-over", "cluster m1", held.time)
+
+
+def test_a_hold_of_several_is_told_with_reason_line_and_remedy_of_one_and_the_same(tmp_path: Path) -> None:
+    class Mixed(Scene):
+        def facts(self) -> StateFacts:
+            facts = super().facts()
+            (change,) = facts.changes[COPY]
+            one = replace(change, identity=ROLE, source=Source("role.yaml", 3), hold=Hold(HeldBy.REPLACEMENT, "no"))
+            return replace(facts, changes={**facts.changes, ("m1", ROLE): (one,)})
+
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = Mixed("m1", names=("app", "other"))
+        Scene.apply(scene)
+        telling = Telling(journal, scene)
+        scene.gone, scene.held = {"app"}, {COPY: GUARD}
+        for _ in range(2):
+            telling.round()
+        (held,) = telling.events(EventKind.HELD)
+        assert held.data["objects"] == ["ClusterRole view", "ConfigMap demo/app"]
+        assert (held.data["why"], held.data["source"]) == ("no", "role.yaml:3")
 
 
 def test_a_hold_that_goes_on_is_told_with_the_present_digest_after_a_restart(tmp_path: Path) -> None:
