@@ -17,7 +17,16 @@ from reconciler.api.plan import Cause, Change, HeldBy
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
 from reconciler.controller.round.apply_plan import ChangeResult
-from reconciler.controller.round.episodes import FLAPS_MAX, STORE, Episodes, Steps, freeze, hold_of, ongoing
+from reconciler.controller.round.episodes import (
+    FLAPS_MAX,
+    OBJECTS_MAX,
+    STORE,
+    Episodes,
+    Steps,
+    freeze,
+    hold_of,
+    ongoing,
+)
 from reconciler.controller.round.writes import drift_event, last_altered
 from reconciler.incremental import by_key
 from reconciler.journal.events import EventFilter
@@ -230,7 +239,8 @@ class ReportedConditions:
     def _held_before(self, copy: Copy) -> str:
         """Return the revision that history has for a hold from before the start of this process; empty: for none."""
         event = self._episodes.open(EventKind.HELD).get(f"cluster {copy[0]}")
-        if event is None:
+        named = event.data.get("objects", ()) if event is not None else ()
+        if event is None or (len(named) < OBJECTS_MAX and str(copy[1]) not in named):
             return ""
         return str(event.data.get("revisions", {}).get(str(copy[1])) or event.data.get("revision") or "")
 

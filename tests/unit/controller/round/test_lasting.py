@@ -246,9 +246,11 @@ def test_each_hold_has_the_revision_that_brought_it_after_others_and_a_restart_t
         scene.away, scene.revision = {}, "r7"
         telling.round()
         assert telling.told.held_by == {COPY: "r2", other: "r4"}, "its cluster was away at the start"
-        scene.gone = {"other"}
+        third = ("m1", APP._replace(name="third"))
+        telling.begin()
+        scene.gone, scene.held, scene.revision = {"other", "third"}, {other: GUARD, third: GUARD}, "r8"
         telling.round()
-        assert telling.told.held_by == {other: "r4"}
+        assert telling.told.held_by == {other: "r4", third: "r8"}, "a commit came while the service was stopped"
 
 
 def refuses(scene: Scene) -> None:
