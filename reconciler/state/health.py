@@ -86,7 +86,9 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
     # Past its deadline it is stuck, though older pods still serve.
     # As many serve as its strategy requires: a scale-up lacks its new pods for some seconds.
     serves_enough = live.get("kind") == "Deployment" and condition(live, "Available").get("status") == "True"
-    is_stuck = health is Health.UNHEALTHY and not serves_enough
+    # A Pod that waits for its images says nothing but that; one without a node, and a broken container, say more.
+    is_new = live.get("kind") == "Pod" and dig(live, "status", "phase") == "Pending" and not any(_definite_faults(live))
+    is_stuck = health is Health.UNHEALTHY and not serves_enough and not is_new
     if health is Health.UNHEALTHY and interpreter.outcome(live) is RunOutcome.FAILED:
         return Degraded(_why(live, interpreter), is_over=True)
     refusal, why, lacks_pods_of = condition(live, _UNMADE), _why(live, interpreter), _lacks_pods_of(live, interpreter)
@@ -170,13 +172,17 @@ def _unobserved(live: JsonObject) -> str:
     return "" if mapping(live.get("status")) else "no controller has reported its status yet"
 
 
-def _reasons(live: JsonObject) -> Iterator[str]:
+def _definite_faults(live: JsonObject) -> Iterator[str]:
     for waiting in _waiting(live):
         yield why_waiting(text(waiting["reason"]), text(waiting.get("message")))
     for kind, bad, default in _TELLING:
         report = condition(live, kind)
         if report.get("status") == bad:
             yield _of(report, default)
+
+
+def _reasons(live: JsonObject) -> Iterator[str]:
+    yield from _definite_faults(live)
     if _is_past_deadline(live):
         yield "its roll-out made no progress within its deadline" + _available(live, ", ")
     if available := _available(live):
