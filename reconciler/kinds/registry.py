@@ -58,7 +58,7 @@ BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = (
     ("secretproviderclass", secret_makers.SecretProviderClass((SECRETS_STORE_GROUP, "SecretProviderClass"))),
     ("secretstore", secret_makers.SecretStore((secret_makers.EXTERNAL_SECRETS, "SecretStore"))),
     ("service", small_kinds.ServiceKind(("", "Service"))),
-    ("serviceaccount", Interpreter(("", "ServiceAccount"))),
+    ("serviceaccount", small_kinds.ServiceAccount(("", "ServiceAccount"))),
     ("serviceimport", small_kinds.ServiceImport(("multicluster.x-k8s.io", "ServiceImport"))),
     ("sparkapplication", gangs.SparkApplication(("sparkoperator.k8s.io", "SparkApplication"))),
     ("statefulset", workloads.StatefulSet(("apps", "StatefulSet"))),

@@ -1,7 +1,7 @@
 """Kinds of which little is to be known.
 
 Secret, PersistentVolumeClaim; Service, Ingress and ServiceImport; HorizontalPodAutoscaler, and ScaledObject of KEDA;
-CustomResourceDefinition, Namespace and PodDisruptionBudget.
+CustomResourceDefinition, Namespace, ServiceAccount and PodDisruptionBudget.
 """
 
 from __future__ import annotations
@@ -117,6 +117,21 @@ class Namespace(Interpreter):
     def health(self, live: JsonObject) -> Health:
         """A Namespace that is being deleted accepts nothing: Progressing until it is created again."""
         return Health.PROGRESSING if dig(live, "status", "phase") == "Terminating" else Health.HEALTHY
+
+
+class ServiceAccount(Interpreter):
+    """The ServiceAccount."""
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        """Source: Kubernetes, "Add ImagePullSecrets to a service account": each of its pods gets these.
+
+        Karmada has none. Its `secrets` are no dependencies: no pod needs them.
+        """
+        mentions = (
+            PodReference("Secret", text(entry.get("name")), ("imagePullSecrets", index, "name"))
+            for index, entry in mappings(body.get("imagePullSecrets"))
+        )
+        return as_dependencies(mentions, body)
 
 
 class PodDisruptionBudget(Interpreter):

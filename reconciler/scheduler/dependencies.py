@@ -1,7 +1,7 @@
 """Dependencies: references of a template are placed with it, under `propagateDeps`; kept between rounds.
 
 Source: "PropagationPolicy and OverridePolicy", propagateDeps; design#dependencies; design#dependency-stays; Karmada:
-dependencies distributor. They are not followed further, but for makers (`travel`); a ConfigMap that several owners need
+dependencies distributor. They are not followed further, but for some (`travel`); a ConfigMap that several owners need
 is on the clusters of all.
 """
 

@@ -1,8 +1,8 @@
 """Followers of other objects: a dependency of its owner, a companion of its workload, and where references lead.
 
-A reference leads to a template of the store, or to its maker in the cluster, whose own references are followed. Source:
-Karmada: dependencies are not followed further. References to other namespaces need a ReferenceGrant there, which is
-then a dependency itself. Source: Gateway API: ReferenceGrant; design#grants.
+A reference leads to a template of the store, or to its maker in the cluster. References of makers and ServiceAccounts
+are followed, those of other dependencies are not. Source: Karmada, which follows none. References to other namespaces
+need a ReferenceGrant there, which is then a dependency itself. Source: Gateway API: ReferenceGrant; design#grants.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from reconciler.placement import LazyReasons
 from reconciler.scheduler.makers import Makers, MakerTables
 from reconciler.templates import references_of
 
+_ACCOUNT: Final = ("", "ServiceAccount")
 _GRANT: Final = ("gateway.networking.k8s.io", "ReferenceGrant")
 
 
@@ -164,7 +165,7 @@ def travel(
             leads_to = at_first[number] if at_first is not None and by is None else sources.find(ref, at)
             for identity, product in leads_to.sources:
                 paths.setdefault(identity, []).append(DependencyPath(ref.path, by, product))
-                is_next = follows or by is not None or identity in sources.makers.products
+                is_next = follows or by is not None or identity in sources.makers.products or identity[:2] == _ACCOUNT
                 if is_next and identity not in followed:
                     template = sources.fleet.templates[identity]
                     followed[identity] = with_subject(identity, references_of, template, interpreters)
