@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
-from reconciler.api.content import digest_of
+from reconciler.api.content import Content
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile, Template
 from reconciler.api.problem import Severity, Source
 from reconciler.api.refs import GVK, Identity
@@ -48,9 +48,8 @@ def template_of(body: Mapping[str, Any], line: int = 1) -> Template:
     return Template(
         gvk=gvk,
         identity=Identity(gvk.group, gvk.kind, metadata.get("namespace", ""), metadata["name"]),
-        body=body,
+        content=Content(tree=body),
         source=Source("objects.yaml", line),
-        digest=digest_of(body),
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.content import Content, JsonObject, SopsMetadata, mapping_in_metadata
+from reconciler.api.content import Content, JsonObject, SopsMetadata
 from reconciler.api.policies import ClusterAffinity, LabelSelector, OverridePolicy, PropagationPolicy, ResourceSelector
 from reconciler.api.problem import NOWHERE, Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
@@ -45,63 +45,40 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """The ignore files with their text: none of them is among the files."""
 
 
-class _TemplateFields(Struct, frozen=True, kw_only=True):
-    """Arguments of a `Template`. A body may be given as its content, and then needs no digest."""
+class Template(Struct, frozen=True, kw_only=True):
+    """A resource of the store as parsed. Its body, which may be made when it is first read, is never written into."""
 
     gvk: GVK
     identity: Identity
-    body: JsonObject | Content
+    content: Content
     source: Source
-    digest: str = ""
     sealed: SopsMetadata | None = None
     """The metadata of sops, for an encrypted document; the body has the ciphertext."""
     is_admitted: bool = False
     """True: it is in, or is, a system namespace that the Fleet document allows."""
 
-
-_given_body: Final[Callable[[_TemplateFields], JsonObject | Content]] = vars(_TemplateFields)["body"].__get__
-_given_digest: Final[Callable[[_TemplateFields], str]] = vars(_TemplateFields)["digest"].__get__
-
-
-class Template(_TemplateFields, frozen=True, kw_only=True):
-    """A resource of the store as parsed. `body` is shared and never written into; `digest` is of the body.
-
-    Both hide the fields of the same name, which may be lazy.
-    """
-
-    @property  # type: ignore[misc]  # mypy takes structs for dataclasses, where a field hides a property.
+    @property
     def body(self) -> JsonObject:
         """The object as it was written, and the namespace that it lives in."""
-        written = _given_body(self)
-        return written.tree or written.body() if isinstance(written, Content) else written
+        return self.content.tree or self.content.body()
 
-    @property  # type: ignore[misc]  # mypy takes structs for dataclasses, where a field hides a property.
+    @property
     def digest(self) -> str:
         """The digest of the body."""
-        written = _given_body(self)
-        return written.digest() if isinstance(written, Content) else _given_digest(self)
+        return self.content.digest()
 
     @property
     def labels(self) -> Mapping[str, str]:
         """metadata.labels, and of a Namespace its name, as every API server labels it (Kubernetes 1.22)."""
-        written = _given_body(self)
-        labels = written.labels() if isinstance(written, Content) else mapping_in_metadata(written, "labels")
-        identity = self.identity
+        labels, identity = self.content.labels(), self.identity
         return (
             {**labels, NAMESPACE_NAME: identity.name} if identity.kind == "Namespace" and not identity.group else labels
         )
 
     @property
-    def content(self) -> Content | None:
-        """Return the content of the body; None for a template that was made with its body."""
-        written = _given_body(self)
-        return written if isinstance(written, Content) else None
-
-    @property
     def annotations(self) -> Mapping[str, str]:
         """metadata.annotations, empty when there are none."""
-        written = _given_body(self)
-        return written.annotations() if isinstance(written, Content) else mapping_in_metadata(written, "annotations")
+        return self.content.annotations()
 
 
 class Guards(Struct, frozen=True, kw_only=True):

@@ -321,7 +321,7 @@ def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], b
         if namespaced and not template.identity.namespace:
             named = with_value(template.body, ("metadata", "namespace"), DEFAULT_NAMESPACE)
             identity = template.identity._replace(namespace=DEFAULT_NAMESPACE)
-            settled.append(replace(template, body=Content(tree=named), identity=identity))
+            settled.append(replace(template, content=Content(tree=named), identity=identity))
         elif namespaced is False and template.identity.namespace:
             message = (
                 "this kind is cluster-scoped by its definition in the store: metadata.namespace is ignored; take it out"
@@ -329,7 +329,7 @@ def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], b
             code = "namespace-on-cluster-kind"
             collected.problems.append(hint(template.source, "metadata.namespace", code, message))
             identity = template.identity._replace(namespace="")
-            settled.append(replace(template, body=Content(tree=without_namespace(template.body)), identity=identity))
+            settled.append(replace(template, content=Content(tree=without_namespace(template.body)), identity=identity))
         else:
             settled.append(template)
     return settled

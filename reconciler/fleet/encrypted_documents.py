@@ -74,7 +74,7 @@ def read_encrypted(
         message = "the documents of a file have one block of sops, and this is another one; restore the file"
         return None, (*problems, document.problem(TAMPERED, message, BLOCK))
     named = with_value(clear, ("metadata",), template.body["metadata"])
-    return replace(template, body=Content(tree={name: named[name] for name in clear}), sealed=first), problems
+    return replace(template, content=Content(tree={name: named[name] for name in clear}), sealed=first), problems
 
 
 def _hidden_from_interpreters(document: Document, template: Template, body: JsonObject) -> tuple[Problem, ...]:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.clusters import LiveObject, Member, Read
-from reconciler.api.content import dig
+from reconciler.api.content import Content, dig
 from reconciler.api.fleet import Template
 from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold
 from reconciler.api.policies import PropagationPolicy
@@ -145,7 +145,7 @@ def lost_copies(
             continue
         live, owner = member.objects[identity], ownership.owner
         # A template whose file is broken is not in the fleet; its copy still has the fields that a selector matches.
-        as_seen = Template(gvk=live.gvk, identity=identity, body=live.body, source=NOWHERE, digest="")
+        as_seen = Template(gvk=live.gvk, identity=identity, content=Content(tree=live.body), source=NOWHERE)
         template = inputs.schedule.fleet.templates.get(identity, as_seen)
         loss, why = _loss(cluster, template, owner, inputs)
         if loss is LossCause.UNKNOWN:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Read
-from reconciler.api.content import JsonObject
+from reconciler.api.content import Content, JsonObject
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.plan import Action, Change, HeldBy, Hold
 from reconciler.api.policies import Companion
@@ -137,7 +137,7 @@ def _applied(cluster: str, schedule: Schedule, snapshot: FleetSnapshot, *, is_bo
 
 
 def _template(gvk: GVK, identity: Identity, body: JsonObject) -> Template:
-    return Template(gvk=gvk, identity=identity, body=body, source=NOWHERE, digest="")
+    return Template(gvk=gvk, identity=identity, content=Content(tree=body), source=NOWHERE)
 
 
 def _judged(

@@ -200,8 +200,8 @@ def _as_applied(
     row = max(rows, key=lambda row: row.recorded is not None)
     metadata = {"name": identity.name, **({"namespace": identity.namespace} if identity.namespace else {})}
     bare = {"apiVersion": row.gvk.api_version, "kind": row.gvk.kind, "metadata": metadata}
-    body = Content(tree=row.recorded or bare)
-    return Template(gvk=row.gvk, identity=identity, body=body, source=row.source), policy
+    content = Content(tree=row.recorded or bare)
+    return Template(gvk=row.gvk, identity=identity, content=content, source=row.source), policy
 
 
 def _kept_binding(schedule: Schedule, identity: Identity, retained: RetainedObject, ledger: Ledger) -> Binding:

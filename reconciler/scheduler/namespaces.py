@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, Reason, TargetCluster
-from reconciler.api.content import digest_of
+from reconciler.api.content import Content
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
@@ -34,13 +34,8 @@ def namespace_identity(name: str) -> Identity:
 def bare_namespace(name: str) -> Template:
     """Return a Namespace that no file wrote."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    return Template(
-        gvk=GVK("", "v1", "Namespace"),
-        identity=namespace_identity(name),
-        body=body,
-        source=NOWHERE,
-        digest=digest_of(body),
-    )
+    gvk, identity = GVK("", "v1", "Namespace"), namespace_identity(name)
+    return Template(gvk=gvk, identity=identity, content=Content(tree=body), source=NOWHERE)
 
 
 Targets = tuple[TargetCluster, ...]

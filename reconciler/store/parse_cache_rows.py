@@ -144,7 +144,7 @@ class Unpacker:
         return Template(
             gvk=gvk,
             identity=Identity(gvk.group, gvk.kind, namespace, cached.name),
-            body=cached.content,
+            content=cached.content,
             source=Source(path, cached.line),
         )
 
@@ -195,6 +195,6 @@ def _cached_template(template: Template, body: bytes) -> CachedTemplate:
             known_labels=template.labels,
             known_annotations=template.annotations,
             known_digest=template.digest,
-            facts=template.content.facts if template.content is not None else None,
+            facts=template.content.facts,
         ),
     )

@@ -88,7 +88,7 @@ def check_facts(templates: Iterable[Template], interpreters: Registry) -> None:
         if keeps is False and kind not in described:
             keeps = None if interpreters.of(*kind) is GENERIC else is_built_in(kind, interpreters)
             described[kind] = keeps
-        if keeps is None or (keeps and (content := template.content) is not None and content.facts is not None):
+        if keeps is None or (keeps and template.content.facts is not None):
             continue
         facts_of(template, interpreters)
         _ask_the_rest(template, interpreters.of(*kind))

@@ -90,7 +90,7 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
     if findings.has_errors:
         return None, tuple(findings.problems)
     identity = Identity(gvk.group, gvk.kind, namespace, name)
-    template = Template(gvk=gvk, identity=identity, body=Content(tree=body), source=document.source)
+    template = Template(gvk=gvk, identity=identity, content=Content(tree=body), source=document.source)
     return template, tuple(findings.problems)
 
 

@@ -13,7 +13,7 @@ import yaml
 from msgspec import Struct
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.content import digest_of
+from reconciler.api.content import Content
 from reconciler.api.fleet import Fleet, FrozenReach, Template
 from reconciler.api.policies import LabelSelector, OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Document, Problem, Severity, Source
@@ -173,6 +173,4 @@ def template_of(body: Mapping[str, Any], source: Source | None = None) -> Templa
     scoped = gvk.kind in ("Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition", "ClusterRole")
     namespace = "" if scoped else body["metadata"].get("namespace", "default")
     identity = Identity(gvk.group, gvk.kind, namespace, body["metadata"]["name"])
-    return Template(
-        gvk=gvk, identity=identity, body=body, source=source or Source("store.yaml", 1), digest=digest_of(body)
-    )
+    return Template(gvk=gvk, identity=identity, content=Content(tree=body), source=source or Source("store.yaml", 1))

@@ -122,7 +122,7 @@ def _missed(
         for identity in manifests.keys() if only is None else only & manifests.keys():
             if identity not in fleet.templates and identity not in schedule.bindings:
                 manifest = manifests[identity]
-                template = Template(gvk=manifest.gvk, identity=identity, body=manifest.body, source=NOWHERE, digest="")
+                template = Template(gvk=manifest.gvk, identity=identity, content=manifest.content, source=NOWHERE)
                 reach = broken.by(template)
                 yield (cluster, identity), reach.why if reach is not None else INCOMPLETE
 

@@ -10,7 +10,10 @@ from reconciler.render.outcome import LazyContent
 
 BODY = {"metadata": {"name": "a", "labels": {"b": "c"}, "annotations": {"d": "e"}}, "data": {"f": "g"}}
 TEMPLATE = Template(
-    gvk=GVK("", "v1", "ConfigMap"), identity=Identity("", "ConfigMap", "", "a"), body=BODY, source=NOWHERE
+    gvk=GVK("", "v1", "ConfigMap"),
+    identity=Identity("", "ConfigMap", "", "a"),
+    content=Content(tree=BODY),
+    source=NOWHERE,
 )
 TERMS = RenderTerms(None, None, (), False, "", (None, None, 0, False, ""))
 

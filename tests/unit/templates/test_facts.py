@@ -19,10 +19,9 @@ from tests.fakes.raising import registry_with, with_rules
 BODY: dict[str, Any] = {"spec": {"replicas": 3, "template": {"spec": {"serviceAccountName": "sa"}}}}
 
 
-def template(group: str, kind: str, body: JsonObject | Content) -> Template:
-    return Template(
-        gvk=GVK(group, "v1", kind), identity=Identity(group, kind, "demo", "web"), body=body, source=NOWHERE
-    )
+def template(group: str, kind: str, content: Content) -> Template:
+    gvk, identity = GVK(group, "v1", kind), Identity(group, kind, "demo", "web")
+    return Template(gvk=gvk, identity=identity, content=content, source=NOWHERE)
 
 
 def test_is_read_once_and_kept_with_the_body() -> None:
@@ -30,10 +29,6 @@ def test_is_read_once_and_kept_with_the_body() -> None:
     assert demand_of(found, BUILT_IN_KINDS).replicas == 3
     assert [ref.identity.kind for ref in references_of(found, BUILT_IN_KINDS)] == ["ServiceAccount"]
     assert facts_of(found, BUILT_IN_KINDS) is facts_of(found, BUILT_IN_KINDS)
-
-
-def test_a_template_that_was_made_with_its_body_is_read_each_time() -> None:
-    assert demand_of(template("apps", "Deployment", BODY), BUILT_IN_KINDS).replicas == 3
 
 
 def test_the_body_of_a_kind_without_either_is_not_looked_at() -> None:
@@ -83,11 +78,11 @@ def test_images_are_kept_with_the_body_and_unknown_of_a_kind_that_nobody_describ
     assert found is not None
     assert sorted(found) == ["init", "web:1"]
     assert kept.tree is None
-    assert images_of(template("", "Service", pods), BUILT_IN_KINDS) == ()
-    assert images_of(template("apps.kruise.io", "Deployment", pods), BUILT_IN_KINDS) is None
+    assert images_of(template("", "Service", Content(tree=pods)), BUILT_IN_KINDS) == ()
+    assert images_of(template("apps.kruise.io", "Deployment", Content(tree=pods)), BUILT_IN_KINDS) is None
 
 
 def test_images_outside_of_spec_are_not_told() -> None:
     ring = Interpreter(("example.com", "Ring"))
     plugin = with_rules(ring, images=lambda body: ((("metadata", "image"), "ring:1"),))
-    assert images_of(template("example.com", "Ring", {}), registry_of([("plugin ring", plugin)])) is None
+    assert images_of(template("example.com", "Ring", Content(tree={})), registry_of([("plugin ring", plugin)])) is None
