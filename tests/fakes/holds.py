@@ -8,6 +8,7 @@ from reconciler.api.plan import HeldBy, Hold
 
 _KINDS: Final = {
     "guard: ": Hold(HeldBy.GUARD, ""),
+    "spec.selector cannot be changed in place": Hold(HeldBy.REPLACEMENT, ""),
     "waits for ": Hold(HeldBy.MOVE, ""),
     "fleet is suspended": Hold(HeldBy.SUSPENDED, "", "fleet"),
     "dispatching is suspended": Hold(HeldBy.SUSPENDED, ""),

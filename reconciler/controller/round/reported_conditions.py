@@ -209,13 +209,14 @@ class ReportedConditions:
     def _held_or_frozen(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
         """Return events of holds for a person, by cluster; and of objects frozen by broken files, over the fleet."""
         changed = {(turn.cluster, turn.identity) for turn in turns}
-        self._held = ongoing(held_for_person, state, self._held, changed)
+        was, self._held = self._held, ongoing(held_for_person, state, self._held, changed)
         self._frozen = ongoing(frozen, state, self._frozen, changed)
-        revision, before = state.facts.schedule.fleet.revision, self.held_by
-        known = {cluster for cluster, _ in before}
+        revision, known = state.facts.schedule.fleet.revision, {cluster for cluster, _ in was}
         self.held_by = {
-            copy: before.get(copy) or ("" if copy[0] in known else self._held_before(copy)) or revision
-            for copy in self._held
+            copy: self.held_by[copy]
+            if copy in was and was[copy].by is one.by
+            else self._began_with(copy, known, revision)
+            for copy, one in self._held.items()
         }
         held = {}
         for cluster, there in by_key(self._held).items():
@@ -236,13 +237,14 @@ class ReportedConditions:
         is_whole = is_known or state.facts.schedule.fleet.is_complete
         return (*events, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
 
-    def _held_before(self, copy: Copy) -> str:
-        """Return the revision that history has for a hold from before the start of this process; empty: for none."""
-        event = self._episodes.open(EventKind.HELD).get(f"cluster {copy[0]}")
+    def _began_with(self, copy: Copy, known: Collection[str], revision: str) -> str:
+        """Return what history has of a hold from before the start of this process; `revision` in a known cluster."""
+        event = self._episodes.open(EventKind.HELD).get(f"cluster {copy[0]}") if copy[0] not in known else None
         named = event.data.get("objects", ()) if event is not None else ()
-        if event is None or (len(named) < OBJECTS_MAX and str(copy[1]) not in named):
-            return ""
-        return str(event.data.get("revisions", {}).get(str(copy[1])) or event.data.get("revision") or "")
+        is_named = len(named) == OBJECTS_MAX or str(copy[1]) in named
+        if event is None or not is_named or str(self._held[copy].by) not in event.data.get("by", ""):
+            return revision
+        return str(event.data.get("revisions", {}).get(str(copy[1])) or event.data.get("revision") or revision)
 
     def _fought(self, state: FleetState, fighting: Collection[str] | None, now: str) -> tuple[Event, ...]:
         """Fights that began; and those that are over: nobody fights any more, and the copy was seen as it is wanted."""

@@ -253,6 +253,21 @@ def test_each_hold_has_the_revision_that_brought_it_after_others_and_a_restart_t
         assert telling.told.held_by == {other: "r4", third: "r8"}, "a commit came while the service was stopped"
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_hold_for_another_reason_begins_with_its_own_revision(tmp_path: Path, restarts: bool) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = Scene("m1", names=("app", "other"))
+        scene.apply()
+        telling = Telling(journal, scene)
+        scene.gone, scene.held, scene.revision = {"app"}, {COPY: "spec.selector cannot be changed in place"}, "r2"
+        telling.round()
+        if restarts:
+            telling.begin()
+        scene.held, scene.revision = {COPY: GUARD}, "r3"
+        telling.round()
+        assert telling.told.held_by == {COPY: "r3"}
+
+
 def refuses(scene: Scene) -> None:
     scene.put_foreign("m1", "app")
 
