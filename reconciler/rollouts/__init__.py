@@ -11,7 +11,7 @@ from reconciler.rollouts.gate import (
     verdict_on,
 )
 from reconciler.rollouts.layout import best_of, lay_out, refused_without_revisions, select
-from reconciler.rollouts.progress import adopted, progress
+from reconciler.rollouts.progress import adopted, progress, yielded
 from reconciler.rollouts.record_book import (
     Begun,
     believed,

@@ -57,10 +57,8 @@ def has_failed_hook(revision: str, status: GateStatus) -> bool:
 
 def is_too_late(cluster: str, revision: str, gate: Gate, book: RolloutRecords) -> bool:
     """Return whether a cluster that cannot be changed has failed by the age of its turn."""
-    record = book[cluster]
-    return (
-        record.turn == revision and cluster in book.facts.away and book.is_over(record.turn_at, gate.timeout_s, cluster)
-    )
+    record, is_away = book[cluster], cluster in book.facts.away
+    return record.turn == revision and is_away and book.is_over(record.turn_at, gate.timeout_s, cluster)
 
 
 class GatedCopy(NamedTuple):
@@ -173,15 +171,14 @@ def verdict_on(check: MetricCheck, answer: bytes, prometheus: str, now_s: int) -
     is_range = response.status == "success" and response.data.result_type == "matrix"
     if not is_range or not all(start_s <= at <= now_s for at, _ in points):
         return unreadable
+    query = check.query if len(check.query) <= _SHOWN_CHARS else f"{check.query[:_SHOWN_CHARS]}…"
     if not points:
-        return GateUnmet(f"the query {_short_query(check)} has no series")
+        return GateUnmet(f"the query {query} has no series")
     for _, value in points:
         if math.isnan(value) or not _COMPARE[check.comparison](value, check.threshold):
-            return GateUnmet(
-                f"the query {_short_query(check)} is {value:g}, not {check.comparison} {check.threshold:g}"
-            )
+            return GateUnmet(f"the query {query} is {value:g}, not {check.comparison} {check.threshold:g}")
     if len({at for at, _ in points}) < check.for_s // _step_s(check) + 1:
-        return GateUnmet(f"the query {_short_query(check)} has no value for a part of the last {check.for_s}s")
+        return GateUnmet(f"the query {query} has no value for a part of the last {check.for_s}s")
     return None
 
 
@@ -192,10 +189,6 @@ def refusal(answer: bytes) -> str:
     except (msgspec.MsgspecError, RecursionError):
         return ""
     return f" ({error[:_SHOWN_CHARS]})" if isinstance(error, str) and error.isprintable() else ""
-
-
-def _short_query(check: MetricCheck) -> str:
-    return check.query if len(check.query) <= _SHOWN_CHARS else f"{check.query[:_SHOWN_CHARS]}…"
 
 
 def _step_s(check: MetricCheck) -> int:

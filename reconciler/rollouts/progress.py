@@ -8,7 +8,9 @@ in which each of them falls short; ADR 18.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
 
 from reconciler.api.problem import Problem, error
 from reconciler.api.refs import short_revision
@@ -201,6 +203,16 @@ def _gate_words(name: str, gate: Gate, inputs: StageInputs) -> str:
         is_of_it = status.revision == record.revision
         return f"meets its gate since {record.steady_since}, for {gate.min_success_s}s" if is_of_it else "it begins"
     return status.why if isinstance(status, GateUnmet) else f"it does not tell: {status.why}"
+
+
+def yielded(own: RolloutProgress, others: Iterable[RolloutProgress]) -> RolloutProgress:
+    """Return the state of a Rollout that has nothing to begin: what it selects goes with the releases of others."""
+    waits = next(f"{each.rollout}/{one.name}" for each in others for one in each.stages if not one.state.is_over)
+    state = StageState(StageKind.WAITS_FOR_STAGE, stage=waits)
+    behind = ClusterProgress(revision="", phase=Phase.BEHIND, why=f"the stage {waits} is not done")
+    clusters = {name: replace(behind, stage=one.stage) for name, one in own.clusters.items()}
+    stages = tuple(replace(one, state=state) for one in own.stages)
+    return replace(own, changes=(), records={}, clusters=clusters, stages=stages)
 
 
 def _missing(rollout: Rollout, inputs: StageInputs) -> list[Problem]:

@@ -69,8 +69,7 @@ def _of_clusters(
         subject, cluster = f"rollout {after.rollout} @ {change.cluster}", after.clusters.get(change.cluster)
         stage = cluster.stage if cluster is not None else ""
         if isinstance(change, Begin):
-            known = was.get(change.cluster)
-            earlier = known.revision if known else ""
+            earlier = was.get(change.cluster, _NOTHING).revision
             data = {"revision": change.revision, "stage": stage, "before": earlier}
             turn = "it rolls back to what it had completed" if change.is_rollback else f"its turn in the stage {stage}"
             why = f"{turn}; {short_revision(earlier) or 'nothing'} before"

@@ -96,8 +96,7 @@ def rollback_revisions(rollout: Rollout, record: Record, now: datetime) -> froze
 
 def rolls_back(rollout: Rollout, record: Record, facts: ReleaseFacts, now: datetime) -> bool:
     """Return whether HEAD takes a cluster back to what it had completed."""
-    is_there = record.revision in facts.alike
-    return not is_there and not facts.alike.isdisjoint(rollback_revisions(rollout, record, now))
+    return record.revision not in facts.alike and bool(facts.alike & rollback_revisions(rollout, record, now))
 
 
 def begin_rolled_back(rollout: Rollout, clusters: Iterable[str], release: str, book: RolloutRecords) -> None:
@@ -201,12 +200,13 @@ def rollout_documents(head: Fleet, written_in: Mapping[str, Fleet]) -> dict[str,
 def kept_problem(old: Rollout, head: Fleet, revision: str) -> Problem:
     """Return what is said of a Rollout whose document in HEAD is not in force yet. `revision`: of the one that is."""
     is_removed = all(each.name != old.name for each in head.rollouts)
+    gone = ", and is approved only once its document is back" if is_removed else ""
     message = (
         f"Rollout {old.name} came while releases of others are under way; what these select goes on with them until "
         "they are completed"
         if old.is_yielding
         else f"Rollout {old.name} was {'removed' if is_removed else 'loosened'} while its release is under way; it "
-        f"goes on as {short_revision(revision)} has it until the release is completed"
+        f"goes on as {short_revision(revision)} has it until the release is completed{gone}"
     )
     message += (
         "; to let it pass now, revert the change and make it again with the spec.review.confirm that its review names"

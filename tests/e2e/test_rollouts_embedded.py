@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -134,6 +135,11 @@ def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_pa
         head = store.commit("past the gate") if "with the image" not in trick else revision
         until(daemon, lambda: followed(daemon) == head, "the commit to be followed")
         until(daemon, lambda: "rollout-kept-in-force" in problems_of(daemon), "what is said of it")
+        if trick in ("another", "renamed"):
+            said = run_text("status", "--journal", daemon.journal).stdout
+            assert re.search(r" all +m1, .* 0 of 6 +waits for the stage default/canary\n", said), said
+        is_gone = "is approved only once its document is back" in problems_of(daemon)
+        assert is_gone == trick.startswith(("removed", "renamed")), "nobody can write an approval into it"
         for journal in (daemon.journal, tmp_path / "none.db"):
             options = ("--kubeconfig", fleet.kubeconfig, "--journal", journal, "-o", "json")
             planned = json.loads(run_text("diff", store.folder, *options).stdout)

@@ -45,6 +45,7 @@ from reconciler.rollouts import (
     staged,
     stand,
     with_ends,
+    yielded,
 )
 from reconciler.scheduler import Schedule
 from reconciler.state import FleetState
@@ -102,11 +103,8 @@ class RolloutController:
 
     def is_news(self, state: FleetState | None) -> bool:
         """Return whether the clusters' probes differ from the last evaluation."""
-        if not self.progress:
-            return False
-        if self._entering is not None and self._entering.has_ended:
-            return True
-        return self._see(state) != self._statuses
+        has_ended = self._entering is not None and self._entering.has_ended
+        return bool(self.progress) and (has_ended or self._see(state) != self._statuses)
 
     async def stage(
         self, schedule: Schedule, look: RolloutInputs, now: str, only: Collection[str] | None = None
@@ -172,9 +170,10 @@ class RolloutController:
                     if older := self._older.get(name := rollout.name):
                         problem = kept_problem(rollout, schedule.fleet, older)
                         progress[name] = replace(progress[name], problems=(*progress[name].problems, problem))
+                others = [each for name, each in sorted(progress.items()) if name not in yielding]
                 for name in yielding.difference(*staging.rollouts.values()):
-                    # It has nothing to begin. Clusters without its record tell that it is new, also without a journal.
-                    progress[name] = replace(progress[name], changes=(), records={})
+                    # Clusters without its record tell that it is new, also without a journal.
+                    progress[name] = yielded(progress[name], others)
                 return current, staging, progress
             over |= done
 
@@ -267,11 +266,10 @@ class RolloutController:
         same = (schedule, look.copies, look.journal.observations.previous)
         alike = (staging.in_force, staging.newest, due, staging.fleets)
         known = self._staged
-        if known is None or any(map(is_not, known[0][:3], same)) or known[0][3:] != alike:
-            journal = look.journal
-            result = staged(schedule, staging, progress, journal.ledger, look.copies, journal.observations.previous)
-        else:
-            result = known[1]
+        if known is not None and not any(map(is_not, known[0][:3], same)) and known[0][3:] == alike:
+            return known[1]
+        journal = look.journal
+        result = staged(schedule, staging, progress, journal.ledger, look.copies, journal.observations.previous)
         self._staged = ((*same, *alike), result)
         return result
 
@@ -340,15 +338,12 @@ class RolloutController:
 
 def _recorded(schedule: Schedule, records: Records, now: str) -> set[str]:
     """Return the revisions of all Rollouts that are in force, or to which clusters may roll back."""
-    revisions = (revisions_of(each, records.get(each.name, {}), now) for each in schedule.fleet.rollouts)
-    return set[str]().union(*revisions)
+    return set[str]().union(*(revisions_of(each, records.get(each.name, {}), now) for each in schedule.fleet.rollouts))
 
 
 def _with_recorded(progress: RolloutProgress, records: Mapping[str, Record]) -> RolloutProgress:
     """Return the state with the possible records; a revision that could not begin deletes nothing."""
-    begun = set[str]()
-    for cluster in progress.deletions_due:
-        wanted, recorded = progress.records[cluster], records.get(cluster, Record())
-        if (wanted.revision, wanted.begun_at) == (recorded.revision, recorded.begun_at):
-            begun.add(cluster)
-    return replace(progress, deletions_due=frozenset(begun))
+    begun = {name: (one.revision, one.begun_at) for name, one in records.items()}
+    wanted = {name: (one.revision, one.begun_at) for name, one in progress.records.items()}
+    due = frozenset(name for name in progress.deletions_due if begun.get(name) == wanted[name])
+    return replace(progress, deletions_due=due)
