@@ -8,6 +8,7 @@ key with mode 0644 as a link into the folder `..data`.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from codecs import BOM_UTF8
@@ -21,6 +22,11 @@ from reconciler.regex import regex
 
 SECRET_BYTES_MAX: Final = 65_536
 _TOKEN: Final = regex(r"[\x21-\x7e]+")
+_REMEDIES: Final = {
+    errno.EACCES: "let user {user} read it, and enter the folders above it",
+    errno.EISDIR: "name a file",
+    errno.ENOENT: "put it there, or name the right file",
+}
 
 
 def credential_file(named: Path | None, credential: str, environ: Mapping[str, str] = os.environ) -> Path | None:
@@ -55,7 +61,7 @@ def read_secret_file(
             fault = _form_fault(status) or (_privacy_fault(path, status, environ) if is_private else "")
             data = b"" if fault else file.read(bytes_max + 1)
     except OSError as error:
-        raise ConfigurationError(f"{what} {path} cannot be read: {error.strerror}") from error
+        raise ConfigurationError(f"{what} {why_not_read(path, error)}") from error
     if fault:
         raise ConfigurationError(f"{what} {path}: {fault}")
     if len(data) > bytes_max:
@@ -63,6 +69,12 @@ def read_secret_file(
     if is_private and not data.removeprefix(BOM_UTF8).strip():
         raise ConfigurationError(f"{what} {path}: it is empty; {remedy}")
     return data
+
+
+def why_not_read(path: Path, error: OSError) -> str:
+    """Return that a file cannot be read, why, and the remedy."""
+    remedy = _REMEDIES.get(error.errno or 0, "mend that").format(user=os.geteuid())
+    return f"{path} cannot be read: {error.strerror}; {remedy}"
 
 
 def secret_text(path: Path, what: str, environ: Mapping[str, str] = os.environ) -> str:

@@ -265,7 +265,9 @@ def main(argv: list[str] | None = None) -> Any:
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
-        if error.filename is None and error.errno == errno.ENOENT and not _has_current_folder():
+        from reconciler.containment import try_call
+
+        if error.filename is None and error.errno == errno.ENOENT and try_call(Path.cwd).fault:
             _fail("the current folder is gone; change into one that is there")
         if error.filename is None and error.errno not in _NO_ROOM:
             raise
@@ -279,13 +281,6 @@ def main(argv: list[str] | None = None) -> Any:
         if faults is None or rest is not None:
             raise
         _fail(*dict.fromkeys(map(str, _leaves(faults))))
-
-
-def _has_current_folder() -> bool:
-    try:
-        return bool(Path.cwd())
-    except FileNotFoundError:
-        return False
 
 
 _TRACED: Final = ("RECONCILER_TRACEBACK", "INVOCATION_ID", "KUBERNETES_SERVICE_HOST")

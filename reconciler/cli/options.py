@@ -84,7 +84,7 @@ def option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
 
 def file_option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
     """An option that takes the path of a file, which need not be there."""
-    return option(*names, type=click.Path(path_type=Path, dir_okay=False), default=None, **attributes)
+    return option(*names, type=click.Path(path_type=Path, dir_okay=False, readable=False), default=None, **attributes)
 
 
 _COMPLETED: Final[Mapping[str, str]] = {

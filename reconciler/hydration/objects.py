@@ -277,11 +277,8 @@ def is_in_clear(body: JsonObject) -> bool:
     """Return whether an object is a Secret, or may mean one, with content that nothing encrypts."""
     if isinstance(body.get("sops"), dict) or not is_secret_kind(str(body.get("kind", ""))):
         return False
-    return body.get("kind") != "Secret" or any(_has_content(body.get(part)) for part in ("data", "stringData"))
-
-
-def _has_content(part: Json) -> bool:
-    return any(part.values()) if isinstance(part, Mapping) else bool(part)
+    parts = (body.get("data"), body.get("stringData"))
+    return body.get("kind") != "Secret" or any(any(one.values()) if isinstance(one, Mapping) else one for one in parts)
 
 
 def plain(body: JsonObject) -> JsonObject:

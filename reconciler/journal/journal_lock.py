@@ -11,11 +11,11 @@ import os
 import socket
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 import orjson
 
+from reconciler.containment import try_call
 from reconciler.errors import JournalError, JournalLocked
 
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -48,7 +48,7 @@ class JournalLock:
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as exc:
-            raise JournalError(f"{path}: {exc.strerror}; the journal needs a folder that it may write to") from exc
+            raise JournalError(f"{path}: {exc.strerror}{whose(journal)}") from exc
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
@@ -70,24 +70,32 @@ class JournalLock:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def __enter__(self) -> JournalLock:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
 
 def lock_path(journal: Path) -> Path:
     """Return the path of a journal's lock: `journal.db.lock`."""
     return journal.with_name(f"{journal.name}.lock")
 
 
+def whose(journal: Path) -> str:
+    """Return which file of a journal this user may not use, whose it is, and the remedy; empty: none is known."""
+    above, *farther = Path(os.path.realpath(journal)).parents
+    beside = (above / f"{journal.name}{end}" for end in ("", "-wal", "-shm", ".lock"))
+    for file in (*reversed(farther), above, *beside):
+        rights = os.X_OK if file in farther else os.R_OK | os.W_OK
+        if os.access(file, os.F_OK) and not os.access(file, rights, effective_ids=True):
+            owner = try_call(file.owner).value or "a user without a name"
+            return f"; user {os.geteuid()} may not use {file} of {owner}: work as {owner}, or mend its owner or mode"
+    return ""
+
+
 def holder(journal: Path) -> LockHolder | None:
-    """Return the present writer of the journal; None: nobody."""
+    """Return the present writer of the journal; None: nobody. Raises JournalError: this user may not ask."""
     try:
         descriptor = os.open(lock_path(journal), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    except PermissionError as exc:
+        raise JournalError(f"{lock_path(journal)}: {exc.strerror}{whose(journal)}") from exc
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

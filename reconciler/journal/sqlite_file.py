@@ -23,6 +23,7 @@ from msgspec import Struct
 from reconciler.containment import try_call
 from reconciler.errors import JournalCorrupt, JournalError, JournalFull, JournalTooNew
 from reconciler.fail_points import reach
+from reconciler.journal.journal_lock import whose
 
 APPLICATION_ID = 0x464C5431
 """Marks a SQLite file as a journal of ours."""
@@ -129,7 +130,8 @@ class JournalFile:
                     # SQLite gives -wal and -shm the mode of the file; nobody else needs to read it.
                     os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
                 except OSError as exc:
-                    raise JournalError(f"{self.path}: {exc.strerror}; name another file with --journal") from exc
+                    remedy = whose(self.path) or "; name another file with --journal"
+                    raise JournalError(f"{self.path}: {exc.strerror}{remedy}") from exc
             elif not self.path.exists():
                 raise JournalError(
                     f"{self.path}: there is no journal; `reconciler apply` and `run` make one, --journal names another"
@@ -194,6 +196,8 @@ class JournalFile:
         """Errors of SQLite as errors of the journal."""
         try:
             yield
+        except PermissionError as exc:
+            raise JournalError(f"{self.path}: {exc.strerror}{whose(self.path)}") from exc
         except sqlite3.Error as exc:
             name = getattr(exc, "sqlite_errorname", "")
             if name.startswith(_BROKEN) or "Could not decode to UTF-8" in str(exc):
@@ -202,7 +206,7 @@ class JournalFile:
                 raise JournalTooNew(f"{self.path}: was written by a newer version ({exc}); upgrade to read it") from exc
             if name.startswith(_NO_ROOM):
                 raise JournalFull(f"{self.path}: {exc}; free some space, nothing was written") from exc
-            raise JournalError(f"{self.path}: {exc}") from exc
+            raise JournalError(f"{self.path}: {exc}{whose(self.path)}") from exc
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[None]:
@@ -323,11 +327,6 @@ class JournalFile:
                     raise JournalCorrupt(f"{self.path}: {table.name} {subject}: the row was changed; {REBUILD}")
                 yield row
 
-    @property
-    def written(self) -> int:
-        """Return the number of rows that this process has written or removed since the file was opened."""
-        return self._connection.total_changes
-
     def last(self, table: SqlTable) -> int:
         """Return the greatest number in the first column; 0: there is no row."""
         return int(self.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")[0][0] or 0)  # noqa: S608 - constants
@@ -364,11 +363,8 @@ class JournalFile:
 
 def lack_of_room(journal: Path, least_bytes: int = ROOM_BYTES) -> str:
     """Return how little room the disk of a journal has left; empty: enough, or nobody knows."""
-    try:
-        disk = os.statvfs(journal.parent)
-    except OSError:
-        return ""
-    free = disk.f_bavail * disk.f_frsize
+    disk = try_call(os.statvfs, journal.parent).value
+    free = disk.f_bavail * disk.f_frsize if disk is not None else least_bytes
     return f"{journal.parent}: only {free // 1024} KiB of its disk are free" if free < least_bytes else ""
 
 

@@ -21,6 +21,7 @@ from reconciler.api.binding import Constraint, PreviousPlacement
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, EventKind
+from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import Identity
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.journal.applied import UNUSED, broken_manifests
@@ -123,7 +124,7 @@ class Journal(EventTable, OrdersTable, IntentTable):
     @property
     def version(self) -> str:
         """Return a number that changes with every write, by this process or another one."""
-        return f"{self._file.written} {self.data_version}"
+        return f"{self._file.execute('SELECT total_changes()')[0][0]} {self.data_version}"
 
     @property
     def uuid(self) -> str:
@@ -186,6 +187,14 @@ class Journal(EventTable, OrdersTable, IntentTable):
         """The constraints in the order in which they were recorded."""
         rows = self._file.rows(CONSTRAINT, "ORDER BY position")
         return tuple(value_of(CONSTRAINT, row, Constraint) for row in rows)
+
+    def commit_behind(self, change: Change, revision: str) -> str:
+        """Return the revision that an object follows: healing and ticks bring it none that is newer than its own."""
+        is_moved = change.cause is Cause.PLACEMENT and change.identity in {one.identity for one in self.constraints()}
+        if change.cause is not Cause.DRIFT and not is_moved:
+            return revision
+        rows = (self.ledger().get(name, {}).get(change.identity) for name in (change.cluster, *self.ledger()))
+        return next((row.revision for row in rows if row is not None and row.revision), revision)
 
     def record_timers(self, timers: Mapping[str, str]) -> None:
         """Replace all timers: name to the RFC 3339 time since which something holds."""

@@ -195,11 +195,12 @@ def held_for_person(facts: StateFacts, copy: Copy, state: ObjectState | None) ->
 
 
 def degraded(facts: StateFacts, copy: Copy, state: ObjectState | None) -> Verdict[Degraded]:
-    """Return whether an object is degraded. One that makes progress has not recovered yet."""
+    """Return whether an object is degraded. One that makes progress, or waits to be removed, has not recovered."""
     health = state.health if state is not None else None
     if isinstance(health, Degraded):
         return health
-    if isinstance(health, Progressing | UnknownHealth) or (state is None and not is_evaluated(facts, copy, state)):
+    is_open = not is_evaluated(facts, copy, state) if state is None else not state.is_wanted
+    if is_open or isinstance(health, Progressing | UnknownHealth):
         return ConditionEnd.NOT_EVALUATED
     return ConditionEnd.OVER
 

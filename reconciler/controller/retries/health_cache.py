@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.refs import GVK, Copy, Identity
@@ -34,8 +33,6 @@ from reconciler.state import NO_CONTROLLER, Degraded, HealthState, Healthy, Prog
 _EVENT = GVK("", "v1", "Event")
 _VERSIONS_MAX = 100_000
 """Limit of kept versions; for an object without one, the later report counts."""
-
-NONE_REFUSED: Final[Mapping[Identity, str]] = MappingProxyType({})
 
 
 class _HealthEntry(NamedTuple):
@@ -104,9 +101,9 @@ class HealthCache:
         self,
         cluster: str,
         troubles: Mapping[Identity, Degraded | Progressing | None],
-        refusals: Mapping[Identity, str] = NONE_REFUSED,
-        starting: Collection[Identity] = (),
-        lasting: Collection[Identity] = (),
+        refusals: Mapping[Identity, str],
+        starting: Collection[Identity],
+        lasting: Collection[Identity],
     ) -> None:
         """Take reasons from the pods of workloads, and why pods are not made.
 
@@ -189,6 +186,8 @@ class HealthCache:
         copy = (cluster, identity)
         before = self._entries.pop(copy, None)
         if isinstance(health, Progressing | Degraded) and (before or health.unmade or health.is_a_count):
+            if before is not None and health.is_observed and not before.own.is_observed:
+                before = None  # Its controller begins with new pods.
             # Until its pods are listed again, their last diagnostics count.
             self.stirred.add(copy)
             self._entries[copy] = (before or _HealthEntry(health, None, ""))._replace(own=health)

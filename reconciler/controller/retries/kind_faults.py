@@ -53,6 +53,7 @@ class UnreachableClusters:
 
         The others come later. `reachable`: with the reasons that are reported.
         """
+        self._reasons = {name: why for name, why in self._reasons.items() if name in self.queue}
         for name in self.queue.due():
             if name in members and name not in self._tasks:
                 # Counted from when it is asked: how long it is silent then is no pause.

@@ -386,7 +386,7 @@ def applied_row(change: Change, uid: str, acting: WriteContext) -> AppliedRow | 
         owner.row(change.cluster, change.gvk, change.identity, uid),
         manifest_digest=recorded_digest(change.manifest_digest, change.identity, acting.journal.hash_key),
         recorded=change.declared or change.manifest,
-        revision=acting.comparer.snapshot.fleet.revision,
+        revision=acting.journal.commit_behind(change, acting.comparer.snapshot.fleet.revision),
         source=change.source,
         established=memory.established,
         base=memory.base,

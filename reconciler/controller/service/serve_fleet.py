@@ -82,7 +82,7 @@ async def wait_for_room(journal: Path, vitals: Vitals, stop: asyncio.Event, cloc
     """Return once there is room again, or the service is to end."""
     with ExitStack() as stack:
         with suppress(JournalError):  # Another process writes meanwhile.
-            stack.enter_context(JournalLock(journal))  # `status` names this process.
+            stack.callback(JournalLock(journal).close)  # `status` names this process.
         while vitals.journal_error:
             vitals.phase, vitals.heartbeat_s = "waiting for room on the disk of the journal", clock.monotonic_s()
             if await wait_for(stop, timing.CHECK_S, clock):

@@ -31,7 +31,7 @@ from reconciler.kube.connection.risks import exec_plugin_of, why_rejected
 from reconciler.kube.connection.session import SharedContexts, system_authorities
 from reconciler.kube.refusal_errors import clean
 from reconciler.regex import regex
-from reconciler.secret_files import read_secret_file, token_in
+from reconciler.secret_files import read_secret_file, token_in, why_not_read
 
 log = logging.getLogger("reconciler")
 
@@ -112,7 +112,7 @@ class Credentials:
                 headers += [(header, value) for value in values]
             if any(_CONTROL.search(value) for _, value in headers):
                 what = f"a token or name in {self._config.source} holds a line break or another control sign"
-                raise self._rejected(what)
+                raise CredentialsRejected(self._config.name, f"{what}; write it anew")
             config, ca = self._config, b""
             if config.server.startswith("https:"):
                 if pair is None and config.client_certificate:
@@ -189,13 +189,13 @@ class Credentials:
             try:
                 self._expires_in(epoch_s(str(expiry)) - epoch_s(self._clock.now()) - EXPIRY_MARGIN_S)
             except ValueError as error:
-                raise self._rejected(
-                    f"the exec plugin's expirationTimestamp is no time: {clean(str(expiry))}"
-                ) from error
+                what = f"the exec plugin's expirationTimestamp is no time: {clean(str(expiry))}; mend the plugin"
+                raise CredentialsRejected(self._config.name, what) from error
         certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
         token = f"Bearer {status['token']}" if status.get("token") else ""
         if not token and not (certificate and key):
-            raise self._rejected("the exec plugin gave neither a token nor a client certificate with its key")
+            what = "the exec plugin gave neither a token nor a client certificate with its key; log in with it by hand"
+            raise CredentialsRejected(self._config.name, what)
         return token, (certificate.encode(), key.encode()) if certificate and key else None
 
     def _running(self, entry: Mapping[str, Any]) -> asyncio.Task[Mapping[str, Any]]:
@@ -225,7 +225,8 @@ class Credentials:
             async with asyncio.timeout(PLUGIN_DEADLINE_S):
                 await loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
         except (ConfigException, aiohttp.ClientError, OSError, ValueError, KeyError, ImportError) as error:
-            raise self._rejected(f"auth-provider {entry.get('name')!r} failed: {type(error).__name__}") from error
+            what = f"auth-provider {entry.get('name')!r} failed: {type(error).__name__}; log in with kubectl again"
+            raise CredentialsRejected(self._config.name, what) from error
         self._expires_in(TOKEN_FILE_AGE_MAX_S)
         return str(configuration.api_key.get("BearerToken", ""))
 
@@ -239,13 +240,14 @@ class Credentials:
         try:
             return read()
         except (ConfigurationError, OSError) as error:
-            why = f"{error.filename} cannot be read: {error.strerror}" if isinstance(error, OSError) else error
+            why = why_not_read(error.filename, error) if isinstance(error, OSError) else error
             remedy = "; the pod must mount the token of its account there" if self._config.is_in_cluster else ""
-            raise self._rejected(f"{why}{remedy}") from error
+            raise CredentialsRejected(self._config.name, f"{why}{remedy}") from error
 
     def _tls_context(self, ca: bytes, pair: tuple[bytes, bytes] | None) -> ssl.SSLContext:
         """Return a context that trusts the cluster's CA alone: 0.1 ms, where all system CAs cost 19."""
         config = self._config
+        used = [("certificate-authority", config.ca)]
 
         def make() -> ssl.SSLContext:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -257,6 +259,7 @@ class Credentials:
             else:
                 context.load_default_certs()
             if pair is not None:
+                used[:] = [("client-certificate", config.client_certificate), ("client-key", config.client_key)]
                 # OpenSSL takes client certificates only from files. This one is ours alone.
                 with tempfile.NamedTemporaryFile() as file:
                     file.write(pair[0] + b"\n" + pair[1])
@@ -274,15 +277,12 @@ class Credentials:
             parts = (*trusted, *(pair or ()), config.tls_server_name.encode())
             return self._contexts.of(parts, make, is_anew=self._is_distrusted)
         except (ssl.SSLError, ValueError) as error:  # a ValueError: there is nothing in it, or it is no text
+            unusable = " or ".join(f"{what} in {pem.file or config.source}" for what, pem in used)
+            pairs = " that belong together" if len(used) > 1 else ""
+            remedy = f"put in PEM files or data{pairs}, from who runs the cluster"
             raise CredentialsRejected(
-                config.name,
-                f"a certificate or key in {config.source} is unusable ({type(error).__name__}): certificate-authority, "
-                "client-certificate and client-key are PEM, and the last two belong together; take them from who runs "
-                "the cluster",
+                config.name, f"{unusable} is unusable ({type(error).__name__}); {remedy}"
             ) from error
-
-    def _rejected(self, message: str) -> CredentialsRejected:
-        return CredentialsRejected(self._config.name, f"{message}; run 'reconciler doctor'")
 
 
 def _digests(ca: bytes, pair: tuple[bytes, bytes] | None) -> bytes:

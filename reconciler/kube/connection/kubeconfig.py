@@ -52,6 +52,13 @@ class Pem(Struct, frozen=True, kw_only=True):
         """Return the bytes as they are now. Raises OSError."""
         return self.data if self.data or self.file is None else self.file.read_bytes()
 
+    def read_or_empty(self) -> bytes:
+        """Return the bytes as they are now; empty where they cannot be read."""
+        try:
+            return self.read()
+        except OSError:
+            return b""
+
 
 class MemberConfig(Struct, frozen=True, kw_only=True):
     """Address and credentials of one API server. Its repr shows no secret."""
@@ -97,18 +104,10 @@ class MemberConfig(Struct, frozen=True, kw_only=True):
 
 
 def file_contents(config: MemberConfig) -> tuple[bytes, ...]:
-    """Return digests of the files that an entry names, as they are now; empty for one that cannot be read."""
+    """Return digests of what an entry names, as it is now; of a file that cannot be read, as if it were empty."""
     token = Pem(file=config.token_file)
-    return tuple(_digest(pem) for pem in (config.ca, config.client_certificate, config.client_key, token))
-
-
-def _digest(pem: Pem) -> bytes:
-    if pem.file is None:
-        return b""
-    try:
-        return hashlib.sha256(pem.read()).digest()
-    except OSError:
-        return b""
+    pems = (config.ca, config.client_certificate, config.client_key, token)
+    return tuple(hashlib.sha256(pem.read_or_empty()).digest() for pem in pems)
 
 
 class _KubeconfigEntry(Struct, frozen=True, kw_only=True):
@@ -259,10 +258,8 @@ def _read_yaml(file: Path) -> Mapping[str, Any]:
         data = read_secret_file(file, "kubeconfig", bytes_max=FILE_MAX_BYTES, is_private=False)
         body = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
     except ConfigurationError as error:
-        advice = "name a file that is there with --kubeconfig, or a folder with a file for each cluster"
-        if os.pathsep in str(file):
-            advice = "of several files make one ('kubectl config view --flatten'), or name them in KUBECONFIG"
-        raise ConfigurationError(f"{error}; {advice}") from error
+        several = "; of several files make one ('kubectl config view --flatten'), or name them in KUBECONFIG"
+        raise ConfigurationError(f"{error}{several if os.pathsep in str(file) else ''}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         # A YAML error quotes the line, which may hold a token.
         mark = getattr(error, "problem_mark", None)

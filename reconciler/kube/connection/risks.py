@@ -73,12 +73,9 @@ def _connection(config: MemberConfig) -> Iterator[str]:
 
 
 def _validity(what: str, pem: Pem, now: datetime, deciding: Callable[[list[datetime]], datetime]) -> Iterator[str]:
-    try:
-        ends = ends_of_validity(pem.read())
-    except OSError:
-        return  # The first request tells that it cannot be read.
+    ends = ends_of_validity(pem.read_or_empty())
     if not ends:
-        return
+        return  # The first request tells that it cannot be read.
     end = deciding(ends)
     if end <= now:
         yield f"{what} expired on {end:%Y-%m-%d}; renew it"
@@ -122,10 +119,7 @@ def why_rejected(config: MemberConfig, authorization: str, now: str) -> str:
         )
     if authorization:
         return f"the API server does not accept the user name and password{where}; correct them"
-    try:
-        ends = ends_of_validity(config.client_certificate.read())
-    except OSError:
-        ends = []
+    ends = ends_of_validity(config.client_certificate.read_or_empty())
     if config.client_certificate.file is not None:
         where = f" in {config.client_certificate.file}"
     # Of a chain the first is the one that speaks for us.

@@ -18,7 +18,7 @@ from reconciler.api.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import AppliedRow, Event, Intent, IntentEnd, Losses, RecordedLoss, SuspensionRecord
-from reconciler.api.plan import Action
+from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.policies import Flavor
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
@@ -534,3 +534,25 @@ def test_losses_are_recorded_with_their_intents_and_kept_as_long_as_they_count(t
         assert journal.losses() == Losses(held_since={"m1": "2"})
         journal.keep_losses(Losses())
         assert journal.losses() == Losses()
+
+
+@pytest.mark.parametrize(
+    ("cluster", "cause", "is_ticked", "revision"),
+    [
+        ("m1", Cause.DECLARED, False, "new"),
+        ("m1", Cause.DRIFT, False, "abc"),
+        ("m1", Cause.PLACEMENT, False, "new"),
+        ("m1", Cause.PLACEMENT, True, "abc"),
+        ("m2", Cause.PLACEMENT, True, "abc"),
+    ],
+    ids=["edited", "healed", "placed by an edit", "scaled by a tick", "created by a tick"],
+)
+def test_what_is_healed_or_moved_by_a_tick_follows_the_commit_of_before(
+    journal: Journal, cluster: str, cause: Cause, is_ticked: bool, revision: str
+) -> None:
+    """Whoever looks for the commit behind a trouble would else be led to the last one, which never touched it."""
+    journal.record_applied([ROW])
+    if is_ticked:
+        journal.record_constraints((Constraint(identity=WEB, cluster="m3", replicas_max=0, reason="unhealthy"),))
+    change = Change(action=Action.UPDATE, cluster=cluster, gvk=GVK_WEB, identity=WEB, cause=cause)
+    assert journal.commit_behind(change, "new") == revision

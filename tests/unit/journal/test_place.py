@@ -8,13 +8,15 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reconciler.errors import JournalCorrupt, JournalError, JournalLocked
 from reconciler.journal import Journal, holder, journal_of
-from reconciler.journal.journal_lock import LockHolder, file_system_of, lock_path
+from reconciler.journal.journal_lock import JournalLock, LockHolder, file_system_of, lock_path
 from tests.fakes.journals import made
 
 
@@ -169,3 +171,30 @@ def test_nobody_holds_a_journal_that_is_not_there(tmp_path: Path) -> None:
 )
 def test_the_deepest_mount_point_tells_the_file_system(path: str, kind: str) -> None:
     assert file_system_of(Path(path), MOUNTS) == kind
+
+
+@pytest.mark.parametrize("blocked", ["", ".lock", "-shm", "folder"])
+def test_a_journal_of_another_user_is_told_with_the_file_its_owner_and_what_to_do(
+    folder: Path, blocked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = made(folder / "journal.db", "shop")
+    lock_path(path).touch()
+    path.with_name("journal.db-shm").touch()
+    file = folder if blocked == "folder" else path.with_name(f"journal.db{blocked}")
+    monkeypatch.setattr(os, "access", lambda one, rights, **_: Path(one) != file or rights == os.F_OK)
+    told = rf"; user {os.geteuid()} may not use {file} of {file.owner()}: work as {file.owner()}, or mend"
+    monkeypatch.setattr(os, "open", refusing(os.open))
+    with pytest.raises(JournalError, match=f"journal.db: Permission denied{told}"):
+        Journal.open(path, lock=JournalLock.__new__(JournalLock))
+    for use in (JournalLock, holder):
+        with pytest.raises(JournalError, match=f"journal.db.lock: Permission denied{told}"):
+            use(path)
+
+
+def refusing(opened: Callable[..., int]) -> Callable[..., int]:
+    def refuse(path: str | Path, *args: Any, **options: Any) -> int:
+        if ".db" in str(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *args, **options)
+
+    return refuse

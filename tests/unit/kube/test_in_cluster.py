@@ -124,7 +124,7 @@ def test_a_shared_file_that_is_broken_is_not_passed_over(tmp_path: Path) -> None
 
 async def test_a_pod_without_its_token_is_told_what_to_mount(tmp_path: Path) -> None:
     config = usable(found({**POD, "RECONCILER_SERVICE_ACCOUNT_FOLDER": str(tmp_path)}))
-    told = r"token cannot be read: No such file or directory; the pod must mount the token of its account there"
+    told = r"token cannot be read: No such file or directory; .*; the pod must mount the token of its account there"
     with pytest.raises(CredentialsRejected, match=told):
         await Credentials(config, SystemClock()).headers()
 

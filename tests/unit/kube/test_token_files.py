@@ -84,6 +84,33 @@ async def test_a_spoiled_file_is_told_when_there_is_no_token_before(tmp_path: Pa
     assert "hunter2" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("spoil", "remedy"),
+    [
+        (Path.unlink, "No such file or directory; put it there, or name the right file"),
+        (lambda path: (path.unlink(), path.mkdir()), "Is a directory; name a file"),
+    ],
+    ids=["gone", "folder"],
+)
+async def test_a_client_certificate_that_cannot_be_read_is_told_with_its_remedy(
+    tmp_path: Path, spoil: Callable[[Path], object], remedy: str
+) -> None:
+    certificate(tmp_path, "me", 7)
+    spoil(tmp_path / "me.crt")
+    mounted = Mounted(tmp_path, server="https://m1.example", client_certificate=Pem(file=tmp_path / "me.crt"))
+    with pytest.raises(CredentialsRejected, match=rf"me\.crt cannot be read: {remedy}$"):
+        await mounted.token()
+
+
+async def test_of_an_unusable_pair_both_files_are_named(tmp_path: Path) -> None:
+    certificate(tmp_path, "me", 7)
+    (tmp_path / "me.key").write_text("")
+    pair = {"client_certificate": Pem(file=tmp_path / "me.crt"), "client_key": Pem(file=tmp_path / "me.key")}
+    mounted = Mounted(tmp_path, server="https://127.0.0.1:1", is_insecure=True, source="/etc/m1.yaml", **pair)
+    with pytest.raises(CredentialsRejected, match=r"client-certificate in /.*me\.crt or client-key in /.*me\.key is"):
+        await mounted.token()
+
+
 @each_spoiled
 async def test_a_spoiled_file_is_told_when_the_token_was_refused(tmp_path: Path, spoil: Spoil) -> None:
     mounted = Mounted(tmp_path)
@@ -140,6 +167,6 @@ async def test_a_replaced_authority_is_read_with_the_token_and_a_spoiled_one_is_
 async def test_a_spoiled_authority_is_told_when_there_is_none_before(tmp_path: Path, spoiled: str) -> None:
     (tmp_path / "ca.crt").write_text(spoiled)
     mounted = Mounted(tmp_path, server="https://m1.example", ca=Pem(file=tmp_path / "ca.crt"), source="/etc/m1.yaml")
-    with pytest.raises(CredentialsRejected, match=r"in /etc/m1\.yaml is unusable") as error:
+    with pytest.raises(CredentialsRejected, match=r"certificate-authority in /.*/ca\.crt is unusable") as error:
         await mounted.token()
     assert "hunter2" not in str(error.value)

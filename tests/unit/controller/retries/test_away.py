@@ -62,6 +62,16 @@ async def test_a_cluster_is_asked_only_when_it_was_missing_and_its_pause_is_over
         assert not await absent.reconnected(scene.members, {}, 2 * LATER_S)
 
 
+async def test_the_reason_of_a_cluster_that_is_back_is_forgotten(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        absent = Asker()
+        absent.away.was_not_read("m1")
+        assert await absent.reconnected(scene.members, {}, LATER_S)
+        absent.away.queue.forget("m1")
+        await absent.reconnected(scene.members, {}, 2 * LATER_S)
+        assert not absent.away._reasons
+
+
 async def test_each_failure_in_a_row_doubles_the_pause(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         absent = Asker()

@@ -241,6 +241,17 @@ async def test_what_no_controller_has_seen_for_long_is_told_with_a_remedy_until_
     assert healths.snapshot() == {"m1": {WEB: SLOW}}
 
 
+async def test_pods_that_a_controller_makes_after_it_was_away_degrade_nothing() -> None:
+    healths, member = HealthCache(Inbox()), Asked()
+    ailments = Watched(healths)
+    unseen = Progressing("its controller has not seen the newest spec yet", is_observed=False)
+    healths.note("m1", DB, "1", unseen)
+    for now_s in range(90):
+        await ailments.look({"m1": member}, now_s)
+    healths.note("m1", DB, "2", Degraded("2 of 4 replicas are available", is_a_count=True))
+    assert healths.snapshot() == {"m1": {DB: Progressing("2 of 4 replicas are available")}}
+
+
 def short_of_quota(available: int, *, is_refused: bool = True) -> Progressing:
     """A Deployment of three whose last pods a ResourceQuota refuses, as its own status tells it."""
     conditions = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": QUOTA}]

@@ -23,7 +23,19 @@ from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.controller.round.episodes import FLAPS_MAX
 from reconciler.controller.round.reported_conditions import ReportedConditions
 from reconciler.journal import EventFilter, Journal
-from reconciler.state import Degraded, Fought, Progressing, StateFacts, StateTables, step_of
+from reconciler.state import (
+    HEALTHY,
+    ConditionEnd,
+    Degraded,
+    Fought,
+    Held,
+    ObjectState,
+    Progressing,
+    StateFacts,
+    StateTables,
+    degraded,
+    step_of,
+)
 from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
 from tests.unit.controller.test_loop import BROKEN
 from tests.unit.state.scenes import APP, UNTIL, Scene
@@ -453,3 +465,10 @@ def test_nothing_is_in_step_while_something_is_placed_nowhere(tmp_path: Path, mo
         patch.setattr(scene, "fleet", lambda: complete)
         telling.round()
         assert telling.events(EventKind.IN_STEP)
+
+
+def test_what_waits_to_be_removed_has_not_recovered_and_is_told_so_once_it_is_gone() -> None:
+    facts = applied().facts()
+    excluded = ObjectState(Held(HeldBy.MOVE, "waits for m2 healthy"), HEALTHY, is_wanted=False)
+    assert degraded(facts, COPY, excluded) is ConditionEnd.NOT_EVALUATED
+    assert degraded(facts, COPY, None) is ConditionEnd.OVER
