@@ -22,7 +22,7 @@ __all__ = ["BUILT_IN_KINDS", "GENERIC", "Registry", "registry_of"]
 BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = (
     ("backendtlspolicy", gateway.BackendTLSPolicy((gateway.GROUP, "BackendTLSPolicy"))),
     ("certificate", secret_makers.Certificate((CERT_MANAGER, "Certificate"))),
-    ("configmap", Interpreter(("", "ConfigMap"))),
+    ("configmap", small_kinds.ConfigMap(("", "ConfigMap"))),
     ("cronjob", jobs.CronJob(("batch", "CronJob"), path=("spec", "jobTemplate", "spec", "template"))),
     (
         "customresourcedefinition",

@@ -1,7 +1,7 @@
 """Kinds of which little is to be known.
 
-Secret, PersistentVolumeClaim; Service, Ingress and ServiceImport; HorizontalPodAutoscaler, and ScaledObject of KEDA;
-CustomResourceDefinition, Namespace, ServiceAccount and PodDisruptionBudget.
+ConfigMap, Secret, PersistentVolumeClaim; Service, Ingress and ServiceImport; HorizontalPodAutoscaler, and ScaledObject
+of KEDA; CustomResourceDefinition, Namespace, ServiceAccount and PodDisruptionBudget.
 """
 
 from __future__ import annotations
@@ -33,6 +33,19 @@ from reconciler.kinds.references import (
     gets_certificates,
     made_secrets,
 )
+
+
+class ConfigMap(Interpreter):
+    """The ConfigMap."""
+
+    def sanitize(self, body: JsonObject) -> JsonObject:
+        """Source: Kubernetes: a null of `data` is stored as the empty text."""
+        pruned = prune_server_fields(body)
+        data = mapping(pruned.get("data"))
+        if None not in data.values():
+            return pruned
+        return {**pruned, "data": {key: "" if value is None else value for key, value in data.items()}}
+
 
 _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, not a secret
 _ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"

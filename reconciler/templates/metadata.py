@@ -240,11 +240,16 @@ def check_data(body: JsonObject, findings: Findings, *, plain: str, encoded: str
 
 
 def _texts_of(body: JsonObject, field: str, findings: Findings) -> dict[str, str]:
-    """The entries of a field that are strings; the others are errors, and so are illegal keys."""
+    """The entries of a field that are strings; the others are errors, and so are illegal keys.
+
+    A null of a ConfigMap is the empty text that an API server stores.
+    """
     entries = body.get(field)
     for key in entries if isinstance(entries, dict) else ():
         if not _KEY.fullmatch(key) or key in (".", ".."):
             findings.error("data-key-illegal", "a key holds letters, digits, dashes, dots and underscores", field, key)
+    if field == "data" and body.get("kind") == "ConfigMap" and isinstance(entries, dict):
+        entries = {key: value for key, value in entries.items() if value is not None}
     return dict(_entries(entries, findings, field))
 
 
