@@ -12,25 +12,14 @@ from reconciler.api.problem import NOWHERE, Problem, Source
 from reconciler.api.refs import ResourceRef
 
 
-class Count(Struct, frozen=True, tag="count"):
-    """So many clusters."""
+class Amount(Struct, frozen=True):
+    """A number of clusters; with `is_percent` a share of them, from 0 to 100."""
 
     number: int
+    is_percent: bool = False
 
     def __str__(self) -> str:
-        return str(self.number)
-
-
-class Percent(Struct, frozen=True, tag="percent"):
-    """A share of the clusters, from 0 to 100."""
-
-    share: int
-
-    def __str__(self) -> str:
-        return f"{self.share}%"
-
-
-Amount = Count | Percent
+        return f"{self.number}{'%' if self.is_percent else ''}"
 
 
 def number_of(amount: Amount, total: int, *, least: int) -> int:
@@ -38,11 +27,11 @@ def number_of(amount: Amount, total: int, *, least: int) -> int:
 
     Source: KubeFleet: maxConcurrency, "rounded down, at least 1".
 
-    >>> number_of(Percent(25), 3, least=1), number_of(Percent(25), 9, least=1), number_of(Count(5), 3, least=1)
+    >>> quarter = Amount(25, is_percent=True)
+    >>> number_of(quarter, 3, least=1), number_of(quarter, 9, least=1), number_of(Amount(5), 3, least=1)
     (1, 2, 5)
     """
-    number = amount.number if isinstance(amount, Count) else total * amount.share // 100
-    return max(number, least)
+    return max(total * amount.number // 100 if amount.is_percent else amount.number, least)
 
 
 class Cron(Struct, frozen=True, kw_only=True):
@@ -162,7 +151,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     metrics: tuple[MetricCheck, ...] = ()
     min_success_s: int = 0
     timeout_s: int = 1800
-    max_failures: Amount = Count(0)
+    max_failures: Amount = Amount(0)
     on_failure: OnFailure = OnFailure.PAUSE
 
 
@@ -179,7 +168,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     name: str
     clusters: ClusterAffinity | None = None
     """None: every cluster that no other stage has (`clusters: {}`)."""
-    max_concurrency: Amount = Count(1)
+    max_concurrency: Amount = Amount(1)
     order_by_label: str = ""
     gate: Gate = Gate()
     after: After = After()

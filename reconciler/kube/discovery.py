@@ -39,7 +39,6 @@ class AggregatedResource(Struct, frozen=True, rename="camel", kw_only=True):
     singular_resource: str = ""
     verbs: list[str] | None = None
     short_names: list[str] | None = None
-    categories: list[str] | None = None
 
 
 class AggregatedVersion(Struct, frozen=True):
@@ -122,7 +121,6 @@ def from_aggregated(answers: Iterable[Iterable[AggregatedGroup]]) -> Discovery:
                         verbs=frozenset(item.verbs or ()),
                         singular=item.singular_resource,
                         short_names=tuple(item.short_names or ()),
-                        categories=tuple(item.categories or ()),
                         is_preferred=index == 0,
                     )
     # Kinds in preferred versions come first, so that the first match of a search is the best one.

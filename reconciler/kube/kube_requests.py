@@ -95,7 +95,6 @@ class ServedKind(Struct, frozen=True, kw_only=True):
     verbs: frozenset[str] = frozenset()
     singular: str = ""
     short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
     is_preferred: bool = True
 
     @property

@@ -18,12 +18,10 @@ from reconciler.api.rollout_progress import Begin, Record, ReleaseFacts
 from reconciler.api.rollouts import (
     Amount,
     ChangeTime,
-    Count,
     Gate,
     Layout,
     OnFailure,
     OnNewCommit,
-    Percent,
     Rollout,
     Stage,
     Window,
@@ -245,7 +243,7 @@ def _is_looser_stage(before: Stage, after: Stage) -> bool:
 
 def _is_looser_gate(before: Gate, after: Gate) -> bool:
     """Return whether something may pass earlier, which a shorter time until a failure does where clusters may fail."""
-    may_fail = after.on_failure is OnFailure.CONTINUE or after.max_failures != Count(0)
+    may_fail = after.on_failure is OnFailure.CONTINUE or after.max_failures != Amount(0)
     return (
         _differs(before, after, _OF_GATE)
         or (before.healthy and not after.healthy)
@@ -260,11 +258,7 @@ def _is_looser_gate(before: Gate, after: Gate) -> bool:
 
 def _is_more(before: Amount, after: Amount) -> bool:
     """Return whether more clusters are meant; of a number and a share nobody knows."""
-    if isinstance(before, Percent) and isinstance(after, Percent):
-        return after.share > before.share
-    if isinstance(before, Percent) or isinstance(after, Percent):
-        return True
-    return after.number > before.number
+    return before.is_percent is not after.is_percent or after.number > before.number
 
 
 def _are_looser_windows(before: tuple[Window, ...], after: tuple[Window, ...]) -> bool:

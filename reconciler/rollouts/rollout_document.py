@@ -18,12 +18,10 @@ from reconciler.api.rollouts import (
     Approval,
     ChangeTime,
     ConditionCheck,
-    Count,
     Gate,
     MetricCheck,
     OnFailure,
     OnNewCommit,
-    Percent,
     Rollout,
     Stage,
     TemplateScope,
@@ -254,7 +252,7 @@ def _stage(fields: Fields) -> Stage:
     return Stage(
         name=name,
         clusters=None if affinity is None or is_empty(affinity) else affinity,
-        max_concurrency=_amount(fields, "maxConcurrency", Count(1)),
+        max_concurrency=_amount(fields, "maxConcurrency", Amount(1)),
         order_by_label=label,
         gate=_gate(gate) if gate else Gate(),
         after=After(wait_s=read_seconds(after, "wait", 0, least=0), approval=bool(after.flag("approval")))
@@ -273,7 +271,7 @@ def _gate(fields: Fields) -> Gate:
         metrics=_metrics(fields),
         min_success_s=read_seconds(fields, "minSuccessTime", 0, least=0),
         timeout_s=read_seconds(fields, "timeout", _TIMEOUT_S, least=1),
-        max_failures=_amount(fields, "maxFailures", Count(0)),
+        max_failures=_amount(fields, "maxFailures", Amount(0)),
         on_failure=OnFailure(fields.text("onFailure") or OnFailure.PAUSE),
     )
 
@@ -320,7 +318,7 @@ def _amount(fields: Fields, name: str, default: Amount) -> Amount:
         message = f"{text!r} is neither a number of clusters nor a percentage up to 100%"
         fields.error("rollout-amount-illegal", message, name)
         return default
-    return Percent(int(match[1])) if match[2] else Count(int(match[1]))
+    return Amount(int(match[1]), is_percent=bool(match[2]))
 
 
 def _approvals(spec: Fields, stages: set[str]) -> tuple[Approval, ...]:

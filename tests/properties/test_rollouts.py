@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,12 +27,10 @@ from reconciler.api.rollouts import (
     After,
     Amount,
     Approval,
-    Count,
     Gate,
     Layout,
     OnFailure,
     OnNewCommit,
-    Percent,
     Rollout,
     Stage,
     number_of,
@@ -43,7 +42,7 @@ START = datetime.fromisoformat("2026-11-23T10:00:00+00:00")
 REVISIONS = tuple(f"{number:08x}" for number in range(1, 9))
 CLUSTERS = tuple(f"m{number}" for number in range(7))
 AMOUNTS: st.SearchStrategy[Amount] = st.one_of(
-    st.integers(0, 3).map(Count), st.sampled_from([0, 25, 34, 50, 100]).map(Percent)
+    st.integers(0, 3).map(Amount), st.sampled_from([0, 25, 34, 50, 100]).map(partial(Amount, is_percent=True))
 )
 GATES = st.builds(
     Gate,
