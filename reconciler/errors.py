@@ -47,7 +47,7 @@ class StoreIsOlder(StoreError):
 class MemberClusterError(ReconcilerError):
     """One member cluster failed a request. `status` is the HTTP status, 0 when there was no answer."""
 
-    todo = "correct {place} as {cluster} says, or `git revert {commit}`; it is tried again by itself"
+    todo = "correct {place} as {cluster} says, or `git revert {commit}`; it is retried automatically"
     """The remedy of a change that failed so, with names of parts that `report.status.remedies` fills in."""
     changed_nothing = False
     """True if the request was certainly not carried out: it was refused, or never sent.
@@ -65,19 +65,19 @@ class MemberClusterError(ReconcilerError):
 class ClusterUnreachable(MemberClusterError):
     """No answer, or not before the deadline."""
 
-    todo = "bring {cluster} back, and have a webhook there that hangs mended; it is tried again by itself"
+    todo = "bring {cluster} back, and have a webhook there that hangs fixed; it is retried automatically"
 
 
 class ServerFailed(MemberClusterError):
     """500 and above: the API server, its etcd or a webhook fails, which says nothing of the object."""
 
-    todo = "mend what fails in {cluster}: its API server, etcd or webhook; it is tried again by itself"
+    todo = "fix what fails in {cluster}: its API server, etcd or webhook; it is retried automatically"
 
 
 class CredentialsRejected(MemberClusterError):
     """401: the API server does not know us, or the kubeconfig cannot give credentials."""
 
-    todo = "renew the credentials of {cluster} in the kubeconfig; it is read again by itself"
+    todo = "renew the credentials of {cluster} in the kubeconfig; it is read again automatically"
     changed_nothing = True
 
 
@@ -136,7 +136,7 @@ class KindNotServed(KindFault):
 class KindNotRead(KindFault):
     """No usable answer about a kind: its conversion webhook fails, its extension API server is down, or the like."""
 
-    todo = "mend what serves the kind in {cluster}: its conversion webhook or extension API server"
+    todo = "fix what serves the kind in {cluster}: its conversion webhook or extension API server"
 
 
 class AlreadyExists(MemberClusterError):
@@ -165,8 +165,8 @@ class AdmissionFailed(MemberClusterError):
     """500: an admission webhook that has to be asked did not answer: the object was not even stored."""
 
     todo = (
-        "have whoever runs that webhook mend it, or take its configuration out of {cluster} (`kubectl --context "
-        "{cluster} get validatingwebhookconfigurations,mutatingwebhookconfigurations`); it is tried again by itself"
+        "have whoever runs that webhook fix it, or take its configuration out of {cluster} (`kubectl --context "
+        "{cluster} get validatingwebhookconfigurations,mutatingwebhookconfigurations`); it is retried automatically"
     )
     changed_nothing = True
 
@@ -175,8 +175,8 @@ class ConversionFailed(MemberClusterError):
     """500: the conversion webhook of a kind fails; the object may have been stored all the same."""
 
     todo = (
-        "have whoever runs the conversion webhook mend it (spec.conversion of the CustomResourceDefinition in "
-        "{cluster}); it is tried again by itself"
+        "have whoever runs the conversion webhook fix it (spec.conversion of the CustomResourceDefinition in "
+        "{cluster}); it is retried automatically"
     )
 
 
@@ -189,7 +189,7 @@ class ListExpired(MemberClusterError):
 class Throttled(MemberClusterError):
     """429, 503: the API server asked us to slow down for longer than we were willing to wait."""
 
-    todo = "give the API server of {cluster}, or our FlowSchema there, more room; it is tried again by itself"
+    todo = "give the API server of {cluster}, or our FlowSchema there, more room; it is retried automatically"
     changed_nothing = True
 
 
@@ -202,7 +202,7 @@ class KindThrottled(KindNotRead):
 class BadAnswer(MemberClusterError):
     """The body breaks the API's promises. Never to be read as an empty list."""
 
-    todo = "mend what answers for {cluster}, such as a proxy that cuts answers off; it is tried again by itself"
+    todo = "fix what answers for {cluster}, such as a proxy that cuts answers off; it is retried automatically"
 
 
 class MalformedObject(BadAnswer):

@@ -148,7 +148,7 @@ class Dependents(Generic[Key, Looked]):
             self.put(key, ())
 
     def update(self, dirty: Iterable[Key], on: Callable[[Key], Collection[Looked]]) -> None:
-        """Compute the dependencies of `dirty` keys anew."""
+        """Compute the dependencies of `dirty` keys again."""
         known = self._looked
         for key in dirty:
             looked = on(key)

@@ -85,7 +85,7 @@ def secret_text(path: Path, what: str, environ: Mapping[str, str] = os.environ) 
     try:
         text = read_secret_file(path, what, environ).decode("utf-8-sig").strip()
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{what} {path}: it is no text (UTF-8); write it anew") from None
+        raise ConfigurationError(f"{what} {path}: it is no text (UTF-8); write it again") from None
     return text
 
 

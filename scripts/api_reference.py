@@ -16,7 +16,7 @@ END: Final = "<!-- end of shapes -->"
 
 
 def with_shapes(page: str) -> str:
-    """The page with the tables between its marks made anew."""
+    """The page with the tables between its marks made again."""
     head, _, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not end:

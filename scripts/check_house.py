@@ -307,7 +307,7 @@ FIGURES: Final = (
 
 
 def lower() -> None:
-    """Lower each limit to its figure, and take names that are gone out of the list; one that moved is named anew."""
+    """Lower each limit to its figure, and take names that are gone out of the list; one that moved is named again."""
     gone = Counter(line.partition(" ")[2] for line in (names_left() - replaced_names()).elements())
     kept = list((names_left() & replaced_names()).elements())
     for line in (replaced_names() - names_left()).elements():

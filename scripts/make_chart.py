@@ -90,7 +90,7 @@ _SCHEMA = {
 
 
 def make(folder: Path) -> None:
-    """Write the chart into a folder, which is made anew."""
+    """Write the chart into a folder, which is made again."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "templates").mkdir(parents=True)
     version = PROJECT["version"]
@@ -214,7 +214,7 @@ def _with(text: str, changes: dict[str, str]) -> str:
     """The text with each part replaced, which is there once: a manifest that changes may not lose a value."""
     for old, new in changes.items():
         if text.count(old) != 1:
-            raise LookupError(f"{old!r} stands {text.count(old)} times in a manifest; mend scripts/make_chart.py")
+            raise LookupError(f"{old!r} stands {text.count(old)} times in a manifest; fix scripts/make_chart.py")
         text = text.replace(old, new)
     return text
 

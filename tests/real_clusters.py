@@ -333,7 +333,7 @@ class RealClusters:
                 cluster.delete_namespaces()
 
     def delete_all_but(self, *names: str) -> None:
-        """Delete the other clusters: each takes processor time as long as it is there. `create` makes them anew."""
+        """Delete the other clusters: each takes processor time as long as it is there. `create` makes them again."""
         for name in sorted(self._clusters.keys() - set(names)):
             self._clusters.pop(name).delete()
 

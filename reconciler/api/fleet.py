@@ -107,7 +107,7 @@ class IgnoreRule(Struct, frozen=True, kw_only=True):
 
 
 class PlainSecrets(StrEnum):
-    """The treatment of Secrets in clear: `spec.secrets.plain`."""
+    """The treatment of Secrets in plain text: `spec.secrets.plain`."""
 
     ALLOW = "allow"
     WARN = "warn"

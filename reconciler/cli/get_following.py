@@ -116,7 +116,7 @@ async def _served(member: MemberCluster, kind: str, clock: Clock) -> ServedKind:
 
 
 class _Changes(WatchHandler):
-    """Puts what has to be printed anew into the queue, and says once what cannot be read."""
+    """Puts what has to be printed again into the queue, and says once what cannot be read."""
 
     def __init__(self, query: Query, lines: Lines, stale: asyncio.Queue[tuple[Key, bool]]) -> None:
         self._query, self._lines, self._stale = query, lines, stale

@@ -55,9 +55,9 @@ def rebuild(
     clusters: tuple[str, ...],
     takeover: bool,
 ) -> None:
-    """Build the journal anew from the marks in the clusters of STORE.
+    """Build the journal again from the marks in the clusters of STORE.
 
-    With --cluster, only these clusters are recorded anew in a sound journal, as after a restored backup.
+    With --cluster, only these clusters are recorded again in a sound journal, as after a restored backup.
 
     Clusters are not changed, except for the holder with --takeover. Nothing is deleted before one complete round has
     been recorded.
@@ -83,7 +83,7 @@ def rebuild(
     if rebuilt.is_stock:
         remark("stock was taken of these clusters alone; everything else is recorded as before")
     else:
-        remark(f"{rebuilt.placements} placements; timers and exclusions begin anew")
+        remark(f"{rebuilt.placements} placements; timers and exclusions begin again")
     if rebuilt.failed:
         remark("next: run it again when every cluster answers, or what is no longer wanted there is not deleted")
     sys.exit(1 if rebuilt.failed or rebuilt.held_by else 0)

@@ -15,7 +15,7 @@ from reconciler.cli.printing import answer, has_errors, show_problems
 @options.store_choice
 @options.observations
 @options.cluster_filter
-@options.option("--fresh", is_flag=True, help="Place anew, whatever the previous placement was.")
+@options.option("--fresh", is_flag=True, help="Place again, whatever the previous placement was.")
 @options.time("--now", words="Compute as of this time (RFC 3339). Default: now.")
 @options.output("yaml", "json", "name", "placementdecision", default="yaml")
 @options.option("--show-secrets", is_flag=True, help="Print values of Secrets instead of masking them.")

@@ -190,7 +190,7 @@ class EventHandler(WatchHandler):
             del self._strangers[key]
         data = {"why": "its versions are older than what was seen before; was a backup of its etcd put back?"}
         self._parts.journal.tell(EventKind.CLUSTER_WENT_BACK, f"cluster {cluster}", data, now)
-        log.warning("a cluster went back to an earlier state; it is looked at anew",
+        log.warning("a cluster went back to an earlier state; it is looked at again",
                     extra={"event": "ClusterWentBack", "cluster": cluster, "why": data["why"]})  # fmt: skip
 
     def _note_answer(self, cluster: str, gvk: GVK) -> None:

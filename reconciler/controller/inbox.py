@@ -29,7 +29,7 @@ class ClusterScope(StrEnum):
     ALL = "all"
     """It came, left, or nobody knows what happened there."""
     ANSWERS_AGAIN = "answers again"
-    """It, or a kind of it, answers again: watches begin anew, since old ones may hang."""
+    """It, or a kind of it, answers again: watches begin again, since old ones may hang."""
     RESTORED = "restored"
     """It went back to an earlier state: earlier observations of it are void."""
 

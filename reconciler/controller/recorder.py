@@ -85,7 +85,7 @@ class Recorder:
         """
         parts, before, now = self._parts, state.known, snapshot.now
         parts.beat(RoundPhase.RECORD)
-        # Of a round over some objects, others may be placed anew as well.
+        # Of a round over some objects, others may be placed again as well.
         placed, only = None, snapshot.only
         if only is not None and state.picture is not None:
             placed = only | changed_keys(state.picture.schedule.bindings, planned.schedule.bindings)
@@ -98,7 +98,7 @@ class Recorder:
         if timers != known_timers:
             parts.journal.record_timers(timers)
         known = remembered(parts.journal)
-        # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
+        # What a round calls the placement before it is the one recorded last, whether or not it decides again.
         observations = replace(state.observations, previous=known.observations.previous)
         state = replace(state, known=known, observations=observations, last_round_at=now)
         if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):

@@ -38,7 +38,7 @@ _CONFIRMATIONS_MAX: Final = 10
 
 
 class StoreFollower:
-    """Reads the store on request; logs its faults once, and shows them until they are mended.
+    """Reads the store on request; logs its faults once, and shows them until they are fixed.
 
     A revision that was refused stays refused until another one is read. The active revision is the last accepted one;
     the journal names it, so that a restart goes on with it.

@@ -201,7 +201,7 @@ class Ticks:
         if fleet is None or fleet.settings.observe_only or not has_capacity:
             self.next_s = inf
         elif self.next_s == inf:
-            # A service that is started anew goes on with the interval that had begun.
+            # A service that is started again goes on with the interval that had begun.
             since = state.known.timers.get(LOOKED)
             if since is None:
                 since = now

@@ -63,7 +63,7 @@ class _RoundLocks:
 
         The runs of hooks that are to be deleted are recorded before, so that the lock has them.
 
-        Each time it is asked anew: whoever held the fleet a moment ago may have a successor.
+        Each time it is asked again: whoever held the fleet a moment ago may have a successor.
 
         Raises FleetHeld: another journal holds the fleet, here or in one that was asked in time.
         """

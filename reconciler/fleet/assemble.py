@@ -70,7 +70,7 @@ class AssemblyTables:
         """Keep an assembly.
 
         One with charts, whose files are left out, is not patched, nor one in which files that are valid by themselves
-        freeze something: another edit may mend it. `inputs`: files that renders read; they are left out too.
+        freeze something: another edit may fix it. `inputs`: files that renders read; they are left out too.
         """
         self._files, self._problems, self._inputs = files, problems, inputs
         of_files = (len(file.frozen) for file in files if file.frozen and not is_input(file.path, inputs))

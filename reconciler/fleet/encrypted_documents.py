@@ -78,11 +78,11 @@ def read_encrypted(
 
 
 def _hidden_from_interpreters(document: Document, template: Template, body: JsonObject) -> tuple[Problem, ...]:
-    """Return problems of encrypted fields that placement, dependencies or health need in clear."""
+    """Return problems of encrypted fields that placement, dependencies or health need in plain text."""
     kind = template.identity[:2]
     if kind in _DATA or BUILT_IN_KINDS.by_kind.get(kind) is None:
         return ()
-    message = "it has to be in clear, since more than the cluster reads it; move what is secret into a Secret"
+    message = "it has to be in plain text, since more than the cluster reads it; move what is secret into a Secret"
     return tuple(
         document.problem("sops-field-encrypted", message, *steps)
         for steps, value in leaves_in(body)

@@ -103,7 +103,7 @@ def synced(
     # An unreadable file might be a cluster's document, to be written a second time, or taken for gone.
     if any(reach.everything for reach in fleet.frozen):
         errors = [f"{one.source}: {one.message}" for one in fleet.problems if one.severity is Severity.ERROR]
-        raise InventoryRefused("\n".join(["the store cannot be read as a whole; mend it first", *errors[:5]]))
+        raise InventoryRefused("\n".join(["the store cannot be read as a whole; fix it first", *errors[:5]]))
     files = list(files)
     owned = _owned(origin, files)
     profiles, left_out = _read(list(bodies), properties)

@@ -145,7 +145,7 @@ def _as_before(known: MutableMapping[str, ParsedFile], file: ParsedFile) -> Pars
 
 def _in_force(earlier: ParsedFile, problems: tuple[Problem, ...], new_keys: frozenset[Hashable]) -> ParsedFile:
     source = Source(earlier.path)
-    message = f"the last good content of this file (blob {earlier.blob[:12]}) stays in force until it is mended"
+    message = f"the last good content of this file (blob {earlier.blob[:12]}) stays in force until it is fixed"
     remarks = (*problems, warning(source, "", LAST_GOOD, message))
     # An empty reach freezes nothing, and still marks the store as incompletely read.
     file = replace(earlier, problems=remarks, frozen=(*earlier.frozen, FrozenReach(source=source)))

@@ -257,7 +257,7 @@ def encrypted(render: Render, bodies: Mapping[str, Bodies], committed: Bodies, t
 
 
 def _in_clear(body: JsonObject) -> JsonObject:
-    """Return what an encrypted Secret and one in clear have in common: all but the values."""
+    """Return what an encrypted Secret and one in plain text have in common: all but the values."""
     names = {part: sorted(body.get(part) or ()) for part in ("data", "stringData")}
     return {**{key: value for key, value in body.items() if key not in _VALUES}, "names": names}
 

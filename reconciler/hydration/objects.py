@@ -151,7 +151,7 @@ def _pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
 class ToolObjects:
     """The objects of one run of a tool, their problems, and the entries of `leaveOut` that left something out.
 
-    With recipients, Secrets are in clear: `is_in_clear` tells which.
+    With recipients, Secrets are in plain text: `is_in_clear` tells which.
     """
 
     def __init__(self, render: Render, variant: str, interpreters: Registry) -> None:

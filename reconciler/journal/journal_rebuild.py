@@ -2,7 +2,7 @@
 
 A person has one user account and several fleets, so each fleet has a journal of its own. Versions before kept one for
 all of them, `…/fleet-reconciler/journal.db`; it goes on to serve the fleet that it belongs to. Repair keeps the file
-aside, begins anew, and saves readable rows.
+aside, begins again, and saves readable rows.
 """
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ class JournalFile:
         try:
             is_there = _file_at(self.path) == self._is_of and self.path.with_name(f"{self.path.name}-wal").exists()
         except OSError as error:
-            raise JournalError(f"{self.path}: {error.strerror}; mend that, and start again") from error
+            raise JournalError(f"{self.path}: {error.strerror}; fix that, and start again") from error
         if not is_there:
             raise JournalError(
                 f"{self.path}: the journal was removed or replaced while it was in use; nothing more is done that it "
@@ -342,7 +342,7 @@ class JournalFile:
             self._connection.executemany(sql, rows)
 
     def vacuum(self) -> None:
-        """Write the file anew without the pages that are free."""
+        """Write the file again without the pages that are free."""
         with self.reported():
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

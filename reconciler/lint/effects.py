@@ -166,7 +166,7 @@ FLEET_ROWS: Final[Rows] = {
     "spec.review.loosening": Effect(
         "loosened settings: {after} (allow: a review shows them and holds nothing)", Looser.MORE, ("hold", "allow")
     ),
-    "spec.secrets.plain": Effect("Secrets in clear: {after}", Looser.MORE, ("refuse", "warn", "allow")),
+    "spec.secrets.plain": Effect("Secrets in plain text: {after}", Looser.MORE, ("refuse", "warn", "allow")),
     **_windows("spec.windows", "clusters"),
     **tree_of("spec.windows[].clusters", AFFINITY, "the window is for other clusters", Looser.ALWAYS),
     "spec.windows[].drift": Effect("drift outside of windows: {after} (hold: it waits)", Looser.MORE, ("hold", "heal")),

@@ -71,10 +71,10 @@ LOCK_ROWS: Final[Rows] = {
 }
 
 _PLACED: Final = "in which clusters its objects are, and with how many replicas"
-_CLAIMS: Final = "it takes other objects, of those that are there and of those that come"
+_CLAIMS: Final = "it takes other objects, now and later"
 PROPAGATION_ROWS: Final[Rows] = {
-    ADDED: Effect("this policy takes {takes}, those that come as well"),
-    REMOVED: Effect("this policy no longer takes {takes}, nor those that come"),
+    ADDED: Effect("this policy takes {takes}, now and later"),
+    REMOVED: Effect("this policy no longer takes {takes}, now or later"),
     **tree_of("metadata.annotations", ("[fleet.reconciler/affinity-mode]", "[fleet.reconciler/fail-back]"), _PLACED),
     "metadata.annotations[fleet.reconciler/bring]": Effect("companions that are placed with its workloads"),
     **tree_of("spec.resourceSelectors", SELECTORS, _CLAIMS),
@@ -135,7 +135,7 @@ PROPAGATION_ROWS: Final[Rows] = {
     "spec.prune": Effect("what leaves the store is deleted and not released: {after}", Looser.MORE, ("false", "true")),
 }  # fmt: skip
 
-_CHANGES: Final = "what it changes in its objects, those that come as well"
+_CHANGES: Final = "what it changes in its objects, now and later"
 _PATCH: Final = ("", "[].subPath", "[].operator", "[].value")
 _OVERRIDERS: Final = (
     "",
@@ -150,9 +150,9 @@ _OVERRIDERS: Final = (
     *(f".plaintext{path}" for path in ("", "[].path", "[].operator", "[].value")),
 )  # fmt: skip
 OVERRIDE_ROWS: Final[Rows] = {
-    ADDED: Effect("this policy changes {takes}, those that come as well"),
-    REMOVED: Effect("this policy no longer changes {takes}, nor those that come"),
-    **tree_of("spec.resourceSelectors", SELECTORS, "it changes other objects, of those that are there and that come"),
+    ADDED: Effect("this policy changes {takes}, now and later"),
+    REMOVED: Effect("this policy no longer changes {takes}, now or later"),
+    **tree_of("spec.resourceSelectors", SELECTORS, "it changes other objects, now and later"),
     **tree_of("spec.", ("overrideRules", *(f"overrideRules[].targetCluster{path}" for path in TARGET),
                       *(f"targetCluster{path}" for path in TARGET)), "in which clusters it changes its objects"),
     **tree_of("spec.", (*(f"overrideRules[].overriders{path}" for path in _OVERRIDERS),
@@ -178,5 +178,5 @@ EFFECTS: Final[Mapping[str, Rows]] = {
 }
 """By kind and path; of a map also by the path of one key."""
 
-IGNORED: Final = Effect(meaning="files that the pattern matches are no part of the store, those that come as well")
+IGNORED: Final = Effect(meaning="files that match the pattern are no part of the store, now and later")
 UNKNOWN: Final = Effect(meaning="no such field", looser=Looser.ALWAYS)

@@ -1,9 +1,9 @@
-"""Images that no node can pull, kinds without a definition, Secrets in clear or made twice, and changes of templates.
+"""Images that no node can pull, kinds without a definition, open or double Secrets, and changes of templates.
 
 Annotations of ours steer the service and are no part of the object, so that no difference of objects shows them. Sops
 authenticates a file, not that it is the newest one. Source: design#settings-plan; sops 3.13, README, "Message
 Authentication Code": the code covers the values and the time of the last change, and not who may decrypt, nor which
-values the rule leaves in clear.
+values the rule leaves in plain text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from reconciler.secrets import is_ciphertext, leaves_in
 from reconciler.templates import HOOK, HOOK_DELETE, HOOK_FAILURE, HOOK_WEIGHT, RESERVED_PREFIX, WAVE, malformed_images
 
 _LOOSENS: Final = Direction.LOOSENS
-_REPLACED: Final = "whether it may be deleted and made anew where a field cannot change"
+_REPLACED: Final = "whether it may be deleted and made again where a field cannot change"
 _ANNOTATIONS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     HOOK: ((), "when it runs in a release of its folder; without it, it is an ordinary object"),
     HOOK_WEIGHT: ((), "its turn among the hooks of its time"),
@@ -167,7 +167,7 @@ def lint_secrets(fleet: Fleet) -> Iterator[Problem]:
         held = next((name for name, part in parts if isinstance(part, Mapping) and any(part.values())), None)
         if held is not None:
             message = (
-                f"{identity} has its values in clear: whoever reads the store reads them; encrypt it with sops, or say "
+                f"{identity} has its values in plain text: whoever reads the store reads them; encrypt it, or say "
                 "spec.secrets.plain: allow in the Fleet document"
             )
             yield Problem(source=template.source, path=held, code="secret-in-clear", message=message, severity=severity)
@@ -188,14 +188,14 @@ def lint_makers(fleet: Fleet, makers: Makers) -> Iterator[Problem]:
 
 
 _OLDER: Final = "the file is older than the one that it replaces: values that were exchanged since then are back"
-_RULE: Final = "another rule says which values sops encrypts: others may stand in clear from the next edit on"
+_RULE: Final = "another rule says which values sops encrypts: others may stand in plain text from the next edit on"
 _DEFAULT_RULE: Final = "unencrypted_suffix: _unencrypted"
 _MAC: Final = "whether clear values of the file are authenticated too: {}"
 _GROUPS: Final = "groups of keys that must come together to decrypt the file: {}"
 _JOINS: Final = "{} can decrypt the file from now on"
 _LEAVES: Final = "{} cannot decrypt what is written from now on; it keeps what it has read"
-_CLEAR_FILE: Final = "the file is not encrypted any more: all of its values stand in clear in the store"
-_CLEAR: Final = "a value that was encrypted stands in clear in the store"
+_CLEAR_FILE: Final = "the file is not encrypted any more: all of its values stand in plain text in the store"
+_CLEAR: Final = "a value that was encrypted stands in plain text in the store"
 
 
 def sops_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
@@ -211,7 +211,7 @@ def sops_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
         old = {steps for steps, value in leaves_in(before.body) if is_ciphertext(value)}
         for steps, value in leaves_in(after.body):
             if steps in old and not is_ciphertext(value):
-                yield _row(after, ".".join(map(str, steps)), "encrypted", "in clear", _CLEAR, _LOOSENS)
+                yield _row(after, ".".join(map(str, steps)), "encrypted", "in plain text", _CLEAR, _LOOSENS)
         pair = before.source.path, after.source.path
         if pair not in compared:
             compared.add(pair)

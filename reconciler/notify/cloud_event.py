@@ -24,7 +24,7 @@ BODY_MAX_BYTES: Final = 256 * 1024
 
 
 def event_id(journal: str, number: int, event: Event) -> str:
-    """Return a stable unique id: journal uuid, number and content, as a rebuilt journal counts anew."""
+    """Return a stable unique id: journal uuid, number and content, as a rebuilt journal counts again."""
     content = canonical_bytes([event.time, event.kind, event.subject, dict(event.data)])
     return f"{journal}-{number}-{hashlib.sha256(content).hexdigest()[:12]}"
 

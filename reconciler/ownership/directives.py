@@ -231,7 +231,7 @@ DIRECTIVES: Final = (
             "num-versions")),
         *((key, "", _DROPPED, _WAITS) for key in ("disable-wait", "disable-associated-resources-wait")),
         ("owned-for-deletion", "", _DROPPED, "only what our marks name is deleted"),
-        ("nonce", "", _DROPPED, "nothing is applied anew without a change"),
+        ("nonce", "", _DROPPED, "nothing is applied again without a change"),
         *((key, "", _SAME, "for people at kapp's output") for key in (
             "deploy-logs", "deploy-logs-container-names", "disable-original", "change-set")),
         *((key, "", _SAME, "no label is added to selectors") for key in (

@@ -152,7 +152,7 @@ def terminating(live: LiveObject, cluster: str, source: Source, *, is_wanted: bo
     for _, report in mappings(dig(live.body, "status", "conditions")):
         if text(report.get("type")).startswith("Namespace") and report.get("status") == "True":
             waits += f": {text(report.get('message'))}"
-    after = ", and is made anew when it is gone" if is_wanted else ""
+    after = ", and is made again when it is gone" if is_wanted else ""
     return warning(source, "", "being-deleted", f"{live.identity} is being deleted{after}{waits}", cluster)
 
 

@@ -283,7 +283,7 @@ _UNCAP = "an edit of the placement or the pod template ends it, as does a change
 
 _ADVICE = {
     CONSTRAINED_STAY: "add capacity elsewhere, or end what takes them away",
-    PARTS_STAY: "end the order that takes it away, or give the Job another name to divide it anew",
+    PARTS_STAY: "end the order that takes it away, or give the Job another name to divide it again",
     "no-cluster-fits": "see `reconciler explain` for what each cluster lacks",
     "not-enough-capacity": "add capacity, or allow spec.placement.partial in the Fleet",
     "capacity-unknown": "give access to the cluster, or --observations of it",

@@ -85,7 +85,7 @@ class PlacementTables:
         self.problems = Table[Identity, tuple[Problem, ...]]()
 
     def follow(self, observed: Mapping[str, ClusterObservation], priorities: Mapping[str, int]) -> None:
-        """Take the observations; if any capacity or the order changed, compute anew which items take some."""
+        """Take the observations; if any capacity or the order changed, compute again which items take some."""
         before = self.observed
         is_same = before is observed or (
             before is not None

@@ -73,7 +73,7 @@ def lack_of_completions(schedule: Schedule, identity: Identity, snapshot: FleetS
     where = ", ".join(sorted(fixed)) or "no cluster"
     message = (
         f"{template.identity}: {lack} of its {total} completions run nowhere: those of the parts in {where} are fixed; "
-        "give the Job another name to divide it anew, or another Job the rest"
+        "give the Job another name to divide it again, or another Job the rest"
     )
     return (warning(template.source, "spec.completions", "completions-lost", message),)
 

@@ -85,7 +85,7 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
 
 
 def _phases(changes: Iterable[Change]) -> Mapping[Copy, int]:
-    """Return by copy how often the order of kinds begins anew before it: an operator leaves after its definition."""
+    """Return by copy how often the order of kinds begins again before it: an operator leaves after its definition."""
     waiting = {change.copy: change for change in changes if change.after}
     phases: dict[Copy, int] = {}
 

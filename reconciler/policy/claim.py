@@ -29,7 +29,7 @@ from reconciler.policy.match import Bucket, Match
 
 
 def hold_new_claims(fleet: Fleet, placed: Callable[[Identity], bool]) -> Fleet:
-    """Return the fleet in which broken new files freeze only unplaced objects, which they could claim anew.
+    """Return the fleet in which broken new files freeze only unplaced objects, which they could claim again.
 
     Such a document was not active before, so that placed objects go on without it. Source: design#broken-input.
     """
@@ -107,7 +107,7 @@ class Claims(Struct, frozen=True, kw_only=True):
     """Every template of the store is in exactly one of `claims`, `unclaimed` and `frozen`.
 
     `selecting` holds, by policy, the indexes of its selectors that select at least one template. `faults`: templates
-    that could not be processed, with their exceptions; they are to be frozen, and claimed anew without them.
+    that could not be processed, with their exceptions; they are to be frozen, and claimed again without them.
     """
 
     claims: Mapping[Identity, Claim] = field(default_factory=dict)

@@ -96,7 +96,7 @@ def _selector(fields: Fields, ref: PolicyRef, flavor: Flavor) -> ResourceSelecto
 
 
 def readable_selectors(document: Document) -> tuple[ResourceSelector, ...] | None:
-    """Return the selectors that a broken policy may have, never narrower than the mended ones; None if unknown.
+    """Return the selectors that a broken policy may have, never narrower than the fixed ones; None if unknown.
 
     An unreadable part of a selector is left out, which widens it: without a kind it means any kind, and a misspelt or
     removed type means its probable one. Never empty: a policy with missing or empty resourceSelectors may have meant

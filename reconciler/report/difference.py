@@ -167,7 +167,7 @@ def _pieces(before: str, after: str) -> Iterator[tuple[str, str]]:
         start, other_start = head, head
         for at, other_at, size in matcher.get_matching_blocks():
             common = old[head + at : head + at + size]
-            # Shorter pieces in common make two texts of one that was written anew.
+            # Shorter pieces in common make two texts of one that was written again.
             if sum(map(len, common)) >= _COMMON_MIN or not size:
                 yield from _texts(old[start : head + at], new[other_start : head + other_at])
                 yield from _texts(common, common)

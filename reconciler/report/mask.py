@@ -80,7 +80,7 @@ class Masker:
         for change in plan.changes:
             masked, body = self.change(change), change.manifest
             if body is not None and change.action not in _NEVER_NEW and not is_secret_kind(change.identity.kind):
-                # What an object that is made anew runs and may do.
+                # What an object that is made again runs and may do.
                 powers = tuple(sorted(set(powers_in(self.manifest(body)))))
                 masked = replace(masked, powers=powers) if powers and not change.is_sealed else masked
             changes.append(masked)

@@ -51,7 +51,7 @@ def has_failed(cluster: str, gate: Gate, book: RolloutRecords) -> bool:
 
 
 def has_failed_hook(revision: str, status: GateStatus) -> bool:
-    """Return whether a hook of a revision failed, which no waiting mends. Source: ADR 26."""
+    """Return whether a hook of a revision failed, which no waiting fixes. Source: ADR 26."""
     return isinstance(status, GateUnmet) and status.failed == revision != ""
 
 

@@ -204,7 +204,7 @@ def _follow_all(
     tables: LinkTables,
     followers: Collection[Identity],
 ) -> None:
-    """Compute the bindings and policies of followers anew: present and former dependencies, with their own bindings."""
+    """Compute bindings and policies of followers again: present and former dependencies, with their own bindings."""
     mentions = tables.mentions(followers)
     # Many dependencies share the policies of their owners.
     of_owners: dict[tuple[PolicyRef, ...], PropagationPolicy] = {}

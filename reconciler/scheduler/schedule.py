@@ -199,7 +199,7 @@ def _place(inputs: ScheduleInputs, tables: ScheduleTables) -> tuple[PlacementRes
             for identity, template in fleet.templates.items()
             if identity.kind == "CustomResourceDefinition" and (kind := defined_kind(template.body)) is not None
         }
-    # What others scale is placed anew when these others come, go or change.
+    # What others scale is placed again when these others come, go or change.
     tables.autoscaling.follow(templates.rows, tables.claims.touched, inputs.interpreters)
     changed = union(edited, claimed.changed, tables.autoscaling.scaled)
     priorities, unknown_classes = priority_classes(fleet)

@@ -1,7 +1,7 @@
 """All ticks at one moment: constraints from now on, and the schedule under them; since when workloads are unhealthy.
 
 Pure, so that a tick can be shown beforehand (`diff --at`). Source: design#ticks-constrain; design#timers: they survive
-restarts. Conditions in a cluster begin anew with every flap of a probe, and many kinds have none.
+restarts. Conditions in a cluster begin again with every flap of a probe, and many kinds have none.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _of_block(block: Mapping[str, Json]) -> Iterator[_Fault]:
             )
     version, time, mac = block.get("version"), block.get("lastmodified"), block.get("mac")
     if not isinstance(version, str) or _VERSION.fullmatch(version) is None:
-        yield UNKNOWN, "files of sops 3 are read; encrypt it anew with that", (BLOCK, "version")
+        yield UNKNOWN, "files of sops 3 are read; encrypt it again with that", (BLOCK, "version")
     if not isinstance(time, str) or not _is_time(time):
         yield (
             TAMPERED,
@@ -159,7 +159,7 @@ def _of_values(body: Mapping[str, Json], block: Mapping[str, Json]) -> Iterator[
         encrypts = is_to_be_encrypted(block, names_of(steps)) if has_one_rule else None
         if not is_ciphertext(value):
             if encrypts and value is not None and value != "":
-                message = "a value that is to be encrypted stands in clear; write it with `sops edit`"
+                message = "a value that is to be encrypted stands in plain text; write it with `sops edit`"
                 yield "sops-value-in-clear", message, steps
             continue
         parts = parts_of(value)
@@ -170,7 +170,7 @@ def _of_values(body: Mapping[str, Json], block: Mapping[str, Json]) -> Iterator[
         elif encrypts is False:
             yield TAMPERED, "ciphertext stands where nothing is to be encrypted; restore the value", steps
         elif steps[0] in _CLEAR:
-            message = "what an object is must be in clear: encrypt with --encrypted-regex '^(data|stringData)$'"
+            message = "what an object is must be in plain text: encrypt with --encrypted-regex '^(data|stringData)$'"
             yield "sops-type-encrypted", message, steps
 
 

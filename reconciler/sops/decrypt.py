@@ -123,7 +123,7 @@ def decrypted_file(sealed: SopsMetadata, identities: Iterable[Any]) -> Decrypted
     except NotOpenedError as error:
         return error.refused
     except OrderUnknown as error:
-        return DecryptRefused(UNKNOWN, f"{error}; encrypt it anew with sops")
+        return DecryptRefused(UNKNOWN, f"{error}; encrypt it again with sops")
     return DecryptedValues(values=values)
 
 
@@ -211,4 +211,4 @@ def value_of(raw: bytes, type_: str) -> tuple[Json, bytes]:
 
 
 def _tampered(message: str) -> NotOpenedError:
-    return NotOpenedError(TAMPERED, f"{message}; restore the file, or encrypt it anew")
+    return NotOpenedError(TAMPERED, f"{message}; restore the file, or encrypt it again")

@@ -202,7 +202,7 @@ def _answer(part: SopsMetadata, ran: ProgramResult) -> DecryptedValues | Decrypt
     if ran.code == 0:
         return values_of(part, ran.output)
     if ran.code in (_MAC_MISMATCH, _MAC_NOT_FOUND):
-        return DecryptRefused(TAMPERED, "the file was changed without sops; restore the file, or encrypt it anew")
+        return DecryptRefused(TAMPERED, "the file was changed without sops; restore the file, or encrypt it again")
     if ran.code is None:
         return DecryptRefused(UNKNOWN if ran.is_large else NO_KEY, f"sops did not open it: {ran.why}")
     if ran.code < 0:
@@ -210,7 +210,7 @@ def _answer(part: SopsMetadata, ran: ProgramResult) -> DecryptedValues | Decrypt
     if ran.code == _NO_DATA_KEY:
         # It has no value yet that it could repeat.
         return DecryptRefused(NO_KEY, f"sops could not have its key: {ran.complaint}")
-    return DecryptRefused(UNKNOWN, f"sops ended with {ran.code}; `sops decrypt` says why; encrypt it anew")
+    return DecryptRefused(UNKNOWN, f"sops ended with {ran.code}; `sops decrypt` says why; encrypt it again")
 
 
 CREDENTIAL: Final = "sops-age"
@@ -300,7 +300,7 @@ class Keyring:
             known[part] = known.get(part) or self._known.get(part) or decrypted_file(part, identities.keys)
         self._known = known if is_all else {**self._known, **known}
         if is_all and self._attempts is not None:
-            # Older revisions that are in force are asked for after the newest, and must not be asked about anew.
+            # Older revisions that are in force are asked for after the newest, and must not be asked about again.
             self._attempts.keep(self._recent | known.keys())
             self._recent.clear()
         self._recent |= known.keys()

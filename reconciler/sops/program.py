@@ -1,6 +1,6 @@
 """The answer of sops about a file, accepted only in the shape of the file: the same tree with values in it.
 
-AES-GCM keeps the length, so that a value has exactly as many bytes as its ciphertext, and a type that stands in clear.
+AES-GCM keeps the length, so that a value has exactly as many bytes as its ciphertext, and a type that is readable.
 The authentication of a file needs its data key, which sops keeps to itself: it has checked that.
 
 Allowed key services of a file: a store is hostile input, and sops asks the services that the file names.
@@ -36,7 +36,7 @@ from reconciler.sops.decrypt import DecryptRefused, NotOpenedError, value_of
 from reconciler.yaml import MappingNode, Node, ScalarNode, SequenceNode, YamlRefused, compose
 
 _OTHERWISE: Final = DecryptRefused(
-    UNKNOWN, "sops answered with something else than the file with its values; encrypt it anew"
+    UNKNOWN, "sops answered with something else than the file with its values; encrypt it again"
 )
 
 

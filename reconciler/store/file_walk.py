@@ -319,11 +319,11 @@ def _resolve(tree: StoreTree, link: str, target: str) -> tuple[str, FolderEntry]
         path = "/".join([*done, part])
         entry = tree.entry(path)
         if entry is None:
-            raise Unreadable("the link leads to nothing; mend it or take it out")
+            raise Unreadable("the link leads to nothing; fix it or take it out")
         if entry.kind is EntryKind.LINK:
             hops += 1
             if hops > _MAX_HOPS:
-                raise Unreadable("the link leads round in a circle; mend it or take it out")
+                raise Unreadable("the link leads round in a circle; fix it or take it out")
             todo.extendleft(reversed(_parts(tree.target(path, entry))))
             continue
         done.append(part)

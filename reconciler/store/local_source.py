@@ -71,7 +71,7 @@ class LocalSource(StoreSource):
             await self.pause()
 
     async def ask_now(self) -> None:
-        """Nothing is asked: each reading looks anew."""
+        """Nothing is asked: each reading looks again."""
         self._again_s = None
 
     @property
@@ -258,7 +258,7 @@ class RepositorySource(GitPast, LocalSource):
         ]
 
     def probe(self) -> _SeenCommit:
-        """The commit id: 0.4 ms. Links are followed and the repository is opened anew, so that a swap is seen."""
+        """The commit id: 0.4 ms. Links are followed and the repository is opened again, so that a swap is seen."""
         location = self._located = locate_store(str(self._location.path), known=self._located)
         if location.repository is None:
             raise StoreError(f"{location}: is no Git work tree any more; with --dir it would be read as it lies")

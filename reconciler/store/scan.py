@@ -1,6 +1,6 @@
 """A cheap scan of a directory for changes (names and stamps: events of the kernel get lost), and a copy of its files.
 
-The copy is one file beside the journal, readable by its owner alone. It is written anew with every active revision, and
+The copy is one file beside the journal, readable by its owner alone. It is written with every active revision, and
 read after a restart only: when the directory cannot be read then, or a file of it is broken. Secrets, and overrides,
 which may write into them, are not in it: they stay as they are in the clusters until the directory can be read again.
 A copy that fails its checksum counts as none.

@@ -104,7 +104,7 @@ class UrlSource(GitPast, StoreSource):
         self._is_slow = not ended
 
     async def ask_now(self) -> None:
-        """Ask the server anew; a running fetch may have begun before the wanted commit was there.
+        """Ask the server again; a running fetch may have begun before the wanted commit was there.
 
         Raises StoreError: it cannot be asked, or does not answer in time; such a fetch goes on.
         """

@@ -38,7 +38,7 @@ class Subject(Struct, frozen=True):
         return {name: rng.choice(options) for name, options in self.choices.items()}
 
     def changed(self, rng: Random, features: Features) -> Features:
-        """A later desired state: a few choices made anew."""
+        """A later desired state: a few choices made again."""
         return {
             name: rng.choice(options) if rng.random() < 0.25 else features[name]
             for name, options in self.choices.items()

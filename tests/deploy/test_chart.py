@@ -43,7 +43,7 @@ def templated(helm: str, chart: Path, *values: str, namespace: str = "fleet-reco
 
 
 def comparable(objects: Iterable[dict[str, Any]]) -> Mapping[str, Any]:
-    """Objects by name. How a pod is started anew when its options change is left out: by a name, or by a checksum."""
+    """Objects by name. How a pod is started again when its options change is left out: by a name, or by a checksum."""
     (options,) = [found["metadata"]["name"] for found in objects if found["kind"] == "ConfigMap"]
 
     def plain(value: Any) -> Any:

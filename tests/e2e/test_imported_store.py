@@ -116,7 +116,7 @@ def test_an_application_set_becomes_what_helm_says_in_each_cluster(
 ) -> None:
     imported = Imported(tmp_path, three_clusters, path_with_helm(kubernetes_binaries))
     fleet = imported.fleet
-    # What Argo CD holds is there already, with its mark: it is taken over and not made anew.
+    # What Argo CD holds is there already, with its mark: it is taken over and not made again.
     member = fleet.clusters["m1"]
     member.kubectl("create", "namespace", fleet.namespace)
     held = next(body for body in imported.charted() if body["kind"] == "ConfigMap")

@@ -216,7 +216,7 @@ def follow(scene: Scene) -> None:
         assert scene.images() == {"m1": "nginx:2", **dict.fromkeys(BEHIND, "nginx:1")}
         assert "Deployment" in json.dumps(scene.standing()), "it says what is not healthy"
 
-        # What mends it goes on, as far as a person lets it; meanwhile whoever is behind is kept at its revision.
+        # What fixes it goes on, as far as a person lets it; meanwhile whoever is behind is kept at its revision.
         mended = scene.put("nginx:3")
         scene.until_images("nginx:3", "nginx:1")
         scene.drift("m3", "nginx:drift")

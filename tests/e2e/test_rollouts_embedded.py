@@ -325,7 +325,7 @@ def test_a_policy_moves_replicas_between_one_that_is_ahead_and_one_that_is_behin
         store.write("web.yaml", web("nginx:2", 4))
         store.write("web-policy.yaml", policy("web", "Deployment", "m1", "m4", placement=placement))
         store.commit("move")
-        until(daemon, lambda: replicas(fleet) == {"m1": 3, "m4": 1}, "the replicas to be divided anew")
+        until(daemon, lambda: replicas(fleet) == {"m1": 3, "m4": 1}, "the replicas to be divided again")
         assert referee.images()["m4"] == "nginx:1", "the body is that of its revision"
 
 

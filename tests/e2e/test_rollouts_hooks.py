@@ -108,7 +108,7 @@ def follow(scene: Scene, prepare: Callable[[int], None]) -> None:
         scene.until_said(lambda: "failed m2 at" in scene.status(), "status to name its cluster")
         scene.until("211", "221", "the stage to stay as it was after a restart")
 
-        # What mends it goes everywhere, and runs its hook once in each cluster.
+        # What fixes it goes everywhere, and runs its hook once in each cluster.
         prepare(3)
         scene.put(3)
         scene.until("333", "333", "the third release everywhere")

@@ -151,7 +151,7 @@ def a_broken_commit(night: Night) -> None:
     scene.store.commit("Something else", author="zoe")
     night.tells("a broken commit", commit=commit[:12])
     scene.store.write("broken.yaml")
-    scene.store.commit("Mend it")
+    scene.store.commit("Fix it")
     scene.daemon.says("StoreMended")
 
 

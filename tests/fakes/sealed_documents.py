@@ -27,7 +27,7 @@ def block(**more: Any) -> dict[str, Any]:
 
 
 def sealed(kind: str = "Secret", name: str = "app", sops: dict[str, Any] | None = None, **data: str) -> dict[str, Any]:
-    """An object whose data is encrypted; `data` in clear, as the values are to be called."""
+    """An object whose data is encrypted; `data` in plain text, as the values are to be called."""
     return {
         "apiVersion": "v1",
         "kind": kind,

@@ -1,4 +1,4 @@
-"""Golden files: what a screen looks like, word for word. `--update-golden` writes them anew, to be read in the diff."""
+"""Golden files: what a screen looks like, word for word. `--update-golden` rewrites them, to be read in the diff."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Known when pytest is given this folder: `pytest tests/golden --update-golden`."""
-    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+    parser.addoption("--update-golden", action="store_true", help="write the golden files again")
 
 
 @pytest.fixture

@@ -31,14 +31,14 @@ TROUBLES = st.one_of(
     st.tuples(st.sampled_from(("away", "back", "leaves", "joins")), st.tuples(st.sampled_from(CLUSTERS), st.just(""))),
     st.tuples(
         st.sampled_from(
-            ("edit", "foreign", "fight", "peace", "failure", "mended", "degraded", "missing", "well", "under way",
+            ("edit", "foreign", "fight", "peace", "failure", "fixed", "degraded", "missing", "well", "under way",
              "answered", "unread", "held", "ordered")
         ),
         COPIES,
     ),
     st.tuples(st.sampled_from(("goes", "comes")), st.tuples(st.just(""), st.sampled_from(NAMES))),
     st.tuples(
-        st.sampled_from(("apply", "commit", "observe", "act", "suspend", "resume", "breaks", "mends")),
+        st.sampled_from(("apply", "commit", "observe", "act", "suspend", "resume", "breaks", "fixes")),
         st.just(("", "")),
     ),
 )  # fmt: skip
@@ -58,7 +58,7 @@ UNSEEN: Mapping[str, Callable[[Scene, Copy], object]] = {
     "fight": lambda scene, copy: scene.fights.update({copy: Fought(("kubectl",), UNTIL)}),
     "peace": lambda scene, copy: scene.fights.pop(copy, None),
     "failure": lambda scene, copy: scene.failures.update({copy: "a webhook says no"}),
-    "mended": lambda scene, copy: scene.failures.pop(copy, None),
+    "fixed": lambda scene, copy: scene.failures.pop(copy, None),
     "degraded": lambda scene, copy: scene.health.update({copy: TOLD["Degraded"]}),
     "missing": lambda scene, copy: scene.health.update({copy: TOLD["Missing"]}),
     "well": lambda scene, copy: scene.health.pop(copy, None),
@@ -97,7 +97,7 @@ def of_the_store(scene: Scene, trouble: str, name: str) -> frozenset[Identity] |
             scene.value = f"{scene.value}1"
         case "observe" | "act":
             scene.observe = trouble == "observe"
-        case "breaks" | "mends":
+        case "breaks" | "fixes":
             scene.broken = BROKEN if trouble == "breaks" else ""
             return None
         case "apply":
@@ -120,9 +120,9 @@ def test_what_no_round_looked_at_is_found(trouble: str) -> None:
     scene.apply()
     for already in ("edit", "ordered") if trouble in ("suspend", "resume") else ():
         befall(scene, already, "m1", "a")
-    undone = {"back": "away", "joins": "leaves", "peace": "fight", "mended": "failure", "well": "missing",
+    undone = {"back": "away", "joins": "leaves", "peace": "fight", "fixed": "failure", "well": "missing",
               "resume": "suspend"}  # fmt: skip
-    for before in filter(None, (undone.get(trouble), "edit" if trouble in ("failure", "mended") else None)):
+    for before in filter(None, (undone.get(trouble), "edit" if trouble in ("failure", "fixed") else None)):
         befall(scene, before, "m1", "a")
     found = tables.update(scene.facts())
     befall(scene, trouble, *(copy[0], copy[1].name))

@@ -136,18 +136,18 @@ def scenario(tmp_path_factory: pytest.TempPathFactory, sops_binaries: Path) -> I
             # What equals the store already is recorded without being written.
             data = sops.rotate((scenario.store / "config.yaml").read_bytes())
             (scenario.store / "config.yaml").write_bytes(data)
-            commit_all(scenario.store, "encrypted anew", new=False)
-            scenario.run("encrypted anew", "apply STORE --yes")
-            scenario.outputs["the journal after it was encrypted anew"] = scenario.kept()
+            commit_all(scenario.store, "encrypted again", new=False)
+            scenario.run("encrypted again", "apply STORE --yes")
+            scenario.outputs["the journal after it was encrypted again"] = scenario.kept()
             scenario.run("rebuilt", "journal rebuild STORE")
             scenario.run("rebuilt", "apply STORE --yes")
             scenario.outputs["the journal after it was rebuilt"] = scenario.kept()
             (scenario.store / "config.yaml").write_text(
                 "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sealed, namespace: demo}\ndata: {b: clear}\n"
             )
-            commit_all(scenario.store, "in clear again", new=False)
-            scenario.run("in clear again", "diff STORE -o json")
-            scenario.run("in clear again", "diff STORE")
+            commit_all(scenario.store, "in plain text again", new=False)
+            scenario.run("in plain text again", "diff STORE -o json")
+            scenario.run("in plain text again", "diff STORE")
             for line in READING:
                 scenario.run("at the end", line)
             yield scenario
@@ -183,7 +183,7 @@ def test_nothing_that_is_kept_holds_a_value(scenario: Scenario) -> None:
 
 
 def test_a_comparison_without_a_key_tells_which_value_is_another(scenario: Scenario) -> None:
-    """A value that sops did not encrypt anew has its ciphertext still, so that each value is judged by itself."""
+    """A value that sops did not encrypt again has its ciphertext still, so that each value is judged by itself."""
     found = next(
         out for name, out in scenario.outputs.items() if name.startswith("between") and name.endswith("-o text")
     )

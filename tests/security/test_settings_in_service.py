@@ -49,7 +49,7 @@ ALONE: dict[str, str] = {
     "Fleet spec.namespaces.allowed": _TAKEN,
     "Fleet spec.history.": "history is no limit; what is gone was told",
     "Fleet spec.review.loosening": _NEXT,
-    "Fleet spec.secrets.plain": "a Secret in clear is in Git by then",
+    "Fleet spec.secrets.plain": "a Secret in plain text is in Git by then",
     "Cluster (removed)": _WRITES_LESS,
     "Cluster metadata.annotations[fleet.reconciler/context]": _READS,
     "Cluster metadata.namespace": _READS,

@@ -1,4 +1,4 @@
-"""Texts as large as an object can have, made so that a search begins anew at each place: each search is linear.
+"""Texts as large as an object can have, made so that a search begins again at each place: each search is linear.
 
 A search holds the interpreter's lock to its end, so that nothing else of the service goes on meanwhile.
 """

@@ -153,7 +153,7 @@ def test_every_hook_is_a_target_of_make_and_downloads_nothing() -> None:
 
 
 def test_what_is_checked_before_a_commit_needs_no_look_at_commits() -> None:
-    """A commit that lacks its line in the changelog could not be mended otherwise."""
+    """A commit that lacks its line in the changelog could not be fixed otherwise."""
     hooks = [hook for repository in HOOKS["repos"] for hook in repository["hooks"]]
     before = {hook["entry"] for hook in hooks if "pre-commit" in hook["stages"]}
     assert before == {"make lint"}

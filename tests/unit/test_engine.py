@@ -217,7 +217,7 @@ def test_a_wanted_object_that_is_being_deleted_is_told_and_made_anew_when_it_is_
     plan = bed.plan(fleet).plan
     assert plan.changes == ()
     (problem,) = (found for found in plan.problems if found.code == "being-deleted")
-    assert "is being deleted, and is made anew when it is gone" in problem.message
+    assert "is being deleted, and is made again when it is gone" in problem.message
     del bed.objects["m1"][APP]
     assert actions(bed.plan(fleet).plan.changes, "ConfigMap") == [("create", "m1", None)]
 

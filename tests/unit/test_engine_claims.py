@@ -1,4 +1,4 @@
-"""The claim of a template from one commit to the next, in whole rounds. Source: design#claim: computed anew."""
+"""The claim of a template from one commit to the next, in whole rounds. Source: design#claim: computed again."""
 
 from __future__ import annotations
 

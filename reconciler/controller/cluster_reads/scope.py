@@ -233,7 +233,7 @@ class Decryption(Protocol):
         ...
 
     def again(self) -> None:
-        """Try anew, when next asked, what could not be opened."""
+        """Try again, when next asked, what could not be opened."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Commands that write the journal: make the clusters equal to the store once, or fill a lost journal from the marks.
 
 Source: design#lost-journal: the marks rebuild objects, placements and keep, and which revisions rollouts have in force;
-timers and exclusions begin anew; nothing is deleted until one complete round has been recorded.
+timers and exclusions begin again; nothing is deleted until one complete round has been recorded.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class RebuiltFromMarks(Struct, frozen=True, kw_only=True):
 
 
 async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False) -> RebuiltFromMarks:
-    """Build the journal anew. With `take_over` it owns the fleet afterwards, whoever did before.
+    """Build the journal again. With `take_over` it owns the fleet afterwards, whoever did before.
 
     If clusters are named and the journal is sound, only these are read, and all else stays recorded.
 

@@ -246,7 +246,7 @@ class KindFaults:
         return again
 
     def answered(self) -> set[str]:
-        """The clusters in which something that was asked for anew has been answered since."""
+        """The clusters in which something that was asked for again has been answered since."""
         ended = {subject: task for subject, task in self._tasks.items() if task.done()}
         for subject in ended:
             del self._tasks[subject]

@@ -106,7 +106,7 @@ class Restores:
             warning(
                 NOWHERE, "", CLUSTER_WENT_BACK,
                 f"it went back to an earlier state, noticed at {since}; was a backup of its etcd put back? All of it "
-                "is looked at anew: what is missing is made again, what had been deleted and is back stays "
+                "is looked at again: what is missing is made again, what had been deleted and is back stays "
                 f"(not-deleted) until 'reconciler journal rebuild STORE --cluster {name}', without the service, has "
                 "taken stock of it", name,
             )

@@ -38,7 +38,7 @@ from reconciler.state import HealthState, health_of
 log = logging.getLogger("reconciler")
 
 _LEAVES = (Action.DELETE, Action.RELEASE)
-_LET_GO = "mend in {cluster} what refuses to let it go, or `git revert {commit}`; it is tried again by itself"
+_LET_GO = "fix in {cluster} what refuses to let it go, or `git revert {commit}`; it is retried automatically"
 
 
 class ChangeResult(Struct, frozen=True, kw_only=True):

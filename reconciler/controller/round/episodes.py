@@ -52,7 +52,7 @@ class Episodes:
     def update(self, kind: EventKind, holding: Holding, now: str, *, over: Iterable[str]) -> tuple[Event, ...]:
         """Record beginnings, and ends of episodes that are `over`: others go on. Return the events of both.
 
-        A broken store with another error begins anew: each error is worth an event. So does a degraded object with
+        A broken store with another error begins again: each error is worth an event. So does a degraded object with
         another reason, since the first one is seldom the most useful, and a hold that has grown.
         """
         known = self._open[kind]
@@ -181,7 +181,7 @@ class PlacementReasons(Struct, frozen=True, kw_only=True):
         return None
 
     def followed(self, identity: Identity, placed: Iterable[Identity]) -> Iterable[Identity]:
-        """Return the owners of a follower, as far as they were placed anew too."""
+        """Return the owners of a follower, as far as they were placed again too."""
         if identity[:2] == ("", "Namespace"):
             return sorted(each for each in placed if each.namespace == identity.name)
         return self.bindings[identity].owners if identity in self.bindings else ()

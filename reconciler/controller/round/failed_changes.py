@@ -102,7 +102,7 @@ def merged(
         or _is_under_way(change, members)
         or (change.cluster in unread and change.action not in ARRIVES)
     )
-    # What is wrong with the store or with a whole cluster comes anew with every round.
+    # What is wrong with the store or with a whole cluster comes again with every round.
     by_identity = _problems(before.problems, planned.problems, only, is_evaluated)
     # But what cannot be listed is only known to rounds that ask for it.
     missing = unlisted if only is not None else ()

@@ -36,7 +36,7 @@ def remember(
 ) -> int:
     """Record the round; return its number, 0 before the first complete one.
 
-    `placed`: objects that may be placed anew; None: any. `unrecorded`: results not in history yet; None: all.
+    `placed`: objects that may be placed again; None: any. `unrecorded`: results not in history yet; None: all.
     """
     plan, fleet, now = planned.plan, snapshot.fleet, snapshot.now
     with journal.transaction():

@@ -64,7 +64,7 @@ async def recover(
 
     `is_lost`: whether nobody waits for the answer any more. `tell`: called for a fault of ours; its intent stays open.
     Their effects are recorded as if the answer had arrived: a created object must be known by its uid, or nobody could
-    ever delete it. The next round compares and schedules anew.
+    ever delete it. The next round compares and schedules again.
     """
     due = ((number, intent) for number, intent in journal.open_intents().items() if is_lost(intent))
     judged = _judged(await _read_objects(due, reachable, tell), journal.ledger(), fleet, tell)
@@ -128,7 +128,7 @@ def _outcome(each: _IntentObject, ledger: Ledger, fleet: Fleet) -> _IntentOutcom
     if each.is_seen and (leaves if owner is None or ends else intent.action in ARRIVES):
         outcome = IntentOutcome(each.intent_id, IntentEnd.DONE, "its answer was lost; seen to be done")
     else:
-        why = "its answer was lost; seen not to be done, and decided anew"
+        why = "its answer was lost; seen not to be done, and decided again"
         outcome = IntentOutcome(each.intent_id, IntentEnd.SUPERSEDED, why)
     known = ledger.get(intent.cluster, {}).get(intent.identity)
     row, uid = None, each.live.uid if each.live is not None else ""

@@ -39,7 +39,7 @@ from reconciler.ownership import (
 
 _ATTEMPTS_MAX = 5
 """Limit of retries of a guarded patch after others wrote in between."""
-_TERMINATES = "see who should remove its finalizers in {cluster}; it is tried again by itself"
+_TERMINATES = "see who should remove its finalizers in {cluster}; it is retried automatically"
 
 _T = TypeVar("_T")
 

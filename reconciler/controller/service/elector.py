@@ -164,7 +164,7 @@ class Elector:
         """Look at the Lease, and take it where it may be taken; how long to wait where not."""
         await self._read_lease()
         assert self._observed is not None, "it was looked at"
-        # A Lease that somebody made anew is not ours, whatever it says.
+        # A Lease that somebody made again is not ours, whatever it says.
         own = self._own if self._observed.lease.transitions >= self._latest else ""
         wait_s = wait_for_lease_s(self._observed, own, self.duration_s, self._since_boot_s())
         if wait_s > 0:

@@ -53,7 +53,7 @@ def reached_now(parts: LoopParts, fleet: Fleet, members: MemberClusters) -> Memb
 
 
 class LeaderTerm:
-    """The time for which a leader holds the Lease. `over` is set when its control loop has to begin anew."""
+    """The time for which a leader holds the Lease. `over` is set when its control loop has to begin again."""
 
     def __init__(self, context: LeaderContext, parts: LoopParts, follower: StoreFollower, handover: Handover) -> None:
         self.over = asyncio.Event()
@@ -100,7 +100,7 @@ class LeaderTerm:
         return False
 
     async def read_unread(self) -> None:
-        """Read marks of clusters that answer at last; the loop begins anew with them."""
+        """Read marks of clusters that answer at last; the loop begins again with them."""
         parts = self._parts
         while self.taken.unread:
             await parts.access.clock.sleep(timing.CHECK_S)

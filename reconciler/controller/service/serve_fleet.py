@@ -1,7 +1,7 @@
 """The service: opens journal, source and members, runs the control loop beside what watches over it, and closes all.
 
 While the disk of the journal is full, nothing is applied, webhooks are told at once, and history once there is room
-(design#told). Each webhook and forge is notified by a task of its own; after a fault of ours it begins anew after a
+(design#told). Each webhook and forge is notified by a task of its own; after a fault of ours it begins again after a
 pause.
 """
 
@@ -151,9 +151,9 @@ class Service(Struct, frozen=True, kw_only=True):
 
 
 async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
-    """Run until the signals ask to stop; a reload makes the loop read kubeconfig and clusters anew.
+    """Run until the signals ask to stop; a reload makes the loop read kubeconfig and clusters again.
 
-    While the disk of the journal is full nothing runs; once there is room, all begins anew from the journal.
+    While the disk of the journal is full nothing runs; once there is room, all begins again from the journal.
 
     Raises JournalLocked: another process writes the journal; ConfigurationError: an option is unusable.
     """
@@ -338,14 +338,14 @@ def _current(vitals: Vitals) -> CommitStatus | None:
 
 
 async def _run_receiver(name: str, begin: Callable[[], Webhook | CommitStatuses], clock: Clock) -> None:
-    """Tell a receiver until that is over, and anew after a fault, also one of reading the journal."""
+    """Tell a receiver until that is over, and again after a fault, also one of reading the journal."""
     faults = Transitions()
     while True:
         try:
             await begin().run()
         except Exception as error:
             # Only the cursor is written here: a round that cannot write the journal either says what that means.
-            faults.fault(name, error, "others cannot be told for a fault of the program; it is begun anew",
+            faults.fault(name, error, "others cannot be told for a fault of the program; it is begun again",
                        **fault_fields(subject=name))  # fmt: skip
             await clock.sleep(timing.CHECK_S)
         else:

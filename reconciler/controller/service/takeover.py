@@ -116,7 +116,7 @@ async def take_over(
     answered = answered_by(reachable)
     holder = OwnershipLock(journal, clock)
     marks = await marks_of(answered.values(), fleet.settings.name)
-    # In a term that no mark has: a Lease that somebody deleted begins to count anew.
+    # In a term that no mark has: a Lease that somebody deleted begins to count again.
     terms = [mark.term for mark in marks.values() if mark.term is not None]
     highest = max([*terms, left.term if left is not None else 0], default=0)
     if elector.term is None or (elector.term <= highest and not await elector.raise_term(highest)):

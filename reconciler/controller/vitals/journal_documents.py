@@ -99,7 +99,7 @@ def _wanted_or_near(journal: Journal, question: HistoryQuery) -> EventFilter:
 
 
 def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuery) -> HistoryPage:
-    """Return the newest events, newest first; with `after` later ones, oldest first (a rebuilt journal counts anew)."""
+    """Return the newest events, newest first; with `after` later ones, oldest first (a rebuilt one counts again)."""
     last = journal.last_event
     if question.after is None:
         return HistoryPage(journal.newest_events(wanted, question.limit), last)
@@ -118,7 +118,7 @@ class JournalHistory:
 
     def ask(self, question: HistoryQuery) -> tuple[dict[str, Any], int]:
         """Return the document, and the number to go on after. Later questions are about what the first one selects."""
-        # Opened each time: the service may be started anew meanwhile, and a rebuilt journal is another file.
+        # Opened each time: the service may be started again meanwhile, and a rebuilt journal is another file.
         with Journal.open(self._path, read_only=True) as opened, opened.transaction():
             if self._known is None:
                 source = (opened.state() or {}).get("source", "")

@@ -1,6 +1,6 @@
 """The handlers of what watches and polls see, cluster by cluster, and the tasks that ask each cluster.
 
-A cluster that is reached otherwise ends and begins anew: what is asked may be asked of another cluster.
+A cluster that is reached otherwise ends and begins again: what is asked may be asked of another cluster.
 """
 
 from __future__ import annotations

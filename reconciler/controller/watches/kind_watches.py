@@ -86,7 +86,7 @@ class ClusterWatches(ClusterTasks[GVK]):
                 await self._ended_early(gvk, early_ends, pause_s, error.message)
             except Exception as error:
                 # The boundary of one watch: its new list shows missed changes.
-                text = "a watch failed by a fault of this program; it begins anew"
+                text = "a watch failed by a fault of this program; it begins again"
                 self._shared.transitions.fault((name, gvk), error, text, **fault_fields(name, gvk.kind))
                 pause_s = early_ends.ended_early_s(has_failed=True)
                 await self._ended_early(gvk, early_ends, pause_s, INTERNAL_ERROR)
@@ -187,7 +187,7 @@ class WatchKeeper:
         self._applied: dict[str, tuple[object, frozenset[GVK]]] = {}
 
     def follow(self, schedule: Schedule, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
-        """Watch or poll the relevant kinds in every member; unless `anew`, unchanged watches stay."""
+        """Watch or poll the relevant kinds in every member; unless `again`, unchanged watches stay."""
         settings = schedule.fleet.settings
         if schedule is not self._placed[0]:
             self._placed = schedule, _placed_kinds(schedule)

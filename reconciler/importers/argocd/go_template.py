@@ -154,7 +154,7 @@ def _refuse(action: str) -> NoReturn:
 
 
 def _pipeline(tokens: list[_Token]) -> tuple[tuple[str, ...], list[list[Any]]]:
-    """Return the declared variables and the commands of a pipeline. A name with "=" before it is assigned anew."""
+    """Return the declared variables and the commands of a pipeline. A name with "=" before it is assigned again."""
     texts = [token.text for token in tokens]
     names: tuple[str, ...] = ()
     for sign in (":=", "="):

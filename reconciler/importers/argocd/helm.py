@@ -65,7 +65,7 @@ def charted(source: Reading, references: Mapping[str, str], names: Names, checko
     block.leave("version", "Helm 4 renders all of it")
     block.leave("passCredentials", "the login is that of HELM_REGISTRY_CONFIG")
     block.leave("skipTests", "tests of a chart are never taken")
-    block.leave("skipSchemaValidation", "hydrate checks values by the schema of the chart; mend them if it refuses")
+    block.leave("skipSchemaValidation", "hydrate checks values by the schema of the chart; fix them if it refuses")
     block.texts("apiVersions")
     block.rest()
     return {

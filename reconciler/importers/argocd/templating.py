@@ -16,7 +16,7 @@ from reconciler.importers.reading import Uncarried
 from reconciler.yaml import EmbeddedTextFault, read_embedded
 
 _HOLE: Final = re.compile(r"\{\{(.*?)(\}\}|\Z)", re.DOTALL)
-"""One that is not closed reaches to the end, so that no search begins anew behind it."""
+"""One that is not closed reaches to the end, so that no search begins again behind it."""
 Params = Mapping[str, Any]
 """Parameters of one application: flat names without Go's templates, nested ones with them."""
 

@@ -20,7 +20,7 @@ _DOCUMENTS: Final = re.compile(r"(^---.*\n)", re.MULTILINE)
 _GENERATORS: Final = ("configMapGenerator", "secretGenerator")
 _VARIABLE: Final = re.compile(r"\$(\$)?\{((?:[^{}]|\{[^{}]*+\})*+)(\}|)")
 """A default may have a variable in it. One that is not closed reaches to the end or the next brace: no search begins
-anew within it."""
+again within it."""
 _FORM: Final = re.compile(r"([A-Za-z_]\w*)(?::?[=-](.*))?", re.ASCII | re.DOTALL)
 
 

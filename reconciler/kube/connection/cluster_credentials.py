@@ -96,7 +96,7 @@ class Credentials:
                 await asyncio.wait(running)
 
     async def renew(self, generation: int) -> None:
-        """Read and run everything anew unless done since `generation`. Raises CredentialsRejected."""
+        """Read and run everything again unless done since `generation`. Raises CredentialsRejected."""
         async with self._lock:
             if self.generation != generation:
                 return

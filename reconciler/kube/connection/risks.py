@@ -64,7 +64,7 @@ def exec_plugin_of(config: MemberConfig) -> str:
 def _connection(config: MemberConfig) -> Iterator[str]:
     url = urlsplit(config.server)
     if url.scheme == "http" and not is_loopback(url.hostname or ""):
-        yield "server is an http:// URL: credentials and Secrets are sent in clear; use https://"
+        yield "server is an http:// URL: credentials and Secrets are sent in plain text; use https://"
     if config.is_insecure:
         yield (
             "insecure-skip-tls-verify: whoever is on the way can pose as the API server and gets the credentials and "

@@ -122,7 +122,7 @@ def _replaced(plan: Plan) -> Iterator[list[str]]:
 
 
 def _renamed(plan: Plan) -> Iterator[list[str]]:
-    """`namespace shop becomes store: 9 objects are made anew`."""
+    """`namespace shop becomes store: 9 objects are made again`."""
     come = by_key(
         ((change.cluster, *_nameless(change)), change)
         for change in plan.changes
@@ -136,7 +136,7 @@ def _renamed(plan: Plan) -> Iterator[list[str]]:
     )
     for (old, new), count in moves.most_common(1):
         yield ["namespace ", _names([old]), " becomes ", _names([new]),
-               f": {counted(count, 'object')} {'is' if count == 1 else 'are'} made anew"]  # fmt: skip
+               f": {counted(count, 'object')} {'is' if count == 1 else 'are'} made again"]  # fmt: skip
 
 
 def _nameless(change: Change) -> tuple[str, ...]:

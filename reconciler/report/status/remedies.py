@@ -51,7 +51,7 @@ class Behind(Struct, frozen=True, kw_only=True):
 
 NOBODY: Final = Behind()
 
-_MEND_ADMISSION: Final = "mend the admission webhook or policy"
+_MEND_ADMISSION: Final = "fix the admission webhook or policy"
 _LEAVE_FIELD: Final = "leave the field to it with spec.ignore of the Fleet document"
 _HOLDS: Final = {
     HeldBy.REPLACEMENT: "see `reconciler diff`; it is deleted and created only where annotation and kind allow that",
@@ -60,7 +60,7 @@ _HOLDS: Final = {
     HeldBy.SUSPENDED: "`reconciler resume`, or take the suspension out of the policy",
     HeldBy.WINDOW: "nothing: it is made when the window opens; `spec.windows` of the Fleet document says when",
     HeldBy.STAGE: "nothing here: it is made with the turn of its cluster; `reconciler status` shows the stages",
-    HeldBy.OTHERS: "it is made once what it waits for has come or gone; mend what an API server would refuse",
+    HeldBy.OTHERS: "it is made once what it waits for has come or gone; fix what an API server would refuse",
 }
 _REVERT: Final = "or `git revert {commit}`"
 _IMAGE: Final = f"correct the image in {{place}} or push it, give {{cluster}} its pull secret, {_REVERT}"
@@ -72,7 +72,7 @@ _HEALTH: Final = {
     **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"), _CONFIGURATION),
     "HookFailed": f"its pods and their log have gone with it; correct {{place}}, {_REVERT}",
     NO_CONTROLLER: "have its controller run in {cluster} (kube-controller-manager, for kinds of Kubernetes itself)",
-    NODE_LOST: "bring the nodes of {cluster} back; after some minutes its pods are made anew on others",
+    NODE_LOST: "bring the nodes of {cluster} back; after some minutes its pods are made again on others",
     EVICTED: "relieve the nodes of {cluster} of what runs out there, or have {place} request and limit it",
     "NoScheduler": "have the scheduler that its pods name run in {cluster}, or correct its name in {place}",
     "Unschedulable": f"give {{cluster}} nodes that fit, lower what {{place}} asks for, {_REVERT}",
@@ -90,7 +90,7 @@ _BY_WORDS: Final = {
             f"make the ServiceAccount that its pods name in {{cluster}}, or correct {{place}}, {_REVERT}",
         ),
         ("podsecurity", f"take out of {{place}} what the level of its namespace in {{cluster}} forbids, {_REVERT}"),
-        ("webhook", f"correct {{place}} as the webhook of {{cluster}} wants it, or mend the webhook, {_REVERT}"),
+        ("webhook", f"correct {{place}} as the webhook of {{cluster}} wants it, or fix the webhook, {_REVERT}"),
     ),
     "Unschedulable": (
         ("insufficient", _HEALTH["Unschedulable"]),
@@ -209,7 +209,7 @@ _MOVES_NOTHING: Final = "what has moved stays there until an edit or an eviction
 _TICKS: Final[Mapping[str, str]] = {
     Tick.DESCHEDULING: "give {cluster} nodes that fit, or lower what its pods request; the cap ends then, after ten "
     f"minutes at least, and {_MOVES_NOTHING}",
-    Tick.FAILOVER: "mend it in {cluster}; an edit of its pod template ends the exclusion, as its time does, and "
+    Tick.FAILOVER: "fix it in {cluster}; an edit of its pod template ends the exclusion, as its time does, and "
     f"{_MOVES_NOTHING}",
     Tick.EVICTION: "`reconciler evict {scope} --cluster {cluster} --undo` lets it come back",
 }
@@ -220,7 +220,7 @@ _UNREAD: Final[Mapping[str, str]] = {
     UnlistedCause.RIGHT_MISSING: "grant the right: `reconciler doctor --rbac full` prints the role",
     UnlistedCause.NOT_SERVED: "write a version that it serves, apply the definition of the kind there again, or take "
     "its objects out of the store",
-    UnlistedCause.NOT_READ: "mend what serves the kind there: its conversion webhook or extension API server",
+    UnlistedCause.NOT_READ: "fix what serves the kind there: its conversion webhook or extension API server",
     UnlistedCause.THROTTLED: "give its API server, or our FlowSchema there, more room; it is asked again by itself",
 }
 
@@ -228,11 +228,11 @@ _UNREAD: Final[Mapping[str, str]] = {
 _EVENTS: Final[Mapping[str, str]] = {
     EventKind.CLUSTER_AWAY: "have {scope} answer again (`reconciler doctor` tells network, credentials and rights "
     "apart), or take its Cluster document out of the store if it is lost",
-    EventKind.SOURCE_FAILED: "mend what is said, and it is read again by itself; the last good revision stays in force",
+    EventKind.SOURCE_FAILED: "fix what is said; it is read again automatically; the last good revision stays in force",
     EventKind.FROZEN: "correct the broken file, take it out of the store, or `git revert` its commit",
     EventKind.SUSPENDED: "`reconciler resume {scope}` ends it",
     EventKind.EVICTED: _TICKS[Tick.EVICTION],
-    EventKind.ROLLOUT_PAUSED: "mend it there or by a commit, or `git revert {commit}`; nothing more begins until then",
+    EventKind.ROLLOUT_PAUSED: "fix it there or by a commit, or `git revert {commit}`; nothing more begins until then",
     EventKind.APPROVAL_AWAITED: "`reconciler approve {stage}`, or add under spec.approvals: {entry}",
     EventKind.PINNED: "take it out of spec.pin once it is not needed any more",
 }

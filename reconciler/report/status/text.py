@@ -165,7 +165,7 @@ def broken_lines(broken: Sequence[Mapping[str, Any]]) -> list[str]:
     if len(broken) > _FILES_SHOWN_MAX:
         lines.append(f"and {len(broken) - _FILES_SHOWN_MAX} more files, see the problems below")
     return (
-        [*lines, "until the store is mended, nothing is taken for deleted because it is gone from it"] if lines else []
+        [*lines, "until the store is fixed, nothing is taken for deleted because it is gone from it"] if lines else []
     )
 
 

@@ -54,7 +54,7 @@ def needs_of(model: ViewModel, *, cluster: str | None = None, identity: Identity
     elif identity is not None:
         alerts += _problems(model, model.facts.problems.get(identity, ()))
     alerts.sort(key=lambda need: _rank(need.weight, need.what, need.count, need.title))
-    alerts = [*no_room(model.text(model.journal_error)), *alerts]  # nothing else is mended before that
+    alerts = [*no_room(model.text(model.journal_error)), *alerts]  # nothing else is fixed before that
     return Alerts(listed=tuple(alerts[:NEEDS_MAX]), total=len(alerts) + len(groups) - len(worst))
 
 

@@ -173,7 +173,7 @@ def _before_the_first(signs: ProcessState, rows: JournalRows) -> Alerts:
         alerts.append(Alert(weight=Weight.INFO, what=AlertKind.PROBLEM, title="this process stands by",
                           why=scrub_text(signs.phase), todo=STANDBY))  # fmt: skip
     if signs.source_error:
-        todo = "mend what is said; it is read again by itself"
+        todo = "fix what is said; it is read again automatically"
         alerts.append(Alert(weight=Weight.ERROR, what=AlertKind.SOURCE, title="the store cannot be read",
                           why=scrub_text(signs.source_error), todo=todo))  # fmt: skip
     if rows.error:

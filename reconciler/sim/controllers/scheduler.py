@@ -51,7 +51,7 @@ class Scheduler:
         state.store.listeners.append(self._follow)
 
     def begin_anew(self) -> None:
-        """Read the store anew."""
+        """Read the store again."""
         self._used.clear()
         self._waiting.clear()
         for kept_as, body in self._state.store.everything():

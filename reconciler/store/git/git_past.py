@@ -39,7 +39,7 @@ class SnapshotReader:
         self._is_plain = False
 
     def read(self, store: GitStore, commit: str) -> Snapshot:
-        """The files of a commit, as `GitStore.snapshot` gives them. `store` may be opened anew each time.
+        """The files of a commit, as `GitStore.snapshot` gives them. `store` may be opened again each time.
 
         Raises RevisionNotFound: the commit has no such folder; StoreError: an object is missing or corrupt.
         """

@@ -167,7 +167,7 @@ def refuse_large_bases(repository: Any, oid: Any) -> None:
             if max(sizes, default=0) > MAX_OBJECT_BYTES or large > MAX_CHAIN_BYTES or len(sizes) > CHAIN_MAX + 1:
                 raise StoreError(
                     f"the object {oid} is packed as a difference to {sum(sizes):,} bytes in {len(sizes):,} objects; "
-                    "that is not unpacked (`git repack -adf` where the repository is served packs it anew)"
+                    "that is not unpacked (`git repack -adf` where the repository is served packs it again)"
                 )
             _count(repository, [entry.size + entry.result_size // _COPIES for entry in chain] if len(chain) > 1 else [])
     except (OSError, ValueError, IndexError, struct.error, zlib.error) as error:
@@ -179,7 +179,7 @@ def _count(repository: Any, sizes: Iterable[int]) -> None:
     if repository.unpacked_bytes > MAX_UNPACKED_BYTES:
         raise StoreError(
             f"more than {MAX_UNPACKED_BYTES:,} bytes would be unpacked of large objects and what they are differences "
-            "to (`git repack -adf` where the repository is served packs them anew)"
+            "to (`git repack -adf` where the repository is served packs them again)"
         )
 
 

@@ -68,7 +68,7 @@ class GitStore:
             way = way if "not owned by current user" in str(error) else ""
             own = path / ".git"
             is_closed = os.path.lexists(own) and not os.access(own, os.R_OK, effective_ids=True)
-            why = f"this user may not read {own}; mend its owner or mode" if is_closed else f"{error}{way}"
+            why = f"this user may not read {own}; fix its owner or mode" if is_closed else f"{error}{way}"
             raise StoreError(f"{path}: not a Git repository that can be opened: {why}") from error
 
     def __enter__(self) -> Self:
@@ -328,7 +328,7 @@ class _CommitTree:
     def target(self, path: str, entry: FolderEntry) -> str:
         text = self._blob(path, entry, 4096)
         if text is None:
-            raise Unreadable("the link is longer than a path can be; mend it or take it out")
+            raise Unreadable("the link is longer than a path can be; fix it or take it out")
         return text.decode("utf-8", errors="surrogateescape")
 
     def _names_in(self, oid: Any) -> dict[str, FolderEntry]:

@@ -235,13 +235,13 @@ async def test_a_copy_that_may_come_back_comes_in_the_name_of_who_let_it(tmp_pat
         # The round that took it away is recorded: else who ordered it has taken it back while that went on.
         await scene.until(lambda: len(placements(scene)) == 2 and bool(told(scene, "deleted", about=f"{WEB} @ m1")))
         await scene.quiet()
-        scene.journal.readmit(WEB_ID, "m1", "wu@host", "the node is mended")
+        scene.journal.readmit(WEB_ID, "m1", "wu@host", "the node is fixed")
         scene.wake()
         await scene.until(lambda: scene.ready() == {"m1": 1, "m2": 1} and len(placements(scene)) == 3)
         assert placements(scene) == [(["m1", "m2"], None), (["m2"], "li@host"), (["m1", "m2"], "wu@host")]
         await scene.until(lambda: len(told(scene, "created", about=f"{WEB} @ m1")) == 2)
         created = told(scene, "created", about=f"{WEB} @ m1")[-1]
-        assert (created.data["who"], created.data["why"]) == ("wu@host", "the node is mended")
+        assert (created.data["who"], created.data["why"]) == ("wu@host", "the node is fixed")
 
 
 async def test_a_fight_is_told_with_who_fights_and_when_it_is_over(tmp_path: Path, monkeypatch: Any) -> None:

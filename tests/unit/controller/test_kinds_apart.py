@@ -184,7 +184,7 @@ async def test_a_version_that_is_served_no_more_leaves_its_objects_as_they_are_u
         await scene.until(lambda: value_of(scene, "m1") == "3")
         serve(scene, "v1", "v2")
         await scene.until(lambda: value_of(scene, "m2") == "3" and told(scene) == [])
-        assert uid(scene) == before, "it was not made anew"
+        assert uid(scene) == before, "it was not made again"
 
 
 async def test_a_kind_that_left_with_its_definition_is_told_no_more(tmp_path: Path) -> None:

@@ -546,7 +546,7 @@ async def test_a_dependency_that_waits_for_its_owner_leaves_as_soon_as_that_is_g
 async def test_what_we_deleted_and_finalizers_kept_was_deleted_by_nobody_else(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is wanted again before it is gone; to make it anew then heals no drift, and no other change waits for it."""
+    """It is wanted again before it is gone; to make it again then heals no drift, and no other change waits for it."""
     monkeypatch.setattr(timing, "PATIENCE_S", 0.1)
 
     def keep(scene: Running, *finalizers: str) -> None:
@@ -582,7 +582,7 @@ async def test_what_we_deleted_and_finalizers_kept_was_deleted_by_nobody_else(
             await scene.quiet()
             scene.app("1", "m1")
             put(scene, "1")
-        await scene.until(lambda: "is made anew when it is gone" in str(scene.journal.state()))
+        await scene.until(lambda: "is made again when it is gone" in str(scene.journal.state()))
         if way == "replacement":
             await scene.until(lambda: dig(scene.journal.state(), "summary", "held") == 1)
             rule = policy("ConfigMap", "m1", name="other")

@@ -1,4 +1,4 @@
-"""Problems that the service shows: a mended one goes with the round that looked at its subject, no other one does.
+"""Problems that the service shows: a fixed one goes with the round that looked at its subject, no other one does.
 
 Source: design#promise-7; design#incremental.
 """

@@ -94,7 +94,7 @@ async def _reloaded_at(
     faults.latency_s = (SLOW_S, SLOW_S)
     faults.order(Fault(kind=FaultKind.INTERNAL), when=strikes)
     scene.app(str(value + 1), "m1", "m2")
-    if matches is not POINTS["get"]:  # One that is met anew is listed; a commit alone reads the object.
+    if matches is not POINTS["get"]:  # One that is met again is listed; a commit alone reads the object.
         scene.box.servers["m2"].break_connections()
         scene.loop.reload()
     await scene.until(lambda: bool(come))

@@ -82,7 +82,7 @@ OF_WHAT_WAS_THERE = {
 
 
 class Store:
-    """A store on a disk that a service follows, and may begin anew."""
+    """A store on a disk that a service follows, and may begin again."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self.root, self._state, self._kind = folder / "store", folder / "state", kind
@@ -141,7 +141,7 @@ def _write(folder: Path) -> None:
     )
 
 
-@pytest.fixture(params=["running", "begun anew", "begun anew without its journal"])
+@pytest.fixture(params=["running", "begun again", "begun again without its journal"])
 def memory(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -152,7 +152,7 @@ def _edit(store: Store) -> None:
 
 def _look_again(store: Store, memory: str) -> Fleet:
     if memory != "running":
-        store.begin_anew(is_journal_lost=memory != "begun anew")
+        store.begin_anew(is_journal_lost=memory != "begun again")
     return store.follow()
 
 

@@ -254,7 +254,7 @@ _GONE = "removed or replaced while it was in use"
         pytest.param(lambda path: path.with_name("journal.db-wal").unlink(), _GONE, id="the write-ahead log"),
         pytest.param(_whole_folder, _GONE, id="the folder"),
         pytest.param(_by_another, _GONE, id="replaced"),
-        pytest.param(_by_a_loop, "Too many levels of symbolic links; mend that", id="not to be reached"),
+        pytest.param(_by_a_loop, "Too many levels of symbolic links; fix that", id="not to be reached"),
     ],
 )
 def test_what_is_begun_in_a_journal_that_is_gone_is_refused(

@@ -63,7 +63,7 @@ async def test_readyz_wants_a_store_and_a_journal_but_not_every_cluster() -> Non
 
 @pytest.mark.parametrize(("another_is_up", "code"), [(True, 200), (False, 503)])
 async def test_who_holds_the_fleet_nowhere_is_alive_but_not_ready(another_is_up: bool, code: int) -> None:
-    """A copy of the journal holds it in m1. What could be begun anew would not be mended by it."""
+    """A copy of the journal holds it in m1. What could be begun again would not be fixed by it."""
     vitals = busy()
     problem = Problem(source=NOWHERE, code="fleet-held-elsewhere", message="by host b",
                       severity=Severity.ERROR, cluster="m1")  # fmt: skip

@@ -22,7 +22,7 @@ CHANGES: dict[str, tuple[str, str]] = {
     "a number too few": ("integer: 5432", "integer: 543"),
     "another name": ("integer: 5432", "integers: 5432"),
     "a value at another place": ("negative: -7", "deeper: {negative: -7}"),
-    "a value in clear that is another one": ("kind: Widget", "kind: Gadget"),
+    "a value in plain text that is another one": ("kind: Widget", "kind: Gadget"),
     "a value more": ("integer: 5432", "integer: 5432\n    more: x"),
     "a value less": (r"    integer: 5432\n", ""),
     "a document less": (r"---.*", ""),

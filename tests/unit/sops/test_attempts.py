@@ -107,7 +107,7 @@ def test_keys_that_are_away_are_asked_for_ever_more_rarely_for_all_of_their_file
     for _ in range(5):
         assert ask(attempts, *files) == refused
     assert len(fake.runs) <= 4, "as many as are asked about at a time"
-    # A person says that it is mended: everything is opened at once.
+    # A person says that it is fixed: everything is opened at once.
     fake.behave(ANSWER)
     attempts.again()
     assert all(isinstance(answer, DecryptedValues) for answer in ask(attempts, *files))
@@ -243,7 +243,7 @@ def test_a_keyring_starts_a_program_only_for_what_age_does_not_open(tmp_path: Pa
     assert isinstance(found[for_age.identity], Problem)
     assert isinstance(found[template().identity], DecryptedValues)
     assert len(fake.runs) == 1
-    # An older revision, which is asked for after the newest, is no reason to ask anew at each round.
+    # An older revision, which is asked for after the newest, is no reason to ask again at each round.
     older = template("older")
     for _ in range(3):
         keyring.open([for_age, template()], True)

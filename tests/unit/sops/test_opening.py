@@ -66,7 +66,7 @@ apiVersion: v1
 kind: Secret
 metadata: {name: s, namespace: demo}
 type: Opaque
-stringData: {password: of the second document, cert_clear: in clear}
+stringData: {password: of the second document, cert_clear: in plain text}
 """
 RULES = {
     "encrypted_regex": SECRET_RULE,
@@ -235,7 +235,7 @@ def flipped(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 def test_a_bit_of_any_value_or_of_the_code_makes_it_refused(sops: Sops) -> None:
     data = sops.encrypt(WIDGET, *SECRET_RULE)
-    # A comment is no value: sops itself takes one that it cannot decrypt for one in clear.
+    # A comment is no value: sops itself takes one that it cannot decrypt for one in plain text.
     judged = [
         (what, changed) for what, changed in flipped(data) if b"#" not in data[: _place(what)].rpartition(b"\n")[2]
     ]
@@ -255,9 +255,9 @@ def _place(what: str) -> int:
 
 CHANGES: dict[str, tuple[bytes, bytes]] = {
     "a clear value": (b"mode: 416", b"mode: 417"),
-    "a name in clear": (b"    name: w", b"    name: v"),
-    "an added value in clear": (b"mode: 416", b"mode: 416\nadded: x"),
-    "a removed value in clear": (b"mode: 416\n", b""),
+    "a name in plain text": (b"    name: w", b"    name: v"),
+    "an added value in plain text": (b"mode: 416", b"mode: 416\nadded: x"),
+    "a removed value in plain text": (b"mode: 416\n", b""),
     "another document": (b"name: s\n", b"name: t\n"),
 }
 

@@ -138,7 +138,7 @@ def test_the_newest_version_counts_however_it_came_to_be_known() -> None:
     assert before == {"m1": {WEB: SLOW}}
     healths.gone("m1", WEB, MISSING)
     assert (before, healths.snapshot()) == ({"m1": {WEB: SLOW}}, {"m1": {WEB: MISSING}})
-    # It was made anew, with a version that may be any.
+    # It was made again, with a version that may be any.
     healths.note("m1", WEB, "3", HEALTHY)
     assert healths.snapshot() == {"m1": {}}
 

@@ -69,7 +69,7 @@ async def test_what_has_left_the_store_is_nothing_to_correct_there(tmp_path: Pat
         scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.EXPIRED), when=is_write, times=50)
         (failed,) = (result for result in await scene.act(planned) if result.change.identity == APP)
         assert failed.error
-        assert failed.todo.startswith("mend in {cluster} what refuses to let it go, or `git revert")
+        assert failed.todo.startswith("fix in {cluster} what refuses to let it go, or `git revert")
 
 
 async def test_nothing_is_sent_that_could_not_be_journaled(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ async def test_an_update_that_failed_is_asked_for_and_held_where_it_is_not_made_
         after = await dry_run(planned, scene.members, reading.snapshot, is_asked_first=lambda change: True)
         assert the_change(after).action is Action.REPLACE
         assert "spec.selector cannot be changed in place" in (the_change(after).held or "")
-        # What is being deleted is made anew by itself: nothing is deleted once more, nor waited for.
+        # What is being deleted is made again by itself: nothing is deleted once more, nor waited for.
         member = reading.snapshot.members["m1"]
         assert isinstance(member, Read)
         live = member.objects[WEB]

@@ -96,7 +96,7 @@ def test_problems_of_what_was_looked_at_are_replaced_and_those_of_others_stay() 
 
 
 def test_a_picture_is_complete_only_when_every_part_is() -> None:
-    """Whichever round looked at what: one that looks at little mends no more than that."""
+    """Whichever round looked at what: one that looks at little fixes no more than that."""
     planned = first_round()
     known: dict[str, Member] = {"m1": Read(name="m1"), "m2": Read(name="m2")}
     assert with_completeness(planned, known).plan.is_complete

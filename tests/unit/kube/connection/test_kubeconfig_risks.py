@@ -36,7 +36,7 @@ def test_unchecked_tls_is_told() -> None:
 @pytest.mark.parametrize("host", ["api.example.com:6443", "10.0.0.1", "[2001:db8::1]:80"])
 def test_a_server_without_tls_is_told(host: str) -> None:
     (found,) = risks(server=f"http://{host}")
-    assert "in clear" in found
+    assert "in plain text" in found
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8001", "localhost:8001", "[::1]:80", "127.9.9.9"])

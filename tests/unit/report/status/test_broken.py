@@ -56,7 +56,7 @@ def test_the_first_lines_of_status_name_the_file_since_when_and_whom_it_concerns
     assert broken_lines(found) == [
         f"a.yaml since {NOW}: a Git LFS pointer; its last good content stays in force",
         f"b.yaml since {NOW}: a link to nothing; what is placed goes on, and ConfigMap demo/new waits",
-        "until the store is mended, nothing is taken for deleted because it is gone from it",
+        "until the store is fixed, nothing is taken for deleted because it is gone from it",
     ]
     later = _broken(_unread("a.yaml", "still"), time=LATER, before=found, good={"a.yaml": kept})
     assert [entry["since"] for entry in later] == [NOW], "it lasts since it began"

@@ -1,4 +1,4 @@
-"""The lists of the state document over the whole store: kept where nothing differs, and always as if made anew."""
+"""The lists of the state document over the whole store: kept where nothing differs, and always as if made again."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_a_remedy_fits_the_cause(reason: str, said: str, todo: str) -> None:
     ],
 )
 def test_a_broken_pod_of_a_statefulset_is_deleted_by_hand(kind: str, reason: str, *, is_told: bool) -> None:
-    """A StatefulSet waits for it, though the template is mended. Source: Kubernetes, "Forced rollback"."""
+    """A StatefulSet waits for it, though the template is fixed. Source: Kubernetes, "Forced rollback"."""
     found = Degraded("it does not run", reason=reason)
     told = remedy("m1", Identity("apps", kind, "demo", "web"), found, "web.yaml:1", "ab" * 20)
     assert ("`kubectl --context m1 delete pod -n demo NAME`" in told) is is_told
