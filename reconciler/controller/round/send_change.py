@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from reconciler.api.clusters import LiveObject
-from reconciler.api.content import Json, JsonObject, canonical_bytes, dig
+from reconciler.api.content import JsonObject, canonical_bytes, dig
 from reconciler.api.plan import MISSING, Action, Change, FieldChange
 from reconciler.controller import timing
 from reconciler.errors import (
@@ -36,6 +36,7 @@ from reconciler.ownership import (
     takeover_operations,
     terminating,
 )
+from reconciler.report.difference import value_texts
 
 _ATTEMPTS_MAX = 5
 """Limit of retries of a guarded patch after others wrote in between."""
@@ -256,7 +257,7 @@ def altered_text(fields: Sequence[FieldChange]) -> str:
     texts = [
         f"{field.path} was dropped"
         if field.before is MISSING
-        else f"{field.path} is {_value(field.before)}, not {_value(field.after)}"
+        else f"{field.path} is {', not '.join(_values(field))}"
         for field in fields
     ]
     more = f", and {len(texts) - _FIELDS_MAX} more" if len(texts) > _FIELDS_MAX else ""
@@ -266,6 +267,7 @@ def altered_text(fields: Sequence[FieldChange]) -> str:
     )
 
 
-def _value(value: Json) -> str:
-    text = canonical_bytes(value).decode(errors="replace") if value is not MISSING else "there"
-    return text if len(text) <= _VALUE_MAX else f"{text[: _VALUE_MAX - 1]}…"
+def _values(field: FieldChange) -> tuple[str, ...]:
+    """Return both values as JSON; long ones cut around their differences."""
+    texts = tuple([canonical_bytes(value).decode(errors="replace") for value in (field.before, field.after)])
+    return texts if max(map(len, texts)) <= _VALUE_MAX else value_texts(field.before, field.after, 2 * _VALUE_MAX)

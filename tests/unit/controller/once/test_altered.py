@@ -65,6 +65,10 @@ def other_spellings(body: dict[str, Any]) -> None:
     spec_of(body)["tolerations"] = []
 
 
+def a_longer_image(body: dict[str, Any]) -> None:
+    spec_of(body)["containers"][0]["image"] = f"registry.example{'/a' * 40}/nginx:2"
+
+
 CHANGED = "the cluster changed what was written (an admission webhook?): "
 
 
@@ -74,6 +78,8 @@ CHANGED = "the cluster changed what was written (an admission webhook?): "
         (fewer, f"{CHANGED}spec.replicas is 1, not 3"),
         (another_image, f"{CHANGED}spec.template.spec.containers[name=main].image is "
                         '"registry.example/nginx:1", not "nginx:1"'),
+        (a_longer_image, f"{CHANGED}spec.template.spec.containers[name=main].image is "
+                         "[-registry.example" + "/a" * 40 + "/nginx:2-], not {+nginx:1+}"),
         (without_replicas, f"{CHANGED}spec.replicas is 1, not 3"),
         (without_a_label, "the cluster changed what was written (an admission webhook or a schema without the field?): "
                           "metadata.labels.team was dropped"),
