@@ -311,8 +311,8 @@ def _left(facts: StateFacts) -> Iterator[tuple[Copy, Change, DriftOutcome, str]]
             elif (hold := change.hold) is not None:
                 is_left = hold.by is HeldBy.SETTINGS
                 yield copy, change, DriftOutcome.LEFT if is_left else DriftOutcome.HELD, hold.why
-            elif copy in facts.fights:
-                yield copy, change, DriftOutcome.LEFT, facts.fights[copy].why
+            elif (fight := facts.fights.get(copy)) and {one.path for one in change.fields} <= {*fight.fields}:
+                yield copy, change, DriftOutcome.LEFT, fight.why
 
 
 def _holding(

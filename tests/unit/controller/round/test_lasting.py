@@ -350,6 +350,17 @@ def test_nothing_is_over_that_was_not_looked_at(tmp_path: Path, condition: str, 
             assert [event.kind for event in telling.events(kind, end)] == [kind]
 
 
+@pytest.mark.parametrize(("fought", "is_told"), [("data.value", True), ("data.other", False)])
+def test_drift_is_told_as_left_where_all_of_it_is_fought_over(tmp_path: Path, fought: str, is_told: bool) -> None:
+    """Else it is written, together with what a commit changes."""
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.scene.edit("m1", "app", "theirs")
+        telling.scene.fights = {COPY: Fought(("kubectl",), UNTIL, (fought,))}
+        telling.round()
+        assert [event.data["outcome"] for event in telling.events(EventKind.DRIFT)] == ["left"] * is_told
+
+
 def test_a_hand_edit_that_is_set_back_is_told_without_what_it_did_to_health(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "journal.db") as journal:
         telling = Telling(journal, applied())
