@@ -255,9 +255,7 @@ _VALUE_MAX: Final = 60
 def altered_text(fields: Sequence[FieldChange]) -> str:
     """The fields that a cluster made something else of, in words. `fields`: as they may be shown."""
     texts = [
-        f"{field.path} was dropped"
-        if field.before is MISSING
-        else f"{field.path} is {', not '.join(_values(field))}"
+        f"{field.path} was dropped" if field.before is MISSING else f"{field.path} is {', not '.join(_values(field))}"
         for field in fields
     ]
     more = f", and {len(texts) - _FIELDS_MAX} more" if len(texts) > _FIELDS_MAX else ""

@@ -76,11 +76,11 @@ class Credentials:
         if self._headers is None:
             await self.renew(self.generation)
         elif self._stale_from_s is not None and self._clock.monotonic_s() >= self._stale_from_s:
-            # Renew old credentials. While a file is broken, keep those in use, as the server still accepts them.
+            # While file or plugin is broken, keep the old ones in use: the server may still accept them.
             try:
                 await self.renew(self.generation)
             except MemberClusterError:
-                if self._config.token_file is None or self._is_distrusted:
+                if self._is_distrusted:
                     raise
                 self._expires_in(FAILURE_AGE_MAX_S)
         assert self._headers is not None, "renew sets the headers or raises"

@@ -12,10 +12,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.clock import rfc3339
+from reconciler.clock import epoch_s, rfc3339
 from reconciler.errors import ClusterUnreachable, CredentialsRejected
 from reconciler.kube import MemberConfig, Pem
-from reconciler.kube.connection.cluster_credentials import PLUGIN_DEADLINE_S, PLUGIN_PATIENCE_S, Credentials
+from reconciler.kube.connection.cluster_credentials import (
+    FAILURE_AGE_MAX_S,
+    PLUGIN_DEADLINE_S,
+    PLUGIN_PATIENCE_S,
+    Credentials,
+)
 from reconciler.kube.connection.session import SharedContexts
 from tests.fakes.clocks import TestClock
 from tests.fakes.virtual_time import leap
@@ -85,6 +90,28 @@ async def test_a_plugin_runs_once_for_many_and_again_when_its_token_runs_out(tmp
     clock.advance(3595)
     assert await authorization(found) == "Bearer t"
     assert (tmp_path / "runs").read_text().count("run") == 2
+
+
+async def test_a_good_token_is_used_on_while_its_plugin_fails_and_the_plugin_is_run_again(tmp_path: Path) -> None:
+    clock = TestClock()
+    body = f"cat {tmp_path}/answer 2>/dev/null || {{ echo log in >&2; exit 1; }}\n"
+    found = credentials(clock, exec_plugin=plugin(tmp_path, body), folder=tmp_path)
+
+    def answer(token: str) -> None:
+        told = {"apiVersion": API, "kind": "ExecCredential",
+                "status": {"token": token, "expirationTimestamp": rfc3339(epoch_s(clock.now()) + 60)}}  # fmt: skip
+        (tmp_path / "answer").write_text(json.dumps(told))
+
+    answer("one")
+    assert await authorization(found) == "Bearer one"
+    (tmp_path / "answer").unlink()
+    clock.advance(120)
+    assert await authorization(found) == "Bearer one", "whether it is taken still is for the API server to say"
+    with pytest.raises(CredentialsRejected, match="ended with 1: log in"):
+        await found.renew(found.generation)
+    answer("two")
+    clock.advance(FAILURE_AGE_MAX_S)
+    assert await authorization(found) == "Bearer two"
 
 
 async def test_a_plugin_gets_its_arguments_its_environment_and_the_cluster(tmp_path: Path) -> None:
