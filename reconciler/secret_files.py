@@ -73,7 +73,7 @@ def read_secret_file(
 
 def why_not_read(path: Path, error: OSError) -> str:
     """Return that a file cannot be read, why, and the remedy."""
-    remedy = _REMEDIES.get(error.errno or 0, "mend that").format(user=os.geteuid())
+    remedy = _REMEDIES.get(error.errno or 0, "fix that").format(user=os.geteuid())
     return f"{path} cannot be read: {error.strerror}; {remedy}"
 
 

@@ -84,7 +84,7 @@ def whose(journal: Path) -> str:
         rights = os.X_OK if file in farther else os.R_OK | os.W_OK
         if os.access(file, os.F_OK) and not os.access(file, rights, effective_ids=True):
             owner = try_call(file.owner).value or "a user without a name"
-            return f"; user {os.geteuid()} may not use {file} of {owner}: work as {owner}, or mend its owner or mode"
+            return f"; user {os.geteuid()} may not use {file} of {owner}: work as {owner}, or fix its owner or mode"
     return ""
 
 

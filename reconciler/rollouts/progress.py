@@ -207,7 +207,9 @@ def _gate_words(name: str, gate: Gate, inputs: StageInputs) -> str:
 
 def yielded(own: RolloutProgress, others: Iterable[RolloutProgress]) -> RolloutProgress:
     """Return the state of a Rollout that has nothing to begin: what it selects goes with the releases of others."""
-    waits = next(f"{each.rollout}/{one.name}" for each in others for one in each.stages if not one.state.is_over)
+    # A Rollout with errors may have no stages.
+    unfinished = (f"{each.rollout}/{one.name}" for each in others for one in each.stages if not one.state.is_over)
+    waits = next(unfinished, "of another Rollout")
     state = StageState(StageKind.WAITS_FOR_STAGE, stage=waits)
     behind = ClusterProgress(revision="", phase=Phase.BEHIND, why=f"the stage {waits} is not done")
     clusters = {name: replace(behind, stage=one.stage) for name, one in own.clusters.items()}

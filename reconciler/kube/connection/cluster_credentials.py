@@ -112,7 +112,7 @@ class Credentials:
                 headers += [(header, value) for value in values]
             if any(_CONTROL.search(value) for _, value in headers):
                 what = f"a token or name in {self._config.source} holds a line break or another control sign"
-                raise CredentialsRejected(self._config.name, f"{what}; write it anew")
+                raise CredentialsRejected(self._config.name, f"{what}; write it again")
             config, ca = self._config, b""
             if config.server.startswith("https:"):
                 if pair is None and config.client_certificate:
@@ -189,7 +189,7 @@ class Credentials:
             try:
                 self._expires_in(epoch_s(str(expiry)) - epoch_s(self._clock.now()) - EXPIRY_MARGIN_S)
             except ValueError as error:
-                what = f"the exec plugin's expirationTimestamp is no time: {clean(str(expiry))}; mend the plugin"
+                what = f"the exec plugin's expirationTimestamp is no time: {clean(str(expiry))}; fix the plugin"
                 raise CredentialsRejected(self._config.name, what) from error
         certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
         token = f"Bearer {status['token']}" if status.get("token") else ""

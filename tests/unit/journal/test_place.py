@@ -182,7 +182,7 @@ def test_a_journal_of_another_user_is_told_with_the_file_its_owner_and_what_to_d
     path.with_name("journal.db-shm").touch()
     file = folder if blocked == "folder" else path.with_name(f"journal.db{blocked}")
     monkeypatch.setattr(os, "access", lambda one, rights, **_: Path(one) != file or rights == os.F_OK)
-    told = rf"; user {os.geteuid()} may not use {file} of {file.owner()}: work as {file.owner()}, or mend"
+    told = rf"; user {os.geteuid()} may not use {file} of {file.owner()}: work as {file.owner()}, or fix"
     monkeypatch.setattr(os, "open", refusing(os.open))
     with pytest.raises(JournalError, match=f"journal.db: Permission denied{told}"):
         Journal.open(path, lock=JournalLock.__new__(JournalLock))
