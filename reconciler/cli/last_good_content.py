@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.api.fleet import Fleet, Snapshot
-from reconciler.api.problem import Severity
 from reconciler.api.rollouts import Ancestry
 from reconciler.cli.cluster_access import journal_for
 from reconciler.cli.printing import remark
@@ -47,7 +46,7 @@ class LastGood:
         location, is_files = local_copy(store, as_directory=as_directory), snapshot.revision.startswith("dir:")
         if location.repository is None:
             past = self._copied(location, fleet)
-        elif is_files and not fleet.frozen and all(one.severity is Severity.HINT for one in snapshot.problems):
+        elif is_files and not (fleet.frozen or snapshot.problems):
             return fleet  # Most of all that people compare: nothing is imported for it.
         else:
             from reconciler.store.git.git_past import GitPast, WorkTreePast

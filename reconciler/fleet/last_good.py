@@ -187,6 +187,8 @@ def without_later_twins(
         later = {key: source for key, source in _keys(file).items() if first.get(key, file) is not file}
         problems = list(file.problems)
         for key, source in later.items():
+            if any(one.code == "file-gone-unproven" for one in first[key].problems):
+                continue  # It moved into this file, which is broken.
             kind, value = key if isinstance(key, tuple) else ("", "the document of kind Fleet")
             name = f"{kind.removesuffix('s')} {value}" if isinstance(value, str) and kind else str(value)
             message = f"{name} is also in {_keys(first[key])[key]}, which said so before and counts; keep one of them"

@@ -113,7 +113,7 @@ PROPAGATION_ROWS: Final[Rows] = {
         "spec.autoScaling.ecsProvision": "whether the last group makes nodes for what does not fit: {after}",
     }),
     **rows_of(Looser.LESS, {
-        "spec.suspension.dispatchingOnClusters.clusterNames": "its objects are not written in {after}",
+        "spec.suspension.dispatchingOnClusters.clusterNames": "in which clusters its objects are not written",
         "spec.failover.application.gracePeriodSeconds": "the old copy of what failed over goes after {after} s",
     }),
     "spec.failover.application": Effect("unhealthy applications fail over", Looser.LESS, is_block=True),

@@ -80,9 +80,12 @@ def open_repository(path: Path) -> CountedRepository:
 
 def missing_object(repository: pygit2.Repository, what: str, error: Exception) -> StoreError:
     """Return the error for an object that cannot be read. A partial clone lacks those that git fetches when asked."""
-    is_partial = any(entry.name.endswith(".promisor") for entry in repository.config)
-    way = "; this clone is partial: fetch the rest with git fetch --refetch --no-filter, or clone without --filter"
-    return StoreError(f"{what} is missing or corrupt: {error}{way if is_partial else ''}")
+    way, borrowed = "", Path(repository.path, "objects/info/alternates")
+    if any(entry.name.endswith(".promisor") for entry in repository.config):
+        way = "; this clone is partial: fetch the rest with git fetch --refetch --no-filter, or clone without --filter"
+    elif borrowed.exists():
+        way = f"; it borrows objects of the folders in {borrowed}: bring them back, or clone anew without --shared"
+    return StoreError(f"{what} is missing or corrupt: {error}{way}")
 
 
 def oid_of(repository: Any, revision: str) -> Any:

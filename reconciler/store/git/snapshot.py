@@ -38,7 +38,7 @@ from reconciler.store.git.repository import (
     reporting,
     tree_at,
 )
-from reconciler.store.git.url import is_revision_name
+from reconciler.store.git.url import SHA256, is_revision_name
 from reconciler.store.ignore import IGNORE_FILE
 from reconciler.yaml import MAX_BYTES
 
@@ -69,6 +69,7 @@ class GitStore:
             own = path / ".git"
             is_closed = os.path.lexists(own) and not os.access(own, os.R_OK, effective_ids=True)
             why = f"this user may not read {own}; fix its owner or mode" if is_closed else f"{error}{way}"
+            why = f"{SHA256}, or read its files with --dir" if "object format 'sha256'" in why else why
             raise StoreError(f"{path}: not a Git repository that can be opened: {why}") from error
 
     def __enter__(self) -> Self:
@@ -249,8 +250,11 @@ class GitStore:
         return self._peel(oid, text)
 
     def _peel(self, target: Any, name: str) -> pygit2.Commit:
-        with reporting(f"{name} leads to an object that is missing or corrupt, or may not be read"):
+        try:
             commit = peeled(self._repository, target)
+        except FAULTS as error:
+            what = f"{name} leads to an object that may not be read, or"
+            raise missing_object(self._repository, what, error) from error
         if not isinstance(commit, pygit2.Commit):
             raise RevisionNotFound(f"{name} is no commit")
         return commit

@@ -191,6 +191,11 @@ def is_revision_name(text: str) -> bool:
     return is_plain and not text.endswith(("/", "."))
 
 
+SHA256: Final = (
+    "its objects have SHA-256 names, which are not read here; push the store to a repository with SHA-1 names"
+)
+
+
 def choose(listed: str, rev: str | None) -> tuple[str, str]:
     """The full name and target of the reference that is meant; the name is empty for a commit id.
 
@@ -199,6 +204,8 @@ def choose(listed: str, rev: str | None) -> tuple[str, str]:
     Raises RevisionNotFound: the server has none of that name, or two; StoreError: it has too many.
     """
     heads = {name: oid for oid, name in _HEAD.findall(listed)}
+    if not heads and re.search(r"^[0-9a-f]{64}\t", listed, re.M):
+        raise StoreError(SHA256)
     if not heads:
         raise RevisionNotFound("the repository has no commit yet, or its last branch was deleted; push the store")
     if len(heads) > _HEADS_MAX:

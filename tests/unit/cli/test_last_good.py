@@ -141,7 +141,8 @@ def test_explain_tells_what_is_in_force(scene: Scene) -> None:
     assert "m1" in told.out, told.out + told.err
 
 
-def test_folders_that_cannot_be_looked_into_are_not_compared_as_if_they_were_gone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bar", ["a link to nothing", "another repository"])
+def test_folders_that_cannot_be_looked_into_are_not_compared_as_if_they_were_gone(tmp_path: Path, bar: str) -> None:
     """Unkind world: a review said that the clusters leave the fleet, and how to confirm it."""
     store = tmp_path / "store"
     store.mkdir()
@@ -153,7 +154,12 @@ def test_folders_that_cannot_be_looked_into_are_not_compared_as_if_they_were_gon
     for words in (["add", "."], ["commit", "--quiet", "-m", "Begin"]):
         subprocess.run([*git, *words], check=True)
     shutil.rmtree(store / "members")
-    (store / "members").symlink_to("nowhere")
+    if bar == "a link to nothing":
+        (store / "members").symlink_to("nowhere")
+    else:
+        subprocess.run(["git", "init", "--quiet", str(store / "members")], check=True)
+        inner = ("git", "-C", str(store / "members"), *git[3:])
+        subprocess.run([*inner, "commit", "--quiet", "--allow-empty", "-m", "Begin"], check=True)
     for committed in (False, True):
         if committed:
             subprocess.run([*git, "add", "-A"], check=True)

@@ -232,6 +232,16 @@ def test_what_moved_to_a_good_file_is_not_there_twice(store: Store, memory: str)
     assert _going_on(fleet, "a", "b", "c") == {"a", "b", "c"}
 
 
+def test_a_file_that_moves_as_it_breaks_is_not_told_as_being_there_twice(store: Store, memory: str) -> None:
+    write_files(store.root, {VICTIM: yaml.safe_dump_all([config_map("a", value="1"), config_map("c", value="1")])})
+    store.follow()
+    (store.root / VICTIM).unlink()
+    write_files(store.root, {"moved.yaml": f"{yaml.safe_dump(config_map('a', value='2'))}---\nkind: [\n"})
+    fleet = _look_again(store, memory)
+    assert _values(fleet) == {"a": "1", "b": "1", "c": "1"}
+    assert "duplicate-identity" not in {problem.code for problem in fleet.problems}
+
+
 def test_what_an_ignore_file_left_out_stays_out_when_it_cannot_be_read(store: Store, memory: str) -> None:
     write_files(
         store.root, {".reconcilerignore": "draft*\n", "draft.yaml": yaml.safe_dump(config_map("draft", value="1"))}

@@ -131,6 +131,13 @@ async def test_an_empty_repository_and_a_missing_revision_say_so(work: Path, tmp
     pygit2.init_repository(str(tmp_path / "empty.git"), bare=True)
     with pytest.raises(RevisionNotFound, match="no commit yet"):
         await fetch(_wanted(f"file://{tmp_path}/empty.git", tmp_path / "a"), {})
+    (tmp_path / "long").mkdir()
+    for words in (["init", "-q", "--object-format=sha256"], ["commit", "-q", "--allow-empty", "-m", "Begin"]):
+        subprocess.run(
+            ["git", "-C", str(tmp_path / "long"), "-c", "user.name=a", "-c", "user.email=a@b.c", *words], check=True
+        )
+    with pytest.raises(StoreError, match="its objects have SHA-256 names"):
+        await fetch(_wanted(f"file://{tmp_path}/long", tmp_path / "c"), {})
     with pytest.raises(RevisionNotFound, match=r"no branch or tag gone any more.*\(branches: main\)"):
         await fetch(_wanted(f"file://{work}", tmp_path / "b", "gone"), {})
     with pytest.raises(RevisionNotFound, match="leads to a commit ffff"):

@@ -155,7 +155,7 @@ def test_objects_that_may_not_be_read_may_be_what_is_wrong(as_nobody: Path) -> N
     commit_all(write_files(as_nobody, {"a.yaml": "1"}), new=True)
     subprocess.run(["git", "-c", f"safe.directory={as_nobody}", "-C", as_nobody, "gc", "-q"], check=True)
     (as_nobody / ".git/objects/pack").chmod(0)
-    with pytest.raises(StoreError, match=r"or may not be read: .*Permission denied"):
+    with pytest.raises(StoreError, match=r"may not be read, or is missing or corrupt: .*Permission denied"):
         GitStore(as_nobody).resolve("HEAD")
     (as_nobody / ".git/objects/pack").chmod(0o700)
 
@@ -185,6 +185,25 @@ def test_a_partial_clone_says_how_to_fetch_the_rest(
     subprocess.run(["git", "-C", clone, "fetch", "-q", "--refetch", "--no-filter"], check=True)
     with GitStore(clone) as store:
         assert _content(store, store.resolve("HEAD")).keys() == {"a.yaml", "sub/b.yaml", "sub/deep/c.yaml"}
+
+
+def test_a_clone_that_borrows_objects_of_a_folder_that_is_gone_says_so(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    clone = tmp_path_factory.mktemp("clone") / "shared"
+    subprocess.run(["git", "clone", "-q", "--shared", root, clone], check=True)
+    root.rename(root.with_name("elsewhere"))
+    with (
+        GitStore(clone) as store,
+        pytest.raises(StoreError, match=r"it borrows objects .* clone anew without --shared"),
+    ):
+        store.resolve("HEAD")
+
+
+def test_names_of_sha_256_are_told_as_what_they_are(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--object-format=sha256", tmp_path], check=True)
+    with pytest.raises(StoreError, match=r"objects have SHA-256 names, .*; push the store to .* or read .* with --dir"):
+        GitStore(tmp_path)
 
 
 def test_a_missing_object_fails_the_whole_reading(root: Path) -> None:
