@@ -321,14 +321,6 @@ class Event(Struct, frozen=True, kw_only=True):
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-class RoundRecord(Struct, frozen=True, kw_only=True):
-    """A round that ended with everything read and recorded."""
-
-    number: int
-    revision: str
-    time: str
-
-
 class SuspensionRecord(Struct, frozen=True, kw_only=True):
     """A person's order to stop writing.
 

@@ -236,6 +236,9 @@ class NothingWritten(Struct, frozen=True):
     why: str
 
 
+_DELETED_LAST = NothingWritten("it is deleted after the last stage")
+
+
 class Staging(Struct, frozen=True, kw_only=True):
     """The active revisions of staged templates.
 
@@ -266,7 +269,11 @@ class Staging(Struct, frozen=True, kw_only=True):
         is_definition = identity.kind == "CustomResourceDefinition"
         revision = self.revision_of(names, cluster, is_oldest=is_definition)
         if revision is None:
-            return self._newest_with(identity) if cluster in self.lingering.get(identity, ()) else None
+            if cluster not in self.lingering.get(identity, ()):
+                return None
+            # The newest readable revision that still has it: it is deleted later.
+            having = [each for each, fleet in self.fleets.items() if identity in fleet.templates]
+            return self.fleets[max(having, key=self._place)] if having else _DELETED_LAST
         if not revision:
             return NothingWritten(f"the turn of the cluster in the Rollout {' and '.join(names)} has not come")
         fleet = self.fleets.get(revision)
@@ -287,16 +294,10 @@ class Staging(Struct, frozen=True, kw_only=True):
         behind = [revision for revision, head in active if revision and revision != head]
         if not revisions or (len(behind) < len(revisions) and not (is_oldest and behind)):
             return None if revisions else ""
-        places = {revision: index for index, revision in enumerate(self.order)}
-        return (min if is_oldest else max)(behind, key=lambda revision: (places.get(revision, -1), revision))
+        return (min if is_oldest else max)(behind, key=self._place)
 
-    def _newest_with(self, identity: Identity) -> Fleet | NothingWritten:
-        """Return the newest readable revision that still has the template: it is deleted later."""
-        places = {revision: index for index, revision in enumerate(self.order)}
-        having = [revision for revision, fleet in self.fleets.items() if identity in fleet.templates]
-        if not having:
-            return NothingWritten("it is deleted after the last stage")
-        return self.fleets[max(having, key=lambda revision: (places.get(revision, -1), revision))]
+    def _place(self, revision: str) -> tuple[int, str]:
+        return self.order.index(revision) if revision in self.order else -1, revision
 
 
 class StagePlan(Struct, frozen=True, kw_only=True):

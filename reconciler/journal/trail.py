@@ -8,7 +8,7 @@ from itertools import islice
 import orjson
 
 from reconciler.api.content import Json, JsonObject
-from reconciler.api.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome, RecordedLoss, RoundRecord
+from reconciler.api.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome, RecordedLoss
 from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
 from reconciler.journal.applied import AppliedTable, manifest_pieces
@@ -91,11 +91,10 @@ class IntentTable(AppliedTable, RecordTables):
         """Return the number of complete rounds since the journal began or was reset: 0 forbids every deletion."""
         return self._file.last(ROUND)
 
-    def last_round(self) -> RoundRecord | None:
-        """The round that was recorded last."""
-        for number, revision, time, _ in self._file.rows(ROUND, "ORDER BY number DESC LIMIT 1"):
-            return RoundRecord(number=number, revision=revision, time=time)
-        return None
+    def last_revision(self) -> str:
+        """Return the revision of the round that was recorded last; empty before the first one."""
+        rows = self._file.rows(ROUND, "ORDER BY number DESC LIMIT 1")
+        return str(rows[0][1]) if rows else ""
 
     def record_state(self, document: JsonObject) -> None:
         """Replace the picture of the last round (`report.state_document`), for commands that only read.

@@ -17,7 +17,7 @@ from reconciler.api.clusters import Cluster
 from reconciler.api.content import JsonObject, dig
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.kube.connection.kubeconfig import EXEC_EXTENSION, MemberConfig, Pem, check_url, load_members
-from reconciler.kube.profiles import ProfileKey, Provider, Providers, inventory_place, read_profiles, read_providers
+from reconciler.kube.profiles import ProfileKey, Provider, inventory_place, read_profiles, read_providers
 from reconciler.kube.refusal_errors import clean
 from reconciler.regex import regex
 
@@ -34,18 +34,18 @@ _STEERS_PROGRAMS: Final = regex(
 """Variables that choose the code a program loads, or its search paths."""
 
 
-def config_of(name: str, profile: JsonObject, providers: Providers, source: str) -> MemberConfig:
+def config_of(name: str, profile: JsonObject, providers: tuple[Provider, ...], source: str) -> MemberConfig:
     """Return the access to one cluster by its profile. Raises ConfigurationError: no provider, or refused content."""
     listed = _listed(profile)
-    provider = next((one for one in providers.entries if one.name in listed), None)
+    provider = next((one for one in providers if one.name in listed), None)
     if provider is None:
-        known = ", ".join(one.name for one in providers.entries) or "none"
+        known = ", ".join(one.name for one in providers) or "none"
         offered = clean(", ".join(sorted(listed)) or "none")
         raise ConfigurationError(
             f"cluster {name}: {source} lists the access providers {offered}, and the provider file has {known}"
         )
     try:
-        return _config(name, listed[provider.name], provider, providers, source)
+        return _config(name, listed[provider.name], provider, source)
     except _Refused as error:
         raise ConfigurationError(f"cluster {name}: {source}, access provider {provider.name}: {error}") from error
 
@@ -66,9 +66,7 @@ def _listed(profile: JsonObject) -> dict[str, Mapping[str, Any]]:
     return clusters
 
 
-def _config(
-    name: str, cluster: Mapping[str, Any], provider: Provider, providers: Providers, source: str
-) -> MemberConfig:
+def _config(name: str, cluster: Mapping[str, Any], provider: Provider, source: str) -> MemberConfig:
     if cluster.get("insecure-skip-tls-verify"):
         raise _Refused("it asks not to verify the server's certificate, which is not done at the word of a profile")
     if cluster.get("certificate-authority"):
@@ -89,7 +87,7 @@ def _config(
         proxy_url=_url(cluster, "proxy-url", ("http", "https")) if cluster.get("proxy-url") else "",
         exec_plugin=_plugin(provider, extensions),
         exec_extension=extensions.get(EXEC_EXTENSION),
-        folder=providers.folder,
+        folder=provider.folder,
         source=source,
     )
 
@@ -159,7 +157,7 @@ class LiveAccess:
     def __init__(self, place: str, provider_file: Path, kubeconfig: Path | None) -> None:
         """Ask nothing yet. Raises ConfigurationError for a bad provider file or a missing context."""
         self._text, self._file, self._kubeconfig = place, provider_file, kubeconfig
-        self._providers: Providers = read_providers(provider_file)
+        self._providers = read_providers(provider_file)
         inventory_place(place, kubeconfig)
         self._known: dict[ProfileKey, JsonObject] = {}
         self._present: frozenset[ProfileKey] = frozenset()

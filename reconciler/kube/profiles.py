@@ -105,23 +105,17 @@ _EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authenticati
 
 
 class Provider(Struct, frozen=True, kw_only=True):
-    """One entry. `plugin` is as the `exec` of a kubeconfig."""
+    """One entry. `plugin` is as the `exec` of a kubeconfig; its commands with a slash are relative to `folder`."""
 
     name: str
+    folder: Path
     plugin: Mapping[str, Any]
     args_policy: str = "Ignore"
     envs_policy: str = "Ignore"
 
 
-class Providers(Struct, frozen=True, kw_only=True):
-    """The entries of a file, in its order. `folder`: commands that contain a slash are relative to it."""
-
-    entries: tuple[Provider, ...]
-    folder: Path
-
-
-def read_providers(file: Path) -> Providers:
-    """Return the entries of a provider file. Raises ConfigurationError if unreadable or malformed."""
+def read_providers(file: Path) -> tuple[Provider, ...]:
+    """Return the entries of a provider file, in its order. Raises ConfigurationError if unreadable or malformed."""
     try:
         if file.stat().st_size > FILE_MAX_BYTES:
             raise ConfigurationError(f"{file} is larger than {FILE_MAX_BYTES:,} bytes")
@@ -138,7 +132,7 @@ def read_providers(file: Path) -> Providers:
     names = [one.name for one in entries]
     if len(set(names)) < len(names):
         raise ConfigurationError(f"{file}: a provider stands there twice")
-    return Providers(entries=entries, folder=file.parent.absolute())
+    return entries
 
 
 def _provider(file: Path, number: int, entry: Any) -> Provider:
@@ -151,9 +145,8 @@ def _provider(file: Path, number: int, entry: Any) -> Provider:
         raise ConfigurationError(f"{where}: profileSourcedCLIArgsPolicy is one of {', '.join(_ARGS_POLICIES)}")
     if envs not in _ENVS_POLICIES:
         raise ConfigurationError(f"{where}: profileSourcedEnvVarsPolicy is one of {', '.join(_ENVS_POLICIES)}")
-    return Provider(
-        name=entry["name"], plugin=_plugin(where, entry.get("execConfig")), args_policy=args, envs_policy=envs
-    )
+    plugin, folder = _plugin(where, entry.get("execConfig")), file.parent.absolute()
+    return Provider(name=entry["name"], folder=folder, plugin=plugin, args_policy=args, envs_policy=envs)
 
 
 def _plugin(where: str, plugin: Any) -> Mapping[str, Any]:

@@ -63,7 +63,7 @@ class RoundReading(Struct, frozen=True, kw_only=True):
 def remembered(journal: Journal) -> JournalSnapshot:
     """Return the journal's state, read in one consistent view."""
     with journal.transaction():
-        unanswered, last = tuple(journal.open_intents().values()), journal.last_round()
+        unanswered = tuple(journal.open_intents().values())
         return JournalSnapshot(
             ledger=with_unanswered(journal.ledger(), unanswered),
             released=journal.released(),
@@ -76,7 +76,7 @@ def remembered(journal: Journal) -> JournalSnapshot:
             timers=journal.timers(),
             rollouts=journal.rollout_records(),
             rollout_documents=journal.rollout_documents(),
-            former=last.revision if last is not None else "",
+            former=journal.last_revision(),
             confirmation=journal.confirmation(),
             unanswered=unanswered,
         )

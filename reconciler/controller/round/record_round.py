@@ -52,11 +52,11 @@ def remember(
                 if row is not None and (fresh := with_rest(row, rest)) != row:
                     learnt.append(fresh)
         journal.record_applied(learnt)
-        last, schedule = journal.last_round(), planned.schedule
+        schedule = planned.schedule
         origins = PlacementReasons(
             journal=journal,
             now=now,
-            is_advanced=last is None or last.revision != schedule.fleet.revision,
+            is_advanced=journal.last_revision() != schedule.fleet.revision,
             ticked=schedule.ticked,
             evictions=journal.evictions(),
             bindings=schedule.bindings,

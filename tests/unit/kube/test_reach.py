@@ -12,7 +12,7 @@ import pytest
 from reconciler.errors import ConfigurationError
 from reconciler.kube import MemberConfig
 from reconciler.kube.profile_access import config_of
-from reconciler.kube.profiles import Providers, read_providers
+from reconciler.kube.profiles import Provider, read_providers
 from tests.fakes.profiles import profile
 
 API = "client.authentication.k8s.io/v1"
@@ -25,7 +25,7 @@ def provider(name: str = "cloud", **parts: Any) -> dict[str, Any]:
     return {"name": name, "execConfig": {**config, **parts.pop("exec", {})}, **parts}
 
 
-def providers(folder: Path, *entries: dict[str, Any]) -> Providers:
+def providers(folder: Path, *entries: dict[str, Any]) -> tuple[Provider, ...]:
     file = folder / "providers.json"
     file.write_text(json.dumps({"providers": list(entries)}))
     return read_providers(file)
