@@ -305,6 +305,7 @@ TOLD = {
     "demand", "with_replicas", "replicas_path", "dependencies", "images", "containers",
     "pod_template", "health", "sanitize", "scale_target", "outcome", "pods_needed", "fails_by_itself",
     "available", "makes", "why", "lacking_pods", "counts_replicas", "tells_by_events", "runs_pods", "rules",
+    "references",
 }  # fmt: skip
 
 

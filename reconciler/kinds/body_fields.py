@@ -85,11 +85,6 @@ def with_count(body: JsonObject, path: tuple[str, ...], number: int) -> JsonObje
     return body if dig(body, *path) == number else with_value(body, path, number)
 
 
-def with_replicas(body: JsonObject, replicas: int) -> JsonObject:
-    """The body with spec.replicas set, copy on write."""
-    return with_count(body, REPLICAS, replicas)
-
-
 SERVER_METADATA: Final = frozenset({
     "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation",
     "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",

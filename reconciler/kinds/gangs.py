@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import Component, Demand, DependencyRef, PodShape, exact, units
+from reconciler.api.demand import Component, Demand, PodShape, exact, units
 from reconciler.kinds.body_fields import (
     condition,
     count,
@@ -31,7 +31,7 @@ from reconciler.kinds.pod_template import (
     pod_shape,
     volume_references,
 )
-from reconciler.kinds.references import PodReference, as_dependencies
+from reconciler.kinds.references import PodReference
 from reconciler.regex import regex
 
 _FORM: Final = regex(r"(\d{1,15})([kmgtp]?)b?", re.IGNORECASE)
@@ -84,33 +84,7 @@ def _shape(body: JsonObject, role: str, factor: Fraction) -> PodShape:
     )
 
 
-def _mentions(body: JsonObject) -> Iterator[PodReference]:
-    spec = mapping(body.get("spec"))
-    yield PodReference("ConfigMap", text(spec.get("sparkConfigMap")), ("spec", "sparkConfigMap"))
-    yield PodReference("ConfigMap", text(spec.get("hadoopConfigMap")), ("spec", "hadoopConfigMap"))
-    pull_secrets = spec.get("imagePullSecrets")
-    for index, name in enumerate(pull_secrets if isinstance(pull_secrets, list) else ()):
-        yield PodReference("Secret", text(name), ("spec", "imagePullSecrets", index))
-    for index, volume in mappings(spec.get("volumes")):
-        yield from volume_references(volume, ("spec", "volumes", index))
-    for role in _ROLES:
-        pod, at = mapping(spec.get(role)), ("spec", role)
-        yield from container_references(pod, at)
-        for kind, field in (("ConfigMap", "configMaps"), ("Secret", "secrets")):
-            for index, entry in mappings(pod.get(field)):
-                yield PodReference(kind, text(entry.get("name")), (*at, field, index, "name"))
-        account = text(pod.get("serviceAccount"))
-        if account != "default":
-            yield PodReference("ServiceAccount", account, (*at, "serviceAccount"))
-        for field in _EXTRA_CONTAINERS:
-            for index, container in mappings(pod.get(field)):
-                yield from container_references(container, (*at, field, index))
-        yield from pod_references(dig(pod, "template", "spec"), (*at, "template", "spec"))
-
-
 class SparkApplication(Interpreter):
-    """The SparkApplication of the Spark operator."""
-
     runs_pods = True
 
     def demand(self, body: JsonObject) -> Demand:
@@ -134,8 +108,28 @@ class SparkApplication(Interpreter):
         )
         return Demand(replicas=1 + executors, components=components, is_divisible=False)
 
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        return as_dependencies(_mentions(body), body)
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        spec = mapping(body.get("spec"))
+        yield PodReference("ConfigMap", text(spec.get("sparkConfigMap")), ("spec", "sparkConfigMap"))
+        yield PodReference("ConfigMap", text(spec.get("hadoopConfigMap")), ("spec", "hadoopConfigMap"))
+        pull_secrets = spec.get("imagePullSecrets")
+        for index, name in enumerate(pull_secrets if isinstance(pull_secrets, list) else ()):
+            yield PodReference("Secret", text(name), ("spec", "imagePullSecrets", index))
+        for index, volume in mappings(spec.get("volumes")):
+            yield from volume_references(volume, ("spec", "volumes", index))
+        for role in _ROLES:
+            pod, at = mapping(spec.get(role)), ("spec", role)
+            yield from container_references(pod, at)
+            for kind, field in (("ConfigMap", "configMaps"), ("Secret", "secrets")):
+                for index, entry in mappings(pod.get(field)):
+                    yield PodReference(kind, text(entry.get("name")), (*at, field, index, "name"))
+            account = text(pod.get("serviceAccount"))
+            if account != "default":
+                yield PodReference("ServiceAccount", account, (*at, "serviceAccount"))
+            for field in _EXTRA_CONTAINERS:
+                for index, container in mappings(pod.get(field)):
+                    yield from container_references(container, (*at, field, index))
+            yield from pod_references(dig(pod, "template", "spec"), (*at, "template", "spec"))
 
     def containers(self, body: JsonObject) -> tuple[tuple[Step, ...], ...]:
         """Init containers and sidecars; the main containers are made by the operator."""
@@ -206,9 +200,8 @@ class TrainingJob(Interpreter):
         total = sum(component.replicas for component in components)
         return Demand(replicas=total, components=components, is_divisible=False)
 
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        references = chain.from_iterable(template.references(body) for _, _, template in _roles(body))
-        return as_dependencies(references, body)
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        return chain.from_iterable(template.references(body) for _, _, template in _roles(body))
 
     def images(self, body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
         return tuple(image for _, _, template in _roles(body) for image in template.images(body))

@@ -11,14 +11,13 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import DependencyRef, Made
+from reconciler.api.demand import Made
 from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import is_on_its_way, is_stale, mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.references import (
     PodReference,
     annotated_issuer,
-    as_dependencies,
     gets_certificates,
     made_secrets,
 )
@@ -65,23 +64,6 @@ def mentions_in(refs: Json, default: tuple[str, str], at: tuple[Step, ...]) -> I
 _FILTERS = (("requestMirror", "backendRef"), ("externalAuth", "backendRef"))
 
 
-def _route_mentions(body: JsonObject) -> Iterator[PodReference]:
-    """Yield backends of rules and filters, extensions, a Service as the parent; not Gateways. Source: Gateway API.
-
-    A Gateway is shared, and asks for a load balancer in each cluster: its operator places it. A Service of another
-    namespace as the parent needs no grant, but is no dependency of its route.
-    """
-    own = ("", namespace_of(body))
-    parents = mentions_in(dig(body, "spec", "parentRefs"), _GATEWAY_KIND, ("spec", "parentRefs"))
-    yield from (parent for parent in parents if (parent.group, parent.kind) == SERVICE and parent.namespace in own)
-    for index, rule in mappings(dig(body, "spec", "rules")):
-        at = ("spec", "rules", index)
-        yield from _of_filters(rule.get("filters"), (*at, "filters"))
-        yield from mentions_in(rule.get("backendRefs"), SERVICE, (*at, "backendRefs"))
-        for number, backend in mappings(rule.get("backendRefs")):
-            yield from _of_filters(backend.get("filters"), (*at, "backendRefs", number, "filters"))
-
-
 def _of_filters(filters: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
     for index, entry in mappings(filters):
         for steps in _FILTERS:
@@ -106,34 +88,8 @@ _ITS_CONTROLLER = "its controller"
 _CLIENT_AUTHORITIES = ("tls", "frontendValidation", "caCertificateRefs")
 
 
-def _listener_mentions(body: JsonObject) -> Iterator[PodReference]:
-    """Certificates of listeners, the Issuer that signs them, and their client authorities up to Gateway API 1.3."""
-    for index, listener in mappings(dig(body, "spec", "listeners")):
-        at = ("spec", "listeners", index)
-        certificates = ("tls", "certificateRefs")
-        yield from mentions_in(dig(listener, *certificates), SECRET, (*at, *certificates))
-        yield from mentions_in(dig(listener, *_CLIENT_AUTHORITIES), UNNAMED, (*at, *_CLIENT_AUTHORITIES))
-    # The Issuer of its namespace that an annotation names.
-    yield from (issuer for issuer in annotated_issuer(body) if not issuer.optional)
-
-
 _FRONTEND = ("spec", "tls", "frontend")
 _AUTHORITIES = ("validation", "caCertificateRefs")
-
-
-def _mentions(body: JsonObject) -> Iterator[PodReference]:
-    """Yield certificates, client authorities and parameters; not its class. Source: Gateway API.
-
-    A GatewayClass is installed in a cluster, as an IngressClass is.
-    """
-    yield from _listener_mentions(body)
-    yield from mentions(body, SECRET, "spec", "tls", "backend", "clientCertificateRef")
-    yield from mentions(body, SECRET, "spec", "backendTLS", "clientCertificateRef")
-    yield from mentions(body, UNNAMED, *_FRONTEND, "default", *_AUTHORITIES)
-    for index, port in mappings(dig(body, *_FRONTEND, "perPort")):
-        at = (*_FRONTEND, "perPort", index, "tls", *_AUTHORITIES)
-        yield from mentions_in(dig(port, "tls", *_AUTHORITIES), UNNAMED, at)
-    yield from mentions(body, UNNAMED, "spec", "infrastructure", "parametersRef")
 
 
 class ReportedHealth(NamedTuple):
@@ -216,10 +172,21 @@ class GatewayKind(Interpreter):
 
 
 class GatewayRoute(GatewayKind):
-    """The routes of each protocol."""
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        """Yield backends of rules and filters, extensions, a Service as the parent; not Gateways. Source: Gateway API.
 
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        return as_dependencies(_route_mentions(body), body)
+        A Gateway is shared, and asks for a load balancer in each cluster: its operator places it. A Service of another
+        namespace as the parent needs no grant, but is no dependency of its route.
+        """
+        own = ("", namespace_of(body))
+        parents = mentions_in(dig(body, "spec", "parentRefs"), _GATEWAY_KIND, ("spec", "parentRefs"))
+        yield from (parent for parent in parents if (parent.group, parent.kind) == SERVICE and parent.namespace in own)
+        for index, rule in mappings(dig(body, "spec", "rules")):
+            at = ("spec", "rules", index)
+            yield from _of_filters(rule.get("filters"), (*at, "filters"))
+            yield from mentions_in(rule.get("backendRefs"), SERVICE, (*at, "backendRefs"))
+            for number, backend in mappings(rule.get("backendRefs")):
+                yield from _of_filters(backend.get("filters"), (*at, "backendRefs", number, "filters"))
 
     def reports(self, live: JsonObject) -> Iterator[ReportedHealth]:
         """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
@@ -243,11 +210,18 @@ class GatewayRoute(GatewayKind):
 
 
 class ListenerSet(GatewayKind):
-    """The ListenerSet."""
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        """Certificates of listeners, the Issuer that signs them, and their client authorities up to Gateway API 1.3.
 
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        """Source: Gateway API: the certificates of its listeners; the Gateway that they join is shared."""
-        return as_dependencies(_listener_mentions(body), body)
+        Source: Gateway API; the Gateway that they join is shared.
+        """
+        for index, listener in mappings(dig(body, "spec", "listeners")):
+            at = ("spec", "listeners", index)
+            certificates = ("tls", "certificateRefs")
+            yield from mentions_in(dig(listener, *certificates), SECRET, (*at, *certificates))
+            yield from mentions_in(dig(listener, *_CLIENT_AUTHORITIES), UNNAMED, (*at, *_CLIENT_AUTHORITIES))
+        # The Issuer of its namespace that an annotation names.
+        yield from (issuer for issuer in annotated_issuer(body) if not issuer.optional)
 
     def makes(self, body: JsonObject) -> tuple[Made, ...]:
         """Source: cert-manager, "Annotated Gateway resource".
@@ -280,16 +254,25 @@ class ListenerSet(GatewayKind):
 class Gateway(ListenerSet):
     """The Gateway: it has listeners of its own."""
 
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        return as_dependencies(_mentions(body), body)
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        """Yield certificates, client authorities and parameters; not its class. Source: Gateway API.
+
+        A GatewayClass is installed in a cluster, as an IngressClass is.
+        """
+        yield from super().references(body)
+        yield from mentions(body, SECRET, "spec", "tls", "backend", "clientCertificateRef")
+        yield from mentions(body, SECRET, "spec", "backendTLS", "clientCertificateRef")
+        yield from mentions(body, UNNAMED, *_FRONTEND, "default", *_AUTHORITIES)
+        for index, port in mappings(dig(body, *_FRONTEND, "perPort")):
+            at = (*_FRONTEND, "perPort", index, "tls", *_AUTHORITIES)
+            yield from mentions_in(dig(port, "tls", *_AUTHORITIES), UNNAMED, at)
+        yield from mentions(body, UNNAMED, "spec", "infrastructure", "parametersRef")
 
 
 class GatewayClass(GatewayKind):
-    """The GatewayClass."""
-
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
         """Source: Gateway API: spec.parametersRef, in any namespace or in none."""
-        return as_dependencies(mentions(body, UNNAMED, "spec", "parametersRef"), body)
+        return mentions(body, UNNAMED, "spec", "parametersRef")
 
     def reports(self, live: JsonObject) -> Iterator[ReportedHealth]:
         """Healthy when a controller accepts it; without one it is Progressing.
@@ -300,11 +283,9 @@ class GatewayClass(GatewayKind):
 
 
 class BackendTLSPolicy(GatewayKind):
-    """The BackendTLSPolicy."""
-
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
         """Source: Gateway API: the authorities that it trusts; not the Service, which it is attached to."""
-        return as_dependencies(mentions(body, UNNAMED, "spec", "validation", "caCertificateRefs"), body)
+        return mentions(body, UNNAMED, "spec", "validation", "caCertificateRefs")
 
     def reports(self, live: JsonObject) -> Iterator[ReportedHealth]:
         """Healthy when every Gateway in front of its Services accepts it; without one it is Progressing.

@@ -5,6 +5,7 @@ A new kind is a class that overrides what differs from the defaults, and a folde
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from reconciler.api.clusters import Health, RunOutcome
@@ -12,13 +13,14 @@ from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.demand import Demand, DependencyRef, Made
 from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import kstatus_health, prune_server_fields
+from reconciler.kinds.references import PodReference, as_dependencies
 
 
 class Interpreter:
     """Knowledge of some kinds; the defaults are right without replicas, dependencies and a rule of health."""
 
     rules: ClassVar[frozenset[str]] = frozenset()
-    """Names of the methods that a class overrides: bodies need not be looked at for the others."""
+    """Names of the methods that a class overrides, `dependencies` where it has references. Others ask for no body."""
     replicas_path: tuple[str, ...] = ()
     """The field that `with_replicas` sets; empty if none."""
     counts_replicas: bool = False
@@ -29,7 +31,8 @@ class Interpreter:
     """True of workloads: objects run the containers of `images`."""
 
     def __init_subclass__(cls) -> None:
-        cls.rules = frozenset(name for name, rule in vars(Interpreter).items() if getattr(cls, name) is not rule)
+        rules = frozenset(name for name, rule in vars(Interpreter).items() if getattr(cls, name) is not rule)
+        cls.rules = rules | {"dependencies"} if "references" in rules else rules
 
     def __init__(self, *kinds: tuple[str, str], namespaced: bool = True) -> None:
         """Describe these kinds, which are (group, kind) pairs."""
@@ -47,9 +50,13 @@ class Interpreter:
         """
         return body
 
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        """Yield the fields that name objects which it needs."""
+        yield from ()
+
     def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
         """Dependencies that propagateDeps places along with it, in the namespace of the body or by its grant."""
-        return ()
+        return as_dependencies(self.references(body), body)
 
     def makes(self, body: JsonObject) -> tuple[Made, ...]:
         """Objects that a controller in the cluster makes of it, in its namespace. A reference to one needs this one."""

@@ -61,8 +61,6 @@ def with_labels_of_its_pods(body: JsonObject) -> JsonObject:
 
 
 class Job(PodKind):
-    """The Job."""
-
     replicas_path = PARALLELISM
     tells_by_events = True
 

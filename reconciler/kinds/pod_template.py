@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.api.content import Json, JsonObject, Step, dig, without
-from reconciler.api.demand import DependencyRef, NodeTerm, PodShape, resources
+from reconciler.api.demand import NodeTerm, PodShape, resources
 from reconciler.kinds.body_fields import mapping, mappings, prune_server_fields, text
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.references import SECRETS_STORE_GROUP, PodReference, as_dependencies
+from reconciler.kinds.references import SECRETS_STORE_GROUP, PodReference
 
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
@@ -222,11 +222,7 @@ class PodKind(Interpreter):
         return tuple(places)
 
     def references(self, body: JsonObject) -> Iterator[PodReference]:
-        """Yield the references of its pods."""
         return pod_references(self.pod_spec(body), (*self.path, "spec"))
-
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        return as_dependencies(self.references(body), body)
 
     def sanitize(self, body: JsonObject) -> JsonObject:
         return self.prune(prune_server_fields(body))

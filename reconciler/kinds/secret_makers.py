@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import DependencyRef, Made
+from reconciler.api.demand import Made
 from reconciler.api.refs import GVK
 from reconciler.kinds.body_fields import (
     by_condition,
@@ -27,7 +27,6 @@ from reconciler.kinds.body_fields import (
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.references import (
     PodReference,
-    as_dependencies,
     credentials,
     issuer_of,
     made_secrets,
@@ -38,29 +37,6 @@ EXTERNAL_SECRETS: Final = "external-secrets.io"
 
 _GENERATORS: Final = "generators.external-secrets.io/v1alpha1"
 _ONCE: Final = frozenset({"0", "0s", "0m", "0h"})
-
-
-def _references(body: JsonObject) -> Iterator[PodReference]:
-    """Yield stores and generators of its namespace, templates of values. Cluster-scoped ones are no dependencies."""
-    spec = mapping(body.get("spec"))
-    yield from _store(spec.get("secretStoreRef"), ("spec", "secretStoreRef"))
-    for field in ("data", "dataFrom"):
-        for index, entry in mappings(spec.get(field)):
-            steps = ("spec", field, index, "sourceRef")
-            source = mapping(entry.get("sourceRef"))
-            yield from _store(source.get("storeRef"), (*steps, "storeRef"))
-            generator = mapping(source.get("generatorRef"))
-            kind = text(generator.get("kind"))
-            if kind and kind != "ClusterGenerator":
-                group = GVK.parse(text(generator.get("apiVersion")) or _GENERATORS, kind).group
-                yield PodReference(kind, text(generator.get("name")), (*steps, "generatorRef", "name"), group=group)
-    for index, entry in mappings(dig(spec, "target", "template", "templateFrom")):
-        for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
-            name = text(mapping(entry.get(field)).get("name"))
-            yield PodReference(kind, name, ("spec", "target", "template", "templateFrom", index, field, "name"))
-    if text(dig(spec, "target", "creationPolicy")) == "Merge":
-        name = text(dig(spec, "target", "name")) or text(dig(body, "metadata", "name"))
-        yield PodReference("Secret", name, ("spec", "target", "name"))
 
 
 def _store(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
@@ -86,10 +62,27 @@ def _is_behind(live: JsonObject) -> bool:
 
 
 class ExternalSecret(Interpreter):
-    """The ExternalSecret of the External Secrets Operator."""
-
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        return as_dependencies(_references(body), body)
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        """Yield stores and generators of its namespace, templates of values; not cluster-scoped ones."""
+        spec = mapping(body.get("spec"))
+        yield from _store(spec.get("secretStoreRef"), ("spec", "secretStoreRef"))
+        for field in ("data", "dataFrom"):
+            for index, entry in mappings(spec.get(field)):
+                steps = ("spec", field, index, "sourceRef")
+                source = mapping(entry.get("sourceRef"))
+                yield from _store(source.get("storeRef"), (*steps, "storeRef"))
+                generator = mapping(source.get("generatorRef"))
+                kind = text(generator.get("kind"))
+                if kind and kind != "ClusterGenerator":
+                    group = GVK.parse(text(generator.get("apiVersion")) or _GENERATORS, kind).group
+                    yield PodReference(kind, text(generator.get("name")), (*steps, "generatorRef", "name"), group=group)
+        for index, entry in mappings(dig(spec, "target", "template", "templateFrom")):
+            for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
+                name = text(mapping(entry.get(field)).get("name"))
+                yield PodReference(kind, name, ("spec", "target", "template", "templateFrom", index, field, "name"))
+        if text(dig(spec, "target", "creationPolicy")) == "Merge":
+            name = text(dig(spec, "target", "name")) or text(dig(body, "metadata", "name"))
+            yield PodReference("Secret", name, ("spec", "target", "name"))
 
     def makes(self, body: JsonObject) -> tuple[Made, ...]:
         """Source: external-secrets, creationPolicy: None makes nothing, Merge adds to a Secret that is there."""
@@ -107,11 +100,9 @@ class ExternalSecret(Interpreter):
 
 
 class SecretStore(Interpreter):
-    """The SecretStore of the External Secrets Operator."""
-
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
         """Secrets, ConfigMaps and ServiceAccounts that any provider logs in with."""
-        return as_dependencies(credentials(dig(body, "spec", "provider"), ("spec", "provider")), body)
+        return credentials(dig(body, "spec", "provider"), ("spec", "provider"))
 
     def health(self, live: JsonObject) -> Health:
         """Healthy once Ready; Unhealthy when its provider is not valid or does not let it in."""
@@ -119,8 +110,6 @@ class SecretStore(Interpreter):
 
 
 class SecretProviderClass(Interpreter):
-    """The SecretProviderClass of the Secrets Store CSI driver."""
-
     def makes(self, body: JsonObject) -> tuple[Made, ...]:
         """Source: Secrets Store CSI driver, "Sync as Kubernetes Secret": while a pod has the volume."""
         entries = mappings(dig(body, "spec", "secretObjects"))
@@ -128,8 +117,6 @@ class SecretProviderClass(Interpreter):
 
 
 class SealedSecret(Interpreter):
-    """The SealedSecret."""
-
     def makes(self, body: JsonObject) -> tuple[Made, ...]:
         """Source: sealed-secrets: the Secret has its name, whatever is in spec.template.metadata."""
         return made_secrets(body, [text(dig(body, "metadata", "name"))])
@@ -159,23 +146,19 @@ _VAULT_ACCOUNTS: Final = (("kubernetes", "serviceAccount"), ("jwt", "serviceAcco
 _SECRETS: Final = (("jwt", "secretRef"), ("appRole", "secretRef"), ("aws", "secretRef"))
 
 
-def _vault_references(body: JsonObject) -> Iterator[PodReference]:
-    """Source: Vault Secrets Operator, API reference: the connection, Secrets and ServiceAccounts of its namespace."""
-    yield from named_in(body, ("spec", "vaultConnectionRef"), "VaultConnection")
-    for kind, fields in (("ServiceAccount", _VAULT_ACCOUNTS), ("Secret", _SECRETS)):
-        for method, field in fields:
-            name = text(dig(body, "spec", method, field))
-            if (kind, name) != ("ServiceAccount", "default"):
-                yield PodReference(kind, name, ("spec", method, field))
-    certificate = ("spec", "caCertSecretRef")
-    yield PodReference("Secret", text(dig(body, *certificate)), certificate)
-
-
 class VaultAuth(Interpreter):
     """VaultAuth and VaultConnection of the Vault Secrets Operator."""
 
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        return as_dependencies(_vault_references(body), body)
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        """Source: Vault Secrets Operator, API reference: connection, Secrets and ServiceAccounts of its namespace."""
+        yield from named_in(body, ("spec", "vaultConnectionRef"), "VaultConnection")
+        for kind, fields in (("ServiceAccount", _VAULT_ACCOUNTS), ("Secret", _SECRETS)):
+            for method, field in fields:
+                name = text(dig(body, "spec", method, field))
+                if (kind, name) != ("ServiceAccount", "default"):
+                    yield PodReference(kind, name, ("spec", method, field))
+        certificate = ("spec", "caCertSecretRef")
+        yield PodReference("Secret", text(dig(body, *certificate)), certificate)
 
     def health(self, live: JsonObject) -> Health:
         """Healthy when status.valid is true, Unhealthy when it is false."""
@@ -196,11 +179,12 @@ def _is_empty(live: JsonObject) -> bool:
 class VaultSecret(Interpreter):
     """VaultDynamicSecret, VaultPKISecret and VaultStaticSecret."""
 
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        """Return its login, and the Secret that it only fills. Objects in another namespace are no dependencies."""
-        filled = (part.identity for part in self.makes(body) if not part.is_whole)
-        secrets = (PodReference(secret.kind, secret.name, ("spec", "destination", "name")) for secret in filled)
-        return as_dependencies((*named_in(body, ("spec", "vaultAuthRef"), "VaultAuth"), *secrets), body)
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        """Yield its login, and the Secret that it only fills. Objects in another namespace are no dependencies."""
+        yield from named_in(body, ("spec", "vaultAuthRef"), "VaultAuth")
+        for secret in self.makes(body):
+            if not secret.is_whole:
+                yield PodReference("Secret", secret.identity.name, ("spec", "destination", "name"))
 
     def makes(self, body: JsonObject) -> tuple[Made, ...]:
         """Source: Vault Secrets Operator, Destination: it makes the Secret if `create` is true, else it fills one."""
@@ -224,11 +208,9 @@ class VaultSecret(Interpreter):
 
 
 class Certificate(Interpreter):
-    """The Certificate of cert-manager."""
-
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        issuers = issuer_of(dig(body, "spec", "issuerRef"), ("spec", "issuerRef"))
-        return as_dependencies((*issuers, *credentials(dig(body, "spec", "keystores"), ("spec", "keystores"))), body)
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        yield from issuer_of(dig(body, "spec", "issuerRef"), ("spec", "issuerRef"))
+        yield from credentials(dig(body, "spec", "keystores"), ("spec", "keystores"))
 
     def makes(self, body: JsonObject) -> tuple[Made, ...]:
         return made_secrets(body, [text(dig(body, "spec", "secretName"))])
@@ -254,20 +236,14 @@ class Certificate(Interpreter):
 _ACCOUNT_KEY = ("spec", "acme", "privateKeySecretRef", "name")
 
 
-def _issuer_references(body: JsonObject) -> Iterator[PodReference]:
-    """Yield the Secret of a CA, and its credentials for Vault, Venafi, an ACME server and providers of DNS."""
-    yield PodReference("Secret", text(dig(body, "spec", "ca", "secretName")), ("spec", "ca", "secretName"))
-    is_made = dig(body, "spec", "acme", "disableAccountKeyGeneration") is not True
-    for ref in credentials(mapping(body.get("spec")), ("spec",)):
-        # Source: cert-manager, ACMEIssuer: a missing key of the account is created.
-        yield ref._replace(optional=is_made) if ref.steps == _ACCOUNT_KEY else ref
-
-
 class Issuer(Interpreter):
-    """The Issuer of cert-manager."""
-
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        return as_dependencies(_issuer_references(body), body)
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
+        """Yield the Secret of a CA, and its credentials for Vault, Venafi, an ACME server and providers of DNS."""
+        yield PodReference("Secret", text(dig(body, "spec", "ca", "secretName")), ("spec", "ca", "secretName"))
+        is_made = dig(body, "spec", "acme", "disableAccountKeyGeneration") is not True
+        for ref in credentials(mapping(body.get("spec")), ("spec",)):
+            # Source: cert-manager, ACMEIssuer: a missing key of the account is created.
+            yield ref._replace(optional=is_made) if ref.steps == _ACCOUNT_KEY else ref
 
     def health(self, live: JsonObject) -> Health:
         """Healthy once Ready; Unhealthy when its CA is not there, or it is not let in."""

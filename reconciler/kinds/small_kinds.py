@@ -7,7 +7,7 @@ of KEDA; CustomResourceDefinition, Namespace, ServiceAccount and PodDisruptionBu
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from reconciler.api.clusters import Health
@@ -29,15 +29,12 @@ from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.references import (
     PodReference,
     annotated_issuer,
-    as_dependencies,
     gets_certificates,
     made_secrets,
 )
 
 
 class ConfigMap(Interpreter):
-    """The ConfigMap."""
-
     def sanitize(self, body: JsonObject) -> JsonObject:
         """Source: Kubernetes: a null of `data` is stored as the empty text."""
         pruned = prune_server_fields(body)
@@ -52,8 +49,6 @@ _ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 
 
 class Secret(Interpreter):
-    """The Secret."""
-
     def sanitize(self, body: JsonObject) -> JsonObject:
         """Source: Karmada: a token Secret goes without data, which each cluster fills in; design#string-data."""
         pruned = _fold_string_data(prune_server_fields(body))
@@ -85,8 +80,6 @@ def _fold_string_data(body: JsonObject) -> JsonObject:
 
 
 class PersistentVolumeClaim(Interpreter):
-    """The PersistentVolumeClaim."""
-
     def health(self, live: JsonObject) -> Health:
         """Healthy when Bound. Pending is Progressing: with WaitForFirstConsumer it waits for a pod.
 
@@ -114,8 +107,6 @@ class Autoscaler(Interpreter):
 
 
 class CustomResourceDefinition(Interpreter):
-    """The CustomResourceDefinition."""
-
     def health(self, live: JsonObject) -> Health:
         """Healthy once Established, when its resources can be written; Unhealthy when its names are taken."""
         if condition(live, "Established").get("status") == "True":
@@ -125,31 +116,22 @@ class CustomResourceDefinition(Interpreter):
 
 
 class Namespace(Interpreter):
-    """The Namespace."""
-
     def health(self, live: JsonObject) -> Health:
         """A Namespace that is being deleted accepts nothing: Progressing until it is created again."""
         return Health.PROGRESSING if dig(live, "status", "phase") == "Terminating" else Health.HEALTHY
 
 
 class ServiceAccount(Interpreter):
-    """The ServiceAccount."""
-
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
         """Source: Kubernetes, "Add ImagePullSecrets to a service account": each of its pods gets these.
 
         Karmada has none. Its `secrets` are no dependencies: no pod needs them.
         """
-        mentions = (
-            PodReference("Secret", text(entry.get("name")), ("imagePullSecrets", index, "name"))
-            for index, entry in mappings(body.get("imagePullSecrets"))
-        )
-        return as_dependencies(mentions, body)
+        for index, entry in mappings(body.get("imagePullSecrets")):
+            yield PodReference("Secret", text(entry.get("name")), ("imagePullSecrets", index, "name"))
 
 
 class PodDisruptionBudget(Interpreter):
-    """The PodDisruptionBudget."""
-
     def health(self, live: JsonObject) -> Health:
         """Source: Karmada: healthy when currentHealthy is at least desiredHealthy."""
         if not is_observed(live):
@@ -166,8 +148,6 @@ def _has_address(live: JsonObject) -> bool:
 
 
 class ServiceKind(Interpreter):
-    """The Service."""
-
     def health(self, live: JsonObject) -> Health:
         """Healthy, unless a load balancer has not given it an address yet.
 
@@ -180,19 +160,15 @@ class ServiceKind(Interpreter):
 
 
 class Ingress(Interpreter):
-    """The Ingress."""
-
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
         """Source: Karmada: the Secrets of tls; backends and the IngressClass are not dependencies.
 
         With cert-manager also the Issuer that an annotation names. An entry without secretName does not stop the others
         (in Karmada it stops all).
         """
-        mentions = [
-            PodReference("Secret", text(entry.get("secretName")), ("spec", "tls", index, "secretName"))
-            for index, entry in mappings(dig(body, "spec", "tls"))
-        ]
-        return as_dependencies((*mentions, *annotated_issuer(body)), body)
+        for index, entry in mappings(dig(body, "spec", "tls")):
+            yield PodReference("Secret", text(entry.get("secretName")), ("spec", "tls", index, "secretName"))
+        yield from annotated_issuer(body)
 
     def makes(self, body: JsonObject) -> tuple[Made, ...]:
         """Source: cert-manager, "Annotated Ingress resource": the Secret of each entry of tls that names hosts."""
@@ -207,8 +183,6 @@ class Ingress(Interpreter):
 
 
 class ServiceImport(Interpreter):
-    """The ServiceImport of the Multi-Cluster Services API."""
-
     def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
         """Source: Karmada: the Service `derived-NAME` and the EndpointSlices that are labelled with it."""
         name = text(dig(body, "metadata", "name"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import JsonObject, dig, with_value
-from reconciler.api.demand import Demand, DependencyRef
+from reconciler.api.demand import Demand
 from reconciler.kinds.body_fields import (
     REPLICAS,
     condition,
@@ -19,9 +19,10 @@ from reconciler.kinds.body_fields import (
     replicas_of,
     status_count,
     text,
-    with_replicas,
+    with_count,
 )
 from reconciler.kinds.pod_template import PodKind
+from reconciler.kinds.references import PodReference
 
 
 class ScaledKind(PodKind):
@@ -34,15 +35,13 @@ class ScaledKind(PodKind):
         return Demand(replicas=replicas_of(body), shape=self.shape(body))
 
     def with_replicas(self, body: JsonObject, replicas: int) -> JsonObject:
-        return with_replicas(body, replicas)
+        return with_count(body, REPLICAS, replicas)
 
     def available(self, live: JsonObject) -> int | None:
         return status_count(live, "availableReplicas")
 
 
 class Deployment(ScaledKind):
-    """The Deployment."""
-
     def health(self, live: JsonObject) -> Health:
         """Healthy when every replica is updated and available; a rollout within its deadline is Progressing.
 
@@ -65,8 +64,6 @@ class Deployment(ScaledKind):
 
 
 class ReplicaSet(ScaledKind):
-    """The ReplicaSet."""
-
     def health(self, live: JsonObject) -> Health:
         """Source: Karmada: health of a ReplicaSet: every replica is available."""
         if not is_observed(live):
@@ -76,16 +73,13 @@ class ReplicaSet(ScaledKind):
 
 
 class StatefulSet(ScaledKind):
-    """The StatefulSet."""
-
     tells_by_events = True
 
-    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+    def references(self, body: JsonObject) -> Iterator[PodReference]:
         """Source: Karmada: a claim that volumeClaimTemplates makes is not a dependency."""
         templates = mappings(dig(body, "spec", "volumeClaimTemplates"))
         claims = {("PersistentVolumeClaim", text(dig(claim, "metadata", "name"))) for _, claim in templates}
-        refs = super().dependencies(body)
-        return tuple(ref for ref in refs if (ref.identity.kind, ref.identity.name) not in claims)
+        return (ref for ref in super().references(body) if (ref.kind, ref.name) not in claims)
 
     def health(self, live: JsonObject) -> Health:
         """Healthy if every replica is updated and available.
@@ -130,8 +124,6 @@ def _left_alone(live: JsonObject, replicas: int) -> int:
 
 
 class DaemonSet(PodKind):
-    """The DaemonSet."""
-
     counts_replicas = True
     tells_by_events = True
 

@@ -148,7 +148,7 @@ def added_references(
             tables.referring[rule.number] = any(map(may_refer, rule.rule.overriders.plaintext))
     if not any(tables.referring[rule.number] for rule in terms.rules):
         return ()
-    owner, interpreter = subject.template.identity, subject.interpreter
+    owner, interpreter = subject.template.identity, subject.declared.interpreter
     known = {ref.identity for ref in interpreter.dependencies(declared)}
     added = [ref for ref in interpreter.dependencies(body) if ref.identity not in known and not may_be_missing(ref)]
     written = list(trace)

@@ -89,7 +89,6 @@ class RenderSubject(Struct):
     """The shared inputs of a template on all clusters, and its renderings so far."""
 
     template: Template
-    interpreter: Interpreter
     declared: DeclaredBody
     rules: tuple[SelectedRule, ...]
     completions: Mapping[str, int]
@@ -148,14 +147,12 @@ class RenderTables:
         schedule = self.schedule
         template = template_of(schedule.fleet, identity)
         assert template is not None, f"{identity} is bound and has no template"
-        interpreter = schedule.interpreters.of(*identity[:2])
         rules, binding = self.overrides.rules_of(template), schedule.bindings.get(identity)
         defined = self._defined(template)
         is_plain = defined is None and template.sealed is None and is_built_in(identity[:2], schedule.interpreters)
         self.subjects[identity] = subject = RenderSubject(
             template=template,
-            interpreter=interpreter,
-            declared=DeclaredBody(template, interpreter),
+            declared=DeclaredBody(template, schedule.interpreters.of(*identity[:2])),
             rules=rules,
             completions=self._completions(template),
             yielded=schedule.yielded.get(identity, _NOWHERE),

@@ -258,8 +258,8 @@ def _member_digest(tables: RenderTables, template: Template, cluster: str) -> st
     key = (template.identity, id(rules))
     known = tables.digests.get(key)
     if known is None:
-        body = subject.declared.with_counts(1 if subject.interpreter.replicas_path else None, None)
+        body = subject.declared.with_counts(1 if subject.declared.interpreter.replicas_path else None, None)
         if rules:
-            body = apply_rules(body, template.identity, rules, subject.interpreter).body or body
+            body = apply_rules(body, template.identity, rules, subject.declared.interpreter).body or body
         known = tables.digests[key] = digest_of(body)
     return known

@@ -65,7 +65,7 @@ def outcome_of(tables: RenderTables, subject: RenderSubject, terms: RenderTerms)
 
 
 def _overridden(tables: RenderTables, subject: RenderSubject, terms: RenderTerms) -> Common:
-    template, interpreter = subject.template, subject.interpreter
+    template, interpreter = subject.template, subject.declared.interpreter
     declared = subject.declared.with_counts(terms.replicas, terms.share)
     body, names, trace, problems = apply_rules(declared, template.identity, terms.rules, interpreter)
     if body is None:

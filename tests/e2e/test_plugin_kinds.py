@@ -14,7 +14,7 @@ from tests.e2e.rule_stores import write_store
 
 PLUGIN = """
 from reconciler.kinds.pod_template import PodKind
-from reconciler.kinds.body_fields import REPLICAS, replicas_of, with_replicas
+from reconciler.kinds.body_fields import REPLICAS, replicas_of, with_count
 from reconciler.api.demand import Demand
 
 
@@ -25,7 +25,7 @@ class CloneSet(PodKind):
         return Demand(replicas=replicas_of(body), shape=self.shape(body))
 
     def with_replicas(self, body, replicas):
-        return with_replicas(body, replicas)
+        return with_count(body, REPLICAS, replicas)
 
 
 INTERPRETER = CloneSet(("apps.kruise.io", "CloneSet"))
