@@ -172,11 +172,6 @@ class Fields:
         value = self._get(name, FieldType.INTEGER)
         return value if isinstance(value, int) else None
 
-    def integer_or_text(self, name: str) -> str:
-        """An integer as its digits or a string as it is, empty when it is not given."""
-        value = self._get(name, FieldType.INTEGER_OR_TEXT)
-        return "" if value is None else str(value)
-
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of strings, empty when it is not given."""
         return tuple(self._get(name, FieldType.TEXTS) or ())
@@ -186,13 +181,8 @@ class Fields:
         return self._get(name, FieldType.MAP) or _NO_TEXTS
 
     def any(self, name: str) -> Json:
-        """Return the value, of any type; `has` tells null from absent."""
-        return self._get(name, FieldType.ANY)
-
-    def text_of_either(self, name: str) -> str | None:
-        """The string of a field that is a string or an object, None when it is neither given nor a string."""
-        value = self._get(name, FieldType.TEXT_OR_OBJECT)
-        return value if isinstance(value, str) else None
+        """Return the value of a field of several types; `has` tells null from absent."""
+        return self._get(name, FieldType.ANY, FieldType.INTEGER_OR_TEXT, FieldType.TEXT_OR_OBJECT)
 
     def child(self, name: str) -> Fields | None:
         """The mapping below a field, None when it is not given (or a string, where that is allowed)."""

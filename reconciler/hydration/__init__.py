@@ -3,7 +3,6 @@
 from reconciler.hydration.charts import merged_values, missing_dependencies, served_apis
 from reconciler.hydration.kustomization import (
     HELM_OUTPUT,
-    Kustomization,
     KustomizeChart,
     StorePathKind,
     builds_on,
@@ -36,7 +35,7 @@ from reconciler.hydration.render_document import (
     parse_render,
     problem_of,
 )
-from reconciler.hydration.variants import Compiled, compile_variants, disproofs, encrypted_objects, overlaps
+from reconciler.hydration.variants import compile_variants, disproofs, encrypted_objects, overlaps
 from reconciler.hydration.version_range import (
     ImageVersion,
     image_versions,

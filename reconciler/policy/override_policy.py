@@ -147,9 +147,8 @@ def _is_whole(fields: Fields) -> bool:
 def _image(fields: Fields, strict_values: bool) -> ImageOverrider:
     operator = OverrideOperator(fields.text("operator"))
     _check_value(fields, operator, is_given=not fields.is_empty("value"), strict=strict_values)
-    predicate = fields.text_of_either("predicate")
-    steps = fields.path("predicate")
     nested = fields.child("predicate")
+    predicate, steps = fields.any("predicate"), fields.path("predicate")
     if nested is not None:
         predicate, steps = nested.text("path"), nested.path("path")
     if predicate is not None and not is_json_pointer(predicate):

@@ -312,7 +312,7 @@ def _metrics(gate: Fields) -> tuple[MetricCheck, ...]:
 def _amount(fields: Fields, name: str, default: Amount) -> Amount:
     if not fields.has(name):
         return default
-    text = fields.integer_or_text(name)
+    text = str(fields.any(name))
     match = _AMOUNT.fullmatch(text)
     if match is None or (match[2] and int(match[1]) > 100):
         message = f"{text!r} is neither a number of clusters nor a percentage up to 100%"

@@ -79,20 +79,14 @@ def read_block(document: Document, file: StoreFile) -> tuple[SopsMetadata | None
 def _of_block(block: Mapping[str, Json]) -> Iterator[_Fault]:
     for name in block:
         if name not in _KNOWN:
-            yield (
-                UNKNOWN,
-                "a field of sops that is not known here; encrypt the file with sops 3.13 or earlier",
-                (BLOCK, name),
-            )
+            message = "a field of sops that is not known here; encrypt the file with sops 3.13 or earlier"
+            yield UNKNOWN, message, (BLOCK, name)
     version, time, mac = block.get("version"), block.get("lastmodified"), block.get("mac")
     if not isinstance(version, str) or _VERSION.fullmatch(version) is None:
         yield UNKNOWN, "files of sops 3 are read; encrypt it again with that", (BLOCK, "version")
     if not isinstance(time, str) or not _is_time(time):
-        yield (
-            TAMPERED,
-            "lastmodified is no time as sops writes it; the file is authenticated with it",
-            (BLOCK, "lastmodified"),
-        )
+        message = "lastmodified is no time as sops writes it; the file is authenticated with it"
+        yield TAMPERED, message, (BLOCK, "lastmodified")
     parts = parts_of(mac) if isinstance(mac, str) else None
     if parts is None or parts["type"] != "str":
         yield TAMPERED, "the code that authenticates the file is missing or cut off; restore the file", (BLOCK, "mac")
