@@ -24,7 +24,7 @@ from reconciler.errors import BadAnswer, MalformedObject, MemberClusterError
 from reconciler.kube.connection.bounds import SharedTrees
 from reconciler.kube.discovery import ListMetadata, NamedObject, object_metadata
 from reconciler.kube.kube_requests import shown_without
-from reconciler.kube.refusal_errors import clean
+from reconciler.kube.refusal_errors import clean, of_another
 
 _S = TypeVar("_S", bound=Struct)
 
@@ -168,14 +168,14 @@ def struct(cluster: str, body: bytes, shape: type[_S], what: str) -> _S:
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswer(cluster, f"the answer is no {what}: {clean(str(error))}") from error
+        raise BadAnswer(cluster, f"the answer is no {what}: {clean(str(error))}{of_another(body)}") from error
 
 
 def bad(cluster: str, what: str, body: bytes) -> BadAnswer:
     """Return the error for a body that is no `what`. Shows its beginning only when that cannot be data of an object."""
     start = body[:40].decode(errors="replace")
     beginning = f", it begins with {clean(start)!r}" if start.lstrip()[:1] == "<" else ""
-    return BadAnswer(cluster, f"the answer is no {what}{beginning} ({len(body)} bytes)")
+    return BadAnswer(cluster, f"the answer is no {what}{beginning} ({len(body)} bytes){of_another(body)}")
 
 
 @contextmanager

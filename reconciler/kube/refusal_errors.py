@@ -204,12 +204,24 @@ def _message(request: Request, status: int, answer: Mapping[str, Any], body: byt
         by = f"{who}, " if who else ""
         return clean(f"{by}HTTP {status} {reason}{at} (its words are left out, since they may quote the Secret)")
     if not answer:
-        return f"HTTP {status} {_phrase(status)}: {clean(body[:MESSAGE_MAX].decode(errors='replace')) or 'no body'}"
+        text = clean(body[:MESSAGE_MAX].decode(errors="replace")) or "no body"
+        return f"HTTP {status} {_phrase(status)}: {text}{of_another(body, status)}"
     causes = list(dict.fromkeys(_cause_text(cause) for cause in _causes(answer)))
     if not causes:
         return clean(str(answer.get("message") or _phrase(status)))
     more = f"; and {len(causes) - CAUSES_MAX} more" if len(causes) > CAUSES_MAX else ""
     return clean("; ".join(causes[:CAUSES_MAX]) + more)
+
+
+def of_another(body: bytes, status: int = HTTPStatus.OK) -> str:
+    """Return who answers instead of an API server, or cuts its answer off, and the remedy; empty: nobody is known."""
+    if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        return "; give proxy-url in the kubeconfig, or HTTPS_PROXY, the user and the password of the proxy"
+    if status < HTTPStatus.BAD_REQUEST and (body.lstrip()[:1] == b"<" or status >= HTTPStatus.MULTIPLE_CHOICES):
+        where = "correct server or proxy-url in the kubeconfig, or log in there"
+        return f"; a proxy or a login page answers instead of the API server: {where}"
+    is_cut = body.lstrip()[:1] == b"{" and not body.rstrip().endswith(b"}")
+    return "; it is cut off: mend what is on the way to the API server, such as a proxy" if is_cut else ""
 
 
 def _missing_right(message: str) -> str:

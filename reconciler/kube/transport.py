@@ -264,10 +264,9 @@ class Transport:
             if left_s > 0:
                 raise Throttled(self.name, why, retry_after_s=left_s)
             del self._left_alone[key]
-        wait_s = breakers.wait_s(request.part) if not request.is_anew else 0.0
-        if wait_s:
+        if not request.is_anew and breakers.wait_s(request.part):
             left_alone = "it is left alone" if breakers is self.reading else "nothing is written to it"
-            why = f"{breakers.why(request.part)}; {left_alone} for {wait_s:.0f} s"
+            why = f"{breakers.why(request.part)}; {left_alone} for a while"
             raise _never_sent(ClusterUnreachable(self.name, why))
 
     def _breakers(self, request: Request) -> Breakers:

@@ -258,8 +258,11 @@ def _read_yaml(file: Path) -> Mapping[str, Any]:
         data = read_secret_file(file, "kubeconfig", bytes_max=FILE_MAX_BYTES, is_private=False)
         body = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
     except ConfigurationError as error:
-        several = "; of several files make one ('kubectl config view --flatten'), or name them in KUBECONFIG"
-        raise ConfigurationError(f"{error}{several if os.pathsep in str(file) else ''}") from error
+        advice = " with --kubeconfig, or a folder with a file for each cluster"
+        if os.pathsep in str(file):
+            advice = "; of several files make one ('kubectl config view --flatten'), or name them in KUBECONFIG"
+        is_missing = isinstance(error.__cause__, FileNotFoundError)
+        raise ConfigurationError(f"{error}{advice if is_missing else ''}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         # A YAML error quotes the line, which may hold a token.
         mark = getattr(error, "problem_mark", None)

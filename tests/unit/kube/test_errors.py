@@ -28,6 +28,7 @@ from reconciler.errors import (
     Throttled,
     WriteConflict,
 )
+from reconciler.kube.answers import Version, json_object, struct
 from reconciler.kube.kube_requests import Purpose, Request
 from reconciler.kube.refusal_errors import MESSAGE_MAX, refusal
 from tests.fakes.scripted_server import status
@@ -264,3 +265,35 @@ def test_a_role_that_gives_more_than_we_have_is_told_with_the_next_step() -> Non
     assert message.endswith(
         "'reconciler doctor --rbac apply' prints the role with escalate and bind for what the store has"
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "words"),
+    [
+        (
+            407,
+            b"Proxy Authentication Required",
+            r"proxy-url in the kubeconfig, or HTTPS_PROXY, the user and the password",
+        ),
+        (302, b"", "a proxy or a login page answers instead of the API server: correct server or proxy-url"),
+        (502, b"<html>Bad Gateway</html>", r"</html>$"),
+    ],
+    ids=["proxy", "redirect", "balancer"],
+)
+def test_who_answers_instead_of_an_api_server_is_told_with_the_remedy(code: int, body: bytes, words: str) -> None:
+    with pytest.raises(MemberClusterError, match=words):
+        raise error_of(code, body)
+
+
+@pytest.mark.parametrize("is_struct", [False, True])
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"<html>Log in</html>", "a proxy or a login page answers instead of the API server"),
+        (b'{"kind": "ConfigMap", "apiVersi', "it is cut off: mend what is on the way"),
+    ],
+    ids=["page", "cut"],
+)
+def test_an_answer_that_is_none_is_told_with_the_remedy(body: bytes, words: str, *, is_struct: bool) -> None:
+    with pytest.raises(BadAnswer, match=words):
+        struct("m1", body, Version, "version") if is_struct else json_object("m1", body, "ConfigMap")

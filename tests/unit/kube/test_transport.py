@@ -238,7 +238,7 @@ async def test_a_cluster_that_does_not_answer_is_asked_rarely_and_recovers() -> 
         for _ in range(2):
             with pytest.raises(ClusterUnreachable):
                 await it.send(CREATE, "test")
-        with pytest.raises(ClusterUnreachable, match="nothing is written to it for 10 s"):
+        with pytest.raises(ClusterUnreachable, match="nothing is written to it for a while"):
             await it.send(CREATE, "test")
         assert len(server.asked) == 2
         clock.advance(10)
@@ -254,7 +254,7 @@ async def test_a_cluster_whose_writes_get_no_answer_is_written_to_rarely_though_
             with pytest.raises(ClusterUnreachable):
                 await it.send(CREATE, "test")
             assert (await it.send(READ, "test")).status == 200
-        with pytest.raises(ClusterUnreachable, match="nothing is written to it for 10 s"):
+        with pytest.raises(ClusterUnreachable, match="nothing is written to it for a while"):
             await it.send(CREATE, "test")
         assert (await it.send(READ, "test")).status == 200
         assert len(server.asked) == 5
