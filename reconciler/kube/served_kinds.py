@@ -74,7 +74,8 @@ def _remedy(gvk: GVK, error: MemberClusterError) -> str:
     if "conversion webhook" in error.message:
         return "; see spec.conversion of its CustomResourceDefinition"
     is_of_gateway = error.status in _GATEWAYS and not isinstance(error, Throttled)
-    return f"; see {_api_service(gvk)}" if gvk.group and is_of_gateway else ""
+    where = f"; see {_api_service(gvk)}, or spec.conversion of its CustomResourceDefinition"
+    return where if gvk.group and is_of_gateway else ""
 
 
 _GATEWAYS = (0, 502, 503, 504)

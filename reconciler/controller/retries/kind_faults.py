@@ -260,9 +260,16 @@ class KindFaults:
         await end_tasks(tasks.values())
 
     async def _is_answered(self, member: MemberCluster, what: Listed | None, selector: str) -> bool:
-        """Return whether a list succeeds, or discovery has changed. Another fault is no success."""
+        """Return whether a list and its first object can be read, or discovery has changed.
+
+        API servers answer lists from a cache: an object that is read by name shows that stored ones can be converted.
+        """
         if what is None:
             now = (await try_await(member.discover(refresh=True))).value
             return now is not None and _Served(now.served(), now.stale) != self._served.get(member.name)
-        listing = member.list_metadata(what.gvk, namespace=what.namespace, label_selector=selector)
-        return (await try_await(listing)).fault is None
+        reading = member.list_metadata(what.gvk, namespace=what.namespace, label_selector=selector)
+        listing = await try_await(reading)
+        if listing.value is None or not listing.value.objects:
+            return listing.fault is None
+        first = listing.value.objects[0].identity
+        return (await try_await(member.find(what.gvk, first.namespace, first.name))).fault is None

@@ -7,10 +7,11 @@ import random
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
-from reconciler.api.clusters import Listed, NotRead, Read, Unlisted, UnlistedCause
-from reconciler.api.refs import GVK
+from reconciler.api.clusters import Listed, LiveObject, NotRead, Read, Unlisted, UnlistedCause
+from reconciler.api.refs import GVK, Identity
 from reconciler.controller.retries.kind_faults import KindFaults
 from reconciler.errors import KindNotRead
+from reconciler.kube.answers import Listing
 from tests.fakes.clocks import TestClock
 from tests.fakes.worlds import fleet_of
 
@@ -59,14 +60,40 @@ class _Silent:
 
     name = "m1"
 
-    def __init__(self) -> None:
+    def __init__(self, *objects: LiveObject) -> None:
         self.asked = 0
-        self.answers = False
+        self.answers = self.converts = False
+        self.objects = objects
 
-    async def list_metadata(self, gvk: GVK, *, namespace: str, label_selector: str) -> None:
+    async def list_metadata(self, gvk: GVK, *, namespace: str, label_selector: str) -> Listing:
         self.asked += 1
         if not self.answers:
             raise KindNotRead(self.name, "no answer")
+        return Listing(objects=self.objects)
+
+    async def find(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
+        assert (namespace, name) == ("demo", "app")
+        if not self.converts:
+            raise KindNotRead(self.name, "conversion webhook: no answer")
+        return self.objects[0]
+
+
+async def test_a_list_that_comes_from_a_cache_is_no_sign_that_a_kind_can_be_read() -> None:
+    """As while the conversion webhook of a kind hangs: it was told as read again, and as unread, each minute."""
+    clock = TestClock()
+    app = LiveObject(
+        gvk=MAPS, identity=Identity("", "ConfigMap", "demo", "app"), uid="u", resource_version="1", body={}
+    )
+    member, faults = _Silent(app), KindFaults(clock, random.Random(0).random)
+    member.answers = True
+    faults.take_in(read(unlisted=(SILENT,)))
+    for member.converts, answered in ((False, set[str]()), (True, {"m1"})):
+        clock.advance(100)
+        faults.ask({"m1": cast("MemberCluster", member)}, FLEET, "")
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert faults.answered() == answered
+    await faults.close()
 
 
 async def test_a_kind_is_asked_for_again_ever_more_rarely_and_at_last_once_a_minute() -> None:
