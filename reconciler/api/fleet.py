@@ -93,17 +93,31 @@ class Guards(Struct, frozen=True, kw_only=True):
     """RFC 3339; empty: no expiry was written."""
 
 
-class IgnoreRule(Struct, frozen=True, kw_only=True):
-    """One `spec.ignore` entry: paths that are left to others on the objects that it selects."""
+class ObjectRule(Struct, frozen=True, kw_only=True):
+    """A rule about objects; empty fields match any."""
 
-    paths: tuple[str, ...]
-    """Field paths as diffs print them, e.g. `spec.replicas` or `spec.template.spec.containers[name=web].image`."""
     kind: str = ""
     group: str | None = None
     namespace: str = ""
     name: str = ""
-    reason: str = ""
     source: Source = NOWHERE
+
+    def names(self, identity: Identity) -> bool:
+        """Return whether it is about an object."""
+        return (
+            self.kind in ("", identity.kind)
+            and self.group in (None, identity.group)
+            and self.namespace in ("", identity.namespace)
+            and self.name in ("", identity.name)
+        )
+
+
+class IgnoreRule(ObjectRule, frozen=True, kw_only=True):
+    """One `spec.ignore` entry: paths that are left to others on the objects that it selects."""
+
+    paths: tuple[str, ...]
+    """Field paths as diffs print them, e.g. `spec.replicas` or `spec.template.spec.containers[name=web].image`."""
+    reason: str = ""
 
 
 class PlainSecrets(StrEnum):
@@ -266,25 +280,14 @@ class RenderPlacement(Struct, frozen=True, kw_only=True):
     take_over: str = ""
 
 
-class LeftOut(Struct, frozen=True, kw_only=True):
-    """One of `spec.leaveOut`: objects that are no part of the output. Empty fields match any."""
+class LeftOut(ObjectRule, frozen=True, kw_only=True):
+    """One of `spec.leaveOut`: objects that are no part of the output."""
 
-    kind: str
-    group: str | None = None
-    namespace: str = ""
-    name: str = ""
     labels: LabelSelector = LabelSelector()
-    source: Source = NOWHERE
 
     def matches(self, identity: Identity, labels: Mapping[str, str]) -> bool:
         """Return whether an object is left out."""
-        return (
-            self.kind == identity.kind
-            and self.group in (None, identity.group)
-            and self.namespace in ("", identity.namespace)
-            and self.name in ("", identity.name)
-            and self.labels.matches(labels)
-        )
+        return self.names(identity) and self.labels.matches(labels)
 
 
 class RenderSecrets(Struct, frozen=True, kw_only=True):

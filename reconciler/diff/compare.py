@@ -76,15 +76,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 def ignored_paths(identity: Identity, rules: tuple[IgnoreRule, ...]) -> tuple[str, ...]:
     """Return the field paths of `spec.ignore` that concern the object. Source: design#ignored-fields."""
-    return tuple(
-        path
-        for rule in rules
-        if rule.kind in ("", identity.kind)
-        and rule.group in (None, identity.group)
-        and rule.namespace in ("", identity.namespace)
-        and rule.name in ("", identity.name)
-        for path in rule.paths
-    )
+    return tuple(path for rule in rules if rule.names(identity) for path in rule.paths)
 
 
 def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:
