@@ -189,9 +189,9 @@ class Journal(EventTable, OrdersTable, IntentTable):
         return tuple(value_of(CONSTRAINT, row, Constraint) for row in rows)
 
     def commit_behind(self, change: Change, revision: str) -> str:
-        """Return the revision that an object follows: healing and ticks bring it none that is newer than its own."""
+        """Return the revision that an object follows: healing, ticks and marks bring it none newer than its own."""
         is_moved = change.cause is Cause.PLACEMENT and change.identity in {one.identity for one in self.constraints()}
-        if change.cause is not Cause.DRIFT and not is_moved:
+        if change.cause not in (Cause.DRIFT, Cause.OWNERSHIP) and not is_moved:
             return revision
         rows = (self.ledger().get(name, {}).get(change.identity) for name in (change.cluster, *self.ledger()))
         return next((row.revision for row in rows if row is not None and row.revision), revision)

@@ -539,11 +539,12 @@ def test_losses_are_recorded_with_their_intents_and_kept_as_long_as_they_count(t
     [
         ("m1", Cause.DECLARED, False, "new"),
         ("m1", Cause.DRIFT, False, "abc"),
+        ("m1", Cause.OWNERSHIP, False, "abc"),
         ("m1", Cause.PLACEMENT, False, "new"),
         ("m1", Cause.PLACEMENT, True, "abc"),
         ("m2", Cause.PLACEMENT, True, "abc"),
     ],
-    ids=["edited", "healed", "placed by an edit", "scaled by a tick", "created by a tick"],
+    ids=["edited", "healed", "marked for another policy", "placed by an edit", "scaled by a tick", "created by a tick"],
 )
 def test_what_is_healed_or_moved_by_a_tick_follows_the_commit_of_before(
     journal: Journal, cluster: str, cause: Cause, is_ticked: bool, revision: str
