@@ -118,10 +118,12 @@ def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
     documents = rollout_documents(after.fleet, dict.fromkeys(names, before.fleet))
     if not documents:
         return plan
-    in_force = replace(after, fleet=replace(after.fleet, rollouts=tuple(documents[name] for name in sorted(documents))))
+    rollouts = tuple(documents[name] for name in sorted(documents))
+    # What the newer revision lacks goes by its Rollouts as well, if only it has one.
+    past, in_force = (replace(each, fleet=replace(each.fleet, rollouts=rollouts)) for each in (before, after))
     selection = selected_of(in_force)
-    known = selection if before is after else selected_of(before)
-    layouts = [(rollout, lay_out(rollout, after.fleet.clusters)) for rollout in in_force.fleet.rollouts]
+    known = selection if before is after else selected_of(past)
+    layouts = [(rollout, lay_out(rollout, after.fleet.clusters)) for rollout in rollouts]
     # By Rollout and cluster the Rollout, and the number of the stage.
     places = {
         (rollout.name, name): (number, rollout)
@@ -130,7 +132,7 @@ def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
         for name in stage.clusters
     }
     changes = tuple(
-        # What is wanted no more goes by its former Rollout; what only left that Rollout changes at once.
+        # What only left its Rollout changes at once.
         _staged(change, places, (selection if one in after.bindings else known).rollouts.get(one, ()))
         for change in plan.changes
         for one in (change.identity,)

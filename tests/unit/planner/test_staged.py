@@ -174,11 +174,14 @@ def test_what_a_loosened_rollout_selects_no_more_stays_in_its_stages_unless_conf
     assert {stage for (_, _, kind), stage in stages_of(plan).items() if kind == "Deployment"} == stages
 
 
+@pytest.mark.parametrize("is_new", [False, True])
 @pytest.mark.parametrize(("deletions", "later", "stages"), [("last", 3, [0, 0]), ("withStage", 0, [1, 2])])
-def test_deletions_come_after_the_last_stage_or_with_each(deletions: str, later: int, stages: list[int]) -> None:
+def test_deletions_come_after_the_last_stage_or_with_each(
+    deletions: str, later: int, stages: list[int], is_new: bool
+) -> None:
     maps = policy("ConfigMap", name="maps")
     held = rollout(deletions=deletions)
-    base = fleet_of(deployment(), DEPLOYMENTS, config_map(), maps, held)
+    base = fleet_of(deployment(), DEPLOYMENTS, config_map(), maps, *([] if is_new else [held]))
     plan = compared(base, fleet_of(deployment(), DEPLOYMENTS, maps, held))
     (found,) = plan.rollouts
     assert found.later_deletions == later
