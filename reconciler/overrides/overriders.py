@@ -112,7 +112,9 @@ def edit_field(body: JsonObject, overrider: FieldOverrider) -> BodyEdit | EditFa
     except EmbeddedTextFault as error:
         # A parser's message may quote the text, and a value of a Secret must not get out.
         why = "" if body.get("kind") == "Secret" else f": {error}"
-        message = f"the text at {overrider.field_path} is no {overrider.syntax}{why}"
+        message = (
+            f"the text at {overrider.field_path} is no {overrider.syntax}{why}; correct it, or the syntax named here"
+        )
         return EditFault("embedded-text-unreadable", message)
     patched = compile_patch(overrider.operations).apply(value)
     if isinstance(patched, PatchFault):
@@ -132,10 +134,11 @@ def _text_at(body: JsonObject, pointer: str, what: str) -> tuple[tuple[Step, ...
     assert tokens is not None, "the reader of the policy refused other texts"
     steps = resolve(body, tokens)
     if isinstance(steps, str):
-        return EditFault("override-path-missing", f"{what} {pointer}: {steps}")
+        message = f"{what} {pointer}: {steps}; correct it, or select only objects that have it"
+        return EditFault("override-path-missing", message)
     text = dig(body, *steps)
     if not isinstance(text, str):
-        return EditFault("override-not-a-string", f"{what} {pointer} leads to something that is no text")
+        return EditFault("override-not-a-string", f"{what} {pointer} leads to something that is no text; correct it")
     return steps, text
 
 
@@ -242,7 +245,8 @@ def _edit(
     for steps, image in images:
         result = override_image(image, overrider.component, overrider.operator, overrider.value)
         if isinstance(result, ImageFault):
-            return EditFault("image-illegal", "a value of a Secret is no image" if is_secret else result.message)
+            why = "a value of a Secret is no image" if is_secret else result.message
+            return EditFault("image-illegal", f"{why}; correct the overrider, or select only what it fits")
         if result != image:
             body = with_value_at(body, steps, result)
             changed.append(steps)
