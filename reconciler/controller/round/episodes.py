@@ -18,6 +18,7 @@ from reconciler.api.ledger import ENDS, Event, EventKind, EvictionRecord
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller.round.writes import Behind, behind_event
+from reconciler.errors import ANOTHER_CLUSTER
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import age_s
@@ -30,7 +31,7 @@ Holding = Mapping[str, Mapping[str, Any]]
 
 STORE: Final = "store"
 """The subject of events about the store as a whole."""
-_GROWING: Final = frozenset({EventKind.DEGRADED, EventKind.HELD, EventKind.FROZEN})
+_GROWING: Final = frozenset({EventKind.DEGRADED, EventKind.HELD, EventKind.FROZEN, EventKind.CLUSTER_AWAY})
 """Episodes with further events while they last; these have the start time, too."""
 _END_OF: Final = {begin: end for end, begin in ENDS.items()}
 
@@ -95,6 +96,8 @@ def _is_news(kind: EventKind, before: Event, data: Mapping[str, Any]) -> bool:
         return says_more(known, why)
     if kind is EventKind.HELD:
         return int(data["held"]) > int(before.data.get("held", 0))
+    if kind is EventKind.CLUSTER_AWAY:  # Whoever waits for the one that was there would wait in vain.
+        return ANOTHER_CLUSTER in why and ANOTHER_CLUSTER not in known
     return before.subject == STORE and known != why
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -202,4 +203,6 @@ def _fetch(
     except (RevisionNotFound, StoreError) as error:
         raise type(error)(f"{wanted.url}: {error}") from error
     except FAULTS as error:
-        raise StoreError(f"{wanted.url}: the clone in {wanted.folder} cannot be used: {error}") from error
+        is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+        remedy = "; free some space there, or inodes (`df -i`)" if is_full else ""
+        raise StoreError(f"{wanted.url}: the clone in {wanted.folder} cannot be used: {error}{remedy}") from error

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from reconciler.api.fleet import Snapshot
 from reconciler.errors import StoreError, StoreFault
 from reconciler.store import StoreSource
 from reconciler.store import url_source as source_url
+from reconciler.store.git import fetch as git_fetch
 from reconciler.store.git.commit_history import in_force
 from reconciler.store.git.fetch import fetch
 from reconciler.store.source import open_source
@@ -340,3 +342,15 @@ async def test_who_asks_now_reads_what_the_server_has_now(work: Path, tmp_path: 
         work.rename(tmp_path / "away")
         with pytest.raises(StoreError, match="no repository"):
             await source.ask_now()
+
+
+async def test_a_clone_without_room_is_told_with_inodes_too(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*folder: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(git_fetch, "prepare", full)
+    async with opened(f"file://{work}", tmp_path / "state") as source:
+        with pytest.raises(StoreError, match=r"No space left on device; free some space there, or inodes \(`df -i`\)"):
+            await source.read()

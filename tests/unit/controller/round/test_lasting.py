@@ -22,6 +22,7 @@ from reconciler.controller import timing
 from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.controller.round.episodes import FLAPS_MAX
 from reconciler.controller.round.reported_conditions import ReportedConditions
+from reconciler.errors import ANOTHER_CLUSTER
 from reconciler.journal import EventFilter, Journal
 from reconciler.state import (
     HEALTHY,
@@ -483,3 +484,16 @@ def test_what_waits_to_be_removed_has_not_recovered_and_is_told_so_once_it_is_go
     excluded = ObjectState(Held(HeldBy.MOVE, "waits for m2 healthy"), HEALTHY, is_wanted=False)
     assert degraded(facts, COPY, excluded) is ConditionEnd.NOT_EVALUATED
     assert degraded(facts, COPY, None) is ConditionEnd.OVER
+
+
+def test_that_another_cluster_answers_in_place_of_one_that_is_away_is_told_once(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        for why in ("connection refused", "no answer within 10 s", ANOTHER_CLUSTER, ANOTHER_CLUSTER):
+            telling.scene.away = {"m1": why}
+            telling.round()
+        telling.scene.away = {}
+        telling.round()
+        first, second, back = telling.events(EventKind.CLUSTER_AWAY, EventKind.CLUSTER_BACK)
+        assert (first.data["why"], second.data["why"]) == ("connection refused", ANOTHER_CLUSTER)
+        assert second.data["since"] == back.data["since"] == first.time
