@@ -24,7 +24,6 @@ _TERM: Final = regex(
 _HYPHEN: Final = regex(rf"\s*(v?{_ANY}[^\s,|]*)\s+-\s+(v?{_ANY}[^\s,|]*)\s*", re.ASCII)
 _PRELIMINARY: Final = regex(r"(?:alpha|beta|rc|pre|preview|dev|snapshot|nightly|canary)(?:[.-]?[0-9]+)*", re.IGNORECASE)
 
-_Numbers = tuple[int, int, int]
 _Key = tuple[int, int, int, tuple[tuple[int, int, str], ...]]
 _LAST: Final = ((2, 0, ""),)
 """A release is newer than all of its preliminary versions."""
