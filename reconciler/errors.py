@@ -109,7 +109,7 @@ class ParentEnds(DeniedByAdmission):
 
     todo = (
         "see what keeps it in {cluster} (`kubectl --context {cluster} describe` of the namespace or definition says it "
-        "in its conditions); once it is gone, it and its objects are made again by themselves"
+        "in its conditions); once it is gone, it and its objects are created again automatically"
     )
 
 

@@ -100,7 +100,7 @@ def _files(_ctx: object, _parameter: object, values: tuple[str, ...]) -> tuple[t
                 help="Exit with 2 on changes, 3 when held by a guard, 4 incomplete.")  # fmt: skip
 @options.option("--max-size", type=click.IntRange(min=2048), default=65_536, show_default=True,
                 help="Longest Markdown, in characters.")  # fmt: skip
-@options.option("--marker", default="", metavar="NAME", help="What tells the Markdown of one fleet from another's.")
+@options.option("--marker", default="", metavar="NAME", help="Distinguishes the Markdown of one fleet from another's.")
 @options.option("--also", multiple=True, metavar="FORMAT=FILE", callback=_files,
                 help="Write this format into a file as well (repeatable).")  # fmt: skip
 @options.option("--all", "is_all", is_flag=True, help="Name each of many problems of a kind.")

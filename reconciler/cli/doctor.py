@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def _leader_words(leader: LeaderStatus) -> str:
     where = f"the Lease in {leader.cluster}"
     if leader.error:
-        return f"{where} cannot be read, so nobody can lead from here: {leader.error}"
+        return f"{where} cannot be read, so no process can become the leader here: {leader.error}"
     left = "" if leader.has_handover else "; what the next leader has to know is not there"
     if not leader.holder:
         return f"nobody leads: nobody holds {where}{left}"

@@ -263,7 +263,7 @@ _TELLING_OPTIONS: Final = (
     file_option("--webhook-file", metavar="FILE",
                    help="Tell the addresses in this file too, one a line. Default: credential webhook."),
     file_option("--webhook-secret-file", metavar="FILE",
-                   help="Sign what webhooks are told with this secret. Default: credential webhook-secret."),
+                   help="Sign webhook requests with this secret. Default: credential webhook-secret."),
     option("--webhook-events", default="", metavar="KINDS",
                    help="Only events of these kinds, with commas in between. Default: all."),
     option("--allow-plain-http", is_flag=True, help="Tell others over http:// as well, beyond this machine."),

@@ -29,7 +29,7 @@ def webhooks_of(options: NotifyOptions) -> tuple[WebhookOptions, ...]:
     receivers = addresses((*options.webhooks, *in_file), allows_http=options.allow_plain_http)
     secret = credential_file(options.webhook_secret_file, "webhook-secret")
     if receivers and secret is None:
-        remark("what webhooks are told is not signed: name a secret with --webhook-secret-file")
+        remark("webhook requests are not signed: name a secret with --webhook-secret-file")
     elif receivers and secret is not None:
         keys_in(secret_text(secret, "--webhook-secret-file"))
     return tuple(WebhookOptions(address=address, secret=secret, kinds=kinds) for address in receivers)

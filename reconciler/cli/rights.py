@@ -159,7 +159,7 @@ def parse_subject(text: str) -> dict[str, Json]:
 
 
 _NO_EVENTS = (
-    "not allowed: list events, so why pods of StatefulSets, DaemonSets and Jobs are not made is not told; "
+    "not allowed: list events, so the reason why pods of StatefulSets, DaemonSets and Jobs are not made is not known; "
     "'reconciler doctor --rbac full' prints the role",
 )
 

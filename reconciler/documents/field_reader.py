@@ -84,7 +84,7 @@ class Findings:
         if self.is_full and (severity is not Severity.ERROR or self.has_errors):
             return
         if len(self.problems) == _PROBLEMS_MAX - 1:
-            message += f"; further problems of this document are not told, since it has {_PROBLEMS_MAX:,}"
+            message += f"; further problems of this document are not shown, since it has {_PROBLEMS_MAX:,}"
         self.problems.append(self.document.problem(code, message, *steps, severity=severity))
         self.places.append(steps)
         self.has_errors = self.has_errors or severity is Severity.ERROR

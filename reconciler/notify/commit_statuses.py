@@ -304,7 +304,7 @@ class CommitStatuses:
                         extra={"event": "CommitStatusRefused", **extra})  # fmt: skip
             return
         if not self._attempts:
-            log.warning("the status of the commit cannot be told; it is tried again, ever more rarely",
+            log.warning("the status of the commit cannot be sent; it is retried with growing pauses",
                         extra={"event": "CommitStatusFailed", **extra})  # fmt: skip
         self._attempts += 1
         self._not_before_s = self._sent_s + pause_s(self._attempts, reply.headers, self._clock.now(), self._jitter)

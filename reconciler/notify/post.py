@@ -172,6 +172,6 @@ def checked_host(url: str, *, allows_http: bool, option: str) -> str:
     named = f"{named}:{port}" if port is not None else named
     if parts.scheme == "http" and not allows_http and not is_loopback(host):
         raise ConfigurationError(
-            f"{option}: http://{named} would be told in plain text; use https://, or allow it with --allow-plain-http"
+            f"{option}: http://{named} would be sent in plain text; use https://, or allow it with --allow-plain-http"
         )
     return named

@@ -111,12 +111,12 @@ class Webhook:
             return 0.0
         now = self._clock.now()
         if epoch_s(now) - epoch_s(event.time) > TOO_OLD_S:
-            self._drop(1, "nobody could be told for a day")
+            self._drop(1, "no event could be delivered for a day")
             self._pass(number)
             return 0.0
         named = (self._journal.uuid, self._journal.fleet)
         reply = await post_event(self._options, self._poster, now, named, recorded, self._words)
-        reach("after an event was told")
+        reach("after an event was sent")
         if reply.is_taken:
             if self._attempts:
                 log.info("the webhook works again", extra={"event": "WebhookRecovered", "by": self._name})
@@ -134,7 +134,7 @@ class Webhook:
         deliveries.failed += 1
         if reply.status == _GONE:
             deliveries.is_gone = True
-            log.error("the receiver of the webhook is gone for good; it is told nothing until the next start",
+            log.error("the receiver of the webhook is gone for good; no events are sent to it until the next start",
                       extra={"event": "WebhookGone", "by": self._name})  # fmt: skip
             return 0.0
         if not self._attempts:
@@ -159,5 +159,5 @@ class Webhook:
         self.deliveries.dropped += count
         if not self._is_dropping:
             self._is_dropping = True
-            log.error("events are given up that the webhook could not be told",
+            log.error("events that could not be delivered to the webhook are dropped",
                       extra={"event": "WebhookDropped", "by": self._name, "error": why})  # fmt: skip

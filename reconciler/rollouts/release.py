@@ -200,7 +200,7 @@ def kept_problem(old: Rollout, head: Fleet, revision: str) -> Problem:
     is_removed = all(each.name != old.name for each in head.rollouts)
     gone = ", and is approved only once its document is back" if is_removed else ""
     message = (
-        f"Rollout {old.name} came while releases of others are under way; what these select goes on with them until "
+        f"Rollout {old.name} came while releases of others are under way; what these select continues with them until "
         "they are completed"
         if old.is_yielding
         else f"Rollout {old.name} was {'removed' if is_removed else 'loosened'} while its release is under way; it "

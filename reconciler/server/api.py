@@ -238,7 +238,7 @@ class Events:
         """Send `event: round` with the round and its time: at once, and at each change of the view."""
         request = call.request
         if self._stopped.is_set():
-            return fault(HTTPStatus.SERVICE_UNAVAILABLE, "nobody more can listen now", "ask again in a moment")
+            return fault(HTTPStatus.SERVICE_UNAVAILABLE, "no more listeners are accepted now", "ask again in a moment")
         headers = {**HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
         answer = web.StreamResponse(headers=headers)
         answer.force_close()

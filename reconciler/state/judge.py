@@ -80,7 +80,7 @@ def _health(facts: StateFacts, cluster: str, identity: Identity, sync: SyncState
     is_rendered = identity in facts.manifests.get(cluster, {})
     is_leaving = not is_rendered and not isinstance(sync, Failed)
     if is_asked or not (is_rendered or is_leaving):
-        return UnknownHealth("nobody has told yet how it is")
+        return UnknownHealth("its state is not known yet")
     return HEALTHY
 
 

@@ -158,7 +158,7 @@ async def test_what_was_told_when_it_was_killed_is_told_again_under_the_same_id_
 ) -> None:
     async with scene(tmp_path) as it:
         it.maps("a", "b")
-        it.daemon.start(RECONCILER_FAIL_POINT="after an event was told")
+        it.daemon.start(RECONCILER_FAIL_POINT="after an event was sent")
         assert await asyncio.to_thread(it.daemon.wait) == -9
         (first,) = it.events
         it.daemon.start()

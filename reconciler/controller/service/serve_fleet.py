@@ -345,7 +345,7 @@ async def _run_receiver(name: str, begin: Callable[[], Webhook | CommitStatuses]
             await begin().run()
         except Exception as error:
             # Only the cursor is written here: a round that cannot write the journal either says what that means.
-            faults.fault(name, error, "others cannot be told for a fault of the program; it is begun again",
+            faults.fault(name, error, "notifications stopped by a fault of the program; they are started again",
                        **fault_fields(subject=name))  # fmt: skip
             await clock.sleep(timing.CHECK_S)
         else:

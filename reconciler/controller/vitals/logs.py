@@ -187,7 +187,7 @@ _WORDS: Final[Mapping[EventKind, _Words]] = {
     EventKind.FAILED: _Words("ChangeFailed", logging.WARNING,
         "a change cannot be computed", "changes of %d objects cannot be computed"),
     EventKind.ROLLOUT_PAUSED: _Words("RolloutPaused", logging.WARNING, "a rollout is paused", "%d rollouts are paused"),
-    EventKind.PAUSE_OVER: _Words("RolloutGoesOn", logging.INFO, "a rollout goes on", "%d rollouts go on"),
+    EventKind.PAUSE_OVER: _Words("RolloutGoesOn", logging.INFO, "a rollout continues", "%d rollouts continue"),
     EventKind.APPROVAL_AWAITED: _Words("ApprovalAwaited", logging.WARNING,
         "a rollout waits for an approval", "%d rollouts wait for an approval"),
     EventKind.IN_STEP: _Words("InStep", logging.INFO, "everything is as the revision says", "everything is as it says"),

@@ -200,7 +200,7 @@ def remedy_of_problem(code: str, revision: str) -> str:
     return f"{remedy_of(code) or 'Correct that line.'} {_with_commit('Or `git revert {commit}`', revision)}"
 
 
-NO_ROOM: Final = "free some space on the disk of the journal; the service goes on by itself"
+NO_ROOM: Final = "free some space on the disk of the journal; the service continues automatically"
 STANDBY: Final = (
     "ask the process that leads; if none does, bring the cluster of the Lease back, "
     "or commit another in spec.ha.cluster"
@@ -221,7 +221,7 @@ _UNREAD: Final[Mapping[str, str]] = {
     UnlistedCause.NOT_SERVED: "write a version that it serves, apply the definition of the kind there again, or take "
     "its objects out of the store",
     UnlistedCause.NOT_READ: "fix what serves the kind there: its conversion webhook or extension API server",
-    UnlistedCause.THROTTLED: "give its API server, or our FlowSchema there, more room; it is asked again by itself",
+    UnlistedCause.THROTTLED: "give its API server, or our FlowSchema there, more room; it is asked again automatically",
 }
 
 

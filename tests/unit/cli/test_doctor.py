@@ -147,7 +147,7 @@ def test_without_the_right_to_list_events_something_is_not_told_and_nothing_else
     assert (desk.run().code, desk.run().err) == (0, ""), "nothing in the store needs it"
     (desk.store / "db.yaml").write_text(STATEFUL_SET)
     done = desk.run()
-    assert (done.code, "m1: not allowed: list events, so why pods of" in done.err, "m2: " in done.err) == (
+    assert (done.code, "m1: not allowed: list events, so the reason why pods of" in done.err, "m2: " in done.err) == (
         0,
         True,
         False,
@@ -327,7 +327,7 @@ def test_a_lease_that_cannot_be_read_is_a_finding(desk: Desk) -> None:
     desk.permit(lambda verb, group, *rest: group != "coordination.k8s.io")
     found = desk.run()
     assert found.code == 1
-    assert "the Lease in m1 cannot be read, so nobody can lead from here:" in found.err
+    assert "the Lease in m1 cannot be read, so no process can become the leader here:" in found.err
     with_lease(desk, "m2")
     del desk.config["contexts"][1]
     desk.write()
