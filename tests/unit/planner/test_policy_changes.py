@@ -7,7 +7,7 @@ from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import PolicyRef
 from reconciler.planner.open_questions import _FIELDS, policy_changes
 
-NOT_WRITTEN = {"ref", "source", "suspension_source", "digest"}
+NOT_WRITTEN = {"ref", "source", "suspension_source", "dependent_source", "digest"}
 
 
 def test_every_field_that_has_an_effect_is_told_when_it_changes() -> None:
